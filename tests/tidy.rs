@@ -134,8 +134,13 @@ fn a_database_outside_the_store_is_found() {
 #[test]
 fn long_work_out_of_turn_is_found() {
     let text = "fn f() { tokio::task::spawn_blocking(|| ()); }";
-    assert_eq!(complaints(rules::turns, "src/service/joins.rs", text).len(), 1);
-    for path in ["src/service/turns.rs", "src/service/passwords.rs", "src/web/mod.rs", "tests/api/main.rs"] {
+    assert_eq!(complaints(rules::turns, "src/service/proposals/join_merge.rs", text).len(), 1);
+    for path in [
+        "src/service/platform/fair_queue.rs",
+        "src/service/identity/password_hash.rs",
+        "src/web/mod.rs",
+        "tests/api/main.rs",
+    ] {
         assert_eq!(complaints(rules::turns, path, text).len(), 0, "{path}");
     }
 }

@@ -4,8 +4,8 @@ use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::id::{ThreadId, WriteId};
 use countersign::service::Service;
-use countersign::service::transitions::Answer;
-use countersign::service::verify::VerifyAsk;
+use countersign::service::threads::commit::Answer;
+use countersign::service::writes::verify::VerifyAsk;
 use serde_json::json;
 
 use super::house::{House, Kind};

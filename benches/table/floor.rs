@@ -11,7 +11,7 @@ use countersign::domain::chain::jws::{self, Typ};
 use countersign::domain::chain::receipt::Verification;
 use countersign::domain::keys::{KeyUse, Keys};
 use countersign::random::uuid_v7;
-use countersign::service::verify::VerifyAsk;
+use countersign::service::writes::verify::VerifyAsk;
 use countersign::store::change::{Change, Moves, RowWrite};
 use countersign::store::row::{Facets, Row, Table};
 use countersign::store::{Filter, LIST_ROWS_MAX, Store};

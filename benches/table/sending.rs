@@ -11,9 +11,9 @@ use countersign::domain::endpoint::EventPattern;
 use countersign::domain::id::EndpointId;
 use countersign::domain::secret::Secret;
 use countersign::service::Stored;
-use countersign::service::sending::endpoints::NewEndpoint;
-use countersign::service::sending::kinds::NewKind;
-use countersign::service::stops::Puller;
+use countersign::service::delivery::endpoint_kind::NewKind;
+use countersign::service::delivery::endpoints::NewEndpoint;
+use countersign::service::operations::halt_request::Puller;
 use countersign::worker::{deliver, sequence};
 use futures_util::StreamExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -145,7 +145,7 @@ async fn bodies(house: &House, endpoint: &EndpointId) -> Vec<String> {
     let mut bodies = Vec::new();
     let mut after = None;
     loop {
-        let all = countersign::service::sending::deliveries::Which::All;
+        let all = countersign::service::delivery::deliveries::Which::All;
         let (page, next) = house.service.deliveries(endpoint, all, after, 200).await.unwrap();
         for it in &page {
             assert_eq!(it.attempts.len(), 1, "each arrived at once");

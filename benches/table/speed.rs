@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::service::transitions::Answer;
+use countersign::service::threads::commit::Answer;
 use serde_json::json;
 
 use super::floor::{self, Floor, Rows};

@@ -10,7 +10,7 @@ use crate::domain::id::PrincipalId;
 use crate::gateway;
 use crate::service::Service;
 use crate::service::error::Result;
-use crate::service::stops::OPERATOR;
+use crate::service::operations::halt::OPERATOR;
 use crate::store::sqlite::Purpose;
 
 /// Who acts: whoever may run commands on the gateway's own machine, with its keyring.

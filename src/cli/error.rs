@@ -10,7 +10,7 @@ use crate::domain::keys::KeysError;
 use crate::gateway::GatewayError;
 use crate::keyring::KeyringError;
 use crate::service::error::Error;
-use crate::service::events::clock::ClockBehind;
+use crate::service::log::clock_check::ClockBehind;
 
 /// Why a command has no answer.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use super::output::Output;
 use super::{CliError, Exit, beside};
 use crate::config::Config;
 use crate::domain::halt::Halt;
-use crate::service::stops;
+use crate::service::operations::halt;
 
 /// Runs one of them.
 pub fn run(command: &args::Halt, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
@@ -26,8 +26,8 @@ pub fn run(command: &args::Halt, config: &Config, out: &mut Output<'_>) -> Resul
         }
     };
     let (name, scope) = match scope {
-        Scope::All => ("all".to_owned(), stops::Scope::All),
-        Scope::Flow(flow) => (flow.to_string(), stops::Scope::Flow(flow.clone())),
+        Scope::All => ("all".to_owned(), halt::Scope::All),
+        Scope::Flow(flow) => (flow.to_string(), halt::Scope::Flow(flow.clone())),
     };
     let (by, stated) = (beside::principal(), halt.clone());
     beside::with_service(config, |service| async move { service.set_halt(&by, &scope, &halt).await })?;

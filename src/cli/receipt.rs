@@ -6,7 +6,7 @@ use super::args::ReceiptRevoke;
 use super::output::Output;
 use super::{CliError, Exit, beside};
 use crate::config::Config;
-use crate::service::receipts::Revoker;
+use crate::service::writes::revoke_receipt::Revoker;
 
 /// Takes a receipt back.
 pub fn revoke(revoke: &ReceiptRevoke, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {

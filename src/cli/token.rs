@@ -7,8 +7,8 @@ use super::output::Output;
 use super::{CliError, Exit, beside};
 use crate::config::Config;
 use crate::domain::account::Token;
-use crate::service::access::NewToken;
-use crate::service::naming::{NewOwner, excluded_by};
+use crate::service::identity::accounts::NewToken;
+use crate::service::identity::owner_names::{NewOwner, excluded_by};
 
 /// Runs one of them.
 pub fn run(command: &Command, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {

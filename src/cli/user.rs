@@ -8,8 +8,8 @@ use super::args::{User, UserAdd, UserName};
 use super::output::Output;
 use super::{CliError, Exit, beside};
 use crate::config::Config;
-use crate::service::access::NewAccount;
-use crate::service::taking_back::Admission;
+use crate::service::identity::accounts::NewAccount;
+use crate::service::identity::revocation::Admission;
 
 /// No password is longer; a whole file given by mistake is not read to its end.
 const PASSWORD_BYTES_MAX: u64 = 4 * 1024;

@@ -18,8 +18,8 @@ use crate::domain::thread::Checkpoint;
 use crate::keyring::KeyringError;
 use crate::store::StoreError;
 
-use crate::service::refusal::Refusal;
-use crate::service::unsealed::{NotBelieved, NotSealed};
+use super::episodes::envelope_error::{NotBelieved, NotSealed};
+use super::platform::rejection_body::Refusal;
 
 /// Why the gateway did not do as asked.
 #[derive(Debug, thiserror::Error)]

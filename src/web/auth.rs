@@ -23,7 +23,7 @@ use crate::domain::interrupt::PostName;
 use crate::domain::signed_post::SignedPost;
 use crate::service::Stored;
 use crate::service::error::Error;
-use crate::service::signed_in::SignedIn;
+use crate::service::identity::session::SignedIn;
 
 /// A machine whose role may call this route.
 #[derive(Clone, Debug)]

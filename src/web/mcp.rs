@@ -29,7 +29,7 @@ use super::auth::Machine;
 use super::request_id::RequestId;
 use crate::domain::trace::TraceParent;
 use crate::service::error::Error;
-use crate::service::traced;
+use crate::service::platform::trace_context;
 use tools::Tools;
 
 /// The SDK's side of it.
@@ -82,7 +82,7 @@ pub struct Message {
 )]
 pub async fn answer(post: Post, speaker: Data<Speaker>) -> Result<HttpResponse, Problem> {
     let Post { request, app, token, body: bytes } = post;
-    let asker = Asker { machine: Machine(token), request: RequestId::of(&request), trace: traced::trace() };
+    let asker = Asker { machine: Machine(token), request: RequestId::of(&request), trace: trace_context::trace() };
     if let Err(error) = body::strict(&app, bytes.sent()) {
         let told = refused::unread(&app, &asker, bytes.sent(), &error);
         return match told {

@@ -12,7 +12,7 @@ use super::app::App;
 use crate::domain::trace::TraceParent;
 use crate::metrics::{Answered, known_method};
 use crate::random;
-use crate::service::traced;
+use crate::service::platform::trace_context;
 
 /// A request's name.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub async fn tag(
     let (service, begun) = (Arc::clone(&app.service), app.service.instant());
     let trace = trace_of(request.request());
     let piece = app.service.traces().request(trace.as_ref());
-    let mut response = traced::within(piece.place().cloned(), next.call(request)).await?;
+    let mut response = trace_context::within(piece.place().cloned(), next.call(request)).await?;
     let pattern = response.request().match_pattern().unwrap_or_else(|| "unmatched".to_owned());
     service.metrics().answered(&Answered {
         method: response.request().method().as_str(),

@@ -3,7 +3,7 @@
 use tokio::sync::Mutex;
 
 use crate::service::Service;
-use crate::service::archiving::Place;
+use crate::service::archive::Place;
 use crate::service::error::Result;
 
 /// A run goes through so many stretches of threads, so that a busy gateway can still be stopped.

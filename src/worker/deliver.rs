@@ -10,10 +10,10 @@ use tokio::task::{self, JoinError, JoinSet};
 use crate::domain::id::EndpointId;
 use crate::domain::time::Timestamp;
 use crate::service::Service;
+use crate::service::delivery::Sending;
+use crate::service::delivery::cursor::OpenLane;
+use crate::service::delivery::job::{Done, Job};
 use crate::service::error::{Error, Result};
-use crate::service::sending::Sending;
-use crate::service::sending::jobs::{Done, Job};
-use crate::service::sending::lanes::OpenLane;
 
 /// Requests to one endpoint at a time, while they arrive. One that fails gets one at a time.
 pub const LANE_WIDTH_MAX: usize = 8;

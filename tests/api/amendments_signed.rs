@@ -11,9 +11,9 @@ use countersign::domain::id::AmendmentId;
 use countersign::domain::passkey::Refused;
 use countersign::domain::review::{Ballot, Proof, Verdict, VoteRefused};
 use countersign::service::error::{Error, Result};
-use countersign::service::passkeys::Signature;
-use countersign::service::signed_in::SignedIn;
-use countersign::service::votes::Voted;
+use countersign::service::identity::passkeys::Signature;
+use countersign::service::identity::session::SignedIn;
+use countersign::service::reviews::vote::Voted;
 use serde_json::{Value, json};
 
 use crate::amendments::{activates, active, ballot, guarded, now, security};

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use countersign::domain::account::{PersonRole, Session};
-use countersign::service::access::NewAccount;
 use countersign::service::error::Error;
-use countersign::service::people::LINKS_MAX;
-use countersign::service::taking_back::{Admission, SESSIONS_MAX};
+use countersign::service::identity::accounts::NewAccount;
+use countersign::service::identity::administration::LINKS_MAX;
+use countersign::service::identity::revocation::{Admission, SESSIONS_MAX};
 use countersign::store::record::Reader;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 

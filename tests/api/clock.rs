@@ -12,7 +12,7 @@ use countersign::domain::account::PersonRole;
 use countersign::domain::review::Verdict;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
-use countersign::service::access::NewAccount;
+use countersign::service::identity::accounts::NewAccount;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::clock::ClockWatch;
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use countersign::clock::SystemClock;
 use countersign::domain::account::{Account, PersonRole};
 use countersign::keyring::Keyring;
-use countersign::service::access::NewAccount;
-use countersign::service::doorkeeping::Whence;
 use countersign::service::error::Error;
+use countersign::service::identity::accounts::NewAccount;
+use countersign::service::identity::password_sign_in::Whence;
 use countersign::service::{Service, Settings, Stored};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use futures_util::future::join_all;
@@ -81,7 +81,7 @@ async fn who_is_known_is_let_in_while_strangers_wait() {
         assert_eq!(tries(&g.service, "alice", "not the one", &known).await, "wrong");
     }
     assert_eq!(tries(&g.service, "alice", PASSWORD, &known).await, "wait");
-    g.pass(countersign::service::doorkeeping::DEVICE_TTL);
+    g.pass(countersign::service::identity::password_sign_in::DEVICE_TTL);
     assert_eq!(tries(&g.service, "alice", PASSWORD, &known).await, "in", "as anybody: nothing counts any more");
 }
 
@@ -215,7 +215,7 @@ async fn what_was_last_used_is_known_to_some_minutes_and_written_once_in_that_ti
     g.get("/v1/threads/none", &g.writer).await;
     assert_eq!(g.service.write_sightings().await.unwrap(), 0, "it is written already, nearly");
     let before = g.service.last_seen(&ids).await.unwrap()[&id];
-    g.pass(countersign::service::sightings::GRAIN);
+    g.pass(countersign::service::identity::last_seen::GRAIN);
     g.get("/v1/threads/none", &g.writer).await;
     assert_eq!(g.service.write_sightings().await.unwrap(), 1);
     assert!(g.service.last_seen(&ids).await.unwrap()[&id] > before);

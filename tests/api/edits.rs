@@ -7,11 +7,11 @@ use countersign::domain::edit::{EDITS_MAX, Edit};
 use countersign::domain::id::ReviewId;
 use countersign::domain::party::Party;
 use countersign::domain::review::{HoldState, Verdict};
-use countersign::service::access::NewAccount;
-use countersign::service::edits::{Rewrite, Rewritten};
 use countersign::service::error::{Error, Result};
-use countersign::service::redaction::Part;
-use countersign::service::votes::Voted;
+use countersign::service::identity::accounts::NewAccount;
+use countersign::service::reviews::edit::{Rewrite, Rewritten};
+use countersign::service::reviews::vote::Voted;
+use countersign::service::threads::redaction::Part;
 use countersign::web::api::problem::vote_code;
 use serde_json::{Value, json};
 
@@ -154,7 +154,7 @@ async fn what_the_node_may_not_write_a_rule_denies_or_nobody_could_approve_chang
     assert_eq!(why(rewrite(g, &g.alice, &held, &user(&held, 9)).await), "rule_denied ");
     let same = asks(&held, &[("/target_user_id", json!(42))], None);
     assert!(why(rewrite(g, &g.alice, &held, &same).await).contains("nothing would be another"));
-    g.service.set_admission("bob", countersign::service::taking_back::Admission::Barred).await.unwrap();
+    g.service.set_admission("bob", countersign::service::identity::revocation::Admission::Barred).await.unwrap();
     assert!(why(rewrite(g, &g.alice, &held, &user(&held, 43)).await).contains("nobody would be left"));
     still_waits(g, &held).await;
     scene.passes_an_audit().await;

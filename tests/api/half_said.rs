@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use countersign::domain::account::{Account, MachineRole, PersonRole};
 use countersign::domain::review::Verdict;
-use countersign::service::access::NewAccount;
 use countersign::service::error::Error;
+use countersign::service::identity::accounts::NewAccount;
 use countersign::web::roles::TABLE;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

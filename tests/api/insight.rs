@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use countersign::domain::insight::{Counts, FlowCounts, Step};
 use countersign::domain::review::Verdict;
-use countersign::service::insight::InsightFacts;
+use countersign::service::log::insight::InsightFacts;
 use serde_json::json;
 
 use crate::rules::Scene;

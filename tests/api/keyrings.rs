@@ -12,8 +12,8 @@ use countersign::domain::chain::jws::{self, Typ};
 use countersign::domain::json::patch::Format;
 use countersign::domain::keys::{KeyUse, Keys, KeysError};
 use countersign::keyring::Keyring;
-use countersign::service::proposal::{Asked as Ask, Proposal};
-use countersign::service::transitions::Answer;
+use countersign::service::proposals::request::{Asked as Ask, Proposal};
+use countersign::service::threads::commit::Answer;
 use countersign::store::row::Table;
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use countersign::clock::ClockOffset;
 use countersign::domain::review::{Ballot, Ticked, Verdict};
 use countersign::service::error::Error;
-use countersign::service::verify::VerifyAsk;
+use countersign::service::writes::verify::VerifyAsk;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};

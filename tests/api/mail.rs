@@ -13,7 +13,7 @@ use countersign::domain::secret::Secret;
 use countersign::mail::Mailer;
 use countersign::service::Service;
 use countersign::service::error::Error;
-use countersign::service::taking_back::Admission;
+use countersign::service::identity::revocation::Admission;
 use countersign::store::change::Draft;
 use countersign::store::record::{Reader, Record as _, Stored};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};

@@ -8,7 +8,7 @@ use actix_web::test::{TestRequest, call_service, init_service};
 use countersign::config::MetricsAccess;
 use countersign::domain::halt::Halt;
 use countersign::domain::review::Verdict;
-use countersign::service::stops::Scope;
+use countersign::service::operations::halt::Scope;
 use countersign::web::app::{App, Edge};
 use countersign::web::peers::Peers;
 use countersign::web::site::site;

@@ -7,7 +7,7 @@ use countersign::domain::context::{Envelope, EnvelopeCode, Expected, NodeSecrets
 use countersign::domain::id::{NodeId, ThreadId};
 use countersign::domain::keys::PublicKeys;
 use countersign::domain::time::Timestamp;
-use countersign::service::access::NewToken;
+use countersign::service::identity::accounts::NewToken;
 use serde_json::{Value, json};
 
 use crate::gateway::{Answer, Gateway, POLICY, owned_token, source};
@@ -122,7 +122,7 @@ async fn a_secret_is_given_to_its_own_nodes_agent_and_nobody_else(scene: Scene) 
     let new = NewToken {
         name: "elsewhere".to_owned(),
         role: MachineRole::Agent,
-        owner: countersign::service::naming::NewOwner::Group("platform".to_owned()),
+        owner: countersign::service::identity::owner_names::NewOwner::Group("platform".to_owned()),
         flow: Some("refunds".try_into().unwrap()),
         nodes: BTreeSet::from(["planner".try_into().unwrap()]),
     };

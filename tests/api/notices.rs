@@ -7,9 +7,9 @@ use countersign::domain::event::EventType;
 use countersign::domain::id::ReviewId;
 use countersign::domain::review::Verdict;
 use countersign::service::error::{Error, Result};
+use countersign::service::identity::revocation::Admission;
 use countersign::service::inbox::{Part, Wanted};
-use countersign::service::taking_back::Admission;
-use countersign::service::votes::Voted;
+use countersign::service::reviews::vote::Voted;
 use countersign::worker::{expire, notice};
 use serde_json::{Value, json};
 

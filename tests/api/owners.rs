@@ -5,9 +5,9 @@ use std::process::Output;
 
 use countersign::domain::account::{MachineRole, PersonRole};
 use countersign::domain::review::{Ineligible, Verdict};
-use countersign::service::access::{NewAccount, NewToken};
 use countersign::service::error::{Error, Result};
-use countersign::service::naming::NewOwner;
+use countersign::service::identity::accounts::{NewAccount, NewToken};
+use countersign::service::identity::owner_names::NewOwner;
 use serde_json::json;
 
 use crate::gateway::{Gateway, owned_token, person, spawn_gateway};

@@ -16,10 +16,10 @@ use countersign::domain::keys::PublicKeys;
 use countersign::domain::passkey::Refused;
 use countersign::domain::review::{Ballot, Proof, Verdict, VoteRefused};
 use countersign::service::error::{Error, Result};
-use countersign::service::passkeys::{Confirmation, PasskeySignIn, Purpose, Signature};
-use countersign::service::signed_in::SignedIn;
-use countersign::service::taking_back::Admission;
-use countersign::service::votes::Voted;
+use countersign::service::identity::passkeys::{Confirmation, PasskeySignIn, Purpose, Signature};
+use countersign::service::identity::revocation::Admission;
+use countersign::service::identity::session::SignedIn;
+use countersign::service::reviews::vote::Voted;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

@@ -12,7 +12,7 @@ use countersign::domain::account::MachineRole;
 use countersign::domain::halt::Halt;
 use countersign::domain::id::TokenId;
 use countersign::service::error::Error;
-use countersign::service::stops::Scope;
+use countersign::service::operations::halt::Scope;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::throttle::Throttle;
 use futures_util::future::join_all;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use countersign::domain::halt::Halt;
 use countersign::service::audit::audit;
 use countersign::service::error::Error;
-use countersign::service::stops::Scope;
+use countersign::service::operations::halt::Scope;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::sequence;
 use rusqlite::Connection;

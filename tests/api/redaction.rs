@@ -4,10 +4,10 @@ use countersign::domain::chain::hash::{Digest, Tag};
 use countersign::domain::json::canonical::canonical;
 use countersign::domain::json::pointer::Pointer;
 use countersign::domain::review::Verdict;
-use countersign::service::calls::Arguments;
 use countersign::service::inbox::{Part, Wanted};
-use countersign::service::revealing::Look;
-use countersign::service::review_page::ReviewFacts;
+use countersign::service::reviews::details::ReviewFacts;
+use countersign::service::reviews::reveal::Look;
+use countersign::service::threads::tool_call_view::Arguments;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

@@ -11,10 +11,10 @@ use countersign::domain::id::{PrincipalId, ReviewId};
 use countersign::domain::json::pointer::Pointer;
 use countersign::domain::review::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, Verdict};
 use countersign::service::error::{Error, Result};
-use countersign::service::revealing::Look;
-use countersign::service::review_page::ReviewFacts;
-use countersign::service::stops::Scope;
-use countersign::service::taking_back::Admission;
+use countersign::service::identity::revocation::Admission;
+use countersign::service::operations::halt::Scope;
+use countersign::service::reviews::details::ReviewFacts;
+use countersign::service::reviews::reveal::Look;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use countersign::domain::account::{MachineRole, PersonRole};
-use countersign::service::access::{NewAccount, NewToken};
+use countersign::service::identity::accounts::{NewAccount, NewToken};
 use countersign::web::roles::TABLE;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -255,7 +255,7 @@ pub async fn other_flows(g: &Gateway, name: &str, role: MachineRole, nodes: &[&s
     let new = NewToken {
         name: name.to_owned(),
         role,
-        owner: countersign::service::naming::NewOwner::Group("platform".to_owned()),
+        owner: countersign::service::identity::owner_names::NewOwner::Group("platform".to_owned()),
         flow: Some("refunds".try_into().unwrap()),
         nodes: nodes.iter().map(|it| (*it).try_into().unwrap()).collect(),
     };

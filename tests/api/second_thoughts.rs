@@ -7,11 +7,11 @@ use countersign::domain::event::{Event, EventType};
 use countersign::domain::halt::Halt;
 use countersign::domain::id::{PrincipalId, ReviewId};
 use countersign::domain::review::{Ballot, COMMENTS_OF_ONE_MAX, Verdict, WITHDRAWALS_MAX, Withdrawing};
-use countersign::service::comments::Saying;
 use countersign::service::error::{Error, Result};
-use countersign::service::stops::Scope;
-use countersign::service::taking_back::Admission;
-use countersign::service::votes::Voted;
+use countersign::service::identity::revocation::Admission;
+use countersign::service::operations::halt::Scope;
+use countersign::service::reviews::comment::Saying;
+use countersign::service::reviews::vote::Voted;
 use countersign::web::api::problem::vote_code;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use countersign::domain::id::ReviewId;
 use countersign::domain::review::{Alone, Ballot, Proof, Verdict, VoteRefused};
 use countersign::service::error::Error;
-use countersign::service::votes::Voted;
+use countersign::service::reviews::vote::Voted;
 use serde_json::Value;
 
 use crate::attacks::policy_with;

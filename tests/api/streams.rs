@@ -9,7 +9,7 @@ use countersign::domain::account::{MachineRole, PersonRole};
 use countersign::domain::review::Verdict;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
-use countersign::service::access::NewAccount;
+use countersign::service::identity::accounts::NewAccount;
 use countersign::store::Store;
 use countersign::store::postgres::PostgresStore;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};

@@ -4,9 +4,9 @@
 use countersign::domain::account::Account;
 use countersign::domain::id::{InterruptId, ReviewId};
 use countersign::domain::review::{Alone, Ballot, Prospect, Verdict, VoteRefused};
-use countersign::service::comments::Saying;
 use countersign::service::error::{Error, Result};
-use countersign::service::votes::Voted;
+use countersign::service::reviews::comment::Saying;
+use countersign::service::reviews::vote::Voted;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

@@ -8,10 +8,10 @@ use countersign::domain::account::PersonRole;
 use countersign::domain::event::EventType;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
-use countersign::service::access::{LINK_TTL, NewAccount};
 use countersign::service::audit::audit;
 use countersign::service::error::Error;
-use countersign::service::taking_back::Admission;
+use countersign::service::identity::accounts::{LINK_TTL, NewAccount};
+use countersign::service::identity::revocation::Admission;
 use countersign::store::sqlite::{Point, Probe, SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::domain::account::PersonRole;
-use countersign::service::access::LINK_TTL;
+use countersign::service::identity::accounts::LINK_TTL;
 use reqwest::header;
 use serde_json::json;
 

@@ -216,7 +216,7 @@ async fn auditors_look_at_endpoints_and_change_nothing_and_reviewers_do_not_look
     assert_eq!(send(&gateway).await, 1);
     let told = gateway.service.endpoints().await.unwrap().remove(0);
     let place =
-        gateway.service.deliveries(&told.endpoint.id, countersign::service::sending::deliveries::Which::All, None, 1);
+        gateway.service.deliveries(&told.endpoint.id, countersign::service::delivery::deliveries::Which::All, None, 1);
     let place = place.await.unwrap().0[0].index;
     let endpoint = format!("/endpoints/{}", told.endpoint.id);
     let delivery = format!("{endpoint}/deliveries/{place}");

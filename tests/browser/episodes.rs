@@ -5,7 +5,7 @@ use std::path::Path;
 use countersign::domain::episode::verify::{Content, Folder};
 use countersign::domain::id::{PrincipalId, ThreadId};
 use countersign::domain::party::Party;
-use countersign::service::imports::Import;
+use countersign::service::episodes::import::Import;
 use serde_json::{Value, json};
 
 use crate::chromium::Chromium;

@@ -2,7 +2,7 @@
 
 use countersign::domain::account::PersonRole;
 use countersign::domain::id::{Jti, ReviewId};
-use countersign::service::receipts::Revoker;
+use countersign::service::writes::revoke_receipt::Revoker;
 use serde_json::{Value, json};
 
 use crate::forms::Hand;

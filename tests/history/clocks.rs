@@ -6,8 +6,8 @@ use std::time::Instant;
 use countersign::clock::{Clock, SystemClock};
 use countersign::domain::time::Timestamp;
 use countersign::service::audit::{audit, audit_with};
-use countersign::service::sending::endpoints::EndpointEdit;
-use countersign::service::stops::Puller;
+use countersign::service::delivery::endpoints::EndpointEdit;
+use countersign::service::operations::halt_request::Puller;
 
 use crate::lived::{self, Gateway, TestClock, live_through};
 

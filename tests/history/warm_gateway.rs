@@ -12,9 +12,9 @@ use countersign::domain::id::NodeId;
 use countersign::domain::keys::{KeyUse, Keys};
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
-use countersign::service::receipts::Revoker;
-use countersign::service::stops::Scope;
-use countersign::service::verify::peek_receipt;
+use countersign::service::operations::halt::Scope;
+use countersign::service::writes::revoke_receipt::Revoker;
+use countersign::service::writes::verify::peek_receipt;
 use countersign::store::row::Table;
 use serde_json::json;
 

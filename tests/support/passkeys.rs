@@ -10,11 +10,11 @@ use countersign::domain::id::ReviewId;
 use countersign::domain::passkey::{Assertion, Passkey};
 use countersign::domain::review::Ballot;
 use countersign::service::Service;
-use countersign::service::delegations::Naming;
 use countersign::service::error::Result;
-use countersign::service::passkeys::{Confirmation, NewPasskey, PasskeySignIn, Purpose, Signature};
-use countersign::service::signed_in::SignedIn;
-use countersign::service::votes::Voted;
+use countersign::service::identity::delegations::Naming;
+use countersign::service::identity::passkeys::{Confirmation, NewPasskey, PasskeySignIn, Purpose, Signature};
+use countersign::service::identity::session::SignedIn;
+use countersign::service::reviews::vote::Voted;
 
 /// As a browser at the gateway would ask.
 pub fn get(service: &Service, challenge: &str) -> Ask {

@@ -91,10 +91,10 @@ const OTHER_DATABASES: [&str; 1] = ["src/cli/demo/target.rs"];
 /// What takes long and is begun by no request: the archives' own work. And passwords, which have a turnstile before it is
 /// known who asks.
 const OUT_OF_TURN: [&str; 4] = [
-    "src/service/archiving.rs",
-    "src/service/archiving/erasing.rs",
-    "src/service/passwords.rs",
-    "src/service/restoring.rs",
+    "src/service/archive/mod.rs",
+    "src/service/archive/erase.rs",
+    "src/service/identity/password_hash.rs",
+    "src/service/archive/restore.rs",
 ];
 
 /// A text of hexadecimal digits that is shorter stands in some id, some day.
@@ -254,7 +254,7 @@ pub fn forms(file: &File, source: &Source) -> Vec<String> {
 
 /// Whatever a request begins beside the threads that answer, it begins in its asker's turn.
 pub fn turns(file: &File, source: &Source) -> Vec<String> {
-    let taken = file.path == "src/service/turns.rs" || OUT_OF_TURN.contains(&file.path.as_str());
+    let taken = file.path == "src/service/platform/fair_queue.rs" || OUT_OF_TURN.contains(&file.path.as_str());
     if !is_ours(file) || module(file)[0] != "service" || taken {
         return Vec::new();
     }

@@ -11,9 +11,9 @@ use crate::domain::id::{AccountId, FlowId, GroupName, NodeId};
 use crate::domain::policy::PolicySource;
 use crate::random;
 use crate::service::Service;
-use crate::service::access::{NewAccount, NewToken};
 use crate::service::error::Error;
-use crate::service::naming::NewOwner;
+use crate::service::identity::accounts::{NewAccount, NewToken};
+use crate::service::identity::owner_names::NewOwner;
 
 /// The machines.
 pub(super) struct Cast {

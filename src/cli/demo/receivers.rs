@@ -13,10 +13,10 @@ use crate::domain::endpoint::EventPattern;
 use crate::domain::id::AccountId;
 use crate::domain::secret::Secret;
 use crate::service::Service;
+use crate::service::delivery::endpoint_kind::NewKind;
+use crate::service::delivery::endpoints::NewEndpoint;
 use crate::service::error::{Error, Result};
-use crate::service::sending::endpoints::NewEndpoint;
-use crate::service::sending::kinds::NewKind;
-use crate::service::stops::Puller;
+use crate::service::operations::halt_request::Puller;
 
 /// Where they are.
 const HERE: &str = "127.0.0.1";

@@ -9,7 +9,7 @@ use crate::cli::{CliError, Exit, beside};
 use crate::config::Config;
 use crate::domain::episode::imported::{Imported, Voucher};
 use crate::domain::inert::printed_line;
-use crate::service::imports::Import;
+use crate::service::episodes::import::Import;
 
 /// Checks the folder, and keeps it if nothing is wrong.
 pub(super) fn run(asked: &args::EpisodeImport, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {

@@ -7,7 +7,7 @@ use crate::cli::output::Output;
 use crate::cli::{CliError, Exit, args, beside};
 use crate::config::Config;
 use crate::domain::policy::{Compared, Policy, Was, WouldBe};
-use crate::service::replays::{REPLAYED_MAX, ReplayFrom, Replayed};
+use crate::service::policy_changes::replay::{REPLAYED_MAX, ReplayFrom, Replayed};
 
 /// What many calls have come to. Only what is listed is kept.
 #[derive(Default)]

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use super::event_replay::{Story, number, said};
 use super::load::{Everything, Kept};
-use super::story::{Story, number, said};
 use super::{Audit, Finding};
 use crate::archives::Archives;
 use crate::domain::archive::{self, Archive, Archived, Content, Gone, Whereabouts};

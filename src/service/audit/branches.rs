@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::Audit;
+use super::event_replay::{Story, said};
 use super::load::Belongings;
-use super::story::{Story, said};
 use crate::domain::branch::{JoinedBranch, Joining};
 use crate::domain::carried::{Carried, Standing};
 use crate::domain::chain::entry::{Entry, Gate};
@@ -19,8 +19,8 @@ use crate::domain::kept::{KeptJoin, KeptRequest};
 use crate::domain::policy::{NodePolicy, Policy};
 use crate::domain::thread::Thread;
 use crate::domain::transition::{Rejection, StateContent, Transition};
-use crate::service::join::Join;
-use crate::service::joins::replayed;
+use crate::service::proposals::join_merge::replayed;
+use crate::service::proposals::join_request::Join;
 use crate::store::records::version_id;
 use crate::store::row::Table;
 

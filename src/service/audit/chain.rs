@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Audit;
+use super::event_replay::Story;
 use super::load::Belongings;
-use super::story::Story;
 use crate::domain::account::Token;
 use crate::domain::carried::Standing;
 use crate::domain::chain::commitment::{Setting, Tree};
@@ -22,9 +22,9 @@ use crate::domain::review::HoldState;
 use crate::domain::thread::{Closed, HeadUse, Thread};
 use crate::domain::transition::{Identity, StateContent, Transition, patch_digest};
 use crate::domain::write::WriteState;
-use crate::service::branches::fork_identity;
-use crate::service::decision::review_of;
-use crate::service::transitions::head_of;
+use crate::service::branches::fork::fork_identity;
+use crate::service::reviews::decision::review_of;
+use crate::service::threads::commit::head_of;
 use crate::store::records::{version_id, write_row_id};
 use crate::store::row::Table;
 
@@ -287,9 +287,9 @@ impl Audit<'_> {
         }
         let held = own.holds.iter().find(|it| it.state == HoldState::Open {}).map(|it| &it.id);
         self.expect(held == thread.hold.as_ref(), Table::Threads, id, "the hold that it names is not the open one");
-        let closed = story
-            .closed
-            .map(|it| (it.at, super::story::said(it, "by").to_owned(), super::story::said(it, "reason").to_owned()));
+        let closed = story.closed.map(|it| {
+            (it.at, super::event_replay::said(it, "by").to_owned(), super::event_replay::said(it, "reason").to_owned())
+        });
         let row = thread.closed.as_ref().map(|Closed { by, at, reason }| (*at, by.to_string(), reason.clone()));
         self.expect(closed == row, Table::Threads, id, "events and row disagree on whether it is closed");
         self.check_reservation(thread, own, story);

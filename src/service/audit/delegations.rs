@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Audit;
-use super::access::{Lives, changed, made, text};
+use super::identity::{Lives, changed, made, text};
 use crate::domain::delegation::LENGTH_MAX;
 use crate::domain::event::{Event, EventType};
 use crate::domain::passkey::Passkey;
 use crate::domain::review::{Hold, Vote};
 use crate::domain::time::Timestamp;
-use crate::service::delegations::{delegated_data, ended_data};
+use crate::service::identity::delegations::{delegated_data, ended_data};
 use crate::store::CLOCK_SKEW_MILLIS_MAX;
 use crate::store::row::Table;
 

@@ -10,7 +10,7 @@ use crate::domain::event::{Event, EventType};
 use crate::domain::halt::{Halt, LiftNeeds, Lifting, Stop, Stops, lifts};
 use crate::domain::id::{AccountId, PrincipalId};
 use crate::domain::time::Timestamp;
-use crate::service::stops::OPERATOR;
+use crate::service::operations::halt::OPERATOR;
 use crate::store::row::Table;
 
 /// A halt as events tell it.

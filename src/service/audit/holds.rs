@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Audit;
+use super::event_replay::{HoldStory, Story, said};
 use super::load::Belongings;
-use super::story::{HoldStory, Story, said};
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::jws::{self, Typ};
 use crate::domain::chain::receipt::{Denial, Method, Receipt};
@@ -16,11 +16,11 @@ use crate::domain::keys::{KeyState, KeyUse, Keys};
 use crate::domain::review::{Hold, HoldState, Verdict};
 use crate::domain::thread::Thread;
 use crate::domain::transition::{EndWord, Outcome, Rejection};
-use crate::service::comments::comment_data;
-use crate::service::holds::{end_data, held_data, stages_of};
-use crate::service::notices::notices_of;
-use crate::service::refusals::{count, event_data};
-use crate::service::revealing::look_data;
+use crate::service::proposals::reject::{count, event_data};
+use crate::service::reviews::comment::comment_data;
+use crate::service::reviews::escalate::notices_of;
+use crate::service::reviews::reveal::look_data;
+use crate::service::threads::hold::{end_data, held_data, stages_of};
 use crate::store::row::Table;
 
 impl Audit<'_> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Audit;
-use super::access::text;
+use super::identity::text;
 use crate::domain::episode::imported::{Imported, Piece, Standing};
 use crate::domain::episode::verify::{Signature, verify};
 use crate::domain::event::{Event, EventType};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Audit;
-use super::access::{in_any_order, text};
+use super::identity::{in_any_order, text};
 use crate::domain::chain::jws::Typ;
 use crate::domain::chain::receipt::{Approval, Refusal};
 use crate::domain::event::{Event, EventType};

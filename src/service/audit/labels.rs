@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Audit, Finding};
 use crate::domain::review::Hold;
 use crate::domain::thread::Thread;
-use crate::service::labels::settled;
+use crate::service::platform::label_backfill::settled;
 use crate::store::label::Label;
 use crate::store::record::Record;
 use crate::store::row::Table;

@@ -6,34 +6,34 @@
 //! meanwhile is no finding, however busy the gateway is, and whatever was wrong at that moment is one. Files of archives
 //! are read after that: where one went because it was decided so meanwhile, all is looked at again.
 
-mod access;
-mod amendments;
-mod answers;
 mod archives;
 mod attempts;
 mod branches;
 mod chain;
-mod contacts;
+mod commit_gate;
+mod context_tokens;
 mod damages;
-mod deadlines;
+mod deadline_extensions;
 mod delegations;
 mod endpoints;
 mod episodes;
+mod escalations;
+mod event_replay;
 mod events;
-mod figures;
-mod gate;
-mod given;
 mod halts;
 mod holds;
+mod idempotency;
+mod identity;
 mod imports;
+mod insight;
 mod interrupts;
-mod keys;
+mod keyring;
 mod labels;
 mod load;
-mod notices;
+mod mail;
 mod passkeys;
+mod policy_changes;
 mod steps;
-mod story;
 mod votes;
 mod writes;
 
@@ -52,8 +52,8 @@ use crate::store::row::Table;
 use crate::store::{Store, StoreError};
 
 pub use damages::unreadable;
+use event_replay::Story;
 use load::Everything;
-use story::Story;
 
 /// Something that is not as it was signed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::Audit;
-use super::access::{Lives, changed, made, text};
 use super::delegations::counted;
+use super::identity::{Lives, changed, made, text};
 use crate::domain::amendment::Amendment;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::signed_vote::{Evidence, SIGNATURE_TTL, Signable};
@@ -16,7 +16,7 @@ use crate::domain::interrupt::Interrupt;
 use crate::domain::passkey::Passkey;
 use crate::domain::review::{Hold, Proof, Vote};
 use crate::domain::time::Timestamp;
-use crate::service::passkeys::{added_data, evidence_of, interrupt_evidence_of, policy_evidence_of};
+use crate::service::identity::passkeys::{added_data, evidence_of, interrupt_evidence_of, policy_evidence_of};
 use crate::store::row::Table;
 
 impl Audit<'_> {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Audit;
+use super::event_replay::said;
 use super::load::Belongings;
-use super::story::said;
 use crate::domain::chain::hash::Digest;
 use crate::domain::event::{Event, EventType};
 use crate::domain::kept::KeptRequest;

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::Audit;
-use super::access::text;
-use super::story::{HoldStory, number, said};
+use super::event_replay::{HoldStory, number, said};
+use super::identity::text;
 use crate::domain::event::{Event, EventType};
 use crate::domain::id::AccountId;
 use crate::domain::review::{Hold, HoldState, Verdict, Vote};
 use crate::domain::time::Timestamp;
-use crate::service::votes::vote_data;
-use crate::service::withdrawals::withdrawal_data;
+use crate::service::reviews::vote::vote_data;
+use crate::service::reviews::withdraw::withdrawal_data;
 use crate::store::row::Table;
 
 /// A vote as events tell it: counted, and perhaps taken back.

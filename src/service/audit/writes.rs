@@ -1,8 +1,8 @@
 //! Writes: each reservation against its events, its signed answer and the fence.
 
 use super::Audit;
+use super::event_replay::{Story, WriteStory, number, said};
 use super::load::Belongings;
-use super::story::{Story, WriteStory, number, said};
 use crate::domain::chain::jws::Typ;
 use crate::domain::chain::receipt::Verification;
 use crate::domain::event::EventType;

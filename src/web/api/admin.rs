@@ -18,9 +18,10 @@ use crate::domain::halt::Halt;
 use crate::domain::id::{FlowId, Jti};
 use crate::domain::policy::PolicySource;
 use crate::service::error::Result;
+use crate::service::operations::halt::Scope;
+use crate::service::operations::halt_request::{Puller, Wish};
 use crate::service::policies::Activation;
-use crate::service::receipts::Revoker;
-use crate::service::stops::{Puller, Scope, Wish};
+use crate::service::writes::revoke_receipt::Revoker;
 
 /// `POST /v1/flows/{flow}/policies`
 #[derive(Debug, Deserialize, ToSchema)]

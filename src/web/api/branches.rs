@@ -15,10 +15,10 @@ use crate::domain::branch::Strategy;
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::{BranchName, NodeId, StepKey, ThreadId};
 use crate::domain::json::pointer::Pointer;
-use crate::service::branches::{Forked, Made, NewBranches};
+use crate::service::branches::fork::{Forked, Made, NewBranches};
 use crate::service::error::Result;
-use crate::service::join::Join as Joining;
-use crate::service::proposal::{Asked, Proposal};
+use crate::service::proposals::join_request::Join as Joining;
+use crate::service::proposals::request::{Asked, Proposal};
 use crate::web::app::App;
 
 /// `POST /v1/threads/{thread}/forks`

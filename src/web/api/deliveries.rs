@@ -13,9 +13,9 @@ use super::repeat::{Post, told};
 use crate::domain::endpoint::delivery::Delivery;
 use crate::domain::id::EndpointId;
 use crate::domain::time::Timestamp;
+use crate::service::delivery::deliveries::{Again, Place, Which};
 use crate::service::error::{Error, Result};
-use crate::service::sending::deliveries::{Again, Place, Which};
-use crate::service::stops::Puller;
+use crate::service::operations::halt_request::Puller;
 use crate::web::app::App;
 use crate::web::auth::Machine;
 

@@ -20,10 +20,10 @@ use crate::domain::endpoint::{EventPattern, KindName};
 use crate::domain::id::{EndpointId, FlowId};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
+use crate::service::delivery::endpoint_kind::{NewKind, NewLook, NewTemplate};
+use crate::service::delivery::endpoints::{EndpointEdit, EndpointTold, NewEndpoint, OVERLAP_MAX, Serving};
 use crate::service::error::{Error, Result};
-use crate::service::sending::endpoints::{EndpointEdit, EndpointTold, NewEndpoint, OVERLAP_MAX, Serving};
-use crate::service::sending::kinds::{NewKind, NewLook, NewTemplate};
-use crate::service::stops::Puller;
+use crate::service::operations::halt_request::Puller;
 use crate::web::app::App;
 use crate::web::auth::Machine;
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended, OVER};
 use crate::domain::endpoint::{EndpointKind, EndpointState};
 use crate::domain::secret::Secret;
-use crate::service::sending::endpoints::EndpointTold;
+use crate::service::delivery::endpoints::EndpointTold;
 
 /// How much of an address is told. Many an address is a secret: whoever has it may post to somebody's chat.
 #[derive(Clone, Copy, PartialEq, Eq)]

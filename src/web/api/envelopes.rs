@@ -12,7 +12,7 @@ use super::repeat::Post;
 use crate::domain::account::MachineRole;
 use crate::domain::context::Envelope;
 use crate::domain::id::{FlowId, NodeId, ThreadId};
-use crate::service::envelopes::{Asked, Bears};
+use crate::service::episodes::envelopes::{Asked, Bears};
 use crate::service::error::{Error, Result};
 use crate::web::app::App;
 use crate::web::auth::Machine;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::domain::account::Token;
 use crate::service::Stored;
 use crate::service::error::{Error, Result};
-use crate::service::events::Placed;
+use crate::service::log::sequencer::Placed;
 use crate::web::app::App;
 use crate::web::auth::Machine;
 use crate::web::streams::{self, BEAT, Source, Told};

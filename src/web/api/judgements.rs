@@ -14,8 +14,8 @@ use super::repeat::{Post, told};
 use crate::domain::id::{FlowId, NodeId};
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{Around, PolicySource, WhatIf};
-use crate::service::dry_runs::DryRun;
 use crate::service::error::{Error, Result};
+use crate::service::policy_changes::dry_run::DryRun;
 
 /// `POST /v1/flows/{flow}/judgements`
 #[derive(Debug, Deserialize, ToSchema)]

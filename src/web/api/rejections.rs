@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::domain::policy::Instruction;
 use crate::domain::transition::Rejection;
 use crate::service::error::{Error, Result};
-use crate::service::rejections::Older;
+use crate::service::proposals::rejection_list::Older;
 use crate::web::app::App;
 use crate::web::auth::Machine;
 

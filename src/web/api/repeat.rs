@@ -19,7 +19,7 @@ use crate::domain::repeat::{RepeatKey, Repeatable, Told};
 use crate::domain::secret::Secret;
 use crate::service::Stored;
 use crate::service::error::{Error, Result};
-use crate::service::repeats::Repeated;
+use crate::service::platform::idempotency::Repeated;
 use crate::web::app::App;
 use crate::web::auth::{Machine, app_of, said_by};
 

@@ -14,7 +14,7 @@ use super::repeat::{Post, told};
 use crate::domain::id::FlowId;
 use crate::domain::policy::PolicySource;
 use crate::service::error::{Error, Result};
-use crate::service::replays::{Replay, ReplayFrom};
+use crate::service::policy_changes::replay::{Replay, ReplayFrom};
 
 /// `POST /v1/flows/{flow}/replays`
 #[derive(Debug, Deserialize, ToSchema)]

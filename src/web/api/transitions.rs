@@ -20,9 +20,9 @@ use crate::domain::json::patch::Format;
 use crate::domain::party::Party;
 use crate::domain::tool::Tool;
 use crate::domain::usage::{Malformed, Usage};
-use crate::service::decision::Decision;
 use crate::service::error::{Error, Result};
-use crate::service::proposal::{Asked, Proposal};
+use crate::service::proposals::request::{Asked, Proposal};
+use crate::service::reviews::decision::Decision;
 use crate::web::app::App;
 use crate::web::auth::Machine;
 

@@ -16,11 +16,11 @@ use crate::domain::json::diff::Change;
 use crate::domain::policy::{Kind, RedactedLeaf, Warning};
 use crate::domain::repeat::Told;
 use crate::domain::review::{CannotDecide, Hold, Place};
-use crate::service::electorate::Elector;
 use crate::service::error::{Error, Result};
-use crate::service::hidden_places::HiddenPlace;
-use crate::service::redaction::Part;
-use crate::service::transitions::{Answer, warnings_for_everyone};
+use crate::service::reviews::eligible_voters::Elector;
+use crate::service::threads::commit::{Answer, warnings_for_everyone};
+use crate::service::threads::redacted_fields::HiddenPlace;
+use crate::service::threads::redaction::Part;
 use crate::web::app::App;
 use crate::web::auth::Machine;
 

@@ -17,7 +17,7 @@ use crate::domain::thread::WriteKey;
 use crate::domain::time::Timestamp;
 use crate::domain::write::{Resolution, Write, WriteState};
 use crate::service::error::{Error, Result};
-use crate::service::verify::{VerifyAsk, read_expectations};
+use crate::service::writes::verify::{VerifyAsk, read_expectations};
 use crate::web::app::App;
 use crate::web::auth::Presumed;
 

@@ -20,7 +20,7 @@ use super::Asker;
 use super::asks::{LookAtHold, Propose, ReadView, TakeBack, WaitForDecision};
 use super::refused;
 use crate::service::error::{Error, Result};
-use crate::service::traced;
+use crate::service::platform::trace_context;
 use crate::web::api::{body, threads, transitions, transitions_told};
 use crate::web::app::App;
 
@@ -118,7 +118,7 @@ impl ServerHandler for Tools {
         let asker = context.extensions.get::<Parts>().and_then(|it| it.extensions.get::<Asker>());
         let asker = asker.ok_or_else(|| ErrorData::internal_error("nobody asks", None))?;
         let work = self.call(asker, &request.name, request.arguments.unwrap_or_default());
-        let done = traced::within(asker.trace.clone(), work).await;
+        let done = trace_context::within(asker.trace.clone(), work).await;
         Ok(done.map_or_else(|error| refused::told(&self.app, asker, &error), CallToolResult::structured).into())
     }
 }

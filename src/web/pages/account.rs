@@ -18,8 +18,8 @@ use crate::domain::contact::{Contact, MailAddress, Pace};
 use crate::domain::id::SessionId;
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
-use crate::service::own_account::Changed;
-use crate::service::passwords::PASSWORD_CHARS_MIN;
+use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;
+use crate::service::identity::self_service::Changed;
 use crate::web::app::App;
 
 /// What the page says after a form was taken.

@@ -10,7 +10,7 @@ use crate::domain::id::DelegationId;
 use crate::domain::review::{Ballot, BrowserCheck, Proof, Prospect, Ticked, Verdict, VoteRefused};
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
-use crate::service::passkeys::Signature;
+use crate::service::identity::passkeys::Signature;
 use crate::web::app::App;
 use crate::web::pages::view::facts::Verdict as Button;
 

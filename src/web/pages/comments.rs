@@ -16,9 +16,9 @@ use super::view::text::Prose;
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
 use crate::domain::review::VoteRefused;
-use crate::service::comments::Saying;
 use crate::service::error::{Error, Result};
-use crate::service::review_page::ReviewFacts;
+use crate::service::reviews::comment::Saying;
+use crate::service::reviews::details::ReviewFacts;
 use crate::web::app::App;
 
 /// What the form sends.

@@ -25,8 +25,8 @@ use crate::domain::time::Timestamp;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::inbox::Waiting;
-use crate::service::review_page::ReviewFacts;
-use crate::service::votes::Voted;
+use crate::service::reviews::details::ReviewFacts;
+use crate::service::reviews::vote::Voted;
 use crate::web::app::App;
 
 /// `POST /reviews/{review}/decision`.

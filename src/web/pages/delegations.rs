@@ -21,9 +21,9 @@ use crate::domain::account::PersonRole;
 use crate::domain::delegation::Delegation;
 use crate::domain::id::DelegationId;
 use crate::domain::time::Timestamp;
-use crate::service::delegations::{Naming, Whose};
 use crate::service::error::{Error, Result};
-use crate::service::passkeys::{Confirmation, Purpose};
+use crate::service::identity::delegations::{Naming, Whose};
+use crate::service::identity::passkeys::{Confirmation, Purpose};
 use crate::web::app::App;
 
 /// Where the page is.

@@ -16,7 +16,7 @@ use super::view::shell::{Notice, Tone};
 use super::view::text::Line;
 use super::visitor::Visitor;
 use crate::service::error::{Error, Result};
-use crate::service::stops::Puller;
+use crate::service::operations::halt_request::Puller;
 use crate::web::app::App;
 
 /// What the page says after the form was taken.

@@ -9,8 +9,8 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::{Kind, RedactedChange};
 use crate::service::error::{Error, Result};
-use crate::service::hidden_places::HiddenPlace;
-use crate::service::history::Differing;
+use crate::service::threads::history::Differing;
+use crate::service::threads::redacted_fields::HiddenPlace;
 
 /// The rows of an opening, which is closed at everything hidden already: nothing else of the states reaches a page.
 pub fn rows(

@@ -25,9 +25,9 @@ use crate::domain::json::patch::Format;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::{RedactedChange, Violation};
 use crate::domain::review::VoteRefused;
-use crate::service::edits::{Rewrite, Rewritten};
 use crate::service::error::{Error, Result};
-use crate::service::review_page::ReviewFacts;
+use crate::service::reviews::details::ReviewFacts;
+use crate::service::reviews::edit::{Rewrite, Rewritten};
 use crate::web::app::App;
 
 /// More than people rewrite one by one; the rest can be named in the last field.

@@ -18,7 +18,8 @@ use crate::domain::halt::{Halt, LiftNeeds, Stop};
 use crate::domain::id::FlowId;
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
-use crate::service::stops::{Foreseen, Halting, Puller, Scope, Wish};
+use crate::service::operations::halt::{Halting, Scope};
+use crate::service::operations::halt_request::{Foreseen, Puller, Wish};
 use crate::web::app::App;
 
 const ADDRESS: &str = "/emergency";

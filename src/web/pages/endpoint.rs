@@ -23,10 +23,10 @@ use crate::domain::endpoint::{Endpoint, EndpointKind, EndpointState, FAILING_MAX
 use crate::domain::id::EndpointId;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
+use crate::service::delivery::deliveries::{Again, Place, Which};
+use crate::service::delivery::endpoints::{EndpointEdit, EndpointTold, Serving};
 use crate::service::error::{Error, Result};
-use crate::service::sending::deliveries::{Again, Place, Which};
-use crate::service::sending::endpoints::{EndpointEdit, EndpointTold, Serving};
-use crate::service::stops::Puller;
+use crate::service::operations::halt_request::Puller;
 use crate::web::app::App;
 
 /// Deliveries of one page.

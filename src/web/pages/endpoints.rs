@@ -25,10 +25,10 @@ use crate::domain::id::{EndpointId, FlowId};
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
+use crate::service::delivery::endpoint_kind::{NewKind, NewLook, NewTemplate};
+use crate::service::delivery::endpoints::{EndpointTold, NewEndpoint};
 use crate::service::error::{Error, Result};
-use crate::service::sending::endpoints::{EndpointTold, NewEndpoint};
-use crate::service::sending::kinds::{NewKind, NewLook, NewTemplate};
-use crate::service::stops::Puller;
+use crate::service::operations::halt_request::Puller;
 use crate::web::app::App;
 
 /// What the page says after a form was taken.

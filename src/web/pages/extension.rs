@@ -16,7 +16,7 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::review::{Extending, VoteRefused};
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
-use crate::service::review_page::ReviewFacts;
+use crate::service::reviews::details::ReviewFacts;
 use crate::web::app::App;
 
 /// What the form sends.

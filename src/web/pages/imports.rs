@@ -11,7 +11,7 @@ use super::visitor::Visitor;
 use crate::domain::episode::imported::{Imported, Voucher};
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
-use crate::service::rejections::Older;
+use crate::service::proposals::rejection_list::Older;
 use crate::web::app::App;
 
 /// Runs on one page.

@@ -19,7 +19,7 @@ use super::visitor::Visitor;
 use crate::domain::id::FlowId;
 use crate::domain::insight::{Counts, FlowCounts, Histogram, Period, Step};
 use crate::service::error::{Error, Result};
-use crate::service::insight::InsightFacts;
+use crate::service::log::insight::InsightFacts;
 use crate::web::app::App;
 use drawing::{Drawn, HEIGHT, Titled, lasting, of_counts, of_times, share};
 

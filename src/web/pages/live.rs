@@ -8,9 +8,9 @@ use super::failure::Failure;
 use super::visitor::Visitor;
 use crate::domain::event::EventType;
 use crate::service::error::{Error, Result};
-use crate::service::events::Placed;
-use crate::service::log::Audience;
-use crate::service::signed_in::SignedIn;
+use crate::service::identity::session::SignedIn;
+use crate::service::log::browse::Audience;
+use crate::service::log::sequencer::Placed;
 use crate::web::app::App;
 use crate::web::streams::{self, BEAT, Source, Told};
 

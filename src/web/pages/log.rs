@@ -24,9 +24,10 @@ use crate::domain::inert;
 use crate::domain::json::canonical::canonical;
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
-use crate::service::events::Placed;
-use crate::service::history::Who;
-use crate::service::log::{self as service, Audience, LogSought};
+use crate::service::log::browse as service;
+use crate::service::log::browse::{Audience, LogSought};
+use crate::service::log::sequencer::Placed;
+use crate::service::threads::history::Who;
 use crate::web::api::events::event_json;
 use crate::web::app::App;
 

@@ -15,8 +15,9 @@ use super::parts::html;
 use super::view::shell::Shell;
 use super::view::sign_in::LeavingPage;
 use crate::domain::secret::Secret;
-use crate::service::elsewhere::{Answer, Return, Said};
 use crate::service::error::Error;
+use crate::service::identity::oidc_sign_in::Return;
+use crate::service::identity::oidc_sign_in::{Answer, Said};
 use crate::web::app::App;
 use crate::web::throttle::Throttle;
 

@@ -18,7 +18,7 @@ use super::visitor::Visitor;
 use crate::domain::id::PasskeyId;
 use crate::domain::passkey::{Assertion, Passkey, Registration};
 use crate::service::error::{Error, Result};
-use crate::service::passkeys::{Confirmation, NewPasskey, PasskeySignIn, Purpose};
+use crate::service::identity::passkeys::{Confirmation, NewPasskey, PasskeySignIn, Purpose};
 use crate::web::app::App;
 
 /// Where the page is.

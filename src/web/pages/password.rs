@@ -16,7 +16,7 @@ use super::view::shell::Shell;
 use super::view::text::Line;
 use crate::domain::account::LinkPurpose;
 use crate::service::error::{Error, Result};
-use crate::service::passwords::PASSWORD_CHARS_MIN;
+use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;
 use crate::web::app::App;
 
 /// What the form sends.

@@ -18,9 +18,9 @@ use super::visitor::Visitor;
 use crate::domain::account::{Account, LinkPurpose, PersonRole, SignIn};
 use crate::domain::id::{GroupName, SessionId};
 use crate::domain::time::Timestamp;
-use crate::service::access::NewAccount;
 use crate::service::error::{Error, Result};
-use crate::service::people::{INVITATION_TTL, OpenLink};
+use crate::service::identity::accounts::NewAccount;
+use crate::service::identity::administration::{INVITATION_TTL, OpenLink};
 use crate::web::app::App;
 
 const ADDRESS: &str = "/people";

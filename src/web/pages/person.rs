@@ -17,8 +17,8 @@ use super::visitor::Visitor;
 use crate::domain::account::{Account, PersonRole};
 use crate::domain::id::AccountId;
 use crate::service::error::{Error, Result};
-use crate::service::people::RESET_TTL;
-use crate::service::taking_back::Admission;
+use crate::service::identity::administration::RESET_TTL;
+use crate::service::identity::revocation::Admission;
 use crate::web::app::App;
 
 /// What the page says after a form was taken.

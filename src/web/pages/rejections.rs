@@ -12,7 +12,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::transition::Rejection;
 use crate::domain::write::ResultError;
 use crate::service::error::{Error, Result};
-use crate::service::rejections::Older;
+use crate::service::proposals::rejection_list::Older;
 use crate::web::app::App;
 
 /// Attempts on one page.

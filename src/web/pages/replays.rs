@@ -17,7 +17,7 @@ use crate::domain::id::FlowId;
 use crate::domain::policy::{Became, Compared, PolicySource, WouldBe};
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
-use crate::service::replays::{Replay, ReplayFrom, Replayed};
+use crate::service::policy_changes::replay::{Replay, ReplayFrom, Replayed};
 use crate::web::app::App;
 
 /// Proposals that are judged for one page; those that would end as they did are only counted.

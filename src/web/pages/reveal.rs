@@ -15,8 +15,8 @@ use super::view::text::Prose;
 use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
 use crate::service::error::{Error, Result};
-use crate::service::revealing::Look;
-use crate::service::review_page::ReviewFacts;
+use crate::service::reviews::details::ReviewFacts;
+use crate::service::reviews::reveal::Look;
 use crate::web::app::App;
 use crate::web::throttle::Throttle;
 

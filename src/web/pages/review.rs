@@ -23,7 +23,7 @@ use crate::domain::id::ReviewId;
 use crate::domain::review::{HoldState, Ineligible, Place, Verdict};
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
-use crate::service::review_page::ReviewFacts;
+use crate::service::reviews::details::ReviewFacts;
 use crate::web::app::App;
 use crate::web::pages::view::facts::{CommentWish, WriteDoubt};
 

@@ -11,8 +11,8 @@ use super::parts::{html, see_other};
 use super::review::{self, Again};
 use super::visitor::Visitor;
 use crate::service::error::{Error, Result};
-use crate::service::receipts::Revoker;
-use crate::service::review_page::ReviewFacts;
+use crate::service::reviews::details::ReviewFacts;
+use crate::service::writes::revoke_receipt::Revoker;
 use crate::web::app::App;
 
 /// A sentence.

@@ -10,7 +10,7 @@ use super::parts::see_other;
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::{NodeId, ThreadId};
 use crate::service::error::{Error, Result};
-use crate::service::rollbacks::Rollback;
+use crate::service::proposals::rollback::Rollback;
 use crate::web::app::App;
 
 /// What the form sends.

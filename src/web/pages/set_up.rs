@@ -17,9 +17,9 @@ use super::view::sign_in::{RoleChoice, SetUpPage};
 use super::view::text::Line;
 use crate::domain::account::{LinkPurpose, PersonRole};
 use crate::domain::id::GroupName;
-use crate::service::access::NewAccount;
 use crate::service::error::Error;
-use crate::service::passwords::PASSWORD_CHARS_MIN;
+use crate::service::identity::accounts::NewAccount;
+use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;
 use crate::web::app::App;
 
 /// The group that the first reviewer is in unless another is named.

@@ -30,8 +30,8 @@ use crate::domain::id::ReviewId;
 use crate::domain::review::{Ballot, BrowserCheck, Place, Proof, Ticked, Verdict, VoteRefused};
 use crate::random;
 use crate::service::error::{Error, Result};
-use crate::service::review_page::ReviewFacts;
-use crate::service::several::LeftOut;
+use crate::service::inbox::bulk_decisions::LeftOut;
+use crate::service::reviews::details::ReviewFacts;
 use crate::web::app::App;
 use crate::web::pages::view::facts::CommentWish;
 

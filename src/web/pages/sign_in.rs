@@ -17,9 +17,9 @@ use super::view::shell::Shell;
 use super::view::sign_in::{SignInLinkPage, SignInPage};
 use super::view::text::Line;
 use crate::domain::account::LinkPurpose;
-use crate::service::elsewhere::Local;
 use crate::service::error::Error;
-use crate::service::passkeys::Purpose;
+use crate::service::identity::oidc_sign_in::Local;
+use crate::service::identity::passkeys::Purpose;
 use crate::web::app::App;
 use crate::web::auth::cookie_name;
 

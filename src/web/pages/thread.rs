@@ -20,11 +20,11 @@ use crate::domain::flow::Mode;
 use crate::domain::id::ThreadId;
 use crate::domain::thread::{HeadUse, Status, Thread};
 use crate::domain::time::Timestamp;
+use crate::service::branches::list::{BranchBecame, BranchSeen, BranchesSeen};
 use crate::service::error::{Error, Result};
-use crate::service::forked::{BranchBecame, BranchSeen, BranchesSeen};
-use crate::service::history::{HistoryItem, Who};
 use crate::service::inbox::InboxItem;
-use crate::service::thread_list::Onward;
+use crate::service::threads::history::{HistoryItem, Who};
+use crate::service::threads::list::Onward;
 use crate::web::app::App;
 use crate::web::pages::view::facts::Gate as Shown;
 

@@ -13,7 +13,7 @@ use crate::domain::id::FlowId;
 use crate::domain::thread::{Status, Thread};
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
-use crate::service::thread_list::{Found, Onward, Sought};
+use crate::service::threads::list::{Found, Onward, Sought};
 use crate::web::app::App;
 
 /// Threads of one page.

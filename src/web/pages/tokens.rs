@@ -18,9 +18,9 @@ use super::visitor::Visitor;
 use crate::domain::account::{Account, MachineRole, PersonRole, Token};
 use crate::domain::id::{FlowId, NodeId, TokenId};
 use crate::domain::time::Timestamp;
-use crate::service::access::NewToken;
 use crate::service::error::{Error, Result};
-use crate::service::naming::{NewOwner, excluded_by};
+use crate::service::identity::accounts::NewToken;
+use crate::service::identity::owner_names::{NewOwner, excluded_by};
 use crate::web::app::App;
 
 /// What the page says after a form was taken.

@@ -19,8 +19,8 @@ use crate::domain::json::parse::{Limits, parse};
 use crate::domain::time::Timestamp;
 use crate::domain::write::WriteState;
 use crate::service::error::Result;
-use crate::service::known_receipts::{Issued, Known, Shown};
-use crate::service::verify::peek_receipt;
+use crate::service::writes::receipt_lookup::{Issued, Known, Shown};
+use crate::service::writes::verify::peek_receipt;
 use crate::web::app::App;
 
 /// What the form sends. The form's own bound is the bound of each.

@@ -19,8 +19,8 @@ use crate::domain::json::parse::{Limits, parse};
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{Around, RedactedChange, Verdict, WhatIf};
 use crate::domain::usage::Malformed;
-use crate::service::dry_runs::DryRun;
 use crate::service::error::{Error, Result};
+use crate::service::policy_changes::dry_run::DryRun;
 use crate::web::app::App;
 use crate::web::roles::{self, Caller};
 

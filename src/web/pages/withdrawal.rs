@@ -15,7 +15,7 @@ use super::visitor::Visitor;
 use crate::domain::chain::hash::Digest;
 use crate::domain::review::{VoteRefused, Withdrawing};
 use crate::service::error::{Error, Result};
-use crate::service::review_page::ReviewFacts;
+use crate::service::reviews::details::ReviewFacts;
 use crate::web::app::App;
 
 /// What the form sends.

@@ -8,16 +8,16 @@ use countersign::domain::id::ReviewId;
 use countersign::domain::json::patch::Format;
 use countersign::domain::review::{Ballot, Verdict, VoteRefused};
 use countersign::domain::time::Timestamp;
-use countersign::service::delegations::Naming;
 use countersign::service::error::Error;
-use countersign::service::passkeys::Confirmation;
-use countersign::service::proposal::{Asked, Proposal};
-use countersign::service::stops::Scope;
-use countersign::service::taking_back::Admission;
+use countersign::service::identity::delegations::Naming;
+use countersign::service::identity::passkeys::Confirmation;
+use countersign::service::identity::revocation::Admission;
+use countersign::service::operations::halt::Scope;
+use countersign::service::proposals::request::{Asked, Proposal};
+use countersign::service::reviews::vote::Voted;
+use countersign::service::threads::commit::Answer;
 use countersign::service::threads::{Created, NewThread};
-use countersign::service::transitions::Answer;
-use countersign::service::verify::VerifyAsk;
-use countersign::service::votes::Voted;
+use countersign::service::writes::verify::VerifyAsk;
 use serde_json::{Value, json};
 
 use super::Scene;
@@ -102,7 +102,7 @@ async fn a_receipt_revoked_between_decision_and_commit_counts() {
     let jti = scene.case.decision["nonce"].as_str().unwrap().try_into().unwrap();
     let revokes: Happening = Box::new(move || {
         Box::pin(async move {
-            let by = countersign::service::receipts::Revoker::Admin("tests".try_into().unwrap());
+            let by = countersign::service::writes::revoke_receipt::Revoker::Admin("tests".try_into().unwrap());
             service.revoke_receipt(&by, &jti, "now").await.unwrap();
         })
     });

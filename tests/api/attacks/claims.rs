@@ -2,7 +2,7 @@
 
 use countersign::domain::account::MachineRole;
 use countersign::domain::review::Verdict;
-use countersign::service::access::NewToken;
+use countersign::service::identity::accounts::NewToken;
 use serde_json::{Value, json};
 
 use super::forge::{with_claims, with_receipt};
@@ -25,7 +25,7 @@ async fn approved_in_refunds(scene: &Scene) -> String {
         let new = NewToken {
             name: format!("refunds-{}", role.as_str()),
             role,
-            owner: countersign::service::naming::NewOwner::Group("platform".to_owned()),
+            owner: countersign::service::identity::owner_names::NewOwner::Group("platform".to_owned()),
             flow: Some("refunds".try_into().unwrap()),
             nodes: nodes.iter().map(|it| (*it).try_into().unwrap()).collect(),
         };

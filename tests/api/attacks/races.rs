@@ -5,7 +5,7 @@ use std::sync::Arc;
 use countersign::clock::SystemClock;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
-use countersign::service::verify::VerifyAsk;
+use countersign::service::writes::verify::VerifyAsk;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use futures_util::future::join_all;
 use serde_json::json;

@@ -93,10 +93,10 @@ async fn nobody_but_the_writer_of_the_flow_is_let_through() {
         .activate_policy(&"tests".try_into().unwrap(), None, crate::gateway::source(&refunds), Default::default())
         .await
         .unwrap();
-    let new = countersign::service::access::NewToken {
+    let new = countersign::service::identity::accounts::NewToken {
         name: "refunder".to_owned(),
         role: MachineRole::Writer,
-        owner: countersign::service::naming::NewOwner::Group("platform".to_owned()),
+        owner: countersign::service::identity::owner_names::NewOwner::Group("platform".to_owned()),
         flow: Some("refunds".try_into().unwrap()),
         nodes: ["database_writer".try_into().unwrap()].into(),
     };
@@ -166,7 +166,7 @@ async fn a_token_revoked_between_reading_and_committing_is_not_let_through() {
     let stale = scene.g.service.token_of(&second).await.unwrap();
     scene.g.service.revoke_token(&token_id(&second)).await.unwrap();
     let case = &scene.case;
-    let ask = countersign::service::verify::VerifyAsk {
+    let ask = countersign::service::writes::verify::VerifyAsk {
         thread: case.id().as_str().unwrap().try_into().unwrap(),
         transition: case.held["transition"].as_str().unwrap().try_into().unwrap(),
         receipt: Some(case.receipt().to_owned()),

@@ -3,10 +3,10 @@
 use countersign::domain::account::{Account, MachineRole, PersonRole};
 use countersign::domain::party::Party;
 use countersign::domain::review::{Ballot, BrowserCheck, Verdict};
-use countersign::service::access::NewAccount;
 use countersign::service::error::Error;
-use countersign::service::redaction::Part;
-use countersign::service::votes::Voted;
+use countersign::service::identity::accounts::NewAccount;
+use countersign::service::reviews::vote::Voted;
+use countersign::service::threads::redaction::Part;
 use countersign::store::Store as _;
 use countersign::store::row::{Row, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use countersign::domain::branch::Strategy;
 use countersign::domain::json::patch::Format;
 use countersign::service::Service;
-use countersign::service::join::Join;
-use countersign::service::proposal::{Asked, Proposal};
+use countersign::service::proposals::join_request::Join;
+use countersign::service::proposals::request::{Asked, Proposal};
 
 use super::*;
 use crate::gateway::spawn_with_policy;

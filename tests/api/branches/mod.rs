@@ -8,8 +8,8 @@ use countersign::domain::chain::entry::Entry;
 use countersign::domain::chain::jws::{self, Typ};
 use countersign::domain::review::{Verdict, VoteRefused};
 use countersign::service::error::Error;
-use countersign::service::rollbacks::Rollback;
-use countersign::service::votes::Voted;
+use countersign::service::proposals::rollback::Rollback;
+use countersign::service::reviews::vote::Voted;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 

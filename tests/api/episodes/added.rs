@@ -6,9 +6,10 @@ use std::sync::Arc;
 use countersign::domain::episode::posted::Phase;
 use countersign::domain::halt::Halt;
 use countersign::domain::id::PrincipalId;
-use countersign::service::access::NewToken;
 use countersign::service::episodes::NewEvent;
-use countersign::service::stops::{Puller, Scope, Wish};
+use countersign::service::identity::accounts::NewToken;
+use countersign::service::operations::halt::Scope;
+use countersign::service::operations::halt_request::{Puller, Wish};
 
 use super::*;
 use crate::gateway::{source, spawn_gateway};
@@ -80,7 +81,7 @@ async fn a_run_is_not_there_for_tokens_of_another_flow(scene: Scene) {
     let new = NewToken {
         name: "elsewhere".to_owned(),
         role: MachineRole::Agent,
-        owner: countersign::service::naming::NewOwner::Group("platform".to_owned()),
+        owner: countersign::service::identity::owner_names::NewOwner::Group("platform".to_owned()),
         flow: Some("refunds".try_into().unwrap()),
         nodes: BTreeSet::from(["planner".try_into().unwrap()]),
     };

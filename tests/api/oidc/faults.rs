@@ -179,7 +179,7 @@ async fn only_the_browser_that_asked_comes_in_and_once_and_in_time() {
 
     let mut visitor = Visitor::new();
     let late = peer.signs_in(&visitor.sent_to(&g.url, "/").await);
-    g.pass(countersign::service::elsewhere::ERRAND_TTL);
+    g.pass(countersign::service::identity::oidc_sign_in::ERRAND_TTL);
     assert_eq!(visitor.get(&late).await.status, 400);
     assert_eq!(last_reason(&g).await, "unknown_state");
 }

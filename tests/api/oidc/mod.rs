@@ -19,7 +19,7 @@ use countersign::domain::account::Account;
 use countersign::domain::event::Event;
 use countersign::keyring::Keyring;
 use countersign::provider::Provider;
-use countersign::service::elsewhere::{Local, Ways};
+use countersign::service::identity::oidc_sign_in::{Local, Ways};
 use countersign::service::{PeopleSettings, Service};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::throttle::Throttle;

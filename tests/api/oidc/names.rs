@@ -1,7 +1,7 @@
 //! Who somebody is here, whatever they call themselves there.
 
 use countersign::domain::account::{PersonRole, SignIn};
-use countersign::service::taking_back::Admission;
+use countersign::service::identity::revocation::Admission;
 use serde_json::json;
 
 use super::faults::{try_once, with_peer};

@@ -2,9 +2,9 @@
 
 use countersign::domain::account::PersonRole;
 use countersign::domain::review::Verdict;
-use countersign::service::access::NewAccount;
-use countersign::service::elsewhere::{Local, Ways};
 use countersign::service::error::Error;
+use countersign::service::identity::accounts::NewAccount;
+use countersign::service::identity::oidc_sign_in::{Local, Ways};
 
 use super::faults::{try_once, with_peer};
 use super::provider::settings;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use countersign::domain::id::InterruptId;
 use countersign::domain::review::Verdict;
-use countersign::service::taking_back::Admission;
+use countersign::service::identity::revocation::Admission;
 use serde_json::{Value, json};
 
 use super::receiver::{BROKEN, FINE, Receiver, Reply};

@@ -3,7 +3,7 @@
 use countersign::domain::account::{Account, PersonRole};
 use countersign::domain::contact::Pace;
 use countersign::service::Service;
-use countersign::service::access::NewAccount;
+use countersign::service::identity::accounts::NewAccount;
 use serde_json::json;
 
 use super::receiver::{FINE, Receiver, Reply};
@@ -26,7 +26,7 @@ async fn administrator(service: &Service, name: &str) -> Account {
 async fn ready(s: &Scene) {
     administrator(&s.g.service, "gus").await;
     administrator(&s.g.service, "gil").await;
-    s.g.service.set_admission("gil", countersign::service::taking_back::Admission::Barred).await.unwrap();
+    s.g.service.set_admission("gil", countersign::service::identity::revocation::Admission::Barred).await.unwrap();
     told_at(&s.g.service, &s.g.alice, "alice@example.org", Pace::Each).await;
     write(&s.g.service).await;
 }

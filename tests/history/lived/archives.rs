@@ -6,7 +6,7 @@ use std::path::Path;
 use countersign::archives::Archives;
 use countersign::domain::account::MachineRole;
 use countersign::service::Service;
-use countersign::service::archiving::Place;
+use countersign::service::archive::Place;
 use serde_json::json;
 
 use super::{Cast, admin, example, make, propose, token};

@@ -4,10 +4,10 @@ use countersign::domain::branch::Strategy;
 use countersign::domain::id::{BranchName, NodeId, StepKey};
 use countersign::domain::review::Verdict;
 use countersign::service::Service;
-use countersign::service::branches::{Forked, NewBranches};
-use countersign::service::join::Join;
-use countersign::service::proposal::{Asked, Proposal};
-use countersign::service::transitions::Answer;
+use countersign::service::branches::fork::{Forked, NewBranches};
+use countersign::service::proposals::join_request::Join;
+use countersign::service::proposals::request::{Asked, Proposal};
+use countersign::service::threads::commit::Answer;
 use serde_json::{Value, json};
 
 use super::{Cast, Digest, Usage, ballot, held, make, propose, thread};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use countersign::domain::review::{Ballot, Extending, Verdict, Withdrawing};
 use countersign::service::Service;
-use countersign::service::delegations::{Naming, Whose};
-use countersign::service::passkeys::Confirmation;
-use countersign::service::signed_in::SignedIn;
+use countersign::service::identity::delegations::{Naming, Whose};
+use countersign::service::identity::passkeys::Confirmation;
+use countersign::service::identity::session::SignedIn;
 use serde_json::json;
 
 use super::passkeys::authenticator::Authenticator;

@@ -9,7 +9,7 @@ use countersign::domain::party::Party;
 use countersign::domain::review::Verdict;
 use countersign::service::Service;
 use countersign::service::episodes::NewEvent;
-use countersign::service::imports::Import;
+use countersign::service::episodes::import::Import;
 use countersign::service::threads::NewThread;
 use serde_json::{Value, json};
 

@@ -34,18 +34,19 @@ use countersign::domain::time::Timestamp;
 use countersign::domain::tool::Tool;
 use countersign::domain::usage::Usage;
 use countersign::keyring::Keyring;
-use countersign::service::access::{NewAccount, NewToken};
-use countersign::service::comments::Saying;
-use countersign::service::edits::{Rewrite, Rewritten};
+use countersign::service::identity::accounts::{NewAccount, NewToken};
+use countersign::service::identity::revocation::Admission;
+use countersign::service::operations::halt::Scope;
+use countersign::service::operations::halt_request::{Puller, Wish};
 use countersign::service::policies::Activation;
-use countersign::service::proposal::{Asked, Proposal};
-use countersign::service::receipts::Revoker;
-use countersign::service::revealing::Look;
-use countersign::service::stops::{Puller, Scope, Wish};
-use countersign::service::taking_back::Admission;
+use countersign::service::proposals::request::{Asked, Proposal};
+use countersign::service::reviews::comment::Saying;
+use countersign::service::reviews::edit::{Rewrite, Rewritten};
+use countersign::service::reviews::reveal::Look;
 use countersign::service::threads::NewThread;
-use countersign::service::transitions::Answer;
-use countersign::service::verify::VerifyAsk;
+use countersign::service::threads::commit::Answer;
+use countersign::service::writes::revoke_receipt::Revoker;
+use countersign::service::writes::verify::VerifyAsk;
 use countersign::service::{PeopleSettings, Service, Settings};
 use countersign::store::Store;
 use countersign::store::record::Stored;
@@ -171,7 +172,7 @@ async fn token(service: &Service, role: MachineRole, of: &str, nodes: &[&str]) -
     let new = NewToken {
         name: format!("{of}-{}", role.as_str()),
         role,
-        owner: countersign::service::naming::NewOwner::Group("platform".to_owned()),
+        owner: countersign::service::identity::owner_names::NewOwner::Group("platform".to_owned()),
         flow: Some(flow(of)),
         nodes,
     };
@@ -381,7 +382,7 @@ pub fn writer() -> NewToken {
     NewToken {
         name,
         role: MachineRole::Writer,
-        owner: countersign::service::naming::NewOwner::Group("platform".to_owned()),
+        owner: countersign::service::identity::owner_names::NewOwner::Group("platform".to_owned()),
         flow: Some(flow("payments")),
         nodes,
     }

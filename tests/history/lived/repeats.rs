@@ -4,7 +4,7 @@ use countersign::domain::repeat::{RepeatKey, Repeatable, Told};
 use countersign::domain::secret::Secret;
 use countersign::service::Service;
 use countersign::service::error::Result;
-use countersign::service::repeats::Repeated;
+use countersign::service::platform::idempotency::Repeated;
 use countersign::service::threads::{Created, NewThread};
 use serde_json::json;
 

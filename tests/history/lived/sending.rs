@@ -7,9 +7,9 @@ use countersign::domain::endpoint::EventPattern;
 use countersign::domain::secret::Secret;
 use countersign::outgoing::{Outgoing, OutgoingSettings};
 use countersign::service::Service;
-use countersign::service::sending::endpoints::{EndpointEdit, NewEndpoint};
-use countersign::service::sending::kinds::NewKind;
-use countersign::service::stops::Puller;
+use countersign::service::delivery::endpoint_kind::NewKind;
+use countersign::service::delivery::endpoints::{EndpointEdit, NewEndpoint};
+use countersign::service::operations::halt_request::Puller;
 
 use super::Cast;
 

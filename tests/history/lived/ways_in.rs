@@ -9,8 +9,8 @@ use countersign::domain::enrolment::{Admit, Identity, Mapping};
 use countersign::domain::id::GroupName;
 use countersign::domain::review::Verdict;
 use countersign::service::Service;
-use countersign::service::access::NewAccount;
-use countersign::service::own_account::Changed;
+use countersign::service::identity::accounts::NewAccount;
+use countersign::service::identity::self_service::Changed;
 use serde_json::json;
 
 use super::passkeys::authenticator::Authenticator;

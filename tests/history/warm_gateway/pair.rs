@@ -11,7 +11,7 @@ use countersign::domain::policy::StateLimits;
 use countersign::domain::review::Verdict;
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
-use countersign::service::verify::peek_receipt;
+use countersign::service::writes::verify::peek_receipt;
 use countersign::service::{PeopleSettings, Service, Settings};
 use countersign::store::Store;
 use countersign::store::postgres::PostgresStore;

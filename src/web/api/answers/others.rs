@@ -9,7 +9,7 @@ use crate::domain::id::{EventId, FlowId, Jti, NodeId, PrincipalId, ThreadId, Wri
 use crate::domain::time::Timestamp;
 use crate::domain::write::Resolution;
 use crate::domain::write::ResultError;
-use crate::service::replays::Replayed;
+use crate::service::policy_changes::replay::Replayed;
 
 /// What is known of a write that lapsed.
 #[derive(Debug, ToSchema)]

@@ -7,9 +7,9 @@ use crate::domain::chain::denial::DenialCode;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::thread::Checkpoint;
 use crate::domain::write::ResultError;
+use crate::service::episodes::envelope_error::{NotSealed, Unsealed};
 use crate::service::error::Error;
-use crate::service::refusal::Refusal;
-use crate::service::unsealed::{NotSealed, Unsealed};
+use crate::service::platform::rejection_body::Refusal;
 
 /// Each thing that is wrong.
 pub(super) fn faults_of(error: &Error) -> Vec<Fault> {

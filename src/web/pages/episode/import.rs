@@ -6,7 +6,7 @@ use crate::domain::episode::imported::{Standing, Voucher, cut};
 use crate::domain::episode::record::{Record, moment_of, phase};
 use crate::domain::episode::verify::{Extent, Part, Report};
 use crate::domain::time::Timestamp;
-use crate::service::imports::ImportedRun;
+use crate::service::episodes::import::ImportedRun;
 use crate::web::pages::parts::moment;
 use crate::web::pages::view::episode::{EpisodePage, EventRow, Head, ImportHead, Untold, Vouched};
 use crate::web::pages::view::shell::{Shell, Tone};

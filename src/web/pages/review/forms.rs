@@ -8,7 +8,7 @@ use crate::domain::chain::statement::Kind;
 use crate::domain::review::{EXTENSIONS_MAX, Vote};
 use crate::domain::time::Timestamp;
 use crate::service::error::Result;
-use crate::service::review_page::ReviewFacts;
+use crate::service::reviews::details::ReviewFacts;
 use crate::web::app::App;
 use crate::web::pages::nonce::{Binding, Nonce};
 use crate::web::pages::parts::moment;

@@ -3,9 +3,9 @@
 use crate::domain::review::{HoldState, Place, Verdict, Vote};
 use crate::domain::time::Timestamp;
 use crate::domain::write::{Resolution, WriteState};
-use crate::service::holds::DeniedBefore;
-use crate::service::review_page::ReviewFacts;
-use crate::service::verify::peek_receipt;
+use crate::service::proposals::denied_attempts::DeniedBefore;
+use crate::service::reviews::details::ReviewFacts;
+use crate::service::writes::verify::peek_receipt;
 use crate::web::pages::parts::{deciders, ending, lines, listed, moment, span, urgency, voted_by};
 use crate::web::pages::view::review::{self as view, Progress, Stage, Standing};
 use crate::web::pages::view::text::{Line, Prose};

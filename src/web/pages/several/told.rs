@@ -10,7 +10,7 @@ use crate::domain::review::{Ballot, HoldState, Verdict};
 use crate::domain::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::inbox::InboxItem;
-use crate::service::votes::Voted;
+use crate::service::reviews::vote::Voted;
 use crate::web::api::problem::Problem;
 use crate::web::pages::decision::words;
 use crate::web::pages::parts::{deciders, ending, headline, html, moment};

@@ -1,0 +1,144 @@
+//! Erasing what was archived, as its policy has it: first a file without the values, then the decision, and then the file
+//! that had them goes. What was signed stays, and every link of it.
+
+use super::segments::ALWAYS;
+use super::{Standing, still, told};
+use crate::archives::packed;
+use crate::domain::archive::{Archive, ERASING, Kept};
+use crate::domain::chain::hash::Digest;
+use crate::domain::event::EventType;
+use crate::domain::id::ThreadId;
+use crate::domain::keys::Keys;
+use crate::domain::review::Hold;
+use crate::domain::thread::Thread;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::{Filter, LIST_ROWS_MAX, OnDuty};
+
+/// Rows that are emptied by one change: each may be some megabytes as it is read.
+const EMPTIED_AT_ONCE: usize = 16;
+
+impl Service {
+    /// Decides that the values of the oldest archive that has any are erased, if its policy says so: from then on nobody is
+    /// given them.
+    pub(super) async fn erase_once(&self, duty: &dyn OnDuty, thread: &ThreadId) -> Result<bool> {
+        let keys = self.keys()?;
+        let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
+        let (record, first) = (&standing.thread.record, standing.thread.record.gone.erased);
+        if standing.retain.erase_after_days.is_none() || first >= record.gone.archived {
+            return Ok(false);
+        }
+        let archive = self.archive_over(&keys, thread, first).await?.ok_or(Error::Broken("an archive"))?;
+        if !self.may_be_erased(&keys, &standing, &archive.record).await? {
+            return Ok(false);
+        }
+        let written = self.write_without_values(&standing, &archive.record).await?;
+        // The file took its time; what might be erased before may be erased now, and the thread may have gone on meanwhile.
+        let Some(standing) = self.retained_still(&keys, &standing).await? else { return Ok(false) };
+        if !self.may_be_erased(&keys, &standing, &archive.record).await? {
+            return Ok(false);
+        }
+        let (now, policy) = (self.now(), standing.policy.digest());
+        let erasing = Archive { kept: Kept::Erasing { at: now, policy }, ..written };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(&standing.flow).replace(&archive, &erasing)?;
+        let mut next = standing.thread.record.clone();
+        next.gone.erased = erasing.to + 1;
+        let data = told(&erasing, policy);
+        event_recorder::in_thread(&mut draft, &mut next, now, EventType::ThreadErased, data)?;
+        draft.replace(&standing.thread, &next)?;
+        still(duty)?;
+        self.commit(draft.finish()).await?;
+        self.finish_erasing(duty, &keys).await?;
+        Ok(true)
+    }
+
+    /// Whether its policy lets the values go, and nobody is asked about them.
+    async fn may_be_erased(&self, keys: &Keys, standing: &Standing, archive: &Archive) -> Result<bool> {
+        let over = standing.retain.lets_erase(archive.left, self.now());
+        Ok(over && !self.is_asked_for(keys, &standing.thread.record, archive.to).await?)
+    }
+
+    /// Writes what stays of an archive beside it. It follows from the archive alone, so a run that was cut off comes to the
+    /// same file again.
+    async fn write_without_values(&self, standing: &Standing, archive: &Archive) -> Result<Archive> {
+        let content = self.content(archive).await?.without_values();
+        let text = content.text();
+        let bytes = packed(&text).map_err(Error::Unwritten)?;
+        let erasing = Archive {
+            file: Digest::of_file(&bytes),
+            bytes: bytes.len() as u64,
+            plain_bytes: text.len() as u64,
+            kept: Kept::Erasing { at: self.now(), policy: standing.policy.digest() },
+            ..archive.clone()
+        };
+        self.write_file(&erasing, bytes, &content).await?;
+        Ok(erasing)
+    }
+
+    /// Whether people are asked for a state of these versions again.
+    async fn is_asked_for(&self, keys: &Keys, thread: &Thread, up_to: u64) -> Result<bool> {
+        let Some(review) = &thread.hold else { return Ok(false) };
+        let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
+        let Some(restores) = self.stated(keys, hold.record.transition).await?.statement.restores else {
+            return Ok(false);
+        };
+        let place = self.place_of(keys, restores).await?.ok_or(Error::Broken("the chain"))?;
+        Ok(place.version <= up_to)
+    }
+
+    /// Removes the files that have what was decided to be erased, and the values that did not go into them. A run that was cut
+    /// off is made up for by the next.
+    pub(super) async fn finish_erasing(&self, duty: &dyn OnDuty, keys: &Keys) -> Result<usize> {
+        let erasing = self.reader(keys).list::<Archive>(Filter::State(ERASING), None, LIST_ROWS_MAX).await?;
+        let (mut done, mut failed) = (0, None);
+        for archive in erasing {
+            match self.finish(duty, keys, &archive).await {
+                Ok(()) => done += 1,
+                // One that fails does not keep the others waiting.
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(done), Err)
+    }
+
+    async fn finish(&self, duty: &dyn OnDuty, keys: &Keys, archive: &Stored<Archive>) -> Result<()> {
+        let Kept::Erasing { at, policy } = archive.record.kept.clone() else { return Ok(()) };
+        let archives = self.archives.clone().ok_or(Error::NoArchives)?;
+        // What stays is beside what goes. Where the one is not, the folder is away, and nobody knows what else is in it.
+        self.content(&archive.record).await?;
+        let erased = archive.record.clone();
+        still(duty)?;
+        let removed = tokio::task::spawn_blocking(move || archives.remove_values(&erased)).await;
+        removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
+        self.empty_what_stayed(duty, keys, &archive.record).await?;
+        let mut draft = Draft::new(keys.row(), self.now());
+        draft.replace(archive, &Archive { kept: Kept::Erased { at, policy }, ..archive.record.clone() })?;
+        still(duty)?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Takes their values from the rows of what was asked for on these versions and not committed, where the file had no
+    /// room for them. Whenever it was held: a clock may have gone ahead, and come back.
+    async fn empty_what_stayed(&self, duty: &dyn OnDuty, keys: &Keys, archive: &Archive) -> Result<()> {
+        let mut after = None;
+        while let Some((digests, next)) = self.held_within(keys, &archive.thread, (ALWAYS, after.as_ref())).await? {
+            for chunk in digests.chunks(EMPTIED_AT_ONCE) {
+                let stayed = self.ended_among(keys, chunk, (archive.from, archive.to)).await?;
+                let mut draft = Draft::new(keys.row(), self.now());
+                for transition in &stayed {
+                    draft.replace(transition, &transition.record.without_values())?;
+                }
+                if !stayed.is_empty() {
+                    still(duty)?;
+                    self.commit(draft.finish()).await?;
+                }
+            }
+            after = Some(next);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,314 @@
+//! Taking a thread's past out of the database, as its policy has it: first into a file, then out of the rows. What a change
+//! relies on is the policy and the thread as they were read.
+
+mod erase;
+pub mod openings;
+pub mod restore;
+mod segments;
+
+use serde_json::{Value, json};
+
+use super::Service;
+use super::error::{Error, Result};
+use super::platform::event_recorder;
+use super::platform::retry::retrying;
+use crate::archives::packed;
+use crate::domain::archive::{Archive, Archived, Content, Kept, PLAIN_BYTES_MAX, Retain, Whereabouts};
+use crate::domain::chain::entry::Entry;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::jws::{self, Typ};
+use crate::domain::event::EventType;
+use crate::domain::flow::Flow;
+use crate::domain::id::{FlowId, ThreadId};
+use crate::domain::keys::Keys;
+use crate::domain::policy::Policy;
+use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{ChainRow, StateRow, Transition};
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::{Cursor, Duty, Filter, LIST_ROWS_MAX, OnDuty};
+use openings::OPENINGS_BYTES_MAX;
+
+/// Threads that one look goes through.
+const THREADS_AT_ONCE: u32 = 100;
+
+/// Archives that one look makes of a thread: what was there before a policy said so takes several.
+const ARCHIVES_AT_ONCE: usize = 8;
+
+/// So many versions of a stretch are in hand at once, each with its whole state.
+const VERSIONS_AT_ONCE: usize = 4;
+
+/// Another has the duty.
+pub(super) const TAKEN: Error =
+    Error::WrongState("a gateway archives or erases here just now; ask again when it is done");
+
+/// Where a look stopped, and the next goes on.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Place {
+    flow: Option<FlowId>,
+    thread: Option<String>,
+}
+
+/// A thread as it stands, with the policy that says how long its past stays.
+struct Standing {
+    thread: Stored<Thread>,
+    flow: Stored<Flow>,
+    policy: std::sync::Arc<Policy>,
+    retain: Retain,
+}
+
+/// A stretch that goes: its rows as they were read.
+struct Stretch {
+    links: Vec<Stored<ChainRow>>,
+    states: Vec<Stored<StateRow>>,
+    /// What was committed, in the order of versions.
+    committed: Vec<Stored<Transition>>,
+    /// What was asked for on the way and not committed, by digest.
+    ended: Vec<Stored<Transition>>,
+    /// Since when none of its versions was the head.
+    left: Timestamp,
+}
+
+impl Service {
+    /// Goes through some threads, from the place on: archives and erases what their policies let go. Returns how many
+    /// archives were made or erased. Of all gateways one does so at a time; if another does, there is nothing to do here.
+    pub async fn retain(&self, place: &mut Place) -> Result<usize> {
+        if self.archives.is_none() {
+            return Ok(0);
+        }
+        let Some(duty) = self.store.take(Duty::Archiving).await? else { return Ok(0) };
+        let done = self.retain_next(&*duty, place).await;
+        duty.leave().await;
+        done
+    }
+
+    async fn retain_next(&self, duty: &dyn OnDuty, place: &mut Place) -> Result<usize> {
+        let keys = self.keys()?;
+        let (mut done, mut failed) = (0, None);
+        match self.finish_erasing(duty, &keys).await {
+            Ok(finished) => done = finished,
+            Err(error) => failed = Some(error),
+        }
+        for thread in self.next_threads(&keys, place).await? {
+            if let Err(lost) = still(duty) {
+                return Err(failed.unwrap_or(lost));
+            }
+            match self.retain_on_duty(duty, &thread).await {
+                Ok(more) => done += more,
+                // One that fails does not keep the others waiting.
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(done), Err)
+    }
+
+    /// The threads after the place, of the next flow whose policy lets anything go.
+    async fn next_threads(&self, keys: &Keys, place: &mut Place) -> Result<Vec<ThreadId>> {
+        if place.thread.is_none() {
+            place.flow = self.next_flow(keys, place.flow.as_ref()).await?;
+        }
+        let Some(flow) = &place.flow else { return Ok(Vec::new()) };
+        let after = place.thread.take().map(|id| Cursor { due: 0, id });
+        let threads =
+            self.reader(keys).list::<Thread>(Filter::Owner(flow.as_str()), after.as_ref(), THREADS_AT_ONCE).await?;
+        if threads.len() == THREADS_AT_ONCE as usize {
+            place.thread = threads.last().map(|it| it.record.id.to_string());
+        }
+        Ok(threads.into_iter().map(|it| it.record.id).collect())
+    }
+
+    async fn next_flow(&self, keys: &Keys, after: Option<&FlowId>) -> Result<Option<FlowId>> {
+        let mut after = after.map(|it| Cursor { due: 0, id: it.to_string() });
+        loop {
+            let flows = self.reader(keys).list::<Flow>(Filter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let Some(last) = flows.last() else { return Ok(None) };
+            after = Some(Cursor { due: 0, id: last.record.id.to_string() });
+            for flow in flows {
+                if self.policy(keys, flow.record.policy).await?.retain().is_some() {
+                    return Ok(Some(flow.record.id));
+                }
+            }
+        }
+    }
+
+    /// What its policy lets go of one thread. Returns how many archives were made or erased.
+    pub async fn retain_thread(&self, thread: &ThreadId) -> Result<usize> {
+        let Some(duty) = self.store.take(Duty::Archiving).await? else { return Ok(0) };
+        let done = self.retain_on_duty(&*duty, thread).await;
+        duty.leave().await;
+        done
+    }
+
+    async fn retain_on_duty(&self, duty: &dyn OnDuty, thread: &ThreadId) -> Result<usize> {
+        let mut done = 0;
+        while done < ARCHIVES_AT_ONCE && retrying!(self.archive_once(duty, thread))? {
+            done += 1;
+        }
+        while done < ARCHIVES_AT_ONCE && retrying!(self.erase_once(duty, thread))? {
+            done += 1;
+        }
+        Ok(done)
+    }
+
+    async fn retained(&self, keys: &Keys, thread: &ThreadId) -> Result<Option<Standing>> {
+        let thread = self.thread(keys, thread).await?;
+        let flow = self.flow(keys, &thread.record.flow).await?;
+        let policy = self.policy(keys, flow.record.policy).await?;
+        let Some(retain) = policy.retain().copied() else { return Ok(None) };
+        if self.may_be_joined(keys, &thread.record).await? {
+            return Ok(None);
+        }
+        Ok(Some(Standing { thread, flow, policy, retain }))
+    }
+
+    /// A branch of its parent's head: a join compares it with its version 0.
+    async fn may_be_joined(&self, keys: &Keys, thread: &Thread) -> Result<bool> {
+        let Some(origin) = &thread.branch else { return Ok(false) };
+        let parent = self.thread(keys, &origin.thread).await?;
+        Ok(parent.record.head.transition == origin.transition)
+    }
+
+    /// Archives the oldest stretch that is in the database, if all of it may go.
+    async fn archive_once(&self, duty: &dyn OnDuty, thread: &ThreadId) -> Result<bool> {
+        let keys = self.keys()?;
+        let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
+        let Some(stretch) = self.stretch(&keys, &standing, self.now()).await? else { return Ok(false) };
+        let content = self.content_of(&keys, &standing, &stretch).await?;
+        let Some(archive) = self.write_archive(&standing, &content, stretch.left).await? else { return Ok(false) };
+        let mut rows = Draft::new(keys.row(), self.now());
+        self.put_away(&mut rows, &keys, &stretch).await?;
+        // A large file takes its time; what might go before may go now. The thread has gone on meanwhile, if it is a busy one.
+        let Some(standing) = self.retained_still(&keys, &standing).await? else { return Ok(false) };
+        let (mut record, now) = (standing.thread.record.clone(), self.now());
+        if !standing.retain.lets_go((archive.to, archive.left), record.head.version, now) {
+            return Ok(false);
+        }
+        let archive = Archive { at: now, policy: standing.policy.digest(), ..archive };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.add(rows);
+        draft.rely_on(&standing.flow);
+        record.gone.archived = archive.to + 1;
+        event_recorder::in_thread(
+            &mut draft,
+            &mut record,
+            now,
+            EventType::ThreadArchived,
+            told(&archive, archive.policy),
+        )?;
+        draft.replace(&standing.thread, &record)?;
+        draft.insert(&archive)?;
+        still(duty)?;
+        self.commit(draft.finish()).await?;
+        Ok(true)
+    }
+
+    /// The thread as it stands by now, if of its past as much is where it was.
+    async fn retained_still(&self, keys: &Keys, before: &Standing) -> Result<Option<Standing>> {
+        let Thread { id, gone, .. } = &before.thread.record;
+        Ok(self.retained(keys, id).await?.filter(|it| it.thread.record.gone == *gone))
+    }
+
+    /// Takes a stretch's rows out of the database. Rows that go whole leave whole pages free, from the oldest end; rows that
+    /// become shorter would not. What stays of a version is where its transition is.
+    async fn put_away(&self, draft: &mut Draft<'_>, keys: &Keys, stretch: &Stretch) -> Result<()> {
+        for state in &stretch.states {
+            draft.remove(state);
+        }
+        for transition in &stretch.committed {
+            let Transition { digest, statement, .. } = &transition.record;
+            let (thread, version) = (statement.thread.clone(), statement.version);
+            draft.remove(transition).insert(&Whereabouts { transition: *digest, thread, version })?;
+        }
+        for transition in &stretch.ended {
+            draft.replace(transition, &transition.record.without_values())?;
+        }
+        // The last entry stays until the next stretch goes: what follows it is checked against it, without a file.
+        let Some((last, links)) = stretch.links.split_last() else { return Err(Error::Broken("the chain")) };
+        for link in links {
+            draft.remove(link);
+        }
+        if let Some(before) = last.record.version.checked_sub(stretch.links.len() as u64) {
+            for link in self.stored_of::<ChainRow>(keys, &last.record.thread, before..=before).await? {
+                draft.remove(&link);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is to be written of a stretch; each version is checked like a head first.
+    async fn content_of(&self, keys: &Keys, standing: &Standing, stretch: &Stretch) -> Result<Content> {
+        let thread = &standing.thread.record.id;
+        let ends = stretch.links.first().zip(stretch.links.last());
+        let range = ends.map(|(first, last)| first.record.version..=last.record.version);
+        let range = range.ok_or(Error::Broken("the chain"))?;
+        // An opening has the values that it changes. Those of the version before are another file's, and are erased with that.
+        let mut before = None;
+        let rows = stretch.links.iter().zip(&stretch.committed).zip(&stretch.states).collect::<Vec<_>>();
+        let mut entries = Vec::with_capacity(rows.len());
+        let mut room = OPENINGS_BYTES_MAX;
+        for some in rows.chunks(VERSIONS_AT_ONCE) {
+            let first = range.start() + entries.len() as u64;
+            let versions = self.versions(keys, thread, first..=first + some.len() as u64 - 1).await?;
+            for ((version, _), ((link, transition), state)) in versions.into_iter().zip(some) {
+                let policy = self.policy(keys, version.entry.policy).await?;
+                // What there is no room for is left out: its links are intact without it.
+                let opening = self.opened(keys, &policy, (before.as_ref(), &version), &mut room).unwrap_or_default();
+                entries.extend(Archived::new(&link.record, &transition.record, &state.record, opening));
+                before = Some(version);
+            }
+        }
+        let ended = stretch.ended.iter().map(|it| it.record.clone()).collect();
+        let whole = entries.len() == stretch.links.len();
+        Content::new(thread, entries, ended).filter(|_| whole).ok_or(Error::Broken("the chain"))
+    }
+
+    /// Writes the file, and reads it again as it would be read: only what comes back whole may leave the database. Nothing
+    /// for what would be too much to read.
+    async fn write_archive(&self, standing: &Standing, content: &Content, left: Timestamp) -> Result<Option<Archive>> {
+        let text = content.text();
+        if text.len() as u64 > PLAIN_BYTES_MAX {
+            tracing::warn!(thread = %content.thread(), "a stretch of states is too much for one archive; it stays in the database");
+            return Ok(None);
+        }
+        let bytes = packed(&text).map_err(Error::Unwritten)?;
+        let archive = Archive {
+            thread: content.thread().clone(),
+            from: *content.versions().start(),
+            to: *content.versions().end(),
+            left,
+            file: Digest::of_file(&bytes),
+            bytes: bytes.len() as u64,
+            plain_bytes: text.len() as u64,
+            policy: standing.policy.digest(),
+            at: self.now(),
+            kept: Kept::Whole {},
+        };
+        self.write_file(&archive, bytes, content).await?;
+        Ok(Some(archive))
+    }
+
+    /// Writes an archive's file and reads it again. Until a row names it nobody asks for it.
+    async fn write_file(&self, archive: &Archive, bytes: Vec<u8>, content: &Content) -> Result<()> {
+        let (archives, written) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.clone());
+        let write = move || archives.write(&written, &bytes);
+        let wrote = tokio::task::spawn_blocking(write).await.map_err(std::io::Error::other);
+        wrote.flatten().map_err(Error::Unwritten)?;
+        if self.content(archive).await? == *content { Ok(()) } else { Err(Error::Broken("an archive")) }
+    }
+}
+
+/// Nothing more is done by who has lost the duty: another may be at it.
+pub(super) fn still(duty: &dyn OnDuty) -> Result<()> {
+    if duty.stands() { Ok(()) } else { Err(TAKEN) }
+}
+
+/// What events tell of an archive.
+pub(super) fn told(archive: &Archive, policy: Digest) -> Value {
+    json!({"from": archive.from, "to": archive.to, "file": archive.file, "policy": policy})
+}
+
+fn committed_in(row: &ChainRow) -> Result<Timestamp> {
+    let entry = jws::read::<Entry>(&row.entry, Typ::Entry).ok();
+    entry.map(|it| it.claims_unverified().committed_at).ok_or(Error::Broken("the chain"))
+}

@@ -1,0 +1,92 @@
+//! What of versions is opened for auditors and for archives: as much as there is room for, and nothing hidden in it.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use serde_json::Value;
+
+use crate::domain::chain::commitment::Tree;
+use crate::domain::chain::opening::{Opening, View, open_within};
+use crate::domain::id::ThreadId;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::Keys;
+use crate::domain::policy::Policy;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::threads::heads::Version;
+
+/// How many versions are loaded at once to be opened.
+const OPENED_AT_ONCE: u64 = 16;
+
+/// What the openings of one answer, or of one file, may take of the memory together.
+pub(in crate::service) const OPENINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// It would take more than is left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::service) struct NoRoom;
+
+/// What is opened of neighbouring versions.
+#[derive(Debug)]
+pub struct Openings {
+    /// By the version; none where values are erased.
+    pub of: BTreeMap<u64, Opening>,
+    /// The first version for which there was no room, if there was one.
+    pub next: Option<u64>,
+}
+
+impl Service {
+    /// What of neighbouring versions is opened for auditors, each as [`Self::opening`] has it. Some are loaded at a time, so that
+    /// a file is not read again for each of its versions. There is room for the first one, whatever it takes.
+    pub async fn openings(&self, thread: &ThreadId, of: RangeInclusive<u64>) -> Result<Openings> {
+        let keys = self.keys()?;
+        let told_from = self.thread(&keys, thread).await?.record.gone.told_from();
+        let (mut openings, mut first) = (BTreeMap::new(), told_from.max(*of.start()));
+        let mut room = OPENINGS_BYTES_MAX;
+        while first <= *of.end() {
+            let last = (first + OPENED_AT_ONCE - 1).min(*of.end());
+            let versions = match self.versions(&keys, thread, first.saturating_sub(1)..=last).await {
+                // Since a moment ago: then what is erased by now is left out, and the links are intact without it.
+                Err(Error::Erased) => Vec::new(),
+                versions => versions?,
+            };
+            let mut before: Option<&Version> = None;
+            for (version, _) in &versions {
+                let (policy, at) = (self.policy(&keys, version.entry.policy).await?, version.entry.version);
+                if at >= first {
+                    let mut any = usize::MAX;
+                    let room = if openings.is_empty() { &mut any } else { &mut room };
+                    match self.opened(&keys, &policy, (before, version), room) {
+                        Ok(opening) => openings.extend(opening.map(|it| (at, it))),
+                        Err(NoRoom) => return Ok(Openings { of: openings, next: Some(at) }),
+                    }
+                }
+                before = Some(version);
+            }
+            first = last + 1;
+        }
+        Ok(Openings { of: openings, next: None })
+    }
+
+    /// Both trees of a version; nothing where the state before is erased.
+    pub(in crate::service) fn opened(
+        &self,
+        keys: &Keys,
+        policy: &Policy,
+        (before, after): (Option<&Version>, &Version),
+        room: &mut usize,
+    ) -> std::result::Result<Option<Opening>, NoRoom> {
+        let wanted = |at: &Pointer| policy.writers().any(|(_, rules)| rules.reads().touches(at));
+        let view = View { hidden: &|_| false, wanted: &wanted };
+        let to = (&after.state, &after.tree);
+        let opening = match before {
+            Some(before) => open_within((&before.state, &before.tree), to, &view, room),
+            None if after.entry.version == 0 => {
+                let (secret, nothing) = (self.secret(keys, &after.entry.thread), Value::Object(Default::default()));
+                let tree = Tree::new(&secret, &nothing, &after.statement.proposal);
+                open_within((&nothing, &tree), to, &view, room)
+            }
+            None => return Ok(None),
+        };
+        opening.map(Some).ok_or(NoRoom)
+    }
+}

@@ -1,0 +1,118 @@
+//! Putting what was archived back into the database, byte for byte; by whoever runs commands with the keyring.
+
+use serde_json::Value;
+
+use super::{TAKEN, still, told};
+use crate::domain::archive::{Archive, Content, Whereabouts};
+use crate::domain::event::EventType;
+use crate::domain::id::{PrincipalId, ThreadId};
+use crate::domain::keys::Keys;
+use crate::domain::transition::Transition;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::service::threads::archive_lookup::Files;
+use crate::store::change::Draft;
+use crate::store::record::Record as _;
+use crate::store::{Duty, Filter, LIST_ROWS_MAX, OnDuty};
+
+const BROKEN: Error = Error::Broken("an archive");
+
+impl Service {
+    /// Puts back what archives hold of a thread, the last first; what is erased is not there to be put back. Returns how
+    /// many archives that were. Who archives meanwhile could write the very file that goes: so whoever restores has that
+    /// duty throughout, and is refused while another has it.
+    pub async fn restore_archives(&self, by: &PrincipalId, thread: &ThreadId) -> Result<usize> {
+        let duty = self.store.take(Duty::Archiving).await?.ok_or(TAKEN)?;
+        let restored = self.restore_all(&*duty, by, thread).await;
+        duty.leave().await;
+        restored
+    }
+
+    async fn restore_all(&self, duty: &dyn OnDuty, by: &PrincipalId, thread: &ThreadId) -> Result<usize> {
+        let mut done = 0;
+        while retrying!(self.restore_last(duty, by, thread))? {
+            done += 1;
+        }
+        Ok(done)
+    }
+
+    async fn restore_last(&self, duty: &dyn OnDuty, by: &PrincipalId, thread: &ThreadId) -> Result<bool> {
+        let keys = self.keys()?;
+        let stored = self.thread(&keys, thread).await?;
+        let last = self.reader(&keys).last_of::<Archive>(thread.as_str()).await?;
+        let Some(archive) = last.filter(|it| it.record.kept.has_values()) else { return Ok(false) };
+        let content = self.content(&archive.record).await?;
+        let mut rows = Draft::new(keys.row(), self.now());
+        self.put_back(&mut rows, &keys, &content).await?;
+        // A store refuses what was decided seconds ago, and to unpack and seal some megabytes may take that long.
+        let now = self.now();
+        let mut draft = Draft::new(keys.row(), now);
+        draft.add(rows);
+        let mut record = stored.record.clone();
+        record.gone.archived = archive.record.from;
+        let mut data = told(&archive.record, archive.record.policy);
+        data["by"] = Value::from(by.as_str());
+        event_recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadRestored, data)?;
+        draft.replace(&stored, &record)?;
+        draft.remove(&archive);
+        still(duty)?;
+        self.commit(draft.finish()).await?;
+        // Without the duty the file may be another's by now. Left where it is, nobody asks for it.
+        still(duty)?;
+        let (archives, gone) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.record);
+        let removed = tokio::task::spawn_blocking(move || archives.remove(&gone)).await;
+        removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
+        Ok(true)
+    }
+
+    /// Every row of an archive, as it was taken out.
+    async fn put_back(&self, draft: &mut Draft<'_>, keys: &Keys, content: &Content) -> Result<()> {
+        let digests: Vec<String> = content.entries.iter().map(|it| it.transition.to_string()).collect();
+        let places = self.reader(keys).get_many::<Whereabouts>(&digests).await?;
+        if places.len() != digests.len() {
+            return Err(BROKEN);
+        }
+        for place in &places {
+            draft.remove(place);
+        }
+        for archived in &content.entries {
+            draft.insert(&archived.row())?;
+            draft.insert(&archived.state().ok_or(BROKEN)?)?;
+        }
+        let ended: Vec<String> = content.ended.iter().map(|it| it.digest.to_string()).collect();
+        let ended = self.reader(keys).get_many::<Transition>(&ended).await?;
+        if ended.len() != content.ended.len() {
+            return Err(BROKEN);
+        }
+        for slim in ended {
+            let whole = content.ended.iter().find(|it| it.without_values() == slim.record).ok_or(BROKEN)?;
+            draft.replace(&slim, whole)?;
+        }
+        // The last entry stayed, as the last one before it now does again.
+        let (first, last) = content.versions().into_inner();
+        let before = first.saturating_sub(1);
+        for link in self.links((keys, &mut Files::default()), content.thread(), before..=last.saturating_sub(1)).await?
+        {
+            draft.insert(&link)?;
+        }
+        Ok(())
+    }
+
+    /// Archives, in the order of threads and versions, after a row.
+    pub async fn archives_listed(&self, of: Option<&ThreadId>) -> Result<Vec<Archive>> {
+        let keys = self.keys()?;
+        let filter = of.map_or(Filter::All, |it| Filter::Owner(it.as_str()));
+        let mut found: Vec<Archive> = Vec::new();
+        loop {
+            let after = found.last().map(|it| crate::store::Cursor { due: 0, id: it.id() });
+            let page = self.reader(&keys).list::<Archive>(filter, after.as_ref(), LIST_ROWS_MAX).await?;
+            let full = page.len() == LIST_ROWS_MAX as usize;
+            found.extend(page.into_iter().map(|it| it.record));
+            if !full {
+                return Ok(found);
+            }
+        }
+    }
+}

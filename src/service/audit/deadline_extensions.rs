@@ -1,0 +1,24 @@
+//! Deadlines: each move of one, against the events, and against what may be moved how far.
+
+use super::Audit;
+use super::event_replay::HoldStory;
+use crate::domain::review::{EXTENSIONS_MAX, Hold};
+use crate::service::reviews::extend::extension_data;
+use crate::store::row::Table;
+
+impl Audit<'_> {
+    pub(super) fn check_deadline(&mut self, hold: &Hold, told: &HoldStory<'_>) {
+        let kept = hold.extensions.iter().map(|it| (extension_data(hold, it), it.at));
+        let same = kept.eq(told.extensions.iter().map(|it| (it.data.clone(), it.at)));
+        self.expect(same, Table::Holds, &hold.id, "its deadline was not moved as events tell");
+        let mut deadline = hold.first_deadline();
+        let mut lawful = hold.extensions.len() <= EXTENSIONS_MAX;
+        for extension in &hold.extensions {
+            let excluded = hold.excluded.contains(&extension.name) || hold.excluded.contains(extension.person.as_str());
+            lawful &= extension.was == deadline && extension.at < deadline && extension.until > deadline && !excluded;
+            deadline = extension.until;
+        }
+        lawful &= deadline == hold.expires_at && deadline <= hold.latest_deadline();
+        self.expect(lawful, Table::Holds, &hold.id, "its deadline was moved as it may not be");
+    }
+}

@@ -1,0 +1,31 @@
+//! Reminders and escalations: what a hold says of them, against its policy and its events.
+
+use super::Audit;
+use super::event_replay::HoldStory;
+use crate::domain::review::{Hold, Notice, Notices};
+use crate::service::reviews::escalate::notice_data;
+use crate::store::row::Table;
+
+impl Audit<'_> {
+    pub(super) fn check_notices(&mut self, hold: &Hold, told: &HoldStory<'_>) {
+        let reminded = hold.notices.reminder.and_then(|it| it.told_at).map(|at| (Notice::Reminded, at));
+        let escalated = hold.notices.escalation.as_ref().and_then(|it| it.told_at).map(|at| (Notice::Escalated, at));
+        let kept = [reminded, escalated].into_iter().flatten();
+        let kept: Vec<_> = kept.map(|(notice, at)| (notice_data(hold, notice), at)).collect();
+        let mut events: Vec<_> = told.notices.iter().map(|it| (Some((it.kind, it.data.clone())), it.at)).collect();
+        events.sort_by_key(|it| it.0.as_ref().map(|(kind, _)| kind.name()).unwrap_or_default() == "review.escalated");
+        self.expect(kept == events, Table::Holds, &hold.id, "who was reminded and asked later is not what events tell");
+    }
+
+    /// Its moments and groups are those of its policy.
+    pub(super) fn check_notice_terms(&mut self, hold: &Hold, asked: &Notices) {
+        let mut untold: Notices = hold.notices.clone();
+        if let Some(reminder) = &mut untold.reminder {
+            reminder.told_at = None;
+        }
+        if let Some(escalation) = &mut untold.escalation {
+            escalation.told_at = None;
+        }
+        self.expect(untold == *asked, Table::Holds, &hold.id, "it reminds and escalates otherwise than its policy");
+    }
+}

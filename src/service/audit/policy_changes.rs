@@ -1,0 +1,140 @@
+//! Amendments against the events about them; and every activation against the policy that had to let people decide it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::Audit;
+use super::identity::in_any_order;
+use crate::domain::amendment::{Amendment, AmendmentState};
+use crate::domain::chain::hash::Digest;
+use crate::domain::event::{Event, EventType};
+use crate::domain::review::Verdict;
+use crate::service::policy_changes::{end_data, proposal_data, vote_data};
+use crate::service::threads::hold::stage_of;
+use crate::store::row::Table;
+
+#[derive(Default)]
+struct Told<'a> {
+    proposed: Option<&'a Event>,
+    votes: Vec<&'a Event>,
+    end: Option<&'a Event>,
+}
+
+fn text<'a>(event: &'a Event, name: &str) -> Option<&'a str> {
+    event.data.get(name).and_then(Value::as_str)
+}
+
+impl Audit<'_> {
+    pub(super) fn check_amendments(&mut self, outside: &[&Event]) {
+        let mut story: BTreeMap<&str, Told<'_>> = BTreeMap::new();
+        for event in outside {
+            let Some(id) = text(event, "amendment") else { continue };
+            match event.kind {
+                EventType::PolicyProposed => story.entry(id).or_default().proposed = Some(event),
+                EventType::PolicyVote => story.entry(id).or_default().votes.push(event),
+                EventType::PolicyEnded => story.entry(id).or_default().end = Some(event),
+                _ => {}
+            }
+        }
+        for (id, stored) in &self.all.amendments {
+            let told = story.remove(id.as_str()).unwrap_or_default();
+            self.check_amendment(&stored.record, stored.revision, &told);
+        }
+        for id in story.into_keys() {
+            self.note(Table::Amendments, id, "an event tells it, and its row is gone");
+        }
+        self.check_activations(outside);
+    }
+
+    fn check_amendment(&mut self, amendment: &Amendment, revision: i64, told: &Told<'_>) {
+        let id = &amendment.id;
+        self.expect(amendment.is_whole(), Table::Amendments, id, "its digest is not of what it says");
+        let as_told = told.proposed.is_some_and(|it| {
+            it.data == proposal_data(amendment)
+                && it.at == amendment.opened_at
+                && it.flow.as_ref() == Some(&amendment.change.flow)
+        });
+        self.expect(as_told, Table::Amendments, id, "it is not the amendment that an event proposed");
+        let kept = amendment.votes.iter().map(|it| (it.at, vote_data(amendment, it)));
+        let same = in_any_order(kept) == in_any_order(told.votes.iter().map(|it| (it.at, it.data.clone())));
+        self.expect(same, Table::Amendments, id, "its votes are not those that events counted");
+        let ended = amendment.state.ended_at().map(|at| (end_data(amendment), at));
+        let as_ended = told.end.map(|it| (it.data.clone(), it.at));
+        self.expect(ended == as_ended, Table::Amendments, id, "it did not end as its events say");
+        let by_a_vote = matches!(amendment.state, AmendmentState::Activated { .. } | AmendmentState::Denied { .. });
+        let ends = i64::from(ended.is_some() && !by_a_vote);
+        let changes = i64::try_from(amendment.votes.len()).unwrap_or(i64::MAX).saturating_add(ends);
+        let dense = revision == changes.saturating_add(1);
+        self.expect(dense, Table::Amendments, id, "its revision is not the one that its events lead to");
+        self.check_amendment_votes(amendment);
+        self.check_policy_proofs(amendment);
+    }
+
+    /// Each person once, nobody excluded, each for this digest; and an activated one with its quorum.
+    fn check_amendment_votes(&mut self, amendment: &Amendment) {
+        let id = &amendment.id;
+        let people: BTreeSet<_> = amendment.votes.iter().map(|it| &it.reviewer).collect();
+        let proper = people.len() == amendment.votes.len()
+            && amendment.votes.iter().all(|it| {
+                it.transition == amendment.digest
+                    && !amendment.excluded.contains(&it.name)
+                    && !amendment.excluded.contains(it.reviewer.as_str())
+            });
+        self.expect(proper, Table::Amendments, id, "a vote on it is not one that counts");
+        if let Some(policy) = self.policies.get(&amendment.change.over.policy) {
+            let asked = policy.approval().amending().map(|it| vec![stage_of(it.stage())]);
+            let same = asked.as_ref() == Some(&amendment.stages);
+            self.expect(same, Table::Amendments, id, "it asks for other votes than the policy it takes the place of");
+        }
+        if !matches!(amendment.state, AmendmentState::Activated { .. }) {
+            return;
+        }
+        let count = |stage: u32| {
+            amendment.votes.iter().filter(|it| it.stage == stage && it.verdict == Verdict::Approve).count()
+        };
+        let full = (0u32..)
+            .zip(&amendment.stages)
+            .all(|(stage, asked)| u32::try_from(count(stage)).is_ok_and(|it| it >= asked.need));
+        let refused = amendment.votes.iter().any(|it| it.verdict == Verdict::Deny);
+        self.expect(full && !refused, Table::Amendments, id, "it is activated without its quorum");
+    }
+
+    /// Where the policy until then asks people, an activation names the amendment that they approved.
+    fn check_activations(&mut self, outside: &[&Event]) {
+        let mut by_flow: BTreeMap<&str, BTreeMap<i64, &Event>> = BTreeMap::new();
+        for event in outside.iter().filter(|it| it.kind == EventType::PolicyActivated) {
+            let flow = event.flow.as_ref().map(|it| it.as_str()).unwrap_or_default();
+            let revision = event.data.get("revision").and_then(Value::as_i64).unwrap_or_default();
+            by_flow.entry(flow).or_default().insert(revision, event);
+        }
+        for (flow, activations) in by_flow {
+            let activations: Vec<&Event> = activations.into_values().collect();
+            for pair in activations.windows(2) {
+                let [before, after] = pair else { continue };
+                let fits = self.is_approved(before, after);
+                self.expect(fits, Table::Flows, flow, "a policy was activated without the people it needed");
+            }
+            let first = activations.first().is_none_or(|it| text(it, "amendment").is_none());
+            self.expect(first, Table::Flows, flow, "its first policy names an amendment");
+        }
+    }
+
+    fn is_approved(&self, before: &Event, after: &Event) -> bool {
+        let policy = |event: &Event| text(event, "policy").and_then(|it| Digest::try_from(it).ok());
+        let asks =
+            policy(before).and_then(|it| self.policies.get(&it)).is_some_and(|it| it.approval().amending().is_some());
+        let Some(id) = text(after, "amendment") else { return !asks };
+        self.all.amendments.get(id).is_some_and(|it| {
+            let amendment = &it.record;
+            let change = &amendment.change;
+            amendment.state == AmendmentState::Activated { at: after.at }
+                && Some(change.policy) == policy(after)
+                && Some(change.over.policy) == policy(before)
+                && change.over.since == before.at
+                && after.data.get("accepts") == serde_json::to_value(&change.accepts).ok().as_ref()
+                && text(after, "by") == Some(amendment.proposer.as_str())
+                && Some(&change.flow) == after.flow.as_ref()
+        })
+    }
+}

@@ -1,0 +1,368 @@
+//! Forks: threads that begin with another one's head, so that several agents work on one snapshot side by side.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::domain::account::Token;
+use crate::domain::branch::{BRANCHES_MADE_MAX, BRANCHES_MAX, Branch};
+use crate::domain::chain::commitment::Tree;
+use crate::domain::chain::entry::Gate;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::event::EventType;
+use crate::domain::id::{BranchName, NodeId, PrincipalId, ThreadId};
+use crate::domain::json::delta::Delta;
+use crate::domain::json::patch::Format;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{NodePolicy, Policy, Reason, ReasonCode, RejectCode, Violation};
+use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{Identity, Outcome, StateContent, Transition, Values, patch_digest};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::service::proposals::context::Asking;
+use crate::service::proposals::reject::Because;
+use crate::service::threads::commit::{Answer, Base, head_of, owes};
+use crate::service::threads::heads::Version;
+use crate::service::threads::statement::{Effected, Step, new_proposal_id};
+use crate::service::threads::unsigned;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// What an agent asks for.
+#[derive(Clone, Debug)]
+pub struct NewBranches {
+    /// Of which thread.
+    pub thread: ThreadId,
+    /// As which node.
+    pub node: NodeId,
+    /// Of which head; of the one that there is, unless said.
+    pub parent: Option<Digest>,
+    /// What they are to be called.
+    pub names: Vec<BranchName>,
+}
+
+/// A branch that was made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// What it is called.
+    pub name: BranchName,
+    /// Its thread.
+    pub thread: ThreadId,
+    /// Version 0's digest.
+    pub transition: Digest,
+    /// Version 0's root.
+    pub state_root: Digest,
+    /// Version 0's signed entry.
+    pub entry: String,
+}
+
+/// Branches that were made.
+#[derive(Clone, Debug)]
+pub struct Forked {
+    /// Of which version.
+    pub version: u64,
+    /// Of which head.
+    pub transition: Digest,
+    /// They, in the order in which they were asked for.
+    pub branches: Vec<Made>,
+}
+
+/// What every branch of one request is made of.
+struct Forking<'a> {
+    keys: &'a Keys,
+    token: &'a Stored<Token>,
+    node: &'a NodeId,
+    base: Base<'a>,
+    parent: &'a Thread,
+    now: Timestamp,
+}
+
+impl Service {
+    /// Makes branches of a head. The same request again gives the same answer.
+    pub async fn fork(&self, token: &Stored<Token>, ask: &NewBranches) -> Result<Forked> {
+        if ask.names.is_empty() || ask.names.len() > BRANCHES_MADE_MAX {
+            return Err(Error::invalid("/branches", format!("name 1 to {BRANCHES_MADE_MAX} branches")));
+        }
+        if ask.names.iter().collect::<BTreeSet<_>>().len() < ask.names.len() {
+            return Err(Error::invalid("/branches", "name each branch once"));
+        }
+        retrying!(self.fork_once(token, ask))
+    }
+
+    async fn fork_once(&self, token: &Stored<Token>, ask: &NewBranches) -> Result<Forked> {
+        let (keys, now) = (self.keys()?, self.now());
+        let thread = self.thread(&keys, &ask.thread).await?;
+        if !token.record.of_flow(&thread.record.flow) {
+            return Err(Error::NotFound("thread"));
+        }
+        if !token.record.acts_as(&thread.record.flow, &ask.node) {
+            return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
+        }
+        if thread.record.branch.is_some() {
+            return Err(Error::WrongState("a branch is not forked: fork the thread that it was made of"));
+        }
+        let parent = ask.parent.unwrap_or(thread.record.head.transition);
+        if let Some(made) = self.forked_before(&keys, token, ask, parent).await? {
+            return Ok(made);
+        }
+        let standing = self.ready(&keys, thread, parent).await?;
+        let mut record = standing.thread.record.clone();
+        record.branches = record.branches.saturating_add(u32::try_from(ask.names.len()).unwrap_or(u32::MAX));
+        if record.branches > BRANCHES_MAX {
+            return Err(Error::WrongState("as many branches were made of this head as may be: 32"));
+        }
+        let head = self.head(&keys, &standing.thread.record).await?;
+        let policy = self.policy(&keys, standing.flow.record.policy).await?;
+        if !policy.node(&ask.node).is_some_and(NodePolicy::may_fork) {
+            return Err(Error::Forbidden("the policy lets no such node fork: that takes `fork = true`"));
+        }
+        let base = Base { head: &head, policy: &policy, flow: &standing.flow.record };
+        let forking = Forking { keys: &keys, token, node: &ask.node, base, parent: &standing.thread.record, now };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(token);
+        standing.rely(&mut draft);
+        let mut firsts = Vec::with_capacity(ask.names.len());
+        for name in &ask.names {
+            firsts.push(self.put_branch(&mut draft, &forking, name)?);
+        }
+        let forked = Forked {
+            version: head.entry.version,
+            transition: head.entry.transition,
+            branches: ask.names.iter().zip(&firsts).map(|(name, first)| made(name, first)).collect(),
+        };
+        event_recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadForked, told(&forked, &forking))?;
+        draft.replace(&standing.thread, &record)?;
+        self.put_answer(&mut draft, &keys, &forked)?;
+        self.commit(draft.finish()).await?;
+        firsts.into_iter().for_each(|it| self.heads.put(Arc::new(it)));
+        Ok(forked)
+    }
+
+    /// The branches, if all of them were made before, of that head and by the same node and token.
+    async fn forked_before(
+        &self,
+        keys: &Keys,
+        token: &Stored<Token>,
+        ask: &NewBranches,
+        parent: Digest,
+    ) -> Result<Option<Forked>> {
+        let mut branches = Vec::new();
+        let mut version = 0;
+        for name in &ask.names {
+            let id = Branch::thread_of(&ask.thread, parent, name);
+            if self.fetch::<Thread>(keys, id.as_str()).await?.is_none() {
+                continue;
+            }
+            let first = self.version(keys, &id, 0).await?;
+            let statement = &first.statement;
+            let same = statement.node.as_ref() == Some(&ask.node) && statement.principal == token.record.principal();
+            match &statement.fork {
+                Some(of) if same => version = of.version,
+                _ => return Err(Error::Exists("there is another branch of that name")),
+            }
+            branches.push(made(name, &first));
+        }
+        match branches.len() {
+            0 => Ok(None),
+            all if all == ask.names.len() => Ok(Some(Forked { version, transition: parent, branches })),
+            _ => Err(Error::Exists("some of these branches were made before; ask for the others alone")),
+        }
+    }
+
+    /// Everything that is written for one branch.
+    fn put_branch(&self, draft: &mut Draft<'_>, forking: &Forking<'_>, name: &BranchName) -> Result<Version> {
+        let Forking { keys, base, parent, now, .. } = *forking;
+        let step = self.fork_step(forking, name);
+        let fork = step.transition.statement.fork.clone();
+        let content = StateContent::Full { state: base.head.state.clone(), origins: step.after.tree.origins() };
+        let transition = step.transition.clone();
+        let gate = Gate::Auto {};
+        let owes = owes(&base, forking.parent, &gate, false);
+        let first = self.enter(draft, keys, (step, gate, owes, now), content)?;
+        let mut thread = Thread {
+            id: first.entry.thread.clone(),
+            branch: fork.clone(),
+            branches: 0,
+            created_at: now,
+            head: head_of(&first.entry),
+            fence: 0,
+            hold: None,
+            closed: None,
+            unresolved: BTreeSet::new(),
+            written_version: 0,
+            // What was taken back from the head, version 0 owes.
+            taken_back: false,
+            // So it does what a withdrawn policy admitted below it.
+            lineage: Default::default(),
+            holds_opened: Default::default(),
+            violations: Default::default(),
+            gone: Default::default(),
+            last_event: None,
+            // A run is its thread's; what is done on its branches it tells of as forks and joins.
+            episode: None,
+            // Nothing is new because it was forked: neither what was spent nor who had a hand in it.
+            ..parent.clone()
+        };
+        thread.authors.insert(forking.token.record.owner.clone());
+        let by = forking.token.record.principal();
+        let data = json!({"transition": first.entry.transition, "by": by, "fork": fork});
+        event_recorder::in_thread(draft, &mut thread, now, EventType::ThreadCreated, data)?;
+        draft.insert(&Transition { outcome: Outcome::Committed { entry: first.token.clone() }, ..transition })?;
+        draft.insert(&thread)?;
+        Ok(first)
+    }
+
+    /// Version 0: the parent's state, with salts of the branch's own.
+    fn fork_step(&self, forking: &Forking<'_>, name: &BranchName) -> Step {
+        let (head, policy): (&Version, &Policy) = (forking.base.head, forking.base.policy);
+        let origin = Branch {
+            name: name.clone(),
+            thread: head.entry.thread.clone(),
+            transition: head.entry.transition,
+            version: head.entry.version,
+        };
+        let (thread, proposal, nothing) = (origin.own_thread(), new_proposal_id(), json!({}));
+        let secret = self.secret(forking.keys, &thread);
+        let tree = Tree::new(&secret, &head.state, &proposal);
+        let (principal, patch) = (forking.token.record.principal(), json!({"branch": name}));
+        let identity = fork_identity(forking.keys, &origin, forking.node, &principal);
+        let statement = Statement {
+            kind: Kind::Fork,
+            flow: policy.flow().clone(),
+            policy: policy.digest(),
+            thread,
+            version: 0,
+            parent: None,
+            node: Some(forking.node.clone()),
+            principal,
+            from: Tree::new(&secret, &nothing, &proposal).root(),
+            to: tree.root(),
+            proposal,
+            attempt: None,
+            tool: None,
+            usage: None,
+            rationale: None,
+            supersedes: None,
+            restores: None,
+            write_id: None,
+            proposed_at: forking.now,
+            fork: Some(origin),
+            join: None,
+        };
+        let transition = Transition {
+            digest: statement.digest(),
+            identity,
+            statement: statement.clone(),
+            format: Format::Merge,
+            patch,
+            delta: Delta::between(&nothing, &head.state),
+            named: BTreeSet::new(),
+            rationale: None,
+            tool: None,
+            warnings: Vec::new(),
+            warnings_cut: None,
+            step: None,
+            carried: None,
+            context_tokens: None,
+            editor: None,
+            outcome: Outcome::Committed { entry: String::new() },
+            values: Values::Here,
+        };
+        let entry = unsigned(&statement, transition.digest);
+        let (token, kid, state) = (String::new(), String::new(), head.state.clone());
+        Step { transition, after: Version { statement, entry, token, kid, parent_kid: None, state, tree, base: 0 } }
+    }
+}
+
+/// What makes another fork the same: it is asked for in the thread that is forked.
+pub(in crate::service) fn fork_identity(
+    keys: &Keys,
+    origin: &Branch,
+    node: &NodeId,
+    principal: &PrincipalId,
+) -> Digest {
+    let secret = &keys.salt().thread_secret(origin.thread.as_str());
+    let identity = Identity {
+        thread: &origin.thread,
+        parent: Some(origin.transition),
+        node: Some(node),
+        principal,
+        kind: Kind::Fork,
+        format: Format::Merge,
+        patch: patch_digest(secret, &json!({"branch": origin.name})),
+        attempt: 1,
+        tool: None,
+        step: None,
+    };
+    identity.digest(secret)
+}
+
+fn made(name: &BranchName, first: &Version) -> Made {
+    Made {
+        name: name.clone(),
+        thread: first.entry.thread.clone(),
+        transition: first.entry.transition,
+        state_root: first.tree.root(),
+        entry: first.token.clone(),
+    }
+}
+
+/// What the thread that was forked tells of it.
+fn told(forked: &Forked, forking: &Forking<'_>) -> serde_json::Value {
+    let branch = |it: &Made| json!({"name": it.name, "thread": it.thread, "transition": it.transition});
+    let branches: Vec<_> = forked.branches.iter().map(branch).collect();
+    json!({
+        "node": forking.node, "by": forking.token.record.principal(), "version": forked.version,
+        "transition": forked.transition, "branches": branches,
+    })
+}
+
+impl Service {
+    /// The thread that this is a branch of: what is done on a branch relies on it. A branch is there for its join, so
+    /// where that can never come any more, nothing is proposed.
+    pub(in crate::service) async fn origin_of(&self, keys: &Keys, branch: &Branch) -> Result<Stored<Thread>> {
+        let origin = self.thread(keys, &branch.thread).await?;
+        if origin.record.closed.is_some() {
+            return Err(Error::Closed);
+        }
+        if origin.record.head.transition != branch.transition {
+            return Err(Error::WrongState("the thread that this branch was made of has moved on: fork its new head"));
+        }
+        Ok(origin)
+    }
+
+    /// Nothing on a branch can be written, and whatever it changed is asked about at its join. So what is held for what it
+    /// changes commits. What is held for anything else, who asks or what it takes, nobody would ever be asked about.
+    pub(in crate::service) async fn asked_at_the_join(
+        &self,
+        asking: &Asking<'_>,
+        effected: Effected,
+        reasons: Vec<Reason>,
+    ) -> Result<Answer> {
+        match not_asked_at_the_join(&reasons) {
+            None => self.commit_alone(asking, effected, Some(reasons)).await,
+            Some(code) => self.reject(asking, Because::of(vec![not_on_a_branch(code)])).await,
+        }
+    }
+}
+
+/// As what something is rejected on a branch that would be held elsewhere, if its join asks nobody about all of it.
+pub(in crate::service) fn not_asked_at_the_join(reasons: &[Reason]) -> Option<RejectCode> {
+    let is_of_the_effect =
+        |it: &&Reason| matches!(it.code, ReasonCode::Protected | ReasonCode::Rollback | ReasonCode::Reaffirm);
+    let others: Vec<&Reason> = reasons.iter().filter(|it| !is_of_the_effect(it)).collect();
+    let over = others.iter().all(|it| it.code == ReasonCode::Budget);
+    let code = if over { RejectCode::Budget } else { RejectCode::RuleDenied };
+    (!others.is_empty()).then_some(code)
+}
+
+/// What a branch cannot do.
+pub(in crate::service) fn not_on_a_branch(code: RejectCode) -> Violation {
+    Violation::new(code, Pointer::root(), "not on a branch, where nobody is asked: propose it on the thread itself")
+}

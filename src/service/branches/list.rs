@@ -1,0 +1,130 @@
+//! The branches that were made of a thread, as people look for them, and what became of each.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::domain::branch::Joining;
+use crate::domain::chain::hash::Digest;
+use crate::domain::id::{BranchName, ReviewId, ThreadId};
+use crate::domain::keys::Keys;
+use crate::domain::review::Hold;
+use crate::domain::thread::Thread;
+use crate::domain::transition::Transition;
+use crate::service::Service;
+use crate::service::error::Result;
+use crate::service::threads::archive_lookup::Files;
+use crate::service::threads::list::Onward;
+use crate::store::Direction;
+use crate::store::record::Stored;
+use crate::store::records::branches_word;
+
+/// A branch, and what became of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BranchSeen {
+    /// Its name.
+    pub name: BranchName,
+    /// Its thread.
+    pub thread: ThreadId,
+    /// The version that it was made of.
+    pub version: u64,
+    /// What became of it.
+    pub became: BranchBecame,
+}
+
+/// What became of a branch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BranchBecame {
+    /// A join committed what it changed.
+    Joined {
+        /// As which version.
+        version: u64,
+    },
+    /// People are asked about a join that names it.
+    Asked(ReviewId),
+    /// It can be joined.
+    Open,
+    /// The thread has another head by now, so it cannot be joined.
+    LeftBehind,
+}
+
+/// Some branches of a thread, those made last first; of one moment by name.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct BranchesSeen {
+    /// They.
+    pub branches: Vec<BranchSeen>,
+    /// Where those made before begin, if there may be any.
+    pub earlier: Option<Onward>,
+}
+
+/// Which branches joins name.
+struct Joins {
+    /// By the version that a join was committed as.
+    committed: BTreeMap<u64, Joining>,
+    /// In a review.
+    asked: Option<(ReviewId, Joining)>,
+}
+
+impl Service {
+    /// A page of the branches of a thread.
+    pub async fn branches_seen(&self, thread: &Thread, before: Option<&Onward>, limit: u32) -> Result<BranchesSeen> {
+        let keys = self.keys()?;
+        let (word, before) = (branches_word(&thread.id), before.map(Onward::cursor));
+        let (rows, next) = self.reader(&keys).labelled::<Thread>(&word, Direction::Backward, before, limit).await?;
+        if rows.is_empty() {
+            return Ok(BranchesSeen { branches: Vec::new(), earlier: next.map(Onward::at) });
+        }
+        let mut rows: Vec<Thread> = rows.into_iter().map(|it| it.record).collect();
+        let name = |it: &Thread| it.branch.as_ref().map(|it| it.name.clone());
+        rows.sort_by(|a, b| b.created_at.cmp(&a.created_at).then_with(|| name(a).cmp(&name(b))));
+        let versions: BTreeSet<u64> = rows.iter().filter_map(|it| Some(it.branch.as_ref()?.version)).collect();
+        let joins = self.joins_of(&keys, thread, &versions).await?;
+        let seen = |row: Thread| {
+            let origin = row.branch?;
+            let became = joins.became(&row.id, origin.version, thread);
+            Some(BranchSeen { name: origin.name, thread: row.id, version: origin.version, became })
+        };
+        Ok(BranchesSeen { branches: rows.into_iter().filter_map(seen).collect(), earlier: next.map(Onward::at) })
+    }
+
+    /// The joins of branches that were made of these versions: what is made of a version is joined as the next one or not
+    /// at all.
+    async fn joins_of(&self, keys: &Keys, thread: &Thread, versions: &BTreeSet<u64>) -> Result<Joins> {
+        let head = thread.head.version;
+        let (mut files, mut digests) = (Files::default(), Vec::new());
+        for next in versions.iter().filter(|it| **it < head).map(|it| it + 1) {
+            let links = self.links((keys, &mut files), &thread.id, next..=next).await?;
+            digests.extend(links.into_iter().map(|it| it.transition));
+        }
+        let ids: Vec<String> = digests.iter().map(ToString::to_string).collect();
+        let rows = self.reader(keys).get_many::<Transition>(&ids).await?.into_iter();
+        let mut stated: HashMap<Digest, Transition> = rows.map(|it| (it.record.digest, it.record)).collect();
+        // What they state is there however much of their values is erased.
+        self.add_archived((keys, &mut files), &digests, &mut stated).await?;
+        let committed = stated.into_values().map(|it| it.statement).filter_map(|it| Some((it.version, it.join?)));
+        let asked = match &thread.hold {
+            Some(review) if versions.contains(&head) => self.join_in(keys, review).await?,
+            _ => None,
+        };
+        Ok(Joins { committed: committed.collect(), asked })
+    }
+
+    async fn join_in(&self, keys: &Keys, review: &ReviewId) -> Result<Option<(ReviewId, Joining)>> {
+        let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
+        let join = self.held(keys, hold.record.transition).await?.record.statement.join;
+        Ok(join.map(|it| (review.clone(), it)))
+    }
+}
+
+impl Joins {
+    fn became(&self, branch: &ThreadId, version: u64, thread: &Thread) -> BranchBecame {
+        let names = |it: &Joining| it.branches.iter().any(|it| it.thread == *branch);
+        match &self.asked {
+            _ if version < thread.head.version => {
+                let next = version + 1;
+                let joined = self.committed.get(&next).is_some_and(names);
+                if joined { BranchBecame::Joined { version: next } } else { BranchBecame::LeftBehind }
+            }
+            Some((review, join)) if names(join) => BranchBecame::Asked(review.clone()),
+            _ => BranchBecame::Open,
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Lanes: what an endpoint gets next.
+//!
+//! One gateway serves all lanes at a time, so what it knows of a lane stays true while it does. Should another have
+//! taken over without its knowing, their changes meet in the lane's row: one of them is refused and looks again.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::sync::Arc;
+
+use super::Address;
+use super::job::Job;
+use super::log_tail::Line;
+use super::request::Errand;
+use crate::domain::endpoint::delivery::{Delivery, DeliveryState};
+use crate::domain::endpoint::{Endpoint, Lane};
+use crate::domain::event::Event;
+use crate::domain::id::{EndpointId, ThreadId};
+use crate::domain::keys::Keys;
+use crate::domain::time::Timestamp;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::log::sequencer::Placed;
+use crate::store::record::Stored;
+use crate::store::records::{LogRow, deliveries_of, delivery_id, log_id, waiting_of};
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+use crate::traces::Piece;
+
+/// So much of the log, or of what waits, is looked at together.
+const LOOKED_AT: u32 = 100;
+
+/// A lane that found nothing for its endpoint writes down how far it looked after so many events; a restart looks at
+/// no more than these again.
+pub const UNWRITTEN_MAX: u64 = 1_000;
+
+/// A lane while it is served.
+pub struct OpenLane {
+    pub(super) endpoint: Stored<Endpoint>,
+    pub(super) address: Address,
+    pub(super) lane: Stored<Lane>,
+    /// Looked at up to here.
+    looked: u64,
+    /// Up to here there may be rows of events beyond what was reached: before a crash they were sent out of turn.
+    written: u64,
+    /// Places that were looked at and whose deliveries have no row yet.
+    open: BTreeSet<u64>,
+    /// Deliveries that are not sent yet and get a row, so that what is behind them is not kept.
+    pub(super) put_off: Vec<Delivery>,
+    /// Places of deliveries that were begun, and of which it is not written down yet how they went.
+    under_way: HashSet<u64>,
+    /// Where order counts: threads of which a delivery has not ended, and its place in the log.
+    pub(super) busy: BTreeMap<ThreadId, u64>,
+    ready: VecDeque<Job>,
+}
+
+impl OpenLane {
+    /// Whose lane it is.
+    pub const fn endpoint(&self) -> &EndpointId {
+        &self.endpoint.record.id
+    }
+
+    /// Where it sends to, as it knows it.
+    pub const fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Whether the last attempt failed.
+    pub const fn is_failing(&self) -> bool {
+        self.lane.record.failing_since.is_some()
+    }
+
+    /// Whether it is as these rows are still.
+    pub fn is_of(&self, endpoint: &Stored<Endpoint>, lane: &Stored<Lane>) -> bool {
+        self.endpoint.seal == endpoint.seal && self.lane.seal == lane.seal
+    }
+
+    /// How many were begun, and not written down yet.
+    pub fn unwritten(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// Whether something is to be written down although nothing has ended.
+    pub fn has_news(&self) -> bool {
+        let far = self.looked.saturating_sub(self.lane.record.reached) >= UNWRITTEN_MAX;
+        !self.put_off.is_empty() || (far && self.open.is_empty())
+    }
+
+    /// Whether it looks for more while something is written down. In order, what is written may be what lets the next one go.
+    pub const fn looks_ahead(&self) -> bool {
+        !self.endpoint.record.ordered
+    }
+
+    /// Everything up to here needs no looking at, once these places have their rows.
+    pub(super) fn reached_with(&self, written: &BTreeSet<u64>) -> u64 {
+        self.open.difference(written).next().map_or(self.looked, |it| self.looked.min(it - 1))
+    }
+
+    /// These places have their rows.
+    pub(super) fn have_rows(&mut self, written: &BTreeSet<u64>) {
+        self.open.retain(|it| !written.contains(it));
+        self.under_way.retain(|it| !written.contains(it));
+    }
+
+    /// Looks at the log from there on, whatever was looked at before: what is ready and has no row is found again.
+    pub(super) fn look_from(&mut self, place: u64) {
+        self.written = self.written.max(self.looked);
+        self.looked = place;
+        let (stored, fresh) = std::mem::take(&mut self.ready).into_iter().partition(|it| it.stored.is_some());
+        self.ready = stored;
+        let fresh: VecDeque<Job> = fresh;
+        for Delivery { index, thread, .. } in fresh.into_iter().map(|it| it.delivery) {
+            self.open.remove(&index);
+            self.busy.retain(|it, _| Some(it) != thread.as_ref());
+        }
+        for Delivery { index, .. } in self.put_off.extract_if(.., |it| it.index > place) {
+            self.open.remove(&index);
+        }
+    }
+
+    /// An endpoint that is not served gets nothing more of what was ready.
+    pub(super) fn rest(&mut self) {
+        let fresh = self.ready.iter().filter(|it| it.stored.is_none()).map(|it| it.delivery.index).min();
+        self.look_from(fresh.map_or(self.looked, |it| it - 1));
+        self.ready.retain(|it| it.is_by_hand());
+    }
+
+    /// A line of the log that its endpoint is to be told: now, later, or after the one before in its thread.
+    fn take_up(&mut self, line: Arc<Line>, now: Timestamp) {
+        let Placed { index, event, .. } = &line.placed;
+        let (index, thread, ordered) = (*index, event.thread.clone(), self.endpoint.record.ordered);
+        let waits = ordered && thread.as_ref().is_some_and(|it| self.busy.contains_key(it));
+        let due = self.endpoint.record.kind.patience().map_or(now, |it| event.at.plus(it).max(now));
+        let state = if waits { DeliveryState::Behind {} } else { DeliveryState::Waiting { due, by_hand: false } };
+        if ordered && !waits {
+            self.busy.extend(thread.clone().map(|it| (it, index)));
+        }
+        let delivery = Delivery {
+            endpoint: self.endpoint().clone(),
+            index,
+            event: event.id.clone(),
+            kind: event.kind,
+            thread,
+            state,
+            tries: 0,
+            attempts: Vec::new(),
+        };
+        self.open.insert(index);
+        if waits || due > now {
+            self.put_off.push(delivery);
+        } else {
+            self.ready.push_back(Job { delivery, stored: None, line });
+        }
+    }
+
+    /// What is done for a job, signed now.
+    pub async fn errand(&self, service: &Service, job: &Job, (now, piece): (Timestamp, &Piece)) -> Result<Errand> {
+        service.errand((&self.endpoint.record, &self.address), (&job.line, piece.place()), now).await
+    }
+}
+
+impl Service {
+    /// Endpoints with their lanes, those that are disabled too: what was asked for by hand is sent there.
+    pub async fn lanes(&self) -> Result<Vec<(Stored<Endpoint>, Stored<Lane>)>> {
+        let keys = self.keys()?;
+        let endpoints = self.standing_endpoints(&keys).await?;
+        if endpoints.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<String> = endpoints.iter().map(|it| it.record.id.to_string()).collect();
+        let mut lanes = self.reader(&keys).get_many::<Lane>(&ids).await?;
+        let lane_of = |endpoint: Stored<Endpoint>| {
+            let at = lanes.iter().position(|it| it.record.endpoint == endpoint.record.id)?;
+            let lane = lanes.swap_remove(at);
+            Some((endpoint, lane))
+        };
+        Ok(endpoints.into_iter().filter_map(lane_of).collect())
+    }
+
+    /// Begins to serve a lane.
+    pub async fn open_lane(&self, endpoint: Stored<Endpoint>, lane: Stored<Lane>) -> Result<OpenLane> {
+        let keys = self.keys()?;
+        let address = Address::of(&keys, &endpoint.record)?;
+        let begin = deliveries_of(&endpoint.record.id);
+        let last = Cursor { due: 0, id: begin.clone() };
+        let last = self.reader(&keys).list::<Delivery>(Filter::All, Some(&last), 1).await?.pop();
+        let written = last.filter(|it| it.record.endpoint == endpoint.record.id).map_or(0, |it| it.record.index);
+        let busy = match endpoint.record.ordered {
+            true => self.busy_threads(&keys, &endpoint.record.id).await?,
+            false => BTreeMap::new(),
+        };
+        Ok(OpenLane {
+            looked: lane.record.reached,
+            endpoint,
+            address,
+            lane,
+            written,
+            open: BTreeSet::new(),
+            put_off: Vec::new(),
+            under_way: HashSet::new(),
+            busy,
+            ready: VecDeque::new(),
+        })
+    }
+
+    async fn busy_threads(&self, keys: &Keys, endpoint: &EndpointId) -> Result<BTreeMap<ThreadId, u64>> {
+        let mut busy = BTreeMap::new();
+        for by_hand in [false, true] {
+            let word = waiting_of(endpoint, by_hand);
+            let mut after: Option<Cursor> = None;
+            loop {
+                let rows =
+                    self.reader(keys).list::<Delivery>(Filter::State(&word), after.as_ref(), LIST_ROWS_MAX).await?;
+                let Some(last) = rows.last() else { break };
+                after = Some(Cursor { due: last.record.moment(), id: delivery_id(endpoint, last.record.index) });
+                for Delivery { thread, index, .. } in rows.into_iter().map(|it| it.record) {
+                    // What was asked for by hand is behind what others wait for.
+                    let at = thread.map(|it| busy.entry(it).or_insert(index));
+                    at.into_iter().for_each(|it| *it = index.max(*it));
+                }
+            }
+        }
+        Ok(busy)
+    }
+
+    /// What the lane gets next, if there is anything now.
+    pub async fn next_job(&self, lane: &mut OpenLane) -> Result<Option<Job>> {
+        if lane.ready.is_empty() {
+            self.refill(lane).await?;
+        }
+        let job = lane.ready.pop_front();
+        if let Some(job) = &job {
+            lane.under_way.insert(job.delivery.index);
+        }
+        Ok(job)
+    }
+
+    async fn refill(&self, lane: &mut OpenLane) -> Result<()> {
+        let keys = self.keys()?;
+        self.look_at_waiting(&keys, lane, true).await?;
+        if lane.endpoint.record.is_served() {
+            self.look_at_waiting(&keys, lane, false).await?;
+            while lane.ready.is_empty() && !lane.has_news() && self.look_at_log(&keys, lane).await? {}
+        }
+        Ok(())
+    }
+
+    async fn look_at_waiting(&self, keys: &Keys, lane: &mut OpenLane, by_hand: bool) -> Result<()> {
+        let word = waiting_of(lane.endpoint(), by_hand);
+        let due = self.reader(keys).list::<Delivery>(Filter::DueBy(&word, self.now()), None, LOOKED_AT).await?;
+        let due: Vec<_> = due.into_iter().filter(|it| !lane.under_way.contains(&it.record.index)).collect();
+        let ids: Vec<String> = due.iter().map(|it| it.record.event.to_string()).collect();
+        let events = self.reader(keys).get_many::<Event>(&ids).await?;
+        let places: Vec<String> = due.iter().map(|it| log_id(it.record.index)).collect();
+        let places = self.reader(keys).get_many::<LogRow>(&places).await?;
+        for stored in due {
+            let event = events.iter().find(|it| it.record.id == stored.record.event);
+            let event = event.ok_or(Error::Broken("an event that a delivery names"))?.record.clone();
+            let index = stored.record.index;
+            let trace = places.iter().find(|it| it.record.index == index).and_then(|it| it.record.trace.clone());
+            let line = Line::new(Placed { index, event, trace });
+            lane.ready.push_back(Job { delivery: stored.record.clone(), stored: Some(stored), line });
+        }
+        Ok(())
+    }
+
+    /// Looks at the next events. Whether there were any.
+    async fn look_at_log(&self, keys: &Keys, lane: &mut OpenLane) -> Result<bool> {
+        let (lines, next) = self.lines_after(lane.looked, LOOKED_AT).await?;
+        if next == lane.looked {
+            return Ok(false);
+        }
+        let had = self.had_before(keys, lane, next).await?;
+        for line in lines {
+            let Placed { index, event, .. } = &line.placed;
+            if had.contains(index) || lane.under_way.contains(index) || !lane.endpoint.record.wants(event) {
+                continue;
+            }
+            if !self.is_for(&lane.endpoint.record, event).await? {
+                continue;
+            }
+            lane.take_up(line, self.now());
+        }
+        lane.looked = next;
+        Ok(true)
+    }
+
+    /// Which of the next places have rows already.
+    async fn had_before(&self, keys: &Keys, lane: &OpenLane, until: u64) -> Result<HashSet<u64>> {
+        let ids: Vec<String> =
+            (lane.looked + 1..=until.min(lane.written)).map(|it| delivery_id(lane.endpoint(), it)).collect();
+        if ids.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let rows = self.reader(keys).get_many::<Delivery>(&ids).await?;
+        Ok(rows.into_iter().map(|it| it.record.index).collect())
+    }
+}

@@ -1,0 +1,231 @@
+//! Deliveries as administrators see them, sending them again, trying an endpoint out, and forgetting what is old.
+
+use std::time::Duration;
+
+use super::endpoint_health::verdict_of;
+use super::{Address, request};
+use crate::domain::endpoint::Lane;
+use crate::domain::endpoint::delivery::{Attempt, Delivery};
+use crate::domain::event::Event;
+use crate::domain::id::{EndpointId, EventId};
+use crate::domain::time::Timestamp;
+use crate::random;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::log::sequencer::Placed;
+use crate::service::operations::halt_request::Puller;
+use crate::service::platform::retry::retrying;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::{deliveries_of, delivery_id, ended_of, waiting_of};
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+
+/// Rows that one change replaces or forgets.
+const AT_ONCE: u32 = 250;
+
+/// Which of an endpoint's deliveries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Which {
+    /// All, the last event's first.
+    All,
+    /// Those that wait for their next attempt, the soonest first.
+    Waiting,
+    /// Those that were given up, the longest ago first.
+    Failed,
+}
+
+/// Where a page of deliveries ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// By which moment its last delivery is listed.
+    pub moment: i64,
+    /// Its place in the log.
+    pub index: u64,
+}
+
+/// A delivery with what was sent.
+#[derive(Clone, Debug)]
+pub struct DeliveryTold {
+    /// How it stands.
+    pub delivery: Delivery,
+    /// The body, as every attempt has it.
+    pub body: String,
+}
+
+/// What is sent again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Again {
+    /// Everything that was given up since then.
+    FailedSince(Timestamp),
+    /// Everything after a place in the log that has not arrived.
+    LogAfter(u64),
+}
+
+impl Service {
+    /// A page of an endpoint's deliveries, and after which of them the next page begins.
+    pub async fn deliveries(
+        &self,
+        endpoint: &EndpointId,
+        which: Which,
+        after: Option<Place>,
+        limit: u32,
+    ) -> Result<(Vec<Delivery>, Option<Place>)> {
+        let keys = self.keys()?;
+        self.endpoint_and_lane(&keys, endpoint).await?;
+        let limit = limit.min(LIST_ROWS_MAX);
+        let begin = Cursor { due: 0, id: deliveries_of(endpoint) };
+        let after = after.map(|it| Cursor { due: it.moment, id: delivery_id(endpoint, it.index) });
+        let word = match which {
+            Which::All => None,
+            Which::Waiting => Some(waiting_of(endpoint, false)),
+            Which::Failed => Some(ended_of(endpoint, false)),
+        };
+        let rows: Vec<Stored<Delivery>> = match &word {
+            Some(word) => self.reader(&keys).list(Filter::State(word), after.as_ref(), limit).await?,
+            None => self.reader(&keys).list(Filter::All, Some(after.as_ref().unwrap_or(&begin)), limit).await?,
+        };
+        let more = rows.len() == limit as usize;
+        let own: Vec<Delivery> =
+            rows.into_iter().map(|it| it.record).take_while(|it| it.endpoint == *endpoint).collect();
+        let last = own.last().filter(|_| more);
+        let next = last.map(|it| Place { moment: it.moment(), index: it.index });
+        Ok((own, next))
+    }
+
+    /// One of them, with what is sent.
+    pub async fn delivery(&self, endpoint: &EndpointId, index: u64) -> Result<DeliveryTold> {
+        let keys = self.keys()?;
+        let (row, _) = self.endpoint_and_lane(&keys, endpoint).await?;
+        let delivery = self.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?.record;
+        let event = self.need::<Event>(&keys, delivery.event.as_str(), "event").await?.record;
+        let body = self.body_of(&row.record, &Placed::untraced(index, event)).await?;
+        Ok(DeliveryTold { delivery, body })
+    }
+
+    /// Sends one again, whether or not it arrived before; to a disabled endpoint, too.
+    pub async fn redeliver(&self, by: Puller<'_>, endpoint: &EndpointId, index: u64) -> Result<Delivery> {
+        retrying!(self.redeliver_once(by, endpoint, index))
+    }
+
+    async fn redeliver_once(&self, by: Puller<'_>, endpoint: &EndpointId, index: u64) -> Result<Delivery> {
+        let (keys, now) = (self.keys()?, self.now());
+        self.endpoint_and_lane(&keys, endpoint).await?;
+        let stored = self.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?;
+        if matches!(stored.record.state, crate::domain::endpoint::delivery::DeliveryState::Behind {}) {
+            return Err(Error::WrongState("it waits for the delivery before it in its thread; send that one"));
+        }
+        let next = stored.record.again(now);
+        let mut draft = Draft::new(keys.row(), now);
+        by.rely(&mut draft);
+        draft.replace(&stored, &next)?;
+        self.put_answer(&mut draft, &keys, &next)?;
+        self.commit(draft.finish()).await?;
+        Ok(next)
+    }
+
+    /// Sends many again. Says how many, or from how many places of the log.
+    pub async fn redeliver_many(&self, by: Puller<'_>, endpoint: &EndpointId, again: Again) -> Result<u64> {
+        match again {
+            Again::LogAfter(after) => retrying!(self.read_again(by, endpoint, after)),
+            Again::FailedSince(since) => {
+                let mut sent = 0;
+                loop {
+                    match retrying!(self.redeliver_failed(by, endpoint, (since, sent)))? {
+                        0 => return Ok(sent),
+                        more => sent += more,
+                    }
+                }
+            }
+        }
+    }
+
+    /// One batch. What a crash leaves over is still failed: whoever asks again has that sent, too. So the answer
+    /// belongs to the last batch.
+    async fn redeliver_failed(
+        &self,
+        by: Puller<'_>,
+        endpoint: &EndpointId,
+        (since, sent): (Timestamp, u64),
+    ) -> Result<u64> {
+        let (keys, now) = (self.keys()?, self.now());
+        self.endpoint_and_lane(&keys, endpoint).await?;
+        let word = ended_of(endpoint, false);
+        let before = Cursor { due: since.millis().saturating_sub(1), id: "~".to_owned() };
+        let failed = self.reader(&keys).list::<Delivery>(Filter::State(&word), Some(&before), AT_ONCE).await?;
+        let mut draft = Draft::new(keys.row(), now);
+        by.rely(&mut draft);
+        for stored in &failed {
+            draft.replace(stored, &stored.record.again(now))?;
+        }
+        if failed.len() < AT_ONCE as usize {
+            self.put_answer(&mut draft, &keys, &(sent + failed.len() as u64))?;
+        }
+        if !failed.is_empty() {
+            self.commit(draft.finish()).await?;
+        }
+        Ok(failed.len() as u64)
+    }
+
+    async fn read_again(&self, by: Puller<'_>, endpoint: &EndpointId, after: u64) -> Result<u64> {
+        let (keys, now) = (self.keys()?, self.now());
+        let (_, lane) = self.endpoint_and_lane(&keys, endpoint).await?;
+        if after >= lane.record.reached {
+            return Ok(0);
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        by.rely(&mut draft);
+        draft.replace(&lane, &Lane { reached: after, ..lane.record.clone() })?;
+        let places = lane.record.reached - after;
+        self.put_answer(&mut draft, &keys, &places)?;
+        self.commit(draft.finish()).await?;
+        Ok(places)
+    }
+
+    /// Sends an endpoint something that is no event, and says how it went. One that was disabled and takes it is
+    /// enabled again.
+    pub async fn test_endpoint(&self, id: &EndpointId) -> Result<Attempt> {
+        let (keys, now) = (self.keys()?, self.now());
+        let (endpoint, _) = self.endpoint_and_lane(&keys, id).await?;
+        let event = EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
+        let address = Address::of(&keys, &endpoint.record)?;
+        let errand = request::trial(&keys, (&endpoint.record, &address), (&event, now), self.public_url())?;
+        let attempt = address.masked(errand.run(self.outgoing()?).await.attempt(now));
+        self.metrics.attempted(&attempt.ended);
+        retrying!(self.note_test(id, &attempt))?;
+        Ok(attempt)
+    }
+
+    async fn note_test(&self, id: &EndpointId, attempt: &Attempt) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let (endpoint, lane) = self.endpoint_and_lane(&keys, id).await?;
+        let mut health = lane.record.clone();
+        health.note(attempt.ended.arrived(), attempt.ended_at());
+        let mut draft = Draft::new(keys.row(), now);
+        verdict_of(&mut draft, &endpoint, &health, (attempt.ended.is_gone(), attempt.ended.arrived()), now)?;
+        draft.replace(&lane, &health)?;
+        self.put_answer(&mut draft, &keys, attempt)?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Forgets deliveries that ended so long ago; the log keeps their events. Says how many.
+    pub async fn forget_deliveries(&self, age: Duration) -> Result<usize> {
+        let (keys, until) = (self.keys()?, self.now().minus(age));
+        let mut forgotten = 0;
+        for endpoint in self.endpoints_ever(&keys).await? {
+            for arrived in [true, false] {
+                let word = ended_of(&endpoint.record.id, arrived);
+                let old = self.reader(&keys).list::<Delivery>(Filter::DueBy(&word, until), None, AT_ONCE).await?;
+                if old.is_empty() {
+                    continue;
+                }
+                let mut draft = Draft::new(keys.row(), self.now());
+                for stored in &old {
+                    draft.remove(stored);
+                }
+                self.commit(draft.finish()).await?;
+                forgotten += old.len();
+            }
+        }
+        Ok(forgotten)
+    }
+}

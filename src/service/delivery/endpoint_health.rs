@@ -1,0 +1,43 @@
+//! What attempts make of an endpoint.
+
+use serde_json::json;
+
+use crate::domain::endpoint::{Endpoint, EndpointState, Lane, WhyDisabled};
+use crate::domain::event::EventType;
+use crate::domain::time::Timestamp;
+use crate::service::error::Result;
+use crate::service::platform::event_recorder;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// What attempts make of an endpoint: whether it is disabled, or recovers. As it stands then, if that is otherwise.
+pub(super) fn verdict_of(
+    draft: &mut Draft<'_>,
+    endpoint: &Stored<Endpoint>,
+    health: &Lane,
+    (gone, arrived): (bool, bool),
+    now: Timestamp,
+) -> Result<Option<Stored<Endpoint>>> {
+    let why = match endpoint.record.state {
+        // Whoever switched it off switches it on.
+        EndpointState::Disabled { why: WhyDisabled::ByHand, .. } => return Ok(None),
+        EndpointState::Enabled {} if gone => Some(WhyDisabled::Gone),
+        EndpointState::Enabled {} if health.is_given_up(now) => Some(WhyDisabled::Failing),
+        EndpointState::Disabled { .. } if arrived && !gone => None,
+        EndpointState::Enabled {} | EndpointState::Disabled { .. } | EndpointState::Removed { .. } => return Ok(None),
+    };
+    let (kind, state) = match why {
+        Some(why) => (EventType::EndpointDisabled, EndpointState::Disabled { at: now, why }),
+        None => (EventType::EndpointRecovered, EndpointState::Enabled {}),
+    };
+    let next = Endpoint { state, ..endpoint.record.clone() };
+    let mut facts = json!({"endpoint": next.id, "name": next.name, "origin": next.origin, "row": next.hash(),
+        "revision": endpoint.revision + 1});
+    if let Some(why) = why {
+        facts["why"] = json!(why);
+        facts["failing_since"] = json!(health.failing_since);
+    }
+    let next = draft.replaced(endpoint, next)?;
+    event_recorder::outside(draft, None, now, kind, facts)?;
+    Ok(Some(next))
+}

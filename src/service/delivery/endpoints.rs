@@ -1,0 +1,400 @@
+//! Managing endpoints: adding, changing, rotating secrets, switching off and on, removing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::endpoint_kind::NewKind;
+use super::{header_place, look_place, shown, url_place};
+use crate::domain::endpoint::signing::{Generation, Outgoing as Rotated, Secrets, public_keys};
+use crate::domain::endpoint::template::braced;
+use crate::domain::endpoint::{ENDPOINTS_MAX, Endpoint, EndpointKind, EndpointState, EventPattern, Lane, WhyDisabled};
+use crate::domain::event::EventType;
+use crate::domain::id::{EndpointId, FlowId};
+use crate::domain::keys::{Hidden, Keys};
+use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
+use crate::outgoing::{TRACEPARENT, admits_header};
+use crate::random;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::operations::halt_request::Puller;
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+
+/// An endpoint's name, as accounts' names: a line in a list.
+const NAME_CHARS_MAX: usize = 64;
+
+/// A receiver that wants more has a gateway of its own in front.
+const HEADERS_MAX: usize = 10;
+
+/// A token with room to spare.
+const HEADER_BYTES_MAX: usize = 4 * 1024;
+
+/// How long an old secret may go on signing beside the new one.
+pub const OVERLAP_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// What an administrator asks for.
+#[derive(Clone, Debug)]
+pub struct NewEndpoint {
+    /// What people call it.
+    pub name: String,
+    /// What is sent.
+    pub kind: NewKind,
+    /// Where to.
+    pub url: Secret<String>,
+    /// Which events.
+    pub events: BTreeSet<EventPattern>,
+    /// Of which flows; none: of all, where nothing is resumed.
+    pub flows: BTreeSet<FlowId>,
+    /// Whether a thread's events follow one another strictly.
+    pub ordered: bool,
+    /// Headers of its own.
+    pub headers: BTreeMap<String, Secret<String>>,
+    /// After which place in the log it begins; nothing: with what happens next.
+    pub after: Option<u64>,
+}
+
+/// What shall be different. What is not said stays.
+#[derive(Clone, Debug, Default)]
+pub struct EndpointEdit {
+    /// What people call it.
+    pub name: Option<String>,
+    /// Where to.
+    pub url: Option<Secret<String>>,
+    /// Which events.
+    pub events: Option<BTreeSet<EventPattern>>,
+    /// Of which flows.
+    pub flows: Option<BTreeSet<FlowId>>,
+    /// All headers of its own.
+    pub headers: Option<BTreeMap<String, Secret<String>>>,
+    /// Whether it is served.
+    pub serving: Option<Serving>,
+}
+
+/// Whether an endpoint is served, and from where on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Serving {
+    /// No more.
+    Off,
+    /// From where it stopped: everything since is sent.
+    WhereItStopped,
+    /// With what happens next: what lies between is not sent.
+    Now,
+}
+
+/// An endpoint as administrators see it.
+#[derive(Clone, Debug)]
+pub struct EndpointTold {
+    /// The endpoint.
+    pub endpoint: Endpoint,
+    /// Its whole address.
+    pub url: Secret<String>,
+    /// The whole address of the look before, if there is one.
+    pub look: Option<Secret<String>>,
+    /// How far it was served.
+    pub lane: Lane,
+    /// How many events lie beyond that, of whatever kind.
+    pub beyond: u64,
+    /// What its deliveries' second signatures are checked with, now and after the next rotation.
+    pub public_keys: Vec<String>,
+}
+
+impl Service {
+    /// Adds an endpoint. Its secret is in the answer, and nowhere else; it has none to show where nothing is signed.
+    pub async fn add_endpoint(
+        &self,
+        by: Puller<'_>,
+        new: &NewEndpoint,
+    ) -> Result<(EndpointTold, Option<Secret<String>>)> {
+        let (keys, now) = (self.keys()?, self.now());
+        if self.standing_endpoints(&keys).await?.len() >= ENDPOINTS_MAX {
+            return Err(Error::WrongState("there are 200 endpoints already; remove one first"));
+        }
+        check_name(&new.name)?;
+        let length = self.log_length().await?;
+        let id = EndpointId::try_from(random::uuid_v7(now).simple().to_string()).expect("a UUID is a name");
+        let kind = self.kept(&keys, &id, &new.kind)?;
+        self.check_flows(&keys, &kind, &new.flows).await?;
+        let (kind, url, origin) = self.addressed(&keys, (&id, kind), &new.url)?;
+        let endpoint = Endpoint {
+            name: new.name.clone(),
+            kind,
+            url,
+            origin,
+            events: checked_events(&new.events)?,
+            flows: new.flows.clone(),
+            ordered: new.ordered,
+            headers: hidden_headers(&keys, &id, &new.headers)?,
+            secrets: Secrets { now: Generation::new(random::bytes(), now), before: None },
+            state: EndpointState::Enabled {},
+            created_at: now,
+            created_by: by.principal(),
+            id,
+        };
+        let lane = Lane::new(endpoint.id.clone(), new.after.unwrap_or(length).min(length));
+        let mut draft = Draft::new(keys.row(), now);
+        by.rely(&mut draft);
+        draft.insert(&endpoint)?;
+        draft.insert(&lane)?;
+        let facts = json!({"kind": endpoint.kind.name().as_str(), "origin": endpoint.origin, "events": endpoint.events,
+            "flows": endpoint.flows, "ordered": endpoint.ordered, "after": lane.reached});
+        note(&mut draft, by, (&endpoint, 1), now, (EventType::EndpointAdded, facts))?;
+        let secret = endpoint.kind.is_signed().then(|| endpoint.secrets.now.shown(keys.row(), &endpoint.id));
+        let added = (self.endpoint_told(&keys, endpoint, lane, length)?, secret);
+        self.put_answer(&mut draft, &keys, &added)?;
+        self.commit(draft.finish()).await?;
+        Ok(added)
+    }
+
+    /// Every endpoint that was not removed, the first made first.
+    pub async fn endpoints(&self) -> Result<Vec<EndpointTold>> {
+        let (keys, length) = (self.keys()?, self.log_length().await?);
+        let endpoints = self.standing_endpoints(&keys).await?;
+        let ids: Vec<String> = endpoints.iter().map(|it| it.record.id.to_string()).collect();
+        let lanes = self.reader(&keys).get_many::<Lane>(&ids).await?;
+        let mut told = Vec::with_capacity(endpoints.len());
+        for endpoint in endpoints {
+            let lane = lanes.iter().find(|it| it.record.endpoint == endpoint.record.id);
+            let lane = lane.ok_or(Error::Broken("an endpoint's lane"))?.record.clone();
+            told.push(self.endpoint_told(&keys, endpoint.record, lane, length)?);
+        }
+        Ok(told)
+    }
+
+    /// One of them.
+    pub async fn endpoint(&self, id: &EndpointId) -> Result<EndpointTold> {
+        let (keys, length) = (self.keys()?, self.log_length().await?);
+        let (endpoint, lane) = self.endpoint_and_lane(&keys, id).await?;
+        self.endpoint_told(&keys, endpoint.record, lane.record, length)
+    }
+
+    /// Changes what is said, and nothing else.
+    pub async fn change_endpoint(&self, by: Puller<'_>, id: &EndpointId, edit: &EndpointEdit) -> Result<EndpointTold> {
+        retrying!(self.change_endpoint_once(by, id, edit))
+    }
+
+    async fn change_endpoint_once(&self, by: Puller<'_>, id: &EndpointId, edit: &EndpointEdit) -> Result<EndpointTold> {
+        let (keys, now) = (self.keys()?, self.now());
+        let length = self.log_length().await?;
+        let (stored, lane) = self.endpoint_and_lane(&keys, id).await?;
+        let mut next = stored.record.clone();
+        let mut reached = lane.record.clone();
+        if let Some(name) = &edit.name {
+            check_name(name)?;
+            next.name.clone_from(name);
+        }
+        if let Some(url) = &edit.url {
+            (next.kind, next.url, next.origin) = self.addressed(&keys, (id, next.kind), url)?;
+        }
+        if let Some(events) = &edit.events {
+            next.events = checked_events(events)?;
+        }
+        if let Some(flows) = &edit.flows {
+            self.check_flows(&keys, &next.kind, flows).await?;
+            next.flows.clone_from(flows);
+        }
+        next.headers = match &edit.headers {
+            Some(headers) => hidden_headers(&keys, id, headers)?,
+            None => headers_that_stay(&stored.record, &next)?,
+        };
+        if let Some(serving) = edit.serving {
+            next.state = match serving {
+                Serving::Off => EndpointState::Disabled { at: now, why: WhyDisabled::ByHand },
+                Serving::WhereItStopped | Serving::Now => EndpointState::Enabled {},
+            };
+            if next.is_served() && !stored.record.is_served() {
+                // The five days begin anew.
+                reached.failing_since = None;
+                reached.reached = if serving == Serving::Now { length } else { reached.reached };
+            }
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        by.rely(&mut draft);
+        draft.replace(&stored, &next)?;
+        if reached != lane.record {
+            draft.replace(&lane, &reached)?;
+        }
+        let facts = json!({"origin": next.origin, "events": next.events, "flows": next.flows,
+            "serving": next.is_served(), "after": reached.reached,
+            "address_changed": edit.url.is_some(), "headers_changed": edit.headers.is_some()});
+        note(&mut draft, by, (&next, stored.revision + 1), now, (EventType::EndpointChanged, facts))?;
+        self.commit(draft.finish()).await?;
+        self.endpoint_told(&keys, next, reached, length)
+    }
+
+    /// A new secret; the one before signs beside it for as long as is said.
+    pub async fn rotate_endpoint_secret(
+        &self,
+        by: Puller<'_>,
+        id: &EndpointId,
+        overlap: Duration,
+    ) -> Result<(Secret<String>, Timestamp)> {
+        if overlap > OVERLAP_MAX {
+            return Err(Error::invalid("/overlap_secs", "at most seven days: 604800"));
+        }
+        retrying!(self.rotate_endpoint_secret_once(by, id, overlap))
+    }
+
+    async fn rotate_endpoint_secret_once(
+        &self,
+        by: Puller<'_>,
+        id: &EndpointId,
+        overlap: Duration,
+    ) -> Result<(Secret<String>, Timestamp)> {
+        let (keys, now) = (self.keys()?, self.now());
+        let (stored, _) = self.endpoint_and_lane(&keys, id).await?;
+        if !stored.record.kind.is_signed() {
+            return Err(Error::WrongState("what is sent there is not signed, so there is no secret"));
+        }
+        let until = now.plus(overlap);
+        let before = Some(Rotated { generation: stored.record.secrets.now.clone(), until });
+        let secrets = Secrets { now: Generation::new(random::bytes(), now), before };
+        let next = Endpoint { secrets, ..stored.record.clone() };
+        let mut draft = Draft::new(keys.row(), now);
+        by.rely(&mut draft);
+        draft.replace(&stored, &next)?;
+        let facts = json!({"before_until": until});
+        note(&mut draft, by, (&next, stored.revision + 1), now, (EventType::EndpointSecretMade, facts))?;
+        let made = (next.secrets.now.shown(keys.row(), id), until);
+        self.put_answer(&mut draft, &keys, &made)?;
+        self.commit(draft.finish()).await?;
+        Ok(made)
+    }
+
+    /// Nothing is sent there any more. What was sent stays to be read for as long as deliveries do.
+    pub async fn remove_endpoint(&self, by: Puller<'_>, id: &EndpointId) -> Result<()> {
+        retrying!(self.remove_endpoint_once(by, id))
+    }
+
+    async fn remove_endpoint_once(&self, by: Puller<'_>, id: &EndpointId) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let (stored, _) = self.endpoint_and_lane(&keys, id).await?;
+        let next = Endpoint { state: EndpointState::Removed { at: now }, ..stored.record.clone() };
+        let mut draft = Draft::new(keys.row(), now);
+        by.rely(&mut draft);
+        draft.replace(&stored, &next)?;
+        note(&mut draft, by, (&next, stored.revision + 1), now, (EventType::EndpointRemoved, json!({})))?;
+        self.commit(draft.finish()).await
+    }
+
+    /// An endpoint that was not removed, and its lane.
+    pub(super) async fn endpoint_and_lane(
+        &self,
+        keys: &Keys,
+        id: &EndpointId,
+    ) -> Result<(Stored<Endpoint>, Stored<Lane>)> {
+        let endpoint = self.need::<Endpoint>(keys, id.as_str(), "endpoint").await?;
+        if endpoint.record.is_removed() {
+            return Err(Error::NotFound("endpoint"));
+        }
+        let lane = self.fetch::<Lane>(keys, id.as_str()).await?;
+        Ok((endpoint, lane.ok_or(Error::Broken("an endpoint's lane"))?))
+    }
+
+    /// Endpoints that were not removed.
+    pub(super) async fn standing_endpoints(&self, keys: &Keys) -> Result<Vec<Stored<Endpoint>>> {
+        let mut all = self.endpoints_ever(keys).await?;
+        all.retain(|it| !it.record.is_removed());
+        Ok(all)
+    }
+
+    /// Those that were removed, too.
+    pub(super) async fn endpoints_ever(&self, keys: &Keys) -> Result<Vec<Stored<Endpoint>>> {
+        let mut all: Vec<Stored<Endpoint>> = Vec::new();
+        loop {
+            let after = all.last().map(|it| Cursor { due: 0, id: it.record.id.to_string() });
+            let page = self.reader(keys).list::<Endpoint>(Filter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let last = page.len() < LIST_ROWS_MAX as usize;
+            all.extend(page);
+            if last {
+                return Ok(all);
+            }
+        }
+    }
+
+    fn endpoint_told(&self, keys: &Keys, endpoint: Endpoint, lane: Lane, length: u64) -> Result<EndpointTold> {
+        let url = shown(keys, &url_place(&endpoint.id), &endpoint.url)?;
+        let beyond = length.saturating_sub(lane.reached);
+        let template = match &endpoint.kind {
+            EndpointKind::Resume { template } => Some(template),
+            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } | EndpointKind::Chat { .. } => None,
+        };
+        let as_typed = |it: Secret<String>| Secret::new(braced(it.expose()));
+        let url = if template.is_some() { as_typed(url) } else { url };
+        let look = template.and_then(|it| it.look.as_ref());
+        let look = look.map(|it| shown(keys, &look_place(&endpoint.id), &it.url).map(as_typed)).transpose()?;
+        Ok(EndpointTold { endpoint, url, look, lane, beyond, public_keys: public_keys(keys) })
+    }
+
+    async fn check_flows(&self, keys: &Keys, kind: &EndpointKind, flows: &BTreeSet<FlowId>) -> Result<()> {
+        if kind.resumes() && flows.is_empty() {
+            return Err(Error::invalid("/flows", "name the flows whose runs it resumes"));
+        }
+        for flow in flows {
+            self.flow(keys, flow).await.map_err(|_| Error::invalid("/flows", "one of these flows does not exist"))?;
+        }
+        Ok(())
+    }
+}
+
+fn note(
+    draft: &mut Draft<'_>,
+    by: Puller<'_>,
+    (endpoint, revision): (&Endpoint, i64),
+    now: Timestamp,
+    (kind, mut facts): (EventType, Value),
+) -> Result<()> {
+    facts["endpoint"] = json!(endpoint.id);
+    facts["name"] = json!(endpoint.name);
+    facts["row"] = json!(endpoint.hash());
+    facts["revision"] = json!(revision);
+    facts["by"] = json!(by.principal());
+    facts["by_name"] = json!(by.name());
+    event_recorder::outside(draft, None, now, kind, facts)
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let printable = name.chars().all(|it| !it.is_control()) && !name.trim().is_empty();
+    let fits = printable && name.chars().count() <= NAME_CHARS_MAX;
+    if fits { Ok(()) } else { Err(Error::invalid("/name", "1 to 64 characters that can be seen")) }
+}
+
+fn checked_events(events: &BTreeSet<EventPattern>) -> Result<BTreeSet<EventPattern>> {
+    let none = || Error::invalid("/events", "name at least one event, or `*` for all");
+    if events.is_empty() { Err(none()) } else { Ok(events.clone()) }
+}
+
+/// The headers of an endpoint that is changed otherwise. Their values are shown to nobody, so whoever sends them elsewhere
+/// says them anew: where they went before, they were meant to be read.
+fn headers_that_stay(before: &Endpoint, next: &Endpoint) -> Result<BTreeMap<String, Hidden>> {
+    if before.headers.is_empty() || before.origin == next.origin {
+        return Ok(before.headers.clone());
+    }
+    let detail = "the address is of another scheme, host or port: say all of its headers anew, or that there are none";
+    Err(Error::invalid("/headers", detail))
+}
+
+fn hidden_headers(
+    keys: &Keys,
+    id: &EndpointId,
+    headers: &BTreeMap<String, Secret<String>>,
+) -> Result<BTreeMap<String, Hidden>> {
+    if headers.len() > HEADERS_MAX {
+        return Err(Error::invalid("/headers", "ten headers at most"));
+    }
+    let hide = |(name, value): (&String, &Secret<String>)| {
+        let name = name.to_ascii_lowercase();
+        let ours = name.starts_with("webhook-") || [super::CONTENT_TYPE.0, TRACEPARENT].contains(&name.as_str());
+        if ours || value.expose().len() > HEADER_BYTES_MAX || !admits_header(&name, value.expose()) {
+            return Err(Error::invalid("/headers", "one of these headers cannot be sent, or is the gateway's own"));
+        }
+        let hidden = keys.row().hide(&header_place(id, &name), value.expose(), random::bytes());
+        Ok((name, hidden))
+    };
+    headers.iter().map(hide).collect()
+}

@@ -1,0 +1,182 @@
+//! Telling people by mail what waits for them: who is to be told is written down with how far the log was read for it,
+//! and stands until the mail was taken. So nobody is forgotten by a crash, and nothing is sent inside a change.
+
+mod send;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::domain::contact::{About, Contact, Letter};
+use crate::domain::event::EventType;
+use crate::domain::id::{AccountId, GroupName, InterruptId, ReviewId};
+use crate::domain::keys::Keys;
+use crate::domain::review::{CannotDecide, Hold};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::log::sequencer::Placed;
+use crate::store::Duty;
+use crate::store::LIST_ROWS_MAX;
+use crate::store::change::Draft;
+use crate::store::record::{Record as _, Stored};
+use crate::store::records::{Follower, LogMark};
+
+/// Events that are looked at in one change, unless there are many people to tell before that.
+const LOOKED_AT_ONCE: u32 = 250;
+
+/// Letters that are written at once, give or take those of one event.
+const WRITTEN_AT_ONCE: usize = 500;
+
+/// Letters that are written in one change, which has a bound: one event may ask everybody.
+const IN_ONE_CHANGE_MAX: usize = 1_000;
+
+impl Service {
+    /// Writes a letter to everybody who can decide what the next events of the log ask, where they want to be told, and
+    /// to administrators of endpoints that come to rest.
+    /// Returns how many events were looked at; nothing where another has the duty. It begins at the end of the log: what
+    /// was asked before anybody was told by mail stands in the inbox.
+    pub async fn write_letters(&self, digests: Duration) -> Result<Option<usize>> {
+        self.on_duty(Duty::Mailing, self.write_next(digests)).await
+    }
+
+    async fn write_next(&self, digests: Duration) -> Result<usize> {
+        let keys = self.keys()?;
+        let Some(mark) = self.fetch::<LogMark>(&keys, Follower::Mail.name()).await? else {
+            let mut draft = Draft::new(keys.row(), self.now());
+            draft.insert(&LogMark { of: Follower::Mail, reached: self.log_length().await? })?;
+            return self.commit(draft.finish()).await.map(|()| 0);
+        };
+        let (events, last) = self.events_after(mark.record.reached, None, LOOKED_AT_ONCE).await?;
+        if last == mark.record.reached {
+            return Ok(0);
+        }
+        let (mut letters, mut reached) = (BTreeMap::new(), last);
+        for placed in &events {
+            for letter in self.letters_of(&keys, placed, digests).await? {
+                let id = letter.id();
+                if !letters.contains_key(&id) && self.fetch::<Letter>(&keys, &id).await?.is_none() {
+                    letters.insert(id, letter);
+                }
+            }
+            if letters.len() >= WRITTEN_AT_ONCE {
+                reached = placed.index;
+                break;
+            }
+        }
+        // Only now, for to look for thousands takes longer than a change may. What is written before the mark moves is
+        // found again by whoever begins anew.
+        let letters: Vec<Letter> = letters.into_values().collect();
+        let (full, rest) = letters.split_at(letters.len() / IN_ONE_CHANGE_MAX * IN_ONE_CHANGE_MAX);
+        for some in full.chunks(IN_ONE_CHANGE_MAX) {
+            self.commit(self.written(&keys, some)?.finish()).await?;
+        }
+        let mut draft = self.written(&keys, rest)?;
+        draft.replace(&mark, &LogMark { of: Follower::Mail, reached })?;
+        self.commit(draft.finish()).await?;
+        Ok(usize::try_from(reached - mark.record.reached).unwrap_or(usize::MAX))
+    }
+
+    fn written<'k>(&self, keys: &'k Keys, letters: &[Letter]) -> Result<Draft<'k>> {
+        let mut draft = Draft::new(keys.row(), self.now());
+        for letter in letters {
+            draft.insert(letter)?;
+        }
+        Ok(draft)
+    }
+
+    /// What one event gives people to be told.
+    async fn letters_of(&self, keys: &Keys, placed: &Placed, digests: Duration) -> Result<Vec<Letter>> {
+        let event = &placed.event;
+        let Some(about) = About::of(event.kind, &event.data) else { return Ok(Vec::new()) };
+        let people = match &about {
+            About::Review(review) => self.asked_by_review(keys, review, event.kind).await,
+            About::Interrupt(interrupt) => self.asked_by_interrupt(keys, interrupt).await,
+            About::EndpointDisabled(_) | About::EndpointRecovered(_) => {
+                let all = self.accounts_all(keys).await?.into_iter();
+                Ok(all.filter(|it| it.administers()).map(|it| it.id.to_string()).collect())
+            }
+        };
+        let people: Vec<String> = match people {
+            // What is not as it was signed asks nobody, and does not keep the others.
+            Err(error) if error.is_chain_failure() || matches!(error, Error::NotFound(_)) => {
+                let (event, error) = (&event.id, &error as &dyn std::error::Error);
+                tracing::error!(%event, error, "nobody is told by mail");
+                return Ok(Vec::new());
+            }
+            people => people?,
+        };
+        let mut contacts: Vec<Contact> = Vec::new();
+        for some in people.chunks(LIST_ROWS_MAX as usize) {
+            contacts.extend(self.reader(keys).get_many::<Contact>(some).await?.into_iter().map(|it| it.record));
+        }
+        let letter = |it: Contact| Letter {
+            due: it.told_at(event.at, digests),
+            account: it.account,
+            about: about.clone(),
+            event: event.id.clone(),
+            tries: 0,
+        };
+        Ok(contacts.into_iter().map(letter).collect())
+    }
+
+    /// The accounts that are to be told that a review waits for them.
+    pub(in crate::service) async fn asked_by_review(
+        &self,
+        keys: &Keys,
+        review: &ReviewId,
+        kind: EventType,
+    ) -> Result<Vec<String>> {
+        let hold: Option<Stored<Hold>> = self.fetch(keys, review.as_str()).await?;
+        let Some(hold) = hold.filter(|it| it.record.is_open(self.now())) else { return Ok(Vec::new()) };
+        let people = self.electorate(review).await?;
+        let can = people.into_iter().filter(|it| match &it.can_decide {
+            Ok(_) | Err(CannotDecide::Halted | CannotDecide::Writing) => true,
+            Err(_) => false,
+        });
+        // Who was asked before is not told once more because others are asked, too.
+        let before: BTreeSet<&GroupName> = hold.record.stages.iter().flat_map(|it| &it.groups).collect();
+        let newly = kind == EventType::ReviewEscalated;
+        let can = can.filter(|it| !newly || !it.account.groups.iter().any(|group| before.contains(group)));
+        Ok(can.map(|it| it.account.id.to_string()).collect())
+    }
+
+    pub(in crate::service) async fn asked_by_interrupt(
+        &self,
+        keys: &Keys,
+        interrupt: &InterruptId,
+    ) -> Result<Vec<String>> {
+        let interrupt = self.interrupt_row(keys, interrupt).await?.record;
+        if !interrupt.is_open(self.now()) {
+            return Ok(Vec::new());
+        }
+        let jury = interrupt.jury();
+        let people = self.accounts_all(keys).await?.into_iter();
+        Ok(people.filter(|it| jury.eligible(it).is_ok()).map(|it| it.id.to_string()).collect())
+    }
+
+    /// Where a person is told, if they are.
+    pub async fn contact_of(&self, account: &AccountId) -> Result<Option<Contact>> {
+        let keys = self.keys()?;
+        Ok(self.fetch::<Contact>(&keys, account.as_str()).await?.map(|it| it.record))
+    }
+
+    /// Where a person is told from now on; nothing: nowhere.
+    pub async fn set_contact(&self, account: &AccountId, next: Option<Contact>) -> Result<()> {
+        crate::service::platform::retry::retrying!(self.set_contact_once(account, next.as_ref()))
+    }
+
+    async fn set_contact_once(&self, account: &AccountId, next: Option<&Contact>) -> Result<()> {
+        let keys = self.keys()?;
+        let stored = self.fetch::<Contact>(&keys, account.as_str()).await?;
+        let mut draft = Draft::new(keys.row(), self.now());
+        match (&stored, next) {
+            (None, None) => return Ok(()),
+            (None, Some(next)) => drop(draft.insert(next)?),
+            (Some(stored), Some(next)) => draft.replace(stored, next)?,
+            (Some(stored), None) => {
+                draft.remove(stored);
+            }
+        }
+        self.commit(draft.finish()).await
+    }
+}

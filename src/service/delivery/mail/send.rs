@@ -1,0 +1,200 @@
+//! Sending letters that are due, and what becomes of each.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::time::Duration;
+
+use super::text::{Told, mail};
+use crate::domain::contact::{About, Contact, Letter, Pace};
+use crate::domain::endpoint::{Endpoint, EndpointState};
+use crate::domain::id::{AccountId, EndpointId, InterruptId, ReviewId};
+use crate::domain::keys::Keys;
+use crate::domain::review::{CannotDecide, Hold};
+use crate::mail::{Mail, MailError};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::OPEN;
+use crate::store::{Duty, Filter, OnDuty};
+
+/// Letters that one run looks at.
+const SENT_AT_ONCE: u32 = 200;
+
+/// No mail is begun after so much of a run: a gateway that is to stop lets the run end.
+const RUN_MAX: Duration = Duration::from_secs(5);
+
+/// What becomes of a letter that is due.
+enum Fate {
+    /// Its person is told this.
+    Tell(Told),
+    /// It cannot be decided for a while.
+    Later,
+    /// There is nothing to tell any more.
+    Drop,
+}
+
+impl Service {
+    /// Sends what is due, each person's together if they want it so. Returns how many letters were done with; nothing
+    /// where another has the duty. If the server cannot be used, the run ends and says so.
+    pub async fn send_letters<F: Future<Output = std::result::Result<(), MailError>>>(
+        &self,
+        send: impl Fn(Mail) -> F,
+    ) -> Result<Option<usize>> {
+        let Some(duty) = self.store.take(Duty::Mailing).await? else { return Ok(None) };
+        let sent = self.send_due(&*duty, send).await;
+        duty.leave().await;
+        sent.map(Some)
+    }
+
+    async fn send_due<F: Future<Output = std::result::Result<(), MailError>>>(
+        &self,
+        duty: &dyn OnDuty,
+        send: impl Fn(Mail) -> F,
+    ) -> Result<usize> {
+        let keys = self.keys()?;
+        let (now, until) = (self.now(), self.instant() + RUN_MAX);
+        let due = self.reader(&keys).list::<Letter>(Filter::DueBy(OPEN, now), None, SENT_AT_ONCE).await?;
+        let mut people: BTreeMap<AccountId, Vec<Stored<Letter>>> = BTreeMap::new();
+        for letter in due {
+            people.entry(letter.record.account.clone()).or_default().push(letter);
+        }
+        let mut done = 0;
+        for (account, letters) in people {
+            let contact = self.fetch::<Contact>(&keys, account.as_str()).await?.map(|it| it.record);
+            let together = contact.as_ref().is_some_and(|it| it.pace == Pace::Digest);
+            let at_once = if together { letters.len() } else { 1 };
+            for letters in letters.chunks(at_once) {
+                if !duty.stands() || self.instant() >= until {
+                    return Ok(done);
+                }
+                done += letters.len();
+                self.send_together(&keys, contact.as_ref(), letters, &send).await?;
+            }
+        }
+        Ok(done)
+    }
+
+    /// One mail for some letters to one person, as far as there is something to tell; then what becomes of them.
+    async fn send_together<F: Future<Output = std::result::Result<(), MailError>>>(
+        &self,
+        keys: &Keys,
+        contact: Option<&Contact>,
+        letters: &[Stored<Letter>],
+        send: &impl Fn(Mail) -> F,
+    ) -> Result<()> {
+        let (mut told, mut kept, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+        for letter in letters {
+            let fate = match contact {
+                Some(_) => self.fate_of(keys, &letter.record).await?,
+                None => Fate::Drop,
+            };
+            match fate {
+                Fate::Tell(it) => told.push((letter, it)),
+                Fate::Later => kept.push(letter),
+                Fate::Drop => gone.push(letter),
+            }
+        }
+        let sent = match (contact, told.first()) {
+            (Some(contact), Some((first, _))) => {
+                let all: Vec<&Told> = told.iter().map(|it| &it.1).collect();
+                send(mail(contact, &first.record.event, &all)).await
+            }
+            _ => Ok(()),
+        };
+        let now = self.now();
+        let mut draft = Draft::new(keys.row(), now);
+        for letter in gone {
+            draft.remove(letter);
+        }
+        for letter in kept {
+            draft.replace(letter, &letter.record.later(now))?;
+        }
+        for (letter, _) in &told {
+            match (&sent, letter.record.again(now)) {
+                (Err(_), Some(again)) => draft.replace(letter, &again)?,
+                (Err(error), None) => {
+                    let Letter { account, event, .. } = &letter.record;
+                    tracing::error!(%account, %event, %error, "a mail is given up");
+                    draft.remove(letter);
+                }
+                (Ok(()), _) => {
+                    draft.remove(letter);
+                }
+            }
+        }
+        self.commit(draft.finish()).await?;
+        match sent {
+            Err(error @ (MailError::Unusable(_) | MailError::SetUp(_))) => Err(Error::Mail(error)),
+            Err(error @ MailError::Refused(_)) => {
+                tracing::warn!(%error, "a mail was refused");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Whether a person is still to be told, and what.
+    async fn fate_of(&self, keys: &Keys, letter: &Letter) -> Result<Fate> {
+        let fate = match &letter.about {
+            About::Review(review) => self.fate_of_review(keys, review, &letter.account).await,
+            About::Interrupt(interrupt) => self.fate_of_interrupt(keys, interrupt, &letter.account).await,
+            About::EndpointDisabled(endpoint) | About::EndpointRecovered(endpoint) => {
+                self.fate_of_endpoint(keys, endpoint, letter).await
+            }
+        };
+        match fate {
+            // What is not as it was signed is told to nobody, and does not keep the others.
+            Err(error) if error.is_chain_failure() || matches!(error, Error::NotFound(_)) => {
+                let event = &letter.event;
+                tracing::error!(%event, error = &error as &dyn std::error::Error, "nobody is told by mail");
+                Ok(Fate::Drop)
+            }
+            fate => fate,
+        }
+    }
+
+    async fn fate_of_review(&self, keys: &Keys, review: &ReviewId, account: &AccountId) -> Result<Fate> {
+        let hold: Option<Stored<Hold>> = self.fetch(keys, review.as_str()).await?;
+        let Some(hold) = hold.map(|it| it.record).filter(|it| it.is_open(self.now())) else { return Ok(Fate::Drop) };
+        let people = self.electorate(review).await?;
+        let elector = people.into_iter().find(|it| it.account.id == *account);
+        Ok(match elector.map(|it| it.can_decide) {
+            Some(Ok(_)) => Fate::Tell(Told::waiting(&self.brief_of(keys, &hold).await?)),
+            Some(Err(CannotDecide::Halted | CannotDecide::Writing)) => Fate::Later,
+            Some(Err(_)) | None => Fate::Drop,
+        })
+    }
+
+    async fn fate_of_interrupt(&self, keys: &Keys, interrupt: &InterruptId, account: &AccountId) -> Result<Fate> {
+        let interrupt = self.interrupt_row(keys, interrupt).await?.record;
+        let people = self.accounts_all(keys).await?;
+        let may = people.iter().any(|it| it.id == *account && interrupt.jury().eligible(it).is_ok());
+        if !may || !interrupt.is_open(self.now()) {
+            return Ok(Fate::Drop);
+        }
+        if self.is_halted(&interrupt.flow).await? {
+            return Ok(Fate::Later);
+        }
+        Ok(Fate::Tell(Told::waiting(&self.brief_of_interrupt(&interrupt))))
+    }
+
+    async fn fate_of_endpoint(&self, keys: &Keys, endpoint: &EndpointId, letter: &Letter) -> Result<Fate> {
+        let accounts = self.accounts_all(keys).await?;
+        if !accounts.iter().any(|it| it.id == letter.account && it.administers()) {
+            return Ok(Fate::Drop);
+        }
+        let endpoint = self.need::<Endpoint>(keys, endpoint.as_str(), "endpoint").await?.record;
+        let page = format!("{}/endpoints/{}", self.public_url(), endpoint.id);
+        Ok(match (&letter.about, &endpoint.state) {
+            (About::EndpointDisabled(_), EndpointState::Disabled { why, .. }) => {
+                Fate::Tell(Told::disabled(&endpoint.name, *why, &page))
+            }
+            (About::EndpointRecovered(_), EndpointState::Enabled {}) => {
+                Fate::Tell(Told::recovered(&endpoint.name, &page))
+            }
+            // It is otherwise by now.
+            _ => Fate::Drop,
+        })
+    }
+}

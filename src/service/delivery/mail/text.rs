@@ -1,0 +1,83 @@
+//! What a mail says.
+
+use crate::domain::contact::Contact;
+use crate::domain::endpoint::WhyDisabled;
+use crate::domain::id::EventId;
+use crate::domain::inert;
+use crate::mail::Mail;
+use crate::service::reviews::summary::Brief;
+
+/// How every mail ends.
+const END: &str =
+    "Whoever opens a page has to sign in there. No mail decides anything, and none shows what is proposed.";
+
+/// What is told of one thing.
+pub(super) struct Told {
+    thing: Thing,
+    /// What a list of mails shows.
+    subject: String,
+    /// The first sentence.
+    begin: String,
+    /// What there is to know.
+    facts: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Thing {
+    Review,
+    Endpoint,
+}
+
+impl Told {
+    pub(super) fn waiting(brief: &Brief) -> Self {
+        let Brief { thing, name, flow, risk, ends, page } = brief;
+        Self {
+            thing: Thing::Review,
+            subject: format!("A review waits: {flow}"),
+            begin: "A review waits for you.".to_owned(),
+            facts: format!(
+                "{thing:9}  {name}\nFlow       {flow}\nRisk       {risk}\nEnds       {ends}\nOpen       {page}\n"
+            ),
+        }
+    }
+
+    pub(super) fn disabled(name: &str, why: WhyDisabled, page: &str) -> Self {
+        let why = match why {
+            WhyDisabled::Gone => "it answered 410",
+            WhyDisabled::Failing => "nothing has arrived for five days",
+            WhyDisabled::ByHand => "somebody switched it off",
+        };
+        Self::of_endpoint("An endpoint is disabled", ("Disabled", why), name, page)
+    }
+
+    pub(super) fn recovered(name: &str, page: &str) -> Self {
+        Self::of_endpoint("An endpoint is back", ("Enabled", "something arrived"), name, page)
+    }
+
+    fn of_endpoint(subject: &str, (state, why): (&str, &str), name: &str, page: &str) -> Self {
+        let name = inert::printed(name).replace('\n', " ");
+        Self {
+            thing: Thing::Endpoint,
+            subject: subject.to_owned(),
+            begin: format!("{subject}."),
+            facts: format!("Endpoint   {name}\n{state:9}  {why}\nOpen       {page}\n"),
+        }
+    }
+}
+
+/// One mail for all of it, named by the first event. Again it is the same, unless more came to it.
+pub(super) fn mail(contact: &Contact, event: &EventId, told: &[&Told]) -> Mail {
+    let facts: Vec<&str> = told.iter().map(|it| it.facts.as_str()).collect();
+    let alike = told.iter().all(|it| it.thing == Thing::Review);
+    let (subject, begin) = match told {
+        [only] => (only.subject.clone(), only.begin.clone()),
+        _ if alike => (format!("{} reviews wait", told.len()), format!("{} reviews wait for you.", told.len())),
+        _ => (format!("{} things wait", told.len()), format!("{} things wait for you.", told.len())),
+    };
+    Mail {
+        to: contact.mail.clone(),
+        id: format!("{event}.{}.{}", told.len(), contact.account),
+        subject,
+        text: format!("{begin}\n\n{}\n{END}\n", facts.join("\n")),
+    }
+}

@@ -1,0 +1,174 @@
+//! Sending: what is sent where, and how far each endpoint has been served.
+//!
+//! Nothing is written for endpoints while something is decided: the decision's change has the event, and a lane reads
+//! the log from the place that it has reached. That place moves in the same change that says how an attempt ended, so
+//! a crash between the two loses nothing and repeats at most what was under way.
+
+mod attempt_result;
+mod chat;
+pub mod cursor;
+pub mod deliveries;
+mod endpoint_health;
+pub mod endpoint_kind;
+pub mod endpoints;
+pub mod job;
+pub(super) mod log_tail;
+pub mod mail;
+mod payload;
+pub mod persist;
+mod preflight;
+pub mod request;
+mod review_outcome;
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use crate::domain::endpoint::delivery::{Attempt, Ended};
+use crate::domain::endpoint::template::plain_parts;
+use crate::domain::endpoint::{Endpoint, EndpointKind};
+use crate::domain::id::EndpointId;
+use crate::domain::keys::{Hidden, Keys};
+use crate::domain::secret::Secret;
+use crate::outgoing::{Outgoing, Parcel};
+use crate::store::{Duty, OnDuty};
+use serde_json::Value;
+use url::Url;
+
+use super::Service;
+use super::error::{Error, Result};
+
+/// A month of what was sent can be looked at, and sent again.
+const DELIVERIES_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// What stands in the place of what is hidden.
+const MASK: &str = "[hidden]";
+
+/// What is shorter is no secret, and stands in many a sentence.
+const MASKED_BYTES_MIN: usize = 6;
+
+/// What a body is.
+const CONTENT_TYPE: (&str, &str) = ("content-type", "application/json");
+
+/// What hides an endpoint's address.
+fn url_place(endpoint: &EndpointId) -> String {
+    format!("endpoint/{endpoint}/url")
+}
+
+/// What hides the address of the look before.
+fn look_place(endpoint: &EndpointId) -> String {
+    format!("endpoint/{endpoint}/look")
+}
+
+/// What hides the value of one of its headers.
+fn header_place(endpoint: &EndpointId, name: &str) -> String {
+    format!("endpoint/{endpoint}/header/{name}")
+}
+
+fn shown(keys: &Keys, place: &str, hidden: &Hidden) -> Result<Secret<String>> {
+    keys.row().show(place, hidden).ok_or(Error::Broken("what an endpoint hides"))
+}
+
+/// What of an address a receiver may repeat: all behind the host, what stands beside gaps, and each name and value.
+fn parts(url: &Url) -> impl Iterator<Item = Cow<'_, str>> {
+    let behind = &url[url::Position::BeforePath..];
+    let single = plain_parts(behind).flat_map(|it| it.split(['/', '?', '&', '=']));
+    let plain = std::iter::once(behind).chain(plain_parts(behind)).chain(single).map(Cow::Borrowed);
+    plain.chain(url.query_pairs().map(|it| it.1))
+}
+
+/// An endpoint as a request is made for it.
+#[derive(Clone)]
+pub struct Address {
+    url: Url,
+    /// The look's, before what a template needs.
+    look: Option<Url>,
+    headers: Vec<(String, Secret<String>)>,
+}
+
+impl Address {
+    fn of(keys: &Keys, endpoint: &Endpoint) -> Result<Self> {
+        let parsed = |place: &str, hidden: &Hidden| {
+            let url = shown(keys, place, hidden)?;
+            Url::parse(url.expose()).map_err(|_| Error::Broken("an endpoint's address"))
+        };
+        let url = parsed(&url_place(&endpoint.id), &endpoint.url)?;
+        let look = match &endpoint.kind {
+            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } | EndpointKind::Chat { .. } => None,
+            EndpointKind::Resume { template } => template.look.as_ref(),
+        };
+        let look = look.map(|it| parsed(&look_place(&endpoint.id), &it.url)).transpose()?;
+        let own = endpoint.headers.iter();
+        let own = own.map(|(name, value)| Ok((name.clone(), shown(keys, &header_place(&endpoint.id, name), value)?)));
+        Ok(Self { url, look, headers: own.collect::<Result<_>>()? })
+    }
+
+    /// How an attempt ended, without what is hidden in its request: some receivers repeat what they were sent.
+    fn masked(&self, mut attempt: Attempt) -> Attempt {
+        let headers = self.headers.iter().map(|it| it.1.expose().as_str());
+        let words = headers.flat_map(|it| [it, it.rsplit(' ').next().unwrap_or(it)]).map(Cow::Borrowed);
+        let parts = std::iter::once(&self.url).chain(&self.look).flat_map(parts);
+        let mut hidden: Vec<_> = words.chain(parts).filter(|it| it.len() >= MASKED_BYTES_MIN).collect();
+        // A part of another would cut it in two, and leave the rest.
+        hidden.sort_by_key(|it| Reverse(it.len()));
+        if let Ended::Answered { body, cut, .. } = &mut attempt.ended {
+            for text in &hidden {
+                *body = body.replace(text.as_ref(), MASK);
+                // What was cut may end in the middle of it.
+                let begun =
+                    (MASKED_BYTES_MIN..text.len()).filter_map(|it| text.get(..it)).rfind(|it| body.ends_with(it));
+                if let Some(begun) = begun.filter(|_| *cut) {
+                    body.truncate(body.len() - begun.len());
+                    body.push_str(MASK);
+                }
+            }
+        }
+        attempt
+    }
+
+    /// A request with the endpoint's own headers alone.
+    fn plain(&self, url: Url, body: &Value) -> Parcel {
+        self.parcel(url, Vec::new(), body.to_string())
+    }
+
+    /// A request with the endpoint's own headers.
+    fn parcel(&self, url: Url, signed: Vec<(&'static str, String)>, body: String) -> Parcel {
+        let own = self.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let ours = signed.into_iter().chain([(CONTENT_TYPE.0, CONTENT_TYPE.1.to_owned())]);
+        let headers = own.chain(ours.map(|(name, value)| (name.to_owned(), Secret::new(value)))).collect();
+        Parcel { url, headers, body: body.into_bytes() }
+    }
+}
+
+/// That this gateway is the one that sends, for as long as it lives.
+pub struct Sending(Box<dyn OnDuty>);
+
+impl Sending {
+    /// Whether it is still.
+    pub fn stands(&self) -> bool {
+        self.0.stands()
+    }
+}
+
+impl Service {
+    /// The same service, sending by this. Without it nothing is sent, and no endpoint can be added.
+    #[must_use]
+    pub fn sending_by(self, outgoing: Outgoing) -> Self {
+        Self { outgoing: Some(outgoing), ..self }
+    }
+
+    /// Tries to be the one gateway that sends.
+    pub async fn take_sending(&self) -> Result<Option<Sending>> {
+        Ok(self.store.take(Duty::Sending).await?.map(Sending))
+    }
+
+    /// For how long deliveries stay to be read.
+    pub const fn deliveries_kept(&self) -> Duration {
+        DELIVERIES_KEPT
+    }
+
+    /// What sends to others.
+    pub fn outgoing(&self) -> Result<&Outgoing> {
+        self.outgoing.as_ref().ok_or(Error::WrongState("this gateway sends nothing to others"))
+    }
+}

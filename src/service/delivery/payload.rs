@@ -1,0 +1,57 @@
+//! What an endpoint is told of an event: nothing that is hidden, and the same on every attempt.
+
+use serde_json::{Value, json};
+
+use crate::domain::chain::hash::Digest;
+use crate::domain::endpoint::PayloadVersion;
+use crate::domain::event::{Event, EventType};
+use crate::domain::party::Party;
+use crate::service::Service;
+use crate::service::error::Result;
+use crate::service::log::sequencer::Placed;
+
+/// Whether a transition has its end with this event, so that its agent may go on.
+const fn ends(kind: EventType) -> bool {
+    matches!(
+        kind,
+        EventType::TransitionCommitted
+            | EventType::TransitionApproved
+            | EventType::TransitionDenied
+            | EventType::TransitionExpired
+            | EventType::TransitionCancelled
+            | EventType::TransitionSuperseded
+    )
+}
+
+impl Service {
+    /// The body of an event. With the end of a transition goes what its agent resumes with.
+    pub(super) async fn payload_of(&self, version: PayloadVersion, placed: &Placed) -> Result<String> {
+        match version {
+            PayloadVersion::V1 => {}
+        }
+        let Placed { index, event, .. } = placed;
+        let keys = self.keys()?;
+        let masked = self.masked_event(&keys, event.clone(), &Party::Receiver).await?;
+        let event = &self.for_machines(&keys, masked).await?;
+        let mut data = event.data.clone();
+        let place = [
+            ("index", json!(index)),
+            ("flow", json!(event.flow)),
+            ("thread", json!(event.thread)),
+            ("seq", json!(event.seq)),
+        ];
+        for (name, value) in place {
+            data[name] = value;
+        }
+        if let Some(decision) = self.resume_body(event).await? {
+            data["decision"] = decision;
+        }
+        Ok(json!({"type": event.kind, "timestamp": event.at, "data": data}).to_string())
+    }
+
+    async fn resume_body(&self, event: &Event) -> Result<Option<Value>> {
+        let digest = event.data.get("transition").and_then(Value::as_str).and_then(|it| it.parse::<Digest>().ok());
+        let Some(digest) = digest.filter(|_| ends(event.kind)) else { return Ok(None) };
+        Ok(self.decision(digest, &Party::Receiver).await?.1.map(|it| json!(it)))
+    }
+}

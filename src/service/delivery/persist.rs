@@ -1,0 +1,197 @@
+//! Writing down how deliveries went, and with it how far their lane has come.
+//!
+//! It is planned from what is known of the lane, put into the store while the lane goes on, and only then known to it.
+
+use std::collections::BTreeSet;
+
+use super::Address;
+use super::cursor::OpenLane;
+use super::endpoint_health::verdict_of;
+use super::job::Done;
+use crate::domain::endpoint::delivery::{Delivery, DeliveryState};
+use crate::domain::endpoint::{Endpoint, Lane};
+use crate::domain::id::ThreadId;
+use crate::domain::keys::Keys;
+use crate::domain::time::Timestamp;
+use crate::random;
+use crate::service::Service;
+use crate::service::error::Result;
+use crate::service::platform::retry::ATTEMPTS_MAX;
+use crate::store::Filter;
+use crate::store::change::{Draft, Drafted};
+use crate::store::record::Stored;
+use crate::store::records::{behind_in, delivery_id};
+
+/// What a lane has to write down.
+struct News {
+    done: Vec<Done>,
+    put_off: Vec<Delivery>,
+}
+
+impl News {
+    fn places(&self) -> BTreeSet<u64> {
+        self.done.iter().map(|it| it.job.delivery.index).chain(self.put_off.iter().map(|it| it.index)).collect()
+    }
+}
+
+/// What a lane knows once it is written.
+struct After {
+    lane: Stored<Lane>,
+    endpoint: Option<Stored<Endpoint>>,
+    /// Threads of which a delivery has ended, and the next one of each, if there is one.
+    freed: Vec<(ThreadId, Option<u64>)>,
+}
+
+/// What is about to be written down.
+pub struct Planned {
+    news: News,
+    after: After,
+    drafted: Drafted,
+}
+
+/// What was written down, or was not.
+pub struct Put {
+    news: News,
+    after: After,
+    outcome: Result<()>,
+}
+
+impl Planned {
+    /// Writes it. The lane may go on meanwhile.
+    pub async fn put(self, service: &Service) -> Put {
+        Put { news: self.news, after: self.after, outcome: service.commit(self.drafted).await }
+    }
+}
+
+impl OpenLane {
+    fn learn(&mut self, places: &BTreeSet<u64>, after: After) {
+        self.have_rows(places);
+        for (thread, next) in after.freed {
+            self.busy.remove(&thread);
+            self.busy.extend(next.map(|it| (thread, it)));
+        }
+        self.lane = after.lane;
+        if let Some(endpoint) = after.endpoint {
+            self.endpoint = endpoint;
+        }
+        if !self.endpoint.record.is_served() {
+            self.rest();
+        }
+    }
+}
+
+impl Service {
+    /// Plans to write down how jobs went, and what else the lane has found out.
+    pub async fn plan(&self, lane: &mut OpenLane, done: Vec<Done>) -> Result<Planned> {
+        done.iter().for_each(|it| self.metrics.attempted(&it.attempt.ended));
+        let news = News { done, put_off: std::mem::take(&mut lane.put_off) };
+        self.planned(lane, news).await
+    }
+
+    /// Lets the lane know. What met with somebody else's change is planned and written again.
+    pub async fn settle(&self, lane: &mut OpenLane, put: Put) -> Result<()> {
+        let mut put = put;
+        for _ in 1..ATTEMPTS_MAX {
+            match put.outcome {
+                Err(error) if error.is_conflict() => {}
+                done => return done.map(|()| lane.learn(&put.news.places(), put.after)),
+            }
+            let news = self.look_again(lane, put.news).await?;
+            put = self.planned(lane, news).await?.put(self).await;
+        }
+        put.outcome.map(|()| lane.learn(&put.news.places(), put.after))
+    }
+
+    /// Writes down how jobs went, and waits for it.
+    pub async fn record(&self, lane: &mut OpenLane, done: Vec<Done>) -> Result<()> {
+        let put = self.plan(lane, done).await?.put(self).await;
+        self.settle(lane, put).await
+    }
+
+    async fn planned(&self, lane: &OpenLane, news: News) -> Result<Planned> {
+        let (keys, now) = (self.keys()?, self.now());
+        let mut put_off = news.put_off.clone();
+        let mut draft = Draft::new(keys.row(), now);
+        let mut health = lane.lane.record.clone();
+        let mut freed: Vec<(ThreadId, Option<u64>)> = Vec::new();
+        let (mut arrived, mut gone) = (false, false);
+        for Done { job, attempt, retry_after } in &news.done {
+            let chance = u32::from_be_bytes(random::bytes());
+            let next = job.delivery.tried(attempt.clone(), chance, *retry_after);
+            match &job.stored {
+                Some(stored) => draft.replace(stored, &next)?,
+                None => drop(draft.insert(&next)?),
+            }
+            if !attempt.ended.is_over() {
+                health.note(attempt.ended.arrived(), attempt.ended_at());
+                gone |= attempt.ended.is_gone();
+                arrived |= attempt.ended.arrived();
+            }
+            let ended =
+                next.thread.filter(|it| next.state.ended_at().is_some() && lane.busy.get(it) == Some(&next.index));
+            if let Some(thread) = ended {
+                let next = self.let_next_go((&keys, &mut draft), lane, (&thread, &mut put_off), now).await?;
+                freed.push((thread, next));
+            }
+        }
+        for delivery in &put_off {
+            draft.insert(delivery)?;
+        }
+        health.reached = health.reached.max(lane.reached_with(&news.places()));
+        let endpoint = verdict_of(&mut draft, &lane.endpoint, &health, (gone, arrived), now)?;
+        if endpoint.is_none() {
+            // Whoever changes an endpoint while it is served is noticed here.
+            draft.rely_on(&lane.endpoint);
+        }
+        let after = After { lane: draft.replaced(&lane.lane, health)?, endpoint, freed };
+        Ok(Planned { news, after, drafted: draft.finish() })
+    }
+
+    /// The thread's next delivery that waited for the one before: its place, if there is one.
+    async fn let_next_go(
+        &self,
+        (keys, draft): (&Keys, &mut Draft<'_>),
+        lane: &OpenLane,
+        (thread, put_off): (&ThreadId, &mut [Delivery]),
+        now: Timestamp,
+    ) -> Result<Option<u64>> {
+        let state = DeliveryState::Waiting { due: now, by_hand: false };
+        let word = behind_in(lane.endpoint(), thread);
+        if let Some(next) = self.reader(keys).list::<Delivery>(Filter::State(&word), None, 1).await?.pop() {
+            draft.replace(&next, &Delivery { state, ..next.record.clone() })?;
+            return Ok(Some(next.record.index));
+        }
+        let waits = |it: &&mut Delivery| it.thread.as_ref() == Some(thread) && it.state == DeliveryState::Behind {};
+        let Some(next) = put_off.iter_mut().find(waits) else { return Ok(None) };
+        next.state = state;
+        Ok(Some(next.index))
+    }
+
+    /// Somebody else changed one of the rows: what is known of the lane is read again, and what went out stays done.
+    async fn look_again(&self, lane: &mut OpenLane, mut news: News) -> Result<News> {
+        let keys = self.keys()?;
+        let (endpoint, row) = self.endpoint_and_lane(&keys, lane.endpoint()).await?;
+        if row.record.reached != lane.lane.record.reached {
+            lane.look_from(row.record.reached);
+        }
+        // Where to is perhaps what they changed.
+        lane.address = Address::of(&keys, &endpoint.record)?;
+        (lane.endpoint, lane.lane) = (endpoint, row);
+        for done in &mut news.done {
+            let id = delivery_id(lane.endpoint(), done.job.delivery.index);
+            let stored = self.reader(&keys).get::<Delivery>(&id).await?;
+            if let Some(stored) = stored {
+                done.job.delivery = stored.record.clone();
+                done.job.stored = Some(stored);
+            }
+        }
+        let mut unwritten = Vec::new();
+        for delivery in news.put_off {
+            if self.reader(&keys).get::<Delivery>(&delivery_id(lane.endpoint(), delivery.index)).await?.is_none() {
+                unwritten.push(delivery);
+            }
+        }
+        news.put_off = unwritten;
+        Ok(news)
+    }
+}

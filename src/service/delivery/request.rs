@@ -1,0 +1,187 @@
+//! What an endpoint of each kind is sent for an event, and what counts as its having arrived.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Address;
+use super::attempt_result::Report;
+use super::log_tail::Line;
+use super::preflight::LookFirst;
+use crate::domain::endpoint::chat::Note;
+use crate::domain::endpoint::decided::Decided;
+use crate::domain::endpoint::delivery::Ended;
+use crate::domain::endpoint::look::Saw;
+use crate::domain::endpoint::signing::Stamped;
+use crate::domain::endpoint::template::filled_address;
+use crate::domain::endpoint::{Endpoint, EndpointKind, langgraph};
+use crate::domain::event::Event;
+use crate::domain::id::EventId;
+use crate::domain::keys::Keys;
+use crate::domain::time::Timestamp;
+use crate::domain::trace::TraceParent;
+use crate::outgoing::{Outcome, Outgoing, Parcel};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::log::sequencer::Placed;
+
+/// What an endpoint that is tried out is sent.
+const TEST: &str = "endpoint.test";
+
+/// What stands in the place of a name that is only known after a look.
+const NAMED_BY_LOOK: &str = "(the interrupts that wait for this digest)";
+
+/// What cannot be put into a template's gaps without its becoming something else.
+const FILLED: Error = Error::Broken("what fills a template");
+
+/// What is done in one attempt.
+pub enum Errand {
+    /// One request. Any 2xx is its receiver's yes.
+    Send(Parcel),
+    /// One that is sent only where a look says that it is waited for.
+    LookFirst(Box<LookFirst>),
+    /// Nothing: what would be told is over.
+    Over,
+    /// One that asks a LangGraph server for its assistant, and resumes nothing.
+    Search(Parcel),
+}
+
+impl Errand {
+    /// Does it, and waits for what becomes of it.
+    pub async fn run(self, outgoing: &Outgoing) -> Report {
+        match self {
+            Self::Send(parcel) => outgoing.post(&parcel).await.into(),
+            Self::LookFirst(it) => it.run(outgoing).await,
+            Self::Over => Report { ended: Ended::Over {}, took: Duration::ZERO, retry_after: None },
+            Self::Search(parcel) => match outgoing.post(&parcel).await {
+                Outcome::Answered(answer) => {
+                    let saw = match answer.status {
+                        200..=299 => langgraph::found(&answer.body),
+                        _ => Saw::Refused,
+                    };
+                    let ended = Ended::Looked { status: answer.status, saw };
+                    Report { ended, took: answer.took, retry_after: answer.retry_after }
+                }
+                failed @ Outcome::Failed(_) => failed.into(),
+            },
+        }
+    }
+}
+
+impl Service {
+    /// Whether an event that an endpoint wants can be told there. One that cannot be read is tried, and seen to fail.
+    pub(super) async fn is_for(&self, endpoint: &Endpoint, event: &Event) -> Result<bool> {
+        match &endpoint.kind {
+            EndpointKind::Webhook { .. } | EndpointKind::Chat { .. } => Ok(true),
+            EndpointKind::LangGraph { .. } | EndpointKind::Resume { .. } => match self.review_ended(event).await {
+                Ok(decided) => Ok(decided.is_some_and(|it| endpoint.kind.reaches(&it))),
+                Err(error) if error.is_of_what_is_told() => Ok(true),
+                Err(error) => Err(error),
+            },
+        }
+    }
+
+    /// What is done for an event, signed now where its kind is.
+    pub(super) async fn errand(
+        &self,
+        (endpoint, address): (&Endpoint, &Address),
+        (line, trace): (&Line, Option<&TraceParent>),
+        now: Timestamp,
+    ) -> Result<Errand> {
+        let placed = &line.placed;
+        match &endpoint.kind {
+            EndpointKind::Webhook { payload } => {
+                let said = self.said(*payload, line, now).await?;
+                Ok(Errand::Send(signed(&*self.keys()?, (endpoint, address), &said).traced(trace)))
+            }
+            EndpointKind::LangGraph { assistant } => {
+                let decided = self.decided_of(placed).await?;
+                let look = LookFirst::langgraph(address, assistant, decided);
+                Ok(Errand::LookFirst(Box::new(look.ok_or(Error::Broken("the address of an agent server"))?)))
+            }
+            EndpointKind::Resume { template } => {
+                let decided = self.decided_of(placed).await?;
+                let url = filled_address(&address.url, &decided).ok_or(FILLED)?;
+                let body = template.filled(&decided).ok_or(FILLED)?.to_string();
+                let keys = self.keys()?;
+                let stamped = Stamped::new(&keys, (&placed.event.id, now), body);
+                let headers = stamped.headers(keys.row(), &endpoint.id, &endpoint.secrets);
+                let parcel = address.parcel(url, headers.into(), stamped.body().to_owned());
+                let parcel = parcel.traced(trace);
+                match &template.look {
+                    None => Ok(Errand::Send(parcel)),
+                    Some(look) => {
+                        let look = LookFirst::template(address, look, (&decided, Some(parcel))).ok_or(FILLED)?;
+                        Ok(Errand::LookFirst(Box::new(look)))
+                    }
+                }
+            }
+            EndpointKind::Chat { chat } => match self.waits_for_people(&placed.event).await? {
+                true => {
+                    let note = self.note_of(&placed.event).await?;
+                    Ok(Errand::Send(address.plain(address.url.clone(), &chat.message(&note))))
+                }
+                false => Ok(Errand::Over),
+            },
+        }
+    }
+
+    /// What is sent for an event, as people are shown it.
+    pub(super) async fn body_of(&self, endpoint: &Endpoint, placed: &Placed) -> Result<String> {
+        match &endpoint.kind {
+            EndpointKind::Webhook { payload } => self.payload_of(*payload, placed).await,
+            EndpointKind::LangGraph { assistant } => {
+                let decided = self.decided_of(placed).await?;
+                let name = decided.interrupt.clone().unwrap_or_else(|| NAMED_BY_LOOK.to_owned());
+                Ok(langgraph::run(assistant, &[name], &decided).to_string())
+            }
+            EndpointKind::Resume { template } => {
+                Ok(template.filled(&self.decided_of(placed).await?).ok_or(FILLED)?.to_string())
+            }
+            EndpointKind::Chat { chat } => Ok(chat.message(&self.note_of(&placed.event).await?).to_string()),
+        }
+    }
+
+    async fn decided_of(&self, placed: &Placed) -> Result<Decided> {
+        self.review_ended(&placed.event).await?.ok_or(Error::Broken("the end of a review"))
+    }
+}
+
+/// What is done to try an endpoint out; `id` is no event's.
+pub(super) fn trial(
+    keys: &Keys,
+    (endpoint, address): (&Endpoint, &Address),
+    (id, now): (&EventId, Timestamp),
+    gateway: &str,
+) -> Result<Errand> {
+    match &endpoint.kind {
+        EndpointKind::Webhook { .. } => {
+            let data = json!({"endpoint": endpoint.id, "name": endpoint.name});
+            let body = json!({"type": TEST, "timestamp": now, "data": data}).to_string();
+            Ok(Errand::Send(signed(keys, (endpoint, address), &Stamped::new(keys, (id, now), body))))
+        }
+        EndpointKind::LangGraph { assistant } => {
+            let url = langgraph::below(&address.url, &["assistants", "search"]);
+            let url = url.ok_or(Error::Broken("the address of an agent server"))?;
+            Ok(Errand::Search(address.plain(url, &langgraph::search(assistant))))
+        }
+        EndpointKind::Resume { template } => {
+            let look = template.look.as_ref();
+            let look =
+                look.ok_or(Error::WrongState("without a look there is nothing to try: it would resume something"))?;
+            let decided = Decided::made_up(id);
+            let look = LookFirst::template(address, look, (&decided, None)).ok_or(FILLED)?;
+            Ok(Errand::LookFirst(Box::new(look)))
+        }
+        EndpointKind::Chat { chat } => {
+            let page = format!("{gateway}/endpoints/{}", endpoint.id);
+            let note = Note { title: "A test: reviews that wait are told here".to_owned(), facts: Vec::new(), page };
+            Ok(Errand::Send(address.plain(address.url.clone(), &chat.message(&note))))
+        }
+    }
+}
+
+fn signed(keys: &Keys, (endpoint, address): (&Endpoint, &Address), said: &Stamped) -> Parcel {
+    let headers = said.headers(keys.row(), &endpoint.id, &endpoint.secrets);
+    address.parcel(address.url.clone(), headers.into(), said.body().to_owned())
+}

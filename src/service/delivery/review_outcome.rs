@@ -1,0 +1,63 @@
+//! How reviews ended, for endpoints that tell it to whoever stopped for them.
+
+use serde_json::{Value, json};
+
+use crate::domain::chain::hash::Digest;
+use crate::domain::endpoint::decided::{Decided, ends_interrupt, ends_review};
+use crate::domain::event::Event;
+use crate::domain::id::InterruptId;
+use crate::domain::party::Party;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+
+impl Service {
+    /// How a review ended, if that is what an event tells.
+    pub(super) async fn review_ended(&self, event: &Event) -> Result<Option<Decided>> {
+        if ends_interrupt(event.kind) {
+            return self.interrupt_ended(event).await.map(Some);
+        }
+        if !ends_review(event.kind) {
+            return Ok(None);
+        }
+        let digest: Option<Digest> = said(event, "transition").and_then(|it| it.parse().ok());
+        let digest = digest.ok_or(Error::Broken("the event of a review's end"))?;
+        let Some(decision) = self.decision(digest, &Party::Receiver).await?.1 else { return Ok(None) };
+        Ok(Some(Decided {
+            event: event.id.clone(),
+            flow: event.flow.as_ref().map(ToString::to_string).unwrap_or_default(),
+            review: said(event, "review").unwrap_or_default().to_owned(),
+            thread: event.thread.as_ref().map(ToString::to_string),
+            interrupt: None,
+            digest: digest.to_string(),
+            approved: decision.approved,
+            decision: decision.decision.clone(),
+            answer: json!(decision),
+        }))
+    }
+
+    async fn interrupt_ended(&self, event: &Event) -> Result<Decided> {
+        let broken = Error::Broken("the event of an interrupt's end");
+        let id = said(event, "interrupt").and_then(|it| InterruptId::try_from(it).ok());
+        let Some(id) = id else { return Err(broken) };
+        let shown = self.interrupt_shown(&id).await?;
+        let interrupt = &shown.interrupt;
+        let Some(answered) = interrupt.answered() else { return Err(broken) };
+        // A name that has something hidden in it is sent nowhere.
+        let thread = interrupt.asserted.thread_ref.as_deref().filter(|it| shown.masked(it) == *it);
+        Ok(Decided {
+            event: event.id.clone(),
+            flow: interrupt.flow.to_string(),
+            review: interrupt.id.to_string(),
+            thread: thread.map(str::to_owned),
+            interrupt: Some(answered.interrupt_id.clone()),
+            digest: answered.transition_digest.clone(),
+            approved: answered.approved,
+            decision: answered.decision.word().to_owned(),
+            answer: json!(answered),
+        })
+    }
+}
+
+fn said<'e>(event: &'e Event, name: &str) -> Option<&'e str> {
+    event.data.get(name).and_then(Value::as_str)
+}

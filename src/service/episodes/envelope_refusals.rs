@@ -1,0 +1,91 @@
+//! The context boundary: each envelope that is refused is counted, and written down for auditors without a value of the state.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::domain::context::{EnvelopeCode, Folded, Kind, Told};
+use crate::domain::event::EventType;
+use crate::domain::id::{FlowId, NodeId, PrincipalId, ThreadId};
+use crate::domain::thread::Checkpoint;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::store::change::Draft;
+
+/// The refusals that this process has seen.
+#[derive(Debug, Default)]
+pub(in crate::service) struct Boundary(Mutex<Folded>);
+
+/// Whose view was refused, of which thread. Nothing where an envelope is not known to be this gateway's.
+pub(in crate::service) type View<'a> = Option<(&'a ThreadId, &'a NodeId)>;
+
+impl Service {
+    /// Counts and writes down a refusal, if this is one. A refusal that cannot be written down is an error all the same.
+    pub(in crate::service) async fn at_boundary<T>(
+        &self,
+        by: &PrincipalId,
+        view: View<'_>,
+        asked: Result<T>,
+    ) -> Result<T> {
+        if let Err(error) = &asked
+            && let Some((code, checkpoint)) = refusal(error)
+        {
+            self.metrics.boundary_refused(code.as_str());
+            self.write_refusal(by, view, (code, checkpoint)).await?;
+        }
+        asked
+    }
+
+    async fn write_refusal(
+        &self,
+        by: &PrincipalId,
+        view: View<'_>,
+        (code, checkpoint): (EnvelopeCode, Option<Checkpoint>),
+    ) -> Result<()> {
+        let (thread, node) = view.unzip();
+        let kind = Kind { code, thread: thread.cloned(), node: node.cloned() };
+        let now = self.now();
+        let noted = self.boundary.0.lock().unwrap_or_else(PoisonError::into_inner).note(by, kind.clone(), now);
+        let Some(told) = noted else { return Ok(()) };
+        let written = self.refusal_written(by, &kind, (told, checkpoint)).await;
+        if written.is_err() {
+            self.boundary.0.lock().unwrap_or_else(PoisonError::into_inner).untold(by, &kind);
+        }
+        written
+    }
+
+    async fn refusal_written(
+        &self,
+        by: &PrincipalId,
+        kind: &Kind,
+        (told, checkpoint): (Told, Option<Checkpoint>),
+    ) -> Result<()> {
+        let flow: Option<FlowId> = match &kind.thread {
+            Some(thread) => Some(self.flow_of(thread).await?),
+            None => None,
+        };
+        let (keys, now) = (self.keys()?, self.now());
+        let mut draft = Draft::new(keys.row(), now);
+        let data = event_data(by, kind, told, checkpoint);
+        event_recorder::outside(&mut draft, flow.as_ref(), now, EventType::EnvelopeRefused, data)?;
+        self.commit(draft.finish()).await?;
+        Ok(())
+    }
+}
+
+fn event_data(by: &PrincipalId, kind: &Kind, told: Told, checkpoint: Option<Checkpoint>) -> Value {
+    json!({
+        "by": by, "code": kind.code.as_str(), "thread": kind.thread, "node": kind.node,
+        "version": checkpoint.map(|it| it.version), "times": told.times, "others": told.others,
+    })
+}
+
+/// Why an envelope was refused, if that is what the error says, and on which head.
+fn refusal(error: &Error) -> Option<(EnvelopeCode, Option<Checkpoint>)> {
+    match error {
+        Error::NotSealed(why) => Some((why.why.code(), Some(why.checkpoint))),
+        Error::Envelope(why) => Some((why.code, why.checkpoint)),
+        _ => None,
+    }
+}

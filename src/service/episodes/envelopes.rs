@@ -1,0 +1,204 @@
+//! Envelopes: what a node is given, sealed, and whether one may still be believed.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::envelope_error::{NotBelieved, NotSealed, Unsealed, told};
+use crate::domain::account::Token;
+use crate::domain::context::{
+    Envelope, EnvelopeClaims, EnvelopeCode, Expected, MacAlg, NodeSecrets, Rotation, ShownSecrets, check_signed,
+    check_sound, fit,
+};
+use crate::domain::event::EventType;
+use crate::domain::id::{FlowId, NodeId, PrincipalId, ThreadId};
+use crate::domain::keys::KeyUse;
+use crate::domain::policy::project;
+use crate::domain::thread::{Checkpoint, Thread};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::fair_queue::Turn;
+use crate::service::platform::retry::retrying;
+use crate::service::proposals::context_tokens::COUNTING;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// What an envelope bears.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bears {
+    /// Its signature.
+    Signature,
+    /// An HMAC beside it, by its node's secret.
+    Hmac,
+}
+
+/// What an envelope that is handed in should be.
+#[derive(Debug)]
+pub struct Asked {
+    /// Of which thread, if somebody says.
+    pub thread: Option<ThreadId>,
+    /// Whose view, if somebody says.
+    pub node: Option<NodeId>,
+    /// What it must bear. An HMAC that it bears is looked at in any case.
+    pub bears: Bears,
+}
+
+/// An envelope that this gateway signed.
+#[derive(Debug)]
+pub struct Signed {
+    /// What was signed.
+    pub claims: EnvelopeClaims,
+    envelope: Envelope,
+    bears: Bears,
+    /// Whoever asks is told first whether they may know of the thread, and then the rest, all in one turn.
+    turn: Turn,
+}
+
+impl Service {
+    /// The same service, with node's secrets that change so.
+    #[must_use]
+    pub fn rotating_node_secrets(self, rotation: Rotation) -> Self {
+        Self { rotation, ..self }
+    }
+
+    /// The head as a node may read it, as much as fits, sealed. Only from a checked chain, and one after another for whoever asks.
+    pub async fn envelope(&self, by: &PrincipalId, view: (&ThreadId, &NodeId), bears: Bears) -> Result<Envelope> {
+        let sealed = self.sealed(by, view, bears).await;
+        self.at_boundary(by, Some(view), sealed).await
+    }
+
+    async fn sealed(&self, by: &PrincipalId, (thread, node): (&ThreadId, &NodeId), bears: Bears) -> Result<Envelope> {
+        let turn = self.turns.counting.take(by.as_str()).await?;
+        let keys = self.keys()?;
+        let stored = self.thread(&keys, thread).await?;
+        let head = self.head(&keys, &stored.record).await?;
+        let flow = self.flow(&keys, &stored.record.flow).await?;
+        let policy = self.policy(&keys, flow.record.policy).await?;
+        let (node, now, rotation) = (node.clone(), self.now(), self.rotation);
+        let sealing = move || {
+            let wish = policy.wish(&node);
+            let view = project(&policy, &node, &head.state);
+            let at = (head.entry.version, head.entry.transition);
+            let fitted = fit(&view, &wish).map_err(|why| {
+                let checkpoint = Checkpoint { version: at.0, transition: at.1 };
+                NotSealed { why: Unsealed::of(why, wish.max_tokens, &policy), checkpoint }
+            })?;
+            let view = (&head.entry.thread, &node);
+            let claims = EnvelopeClaims {
+                budget: wish.max_tokens,
+                encoding: wish.encoding,
+                requires: wish.requires.to_vec(),
+                ..EnvelopeClaims::unsealed(keys.issuer(), view, at, now)
+            };
+            let sealed = Envelope::seal(keys.signing(KeyUse::Chain), claims, fitted);
+            Ok(match bears {
+                Bears::Signature => sealed,
+                Bears::Hmac => {
+                    NodeSecrets::of(keys.row(), (&flow.record.id, &node), &rotation, now).beside(sealed, view)
+                }
+            })
+        };
+        turn.work(COUNTING, sealing).await?
+    }
+
+    /// The secrets of a node that are good now, for the agent that acts as it. That they were given is told, and to whom.
+    pub async fn node_secrets(&self, token: &Arc<Stored<Token>>, flow: &FlowId, node: &NodeId) -> Result<ShownSecrets> {
+        retrying!(self.node_secrets_once(token, flow, node))
+    }
+
+    async fn node_secrets_once(
+        &self,
+        token: &Arc<Stored<Token>>,
+        flow: &FlowId,
+        node: &NodeId,
+    ) -> Result<ShownSecrets> {
+        let (keys, now) = (self.keys()?, self.now());
+        let flow = self.flow(&keys, flow).await?.record.id;
+        let epoch = self.rotation.epoch(now);
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(token);
+        let data = json!({"token": token.record.id, "node": node, "epoch": epoch});
+        event_recorder::outside(&mut draft, Some(&flow), now, EventType::EnvelopeSecretGiven, data)?;
+        self.commit(draft.finish()).await?;
+        let secrets = NodeSecrets::of(keys.row(), (&flow, node), &self.rotation, now).shown();
+        let rotates_at = self.rotation.next(epoch);
+        Ok(ShownSecrets { flow, node: node.clone(), alg: MacAlg::Hs256, rotates_at, secrets })
+    }
+
+    /// Whether an envelope is this gateway's, and as it was signed.
+    pub async fn signed_envelope(&self, by: &PrincipalId, envelope: Envelope, asked: Asked) -> Result<Signed> {
+        let turn = self.turns.counting.take(by.as_str()).await?;
+        let keys = self.keys()?;
+        let Asked { thread, node, bears } = asked;
+        let checking = move || {
+            let expected = Expected {
+                issuer: Some(keys.issuer()),
+                thread: thread.as_ref(),
+                node: node.as_ref(),
+                ..Expected::by(keys.trusted())
+            };
+            check_signed(&envelope, &expected).map(|claims| (claims, envelope))
+        };
+        let checked = turn.work("the hashing of a payload", checking).await?;
+        let checked = checked.map_err(|code| Error::Envelope(code.into()));
+        let (claims, envelope) = self.at_boundary(by, None, checked).await?;
+        Ok(Signed { claims, envelope, bears, turn })
+    }
+
+    /// Whether what was sealed may still be given to its node, by the secrets, the head and the policy of now. What was
+    /// signed, if so.
+    pub async fn still_good(&self, by: &PrincipalId, signed: Signed) -> Result<EnvelopeClaims> {
+        let (thread, node) = (signed.claims.thread.clone(), signed.claims.node.clone());
+        let good = self.good_now(signed).await;
+        self.at_boundary(by, Some((&thread, &node)), good).await
+    }
+
+    async fn good_now(&self, signed: Signed) -> Result<EnvelopeClaims> {
+        let turn = signed.turn.clone();
+        let keys = self.keys()?;
+        let stored = self.thread(&keys, &signed.claims.thread).await?;
+        if signed.bears == Bears::Hmac || signed.envelope.hmac.is_some() {
+            let whose = (&stored.record.flow, &signed.claims.node);
+            let secrets = NodeSecrets::of(keys.row(), whose, &self.rotation, self.now());
+            secrets.check(&signed.envelope, &signed.claims).map_err(|code| Error::Envelope(code.into()))?;
+        }
+        let trusted = keys.clone();
+        let checking = move || {
+            let sound = check_sound(&signed.envelope, &signed.claims, &Expected::by(trusted.trusted()));
+            sound.map(|()| (signed.claims, signed.envelope.payload))
+        };
+        let counted = turn.work(COUNTING, checking).await?;
+        let (claims, payload) = counted.map_err(|code| Error::Envelope(code.into()))?;
+        self.still_of_head(&stored, &turn, (&claims, payload)).await?;
+        Ok(claims)
+    }
+
+    async fn still_of_head(
+        &self,
+        stored: &Stored<Thread>,
+        turn: &Turn,
+        (claims, payload): (&EnvelopeClaims, Value),
+    ) -> Result<()> {
+        let keys = self.keys()?;
+        let head = self.head(&keys, &stored.record).await?;
+        let (version, transition) = (head.entry.version, head.entry.transition);
+        let refused = |code, misfits| {
+            let checkpoint = Some(Checkpoint { version, transition });
+            Err(Error::Envelope(NotBelieved { code, misfits, checkpoint }))
+        };
+        if claims.version < version {
+            return refused(EnvelopeCode::Stale, Vec::new());
+        }
+        if claims.version != version || claims.transition != transition {
+            return refused(EnvelopeCode::DigestMismatch, Vec::new());
+        }
+        let flow = self.flow(&keys, &stored.record.flow).await?;
+        let policy = self.policy(&keys, flow.record.policy).await?;
+        let misfits = match policy.wish(&claims.node).receives.cloned() {
+            Some(receives) => turn.work("the check of a payload", move || receives.misfits(&payload)).await?,
+            None => Vec::new(),
+        };
+        if misfits.is_empty() { Ok(()) } else { refused(EnvelopeCode::SchemaMismatch, told(misfits, &policy)) }
+    }
+}

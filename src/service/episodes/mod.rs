@@ -1,0 +1,371 @@
+//! Episodes: what agents add to a run, and the run as a whole, told from the thread's own events.
+
+pub mod envelope_error;
+pub(crate) mod envelope_refusals;
+pub mod envelopes;
+pub mod import;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::Service;
+use super::error::{Error, Result};
+use super::platform::event_recorder;
+use super::platform::retry::retrying;
+use super::threads::lease_expiry::over_a_lapse;
+use super::threads::redaction::Redaction;
+use crate::domain::account::Token;
+use crate::domain::chain::hash::Digest;
+use crate::domain::episode::Artefact;
+use crate::domain::episode::artefacts::Timeline;
+use crate::domain::episode::goal::{Ended, Episode};
+use crate::domain::episode::manifest;
+use crate::domain::episode::posted::{self, POSTED_MAX, Phase, Posted};
+use crate::domain::episode::record::Record;
+use crate::domain::episode::told;
+use crate::domain::event::{Event, EventType};
+use crate::domain::id::{EventId, NodeId, PrincipalId, ThreadId};
+use crate::domain::keys::{KeyUse, Keys};
+use crate::domain::party::{Author, Party};
+use crate::domain::policy::Policy;
+use crate::domain::review::Hold;
+use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
+use crate::domain::tool::Tool;
+use crate::domain::usage::Malformed;
+use crate::random;
+use crate::store::LIST_ROWS_MAX;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::{HUNDRED, posted_row_id};
+
+/// What an agent adds.
+#[derive(Clone, Debug)]
+pub struct NewEvent {
+    /// To which run.
+    pub thread: ThreadId,
+    /// As which node.
+    pub node: NodeId,
+    /// What the run does.
+    pub phase: Phase,
+    /// What it says.
+    pub payload: Map<String, Value>,
+    /// What led to it.
+    pub caused_by: Option<EventId>,
+    /// What speaks for it.
+    pub evidence_ids: Vec<String>,
+}
+
+/// A run with its thread.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The thread.
+    pub thread: Thread,
+    /// What happened, without what is hidden.
+    pub timeline: Timeline,
+}
+
+/// The policies that redact a run, and the states whose redacted values are looked for in it.
+struct Surroundings {
+    policies: Vec<Arc<Policy>>,
+    states: [Value; 2],
+    tool: Option<Tool>,
+}
+
+impl Surroundings {
+    /// What a reader is shown of texts by these authors.
+    fn redaction<'a>(&self, reader: Party, authors: impl IntoIterator<Item = &'a Author>) -> Redaction {
+        let states = [&self.states[0], &self.states[1]];
+        Redaction::new(reader, &self.policies, (&states, self.tool.as_ref()), authors)
+    }
+}
+
+/// What happened in a run, and who wrote the words in it.
+struct Happened {
+    record: Record,
+    by: Option<PrincipalId>,
+    node: Option<NodeId>,
+}
+
+impl Service {
+    /// Takes an event of a run. Nothing is decided by it, and nothing of what was hidden in it is kept.
+    pub async fn add_episode_event(&self, token: &Stored<Token>, new: &NewEvent) -> Result<Posted> {
+        let wrong = |it: Malformed| Error::invalid(it.pointer.as_str(), it.detail);
+        posted::check(new.phase, &new.payload, &new.evidence_ids).map_err(wrong)?;
+        retrying!(self.add_event_once(token, new))
+    }
+
+    async fn add_event_once(&self, token: &Stored<Token>, new: &NewEvent) -> Result<Posted> {
+        let (keys, now) = (self.keys()?, self.now());
+        let stored = self.thread(&keys, &new.thread).await?;
+        if !token.record.of_flow(&stored.record.flow) {
+            return Err(Error::NotFound("thread"));
+        }
+        if !token.record.acts_as(&stored.record.flow, &new.node) {
+            return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
+        }
+        let stored = self.without_expired_hold(&keys, stored).await?;
+        let standing = self.standing(&keys, stored).await?;
+        let mut thread = standing.thread.record.clone();
+        if thread.closed.is_some() {
+            return Err(Error::Closed);
+        }
+        if standing.proposing_halted() {
+            return Err(Error::Halted);
+        }
+        let mut episode = open_episode(&thread, new.phase)?;
+        if new.phase == Phase::Terminate {
+            check_nothing_is_open(&thread, now)?;
+        }
+        self.check_cause(&keys, &thread, new.caused_by.as_ref()).await?;
+        // What the node could read is not kept. Other values are redacted when somebody else reads the run: the digest of
+        // what is kept is in the log, and would answer a guess.
+        let around = self.surroundings_of_run(&keys, &thread).await?;
+        let author = Author::as_node(Party::from(&token.record), Some(&new.node));
+        let redaction = around.redaction(author.party().clone(), [&author]);
+        let mask = |text: &str| redaction.words(&author, text).into_owned();
+        let evidence_ids = new.evidence_ids.iter().map(|it| mask(it)).collect();
+        let payload = told::masked_payload(new.phase.as_str(), &new.payload, &mask);
+        episode.events += 1;
+        let posted = Posted {
+            id: EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name"),
+            thread: thread.id.clone(),
+            number: episode.events,
+            node: new.node.clone(),
+            by: token.record.principal(),
+            phase: new.phase,
+            payload,
+            caused_by: new.caused_by.clone(),
+            evidence_ids,
+            at: now,
+        };
+        let mut draft = Draft::new(keys.row(), now);
+        standing.rely(&mut draft);
+        draft.rely_on(token);
+        if new.phase == Phase::Terminate {
+            over_a_lapse(&mut draft, &mut thread, now)?;
+        }
+        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::EpisodeEvent, posted_data(&posted))?;
+        let seq = thread.last_event.map_or(0, |it| it.seq);
+        episode.ended = posted.ended_by().map(|status| Ended { status, at: now, seq });
+        thread.episode = Some(episode);
+        draft.insert(&posted)?;
+        draft.replace(&standing.thread, &thread)?;
+        self.put_answer(&mut draft, &keys, &posted)?;
+        self.commit(draft.finish()).await?;
+        Ok(posted)
+    }
+
+    /// A cause is an event of the same run: an agent's, or one of the thread's own.
+    async fn check_cause(&self, keys: &Keys, thread: &Thread, cause: Option<&EventId>) -> Result<()> {
+        let Some(cause) = cause else { return Ok(()) };
+        let reader = self.reader(keys);
+        let posted = reader.get_by_alias::<Posted>(cause.as_str()).await?.map(|it| it.record.thread);
+        let of = match posted {
+            Some(of) => Some(of),
+            None => {
+                let event = reader.get::<Event>(cause.as_str()).await?.map(|it| it.record);
+                event
+                    .filter(|it| told::done(it, "").is_some() || it.kind == EventType::ThreadCreated)
+                    .and_then(|it| it.thread)
+            }
+        };
+        match of.as_ref() == Some(&thread.id) {
+            true => Ok(()),
+            false => Err(Error::invalid("/caused_by", "this run has no event of that id")),
+        }
+    }
+
+    /// The head, or what people are asked about, and the policies that redact it.
+    async fn surroundings_of_run(&self, keys: &Keys, thread: &Thread) -> Result<Surroundings> {
+        let head = self.version(keys, &thread.id, thread.head.version).await?;
+        let mut states = [head.state.clone(), head.state];
+        let mut tool = None;
+        if let Some(review) = &thread.hold {
+            let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
+            let transition = self.transition(keys, hold.record.transition).await?;
+            states = self.states_of(keys, &transition).await?.into();
+            tool = transition.tool;
+        }
+        let policies = self.policies_over(keys, thread, [head.statement.policy]).await?;
+        Ok(Surroundings { policies, states, tool })
+    }
+
+    /// What `tell` makes of a thread as a run: checked against what its events say, and as the reader is shown it. A run is
+    /// as long as its agents like, so whoever asks for it waits for their turn.
+    pub async fn of_run<T: Send + 'static>(
+        &self,
+        (by, reader): (&str, &Party),
+        thread: &ThreadId,
+        tell: impl FnOnce(&Run) -> T + Send + 'static,
+    ) -> Result<T> {
+        let keys = self.keys()?;
+        let thread = self.thread(&keys, thread).await?.record;
+        let Some(episode) = thread.episode.clone() else { return Err(Error::NotFound("episode")) };
+        let turn = self.turns.telling.take(by).await?;
+        let events = self.events_of_run(&keys, &thread, &episode).await?;
+        let said = self.posted_of_run(&keys, &thread, &episode).await?;
+        let around = self.surroundings_of_run(&keys, &thread).await?;
+        let happened = happened(&thread, &episode, events, said)?;
+        let parties = self.parties_of(&keys, &happened).await?;
+        let reader = reader.clone();
+        let told = move || {
+            let author_of = |it: &Happened| {
+                let party = it.by.as_ref().and_then(|by| parties.get(by)).cloned().unwrap_or(Party::Gone);
+                Author::as_node(party, it.node.as_ref())
+            };
+            let authors: Vec<Author> = happened.iter().map(author_of).collect();
+            let redaction = around.redaction(reader, &authors);
+            let shown = |(it, author): (Happened, &Author)| {
+                told::masked_record(it.record, &|text: &str| redaction.words(author, text).into_owned())
+            };
+            let shown = happened.into_iter().zip(&authors).map(shown).collect();
+            Ok(tell(&Run { timeline: Timeline::of(shown), thread }))
+        };
+        turn.work("a run", told).await?
+    }
+
+    /// Who is behind these, each looked up once.
+    async fn parties_of(&self, keys: &Keys, happened: &[Happened]) -> Result<BTreeMap<PrincipalId, Party>> {
+        let mut parties = BTreeMap::new();
+        for by in happened.iter().filter_map(|it| it.by.clone()).collect::<BTreeSet<_>>() {
+            let party = self.party_of(keys, &by).await?;
+            parties.insert(by, party);
+        }
+        Ok(parties)
+    }
+
+    /// The thread's events from its creation to the run's end, linked to one another.
+    async fn events_of_run(&self, keys: &Keys, thread: &Thread, episode: &Episode) -> Result<Vec<Event>> {
+        let last = thread.last_event.ok_or(Error::Broken("a thread's events"))?;
+        let until = episode.ended.as_ref().map_or(last.seq, |it| it.seq);
+        if until > told::TOLD_MAX {
+            return Err(Error::WrongState("this thread has more events than are told as one run"));
+        }
+        let mut events: Vec<Event> = Vec::new();
+        for hundred in 0..=until / HUNDRED {
+            let top = until.min(hundred * HUNDRED + HUNDRED - 1);
+            let lines = self.thread_lines(keys, &thread.id, top).await?;
+            events.extend(lines.into_iter().rev().map(|(_, line)| line.event));
+        }
+        let mut before: Option<Digest> = None;
+        for event in &events {
+            if event.previous != before {
+                return Err(Error::Broken("a thread's events"));
+            }
+            before = Some(event.hash());
+        }
+        let whole = until < last.seq || before == Some(last.hash);
+        if whole { Ok(events) } else { Err(Error::Broken("a thread's events")) }
+    }
+
+    async fn posted_of_run(&self, keys: &Keys, thread: &Thread, episode: &Episode) -> Result<Vec<Posted>> {
+        let ids: Vec<String> = (1..=episode.events).map(|it| posted_row_id(&thread.id, it)).collect();
+        let mut said: Vec<Posted> = Vec::with_capacity(ids.len());
+        for chunk in ids.chunks(LIST_ROWS_MAX as usize) {
+            said.extend(self.reader(keys).get_many::<Posted>(chunk).await?.into_iter().map(|it| it.record));
+        }
+        said.sort_by_key(|it| it.number);
+        Ok(said)
+    }
+
+    /// Every file that a run has by now, with their manifest if it is finished; of an imported one those that it came with.
+    pub async fn files_of_run(&self, by: (&str, &Party), thread: &ThreadId) -> Result<Vec<(String, Vec<u8>)>> {
+        let keys = self.keys()?;
+        let all = move |run: &Run| {
+            let files = Artefact::ALL.into_iter().filter_map(|it| Some((it.file().to_owned(), run.file(it, &keys)?)));
+            files.collect()
+        };
+        match self.of_run(by, thread, all).await {
+            Err(Error::Imported) => self.files_of_import(thread).await,
+            files => files,
+        }
+    }
+
+    /// One file of a run of the gateway's own, if the run has it by now.
+    pub async fn file_of_run(
+        &self,
+        by: (&str, &Party),
+        thread: &ThreadId,
+        wanted: Artefact,
+    ) -> Result<Option<Vec<u8>>> {
+        let keys = self.keys()?;
+        self.of_run(by, thread, move |run| run.file(wanted, &keys)).await
+    }
+}
+
+impl Run {
+    /// A file, if the run has it by now. The manifest is signed.
+    fn file(&self, wanted: Artefact, keys: &Keys) -> Option<Vec<u8>> {
+        if wanted != Artefact::Manifest {
+            return self.timeline.bytes(wanted);
+        }
+        let iat = self.timeline.events().last().map_or(0, told::second_of);
+        let (key, by) = (keys.signing(KeyUse::Chain), (keys.issuer(), iat));
+        self.timeline.manifest(|it| manifest::signed(it, &self.thread.id, key, by))
+    }
+}
+
+/// A run does not end while people are asked or a writer writes.
+fn check_nothing_is_open(thread: &Thread, now: Timestamp) -> Result<()> {
+    if let Some(review) = thread.hold.clone() {
+        return Err(Error::ThreadHeld(review));
+    }
+    if thread.live_write(now).is_some() { Err(Error::WriteInProgress) } else { Ok(()) }
+}
+
+/// The episode of a thread, if it takes that. A run that is full takes its end.
+fn open_episode(thread: &Thread, phase: Phase) -> Result<Episode> {
+    let episode = thread.episode.clone().ok_or(Error::WrongState("this thread was not begun as an episode"))?;
+    if episode.ended.is_some() {
+        return Err(Error::WrongState("this run has ended: no event comes after its end"));
+    }
+    if episode.events >= POSTED_MAX && phase != Phase::Terminate {
+        return Err(Error::WrongState(
+            "agents have added as many events as one run takes, 1,000: it can only be ended",
+        ));
+    }
+    Ok(episode)
+}
+
+/// What happened in a run: each event that concerns it, with what agents said where the log says that they did.
+fn happened(thread: &Thread, episode: &Episode, events: Vec<Event>, said: Vec<Posted>) -> Result<Vec<Happened>> {
+    let mut happened: Vec<Happened> = Vec::with_capacity(events.len());
+    let mut said = said.into_iter();
+    let mut forker: Option<PrincipalId> = None;
+    for event in events {
+        let by = event.data["by"].as_str().and_then(|it| PrincipalId::try_from(it).ok());
+        match event.kind {
+            EventType::ThreadCreated if event.data["episode"] == json!(episode.terms.digest()) => {
+                let record = told::started(&event, thread.id.as_str(), &episode.terms);
+                happened.push(Happened { record, by, node: None });
+            }
+            EventType::ThreadCreated => return Err(Error::Broken("an episode")),
+            EventType::EpisodeEvent => {
+                let posted = said.next().filter(|it| posted_data(it) == event.data);
+                let posted = posted.ok_or(Error::Broken("an episode's events"))?;
+                let (record, node) = (told::said(&posted), Some(posted.node));
+                happened.push(Happened { record, by: Some(posted.by), node });
+            }
+            _ => {
+                if event.kind == EventType::ThreadForked {
+                    forker.clone_from(&by);
+                }
+                // The only words in it are the names of branches, which whoever forked chose.
+                let done = told::done(&event, thread.id.as_str());
+                happened.extend(done.map(|record| Happened { record, by: by.or_else(|| forker.clone()), node: None }));
+            }
+        }
+    }
+    if said.next().is_some() { Err(Error::Broken("an episode's events")) } else { Ok(happened) }
+}
+
+/// What the event of an agent's event tells: that there is one, and what it hashes to; never what it says.
+pub(super) fn posted_data(posted: &Posted) -> Value {
+    json!({
+        "event": posted.id, "number": posted.number, "node": posted.node, "by": posted.by, "phase": posted.phase,
+        "digest": posted.digest(),
+    })
+}

@@ -1,0 +1,347 @@
+//! Who may come in: accounts, tokens, sessions and one-time links.
+
+use super::sign_in_method::Way;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use subtle::ConstantTimeEq as _;
+
+use super::oidc_sign_in::added_data;
+use super::owner_names::NewOwner;
+use super::password_hash;
+use super::session::{SignedIn, fingerprint, new_secret};
+use crate::domain::account::{
+    Account, LinkPurpose, MachineRole, OneTimeLink, Origin, PersonRole, Session, SignIn, Token,
+};
+use crate::domain::event::EventType;
+use crate::domain::id::{AccountId, FlowId, GroupName, NodeId, SessionId, TokenId};
+use crate::domain::keys::Keys;
+use crate::random;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// Long enough to find the terminal again.
+pub const LINK_TTL: Duration = Duration::from_secs(3600);
+/// Names are shown in lists.
+const NAME_CHARS_MAX: usize = 64;
+/// What every token begins with, so that scanners of leaked secrets can know one.
+pub const TOKEN_PREFIX: &str = "cs_";
+
+/// A new person.
+#[derive(Clone, Debug)]
+pub struct NewAccount {
+    /// What they sign in with.
+    pub name: String,
+    /// What they may do.
+    pub role: PersonRole,
+    /// Which groups they stand for.
+    pub groups: BTreeSet<GroupName>,
+}
+
+/// A new token.
+#[derive(Clone, Debug)]
+pub struct NewToken {
+    /// What people call it.
+    pub name: String,
+    /// What it may do.
+    pub role: MachineRole,
+    /// Who answers for it.
+    pub owner: NewOwner,
+    /// The flow it is bound to.
+    pub flow: Option<FlowId>,
+    /// The nodes it acts as.
+    pub nodes: BTreeSet<NodeId>,
+}
+
+pub(in crate::service) fn check_name(pointer: &str, name: &str) -> Result<()> {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '@');
+    let fits = !name.is_empty() && name.chars().count() <= NAME_CHARS_MAX && name.chars().all(plain);
+    if fits {
+        return Ok(());
+    }
+    Err(Error::invalid(pointer, format!("1 to {NAME_CHARS_MAX} letters, digits and . _ - @")))
+}
+
+impl Service {
+    /// Adds a person.
+    pub async fn add_account(&self, new: &NewAccount, password: String) -> Result<Account> {
+        let (account, draft_link) = (self.new_account(new, password).await?, None::<Stored<OneTimeLink>>);
+        self.put_account(account, draft_link).await
+    }
+
+    pub(in crate::service) async fn new_account(&self, new: &NewAccount, password: String) -> Result<Account> {
+        self.need_local_accounts()?;
+        check_name("/name", &new.name)?;
+        self.check_names(&*self.keys()?, &new.name, &new.groups).await?;
+        password_hash::check_strength(&password)?;
+        let now = self.now();
+        let id = AccountId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
+        let sign_in = SignIn::Password { hash: password_hash::hash(password).await? };
+        let (name, role, groups) = (new.name.clone(), new.role, new.groups.clone());
+        Ok(Account { id, name, role, groups, sign_in, disabled: false, created_at: now, changed: None })
+    }
+
+    pub(in crate::service) async fn put_account(
+        &self,
+        account: Account,
+        link: Option<Stored<OneTimeLink>>,
+    ) -> Result<Account> {
+        let (keys, now) = (self.keys()?, self.now());
+        let mut draft = Draft::new(keys.row(), now);
+        draft.insert(&account)?;
+        let data = added_data(&account);
+        event_recorder::outside(&mut draft, None, now, EventType::AccountAdded, data)?;
+        if let Some(link) = &link {
+            self.rely_on_maker(&mut draft, &keys, &link.record).await?;
+            if matches!(link.record.purpose, LinkPurpose::SetUp {}) {
+                self.be_the_first(&mut draft, &keys, (&link.record.id, &account)).await?;
+            }
+            draft.before(link.record.expires_at);
+            draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
+            let mut data = json!({"account": account.id, "link": link.record.id});
+            if let Some(by) = &account.changed {
+                data["by"] = json!(by.by);
+                data["by_name"] = json!(by.name);
+                data["at"] = json!(by.at);
+            }
+            event_recorder::outside(&mut draft, None, now, EventType::SetupLinkUsed, data)?;
+        }
+        match self.commit(draft.finish()).await {
+            Err(error) if error.is_conflict() => Err(Error::Exists(match link {
+                None => "there is an account of that name already; nothing of it was changed",
+                Some(_) => "there is an account of that name, or the link was used",
+            })),
+            other => other.map(|()| account),
+        }
+    }
+
+    /// Adds a token; the secret is in the answer and nowhere else.
+    pub async fn add_token(&self, new: &NewToken) -> Result<(Token, String)> {
+        self.put_token(new, None).await
+    }
+
+    /// The same, by an administrator.
+    pub async fn add_token_by(&self, by: &Stored<Account>, new: &NewToken) -> Result<(Token, String)> {
+        self.put_token(new, Some(by)).await
+    }
+
+    async fn put_token(&self, new: &NewToken, by: Option<&Stored<Account>>) -> Result<(Token, String)> {
+        check_name("/name", &new.name)?;
+        check_binding(new)?;
+        let (keys, now) = (self.keys()?, self.now());
+        let owner = self.owner_named(&keys, &new.owner).await?;
+        let secret = new_secret();
+        let id = TokenId::try_from(random::uuid_v7(now).simple().to_string()).expect("a UUID is a name");
+        let token = Token {
+            id,
+            name: new.name.clone(),
+            role: new.role,
+            owner,
+            flow: new.flow.clone(),
+            nodes: new.nodes.clone(),
+            secret_hash: fingerprint(&secret).to_string(),
+            revoked: false,
+            created_at: now,
+            signing: None,
+        };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.insert(&token)?;
+        let mut data = json!({
+            "token": token.id, "name": token.name, "role": token.role, "owner": token.owner,
+            "flow": token.flow, "nodes": token.nodes,
+        });
+        if let Some(by) = by {
+            draft.rely_on(by);
+            data["by"] = json!(by.record.id);
+        }
+        event_recorder::outside(&mut draft, token.flow.as_ref(), now, EventType::TokenAdded, data)?;
+        self.commit(draft.finish()).await?;
+        let text = format!("{TOKEN_PREFIX}{}_{secret}", token.id);
+        Ok((token, text))
+    }
+
+    /// The token that a text is, if it is one and may be used.
+    pub async fn token_of(&self, text: &str) -> Result<Stored<Token>> {
+        let (id, secret) = parts_of(text)?;
+        let keys = self.keys()?;
+        let token = self.fetch::<Token>(&keys, id.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        if is_usable(&token.record, secret) { Ok(token) } else { Err(Error::Unauthenticated) }
+    }
+
+    /// The token that a text is, as this gateway remembers it: good enough for what the store looks at again when
+    /// it commits, and decided afresh otherwise.
+    pub async fn presumed_token_of(&self, text: &str) -> Result<Arc<Stored<Token>>> {
+        let (id, secret) = parts_of(text)?;
+        match self.memory.recall::<Token>(id.as_str()) {
+            Some(token) if is_usable(&token.record, secret) => Ok(token),
+            _ => self.token_of(text).await.map(Arc::new),
+        }
+    }
+
+    /// A token that was presumed, as it stands now: it must be the same one and not revoked.
+    pub(in crate::service) async fn token_still(&self, keys: &Keys, presumed: &Stored<Token>) -> Result<Stored<Token>> {
+        let token = self.fetch::<Token>(keys, presumed.record.id.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        if token.record == presumed.record { Ok(token) } else { Err(Error::Unauthenticated) }
+    }
+
+    pub(in crate::service) async fn open_session(
+        &self,
+        keys: &Keys,
+        account: Stored<Account>,
+        way: Way,
+        origin: Option<Origin>,
+    ) -> Result<(SignedIn, String)> {
+        // A disabled person's way in may be a link that was made before.
+        if !self.lets_in(&account.record) {
+            return Err(Error::Unauthenticated);
+        }
+        self.make_room(keys, &account.record.id).await?;
+        let now = self.now();
+        let secret = new_secret();
+        let session = Session {
+            id: fingerprint(&secret),
+            account: account.record.id.clone(),
+            created_at: now,
+            expires_at: now.plus(self.settings.session_lifetime),
+            ended: false,
+            origin,
+            provider_hint: None,
+            passkey: way.passkey(),
+        };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(&account);
+        let seal = draft.insert(&session)?;
+        let mut data = json!({"account": account.record.id, "session": session.id, "link": null});
+        match &way {
+            Way::Password => {}
+            Way::Link(link) => {
+                draft.before(link.record.expires_at);
+                draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
+                data["link"] = json!(link.record.id);
+            }
+            Way::Passkey { used, .. } => {
+                used.put(&mut draft, now)?;
+                data["passkey"] = json!(used.id());
+            }
+        }
+        event_recorder::outside(&mut draft, None, now, EventType::SignedIn, data)?;
+        self.commit(draft.finish()).await?;
+        Ok((SignedIn { account, session: Stored { record: session, revision: 1, seal } }, secret))
+    }
+
+    /// A person as they stand.
+    pub async fn account_row(&self, id: &AccountId) -> Result<Stored<Account>> {
+        let keys = self.keys()?;
+        self.need(&keys, id.as_str(), "account").await
+    }
+
+    /// The person whose session a cookie's secret is, if it still is one.
+    pub async fn session_of(&self, secret: &str) -> Result<SignedIn> {
+        self.session_by(&fingerprint(secret)).await
+    }
+
+    pub(in crate::service) async fn session_by(&self, id: &SessionId) -> Result<SignedIn> {
+        let keys = self.keys()?;
+        let session = self.fetch::<Session>(&keys, id.as_str()).await?;
+        let session = session.filter(|it| it.record.is_open(self.now()));
+        let session = session.ok_or(Error::Unauthenticated)?;
+        let account = self.fetch::<Account>(&keys, session.record.account.as_str()).await?;
+        let account = account.filter(|it| self.lets_in(&it.record)).ok_or(Error::Unauthenticated)?;
+        Ok(SignedIn { account, session })
+    }
+
+    /// Ends a session.
+    pub async fn sign_out(&self, person: &SignedIn) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let mut draft = Draft::new(keys.row(), now);
+        draft.replace(&person.session, &person.session.record.over(now))?;
+        let data = json!({"account": person.account.record.id, "session": person.session.record.id});
+        event_recorder::outside(&mut draft, None, now, EventType::SignedOut, data)?;
+        self.commit(draft.finish()).await
+    }
+
+    /// A link that signs one person in, once.
+    pub async fn sign_in_link(&self, account: &AccountId) -> Result<String> {
+        self.make_link(LinkPurpose::SignIn { account: account.clone() }).await
+    }
+
+    pub(in crate::service) async fn make_link(&self, purpose: LinkPurpose) -> Result<String> {
+        let (keys, now) = (self.keys()?, self.now());
+        let secret = new_secret();
+        let link = OneTimeLink { id: fingerprint(&secret), purpose, expires_at: now.plus(LINK_TTL), used: false };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.insert(&link)?;
+        event_recorder::outside(
+            &mut draft,
+            None,
+            now,
+            EventType::SetupLinkMade,
+            json!({"link": link.id, "expires_at": link.expires_at}),
+        )?;
+        self.commit(draft.finish()).await?;
+        Ok(secret)
+    }
+
+    /// The link that a secret is, if it can still be used.
+    pub async fn link_of(&self, secret: &str) -> Result<Stored<OneTimeLink>> {
+        let keys = self.keys()?;
+        self.need_local_accounts()?;
+        let link = self.fetch::<OneTimeLink>(&keys, fingerprint(secret).as_str()).await?;
+        let link = link.filter(|it| !it.record.used && it.record.expires_at > self.now());
+        let link = link.ok_or(Error::NotFound("link"))?;
+        self.maker_of(&keys, &link.record).await?;
+        // It makes the first account, whoever made one meanwhile.
+        if matches!(link.record.purpose, LinkPurpose::SetUp {}) && self.has_accounts(&keys).await? {
+            return Err(Error::NotFound("link"));
+        }
+        Ok(link)
+    }
+
+    /// Uses a sign-in link.
+    pub async fn use_sign_in_link(&self, secret: &str) -> Result<(SignedIn, String)> {
+        let link = self.link_of(secret).await?;
+        let LinkPurpose::SignIn { account } = link.record.purpose.clone() else { return Err(Error::NotFound("link")) };
+        let keys = self.keys()?;
+        let account = self.need::<Account>(&keys, account.as_str(), "account").await?;
+        self.open_session(&keys, account, Way::Link(link), None).await
+    }
+}
+
+/// Refuses a token that is not bound as its role asks.
+fn check_binding(new: &NewToken) -> Result<()> {
+    let nodes = new.nodes.len();
+    let (flow, fits) = match new.role {
+        MachineRole::Host => (true, nodes == 0),
+        MachineRole::Agent => (true, nodes >= 1),
+        MachineRole::Writer => (true, nodes == 1),
+        MachineRole::Auditor | MachineRole::Admin | MachineRole::Monitor => (false, nodes == 0),
+    };
+    if new.flow.is_some() != flow {
+        return Err(Error::invalid(
+            "/flow",
+            "hosts, agents and writers are bound to one flow; auditors, admins and monitors to none",
+        ));
+    }
+    if !fits {
+        return Err(Error::invalid("/nodes", "an agent has one node or more, a writer exactly one, all others none"));
+    }
+    Ok(())
+}
+
+/// A token's text taken apart: which it is, and its secret.
+fn parts_of(text: &str) -> Result<(TokenId, &str)> {
+    let parts = text.strip_prefix(TOKEN_PREFIX).and_then(|it| it.split_once('_'));
+    let (id, secret) = parts.ok_or(Error::Unauthenticated)?;
+    Ok((TokenId::try_from(id).map_err(|_| Error::Unauthenticated)?, secret))
+}
+
+fn is_usable(token: &Token, secret: &str) -> bool {
+    let same = bool::from(fingerprint(secret).as_str().as_bytes().ct_eq(token.secret_hash.as_bytes()));
+    same && !token.revoked
+}

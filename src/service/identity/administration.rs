@@ -1,0 +1,341 @@
+//! People, as administrators look after them: invited, changed, disabled, given a link to choose another password.
+//! Each such hand is an event, and stands on the account that it was laid on.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::accounts::{NewAccount, check_name};
+use super::change_event::{hand, touched};
+use super::password_hash;
+use super::session::{SignedIn, fingerprint, new_secret};
+use super::sign_in_method::Way;
+use crate::domain::account::{AccessChange, Account, LinkPurpose, OneTimeLink, Origin, PersonRole, SignIn};
+use crate::domain::confusable::alike;
+use crate::domain::event::EventType;
+use crate::domain::id::{AccountId, GroupName, SessionId};
+use crate::domain::keys::Keys;
+use crate::domain::time::Timestamp;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::store::Filter;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::OPEN;
+
+/// A weekend lies between sending and opening.
+pub const INVITATION_TTL: Duration = Duration::from_secs(3 * 24 * 3600);
+
+/// Whoever waits for it knows that it comes.
+pub const RESET_TTL: Duration = Duration::from_secs(24 * 3600);
+
+/// More are not told from one another in a list.
+const GROUPS_MAX: usize = 32;
+
+/// Links that one person made and nobody used yet.
+pub const LINKS_MAX: usize = 100;
+
+const TOO_MANY_LINKS: &str =
+    "100 invitations and reset links of yours are open: withdraw some, or wait until they were used";
+const LAST: &str = "this is the last administrator who can sign in: make another one first";
+const ONESELF: &str = "nobody changes what they may do themselves: another administrator does it";
+const ELSEWHERE: &str = "this person signs in elsewhere, and has no password here";
+
+/// An open link, without its secret.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OpenLink {
+    /// Its id; no link is made of it.
+    pub id: SessionId,
+    /// What it is good for.
+    pub purpose: LinkPurpose,
+    /// Until when.
+    pub expires_at: Timestamp,
+}
+
+impl Service {
+    /// Everybody, by name.
+    pub async fn people(&self) -> Result<Vec<Account>> {
+        let keys = self.keys()?;
+        let mut people = self.accounts_all(&keys).await?;
+        people.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(people)
+    }
+
+    /// Invitations and reset links that can still be used, the nearest end first.
+    pub async fn open_links(&self) -> Result<Vec<OpenLink>> {
+        let keys = self.keys()?;
+        let (mut open, people) = (self.links_that_stand(&keys).await?, self.accounts_all(&keys).await?);
+        let makers: BTreeSet<&str> = people.iter().filter(|it| self.may_invite(it)).map(|it| it.id.as_str()).collect();
+        open.retain(|it| it.record.purpose.made_by().is_none_or(|by| makers.contains(by.by.as_str())));
+        let told = |it: OneTimeLink| OpenLink { id: it.id, purpose: it.purpose, expires_at: it.expires_at };
+        Ok(open.into_iter().map(|it| told(it.record)).collect())
+    }
+
+    /// From now on: those that nobody used before they ended are never fewer.
+    async fn links_that_stand(&self, keys: &Keys) -> Result<Vec<Stored<OneTimeLink>>> {
+        self.all_due_after(keys, Filter::State(OPEN), self.now()).await
+    }
+
+    /// One change withdraws all that one person made.
+    async fn room_for_a_link(&self, keys: &Keys, by: &Account) -> Result<()> {
+        let open = self.links_that_stand(keys).await?;
+        let own =
+            open.iter().filter_map(|it| it.record.purpose.made_by()).filter(|it| it.by.as_str() == by.id.as_str());
+        if own.count() < LINKS_MAX { Ok(()) } else { Err(Error::WrongState(TOO_MANY_LINKS)) }
+    }
+
+    /// A link by which somebody makes the account that it names; its secret is in the answer and nowhere else.
+    pub async fn invite(&self, by: &Stored<Account>, new: &NewAccount) -> Result<String> {
+        self.need_local_accounts()?;
+        check_name("/name", &new.name)?;
+        if new.groups.len() > GROUPS_MAX {
+            return Err(Error::invalid("/groups", format!("a person is in at most {GROUPS_MAX} groups")));
+        }
+        let (keys, now) = (self.keys()?, self.now());
+        self.check_names(&keys, &new.name, &new.groups).await?;
+        let like = |it: &OpenLink| matches!(&it.purpose, LinkPurpose::Invite { name, .. } if alike(name, &new.name));
+        if self.open_links().await?.iter().any(like) {
+            return Err(Error::Exists(
+                "somebody is invited by that name, or by one like it: withdraw that invitation first",
+            ));
+        }
+        let (name, role, groups) = (new.name.clone(), new.role, new.groups.clone());
+        let purpose = LinkPurpose::Invite { name, role, groups, by: hand(by, now) };
+        self.put_link(&keys, by, (EventType::Invited, purpose, INVITATION_TTL)).await
+    }
+
+    /// A link by which a person chooses another password. Their sessions end now, and again when they have.
+    pub async fn reset_link(&self, by: &Stored<Account>, of: &AccountId) -> Result<String> {
+        self.need_local_accounts()?;
+        let keys = self.keys()?;
+        let account: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;
+        if by.record.id == account.record.id {
+            return Err(Error::WrongState(ONESELF));
+        }
+        if account.record.password_hash().is_none() {
+            return Err(Error::WrongState(ELSEWHERE));
+        }
+        let purpose = LinkPurpose::Reset { account: of.clone(), by: hand(by, self.now()) };
+        self.put_link(&keys, by, (EventType::ResetLinkMade, purpose, RESET_TTL)).await
+    }
+
+    /// The administrator who made a link. It is by their hand that it lets somebody in: once they are none any more, or
+    /// are let in no more themselves, it lets in nobody.
+    pub(in crate::service) async fn maker_of(
+        &self,
+        keys: &Keys,
+        link: &OneTimeLink,
+    ) -> Result<Option<Stored<Account>>> {
+        let Some(by) = link.purpose.made_by() else { return Ok(None) };
+        let maker = self.fetch::<Account>(keys, by.by.as_str()).await?;
+        maker.filter(|it| self.may_invite(&it.record)).map(Some).ok_or(Error::NotFound("link"))
+    }
+
+    /// The same, and that it still is so when the change is committed.
+    pub(in crate::service) async fn rely_on_maker(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        link: &OneTimeLink,
+    ) -> Result<()> {
+        if let Some(maker) = self.maker_of(keys, link).await? {
+            draft.rely_on(&maker);
+        }
+        Ok(())
+    }
+
+    fn may_invite(&self, maker: &Account) -> bool {
+        maker.role == PersonRole::Admin && self.lets_in(maker)
+    }
+
+    async fn put_link(
+        &self,
+        keys: &Keys,
+        by: &Stored<Account>,
+        (kind, purpose, ttl): (EventType, LinkPurpose, Duration),
+    ) -> Result<String> {
+        self.room_for_a_link(keys, &by.record).await?;
+        let (now, secret) = (self.now(), new_secret());
+        let link = OneTimeLink { id: fingerprint(&secret), purpose, expires_at: now.plus(ttl), used: false };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(by);
+        draft.insert(&link)?;
+        let data = json!({"link": link.id, "expires_at": link.expires_at, "for": link.purpose});
+        event_recorder::outside(&mut draft, None, now, kind, data)?;
+        if let LinkPurpose::Reset { account, .. } = &link.purpose {
+            self.end_sessions(&mut draft, keys, account, None).await?;
+            self.take_back_what_a_password_gave(&mut draft, keys, account, (&hand(by, now), None)).await?;
+        }
+        self.commit(draft.finish()).await?;
+        Ok(secret)
+    }
+
+    /// Makes an invitation or a reset link good for nothing.
+    pub async fn withdraw_link(&self, by: &Stored<Account>, id: &SessionId) -> Result<()> {
+        retrying!(self.withdraw_link_once(by, id))
+    }
+
+    async fn withdraw_link_once(&self, by: &Stored<Account>, id: &SessionId) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let link: Stored<OneTimeLink> = self.need(&keys, id.as_str(), "link").await?;
+        if !matches!(link.record.purpose, LinkPurpose::Invite { .. } | LinkPurpose::Reset { .. }) {
+            return Err(Error::NotFound("link"));
+        }
+        if link.record.used {
+            return Err(Error::WrongState("it was used or withdrawn already"));
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(by);
+        draft.replace(&link, &OneTimeLink { used: true, ..link.record.clone() })?;
+        let data = json!({"link": id, "by": by.record.id, "by_name": by.record.name});
+        event_recorder::outside(&mut draft, None, now, EventType::LinkWithdrawn, data)?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Uses an invitation or a reset link: the person chooses the password, and is signed in.
+    pub async fn choose_password(
+        &self,
+        secret: &str,
+        password: String,
+        origin: Option<Origin>,
+    ) -> Result<(SignedIn, String)> {
+        let link = self.link_of(secret).await?;
+        let account = match link.record.purpose.clone() {
+            LinkPurpose::Invite { name, role, groups, by } => {
+                let account = self.new_account(&NewAccount { name, role, groups }, password).await?;
+                self.put_account(Account { changed: Some(by), ..account }, Some(link)).await?.id
+            }
+            LinkPurpose::Reset { account, by } => {
+                password_hash::check_strength(&password)?;
+                let hash = password_hash::hash(password).await?;
+                retrying!(self.reset_once(&link, &account, (&by, &hash)))?;
+                account
+            }
+            _ => return Err(Error::NotFound("link")),
+        };
+        let keys = self.keys()?;
+        let account = self.need::<Account>(&keys, account.as_str(), "account").await?;
+        self.open_session(&keys, account, Way::Password, origin).await
+    }
+
+    async fn reset_once(
+        &self,
+        link: &Stored<OneTimeLink>,
+        account: &AccountId,
+        (by, hash): (&AccessChange, &str),
+    ) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let link: Stored<OneTimeLink> = self.need(&keys, link.record.id.as_str(), "link").await?;
+        let stored: Stored<Account> = self.need(&keys, account.as_str(), "account").await?;
+        if link.record.used || stored.record.disabled || stored.record.password_hash().is_none() {
+            return Err(Error::NotFound("link"));
+        }
+        let by = AccessChange { at: now, ..by.clone() };
+        let sign_in = SignIn::Password { hash: hash.to_owned() };
+        let next = Account { sign_in, changed: Some(by.clone()), ..stored.record.clone() };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.before(link.record.expires_at);
+        self.rely_on_maker(&mut draft, &keys, &link.record).await?;
+        draft.replace(&link, &OneTimeLink { used: true, ..link.record.clone() })?;
+        draft.replace(&stored, &next)?;
+        let mut data = touched(&stored, Some(&by));
+        data["link"] = json!(link.record.id);
+        event_recorder::outside(&mut draft, None, now, EventType::PasswordReset, data)?;
+        self.end_sessions(&mut draft, &keys, account, None).await?;
+        self.take_back_what_a_password_gave(&mut draft, &keys, account, (&by, Some(&link.record.id))).await?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Whoever had the password may have named somebody to vote in its owner's place, invited somebody or made links in
+    /// their name, or made them ask for one: with another password all of that is over, but for the link that is being used.
+    pub(in crate::service) async fn take_back_what_a_password_gave(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        account: &AccountId,
+        (by, but): (&AccessChange, Option<&SessionId>),
+    ) -> Result<()> {
+        self.take_back_places(draft, keys, account, by, |it| it.confirmed_by.is_none()).await?;
+        let theirs = |it: &OneTimeLink| {
+            let by_them = it.purpose.made_by().is_some_and(|it| it.by.as_str() == account.as_str());
+            by_them || matches!(&it.purpose, LinkPurpose::Reset { account: of, .. } if of == account)
+        };
+        let open = self.links_that_stand(keys).await?;
+        for link in open.iter().filter(|it| theirs(&it.record) && but != Some(&it.record.id)) {
+            draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
+            let data = json!({"link": link.record.id, "by": by.by, "by_name": by.name});
+            event_recorder::outside(draft, None, by.at, EventType::LinkWithdrawn, data)?;
+        }
+        Ok(())
+    }
+
+    /// Sets what a person may do. Nobody does that to themselves, and the last administrator stays one.
+    pub async fn change_access(
+        &self,
+        by: &Stored<Account>,
+        of: &AccountId,
+        (role, groups): (PersonRole, &BTreeSet<GroupName>),
+    ) -> Result<()> {
+        if groups.len() > GROUPS_MAX {
+            return Err(Error::invalid("/groups", format!("a person is in at most {GROUPS_MAX} groups")));
+        }
+        retrying!(self.change_access_once(by, of, (role, groups)))
+    }
+
+    async fn change_access_once(
+        &self,
+        by: &Stored<Account>,
+        of: &AccountId,
+        (role, groups): (PersonRole, &BTreeSet<GroupName>),
+    ) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let stored: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;
+        if by.record.id == stored.record.id {
+            return Err(Error::WrongState(ONESELF));
+        }
+        if stored.record.role == role && stored.record.groups == *groups {
+            return Ok(());
+        }
+        self.check_groups(&self.accounts_all(&keys).await?, groups)?;
+        let by_now = hand(by, now);
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(by);
+        if role != PersonRole::Admin {
+            self.rely_on_another_admin(&mut draft, &keys, &stored.record).await?;
+        }
+        let next = Account { role, groups: groups.clone(), changed: Some(by_now.clone()), ..stored.record.clone() };
+        draft.replace(&stored, &next)?;
+        let mut data = touched(&stored, Some(&by_now));
+        data["name"] = json!(next.name);
+        data["role"] = json!(next.role);
+        data["groups"] = json!(next.groups);
+        data["was"] = json!({"role": stored.record.role, "groups": stored.record.groups});
+        event_recorder::outside(&mut draft, None, now, EventType::AccountChanged, data)?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Somebody who runs the gateway must be left when this one does no more. Of two who take each other away at
+    /// once, one is too late.
+    pub(in crate::service) async fn rely_on_another_admin(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        leaving: &Account,
+    ) -> Result<()> {
+        if !leaving.administers() {
+            return Ok(());
+        }
+        let people = self.accounts_all(keys).await?;
+        let other = people.iter().find(|it| it.id != leaving.id && it.administers());
+        let other = other.ok_or(Error::WrongState(LAST))?;
+        let other: Stored<Account> = self.need(keys, other.id.as_str(), "account").await?;
+        if !other.record.administers() {
+            return Err(Error::Busy);
+        }
+        draft.rely_on(&other);
+        Ok(())
+    }
+}

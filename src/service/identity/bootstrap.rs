@@ -1,0 +1,77 @@
+//! The first account: made once, by a one-time link, before there is anybody to ask.
+
+use serde_json::json;
+
+use super::accounts::NewAccount;
+use super::oidc_sign_in::Local;
+use super::session::SignedIn;
+use super::sign_in_method::Way;
+use crate::domain::account::{Account, LinkPurpose, OneTimeLink};
+use crate::domain::event::EventType;
+use crate::domain::id::SessionId;
+use crate::domain::keys::Keys;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+
+impl Service {
+    /// A one-time link's secret; `None` for a set-up link when somebody has an account already.
+    pub async fn set_up_link(&self) -> Result<Option<String>> {
+        let keys = self.keys()?;
+        if self.ways().local == Local::Off || self.has_accounts(&keys).await? {
+            Ok(None)
+        } else {
+            self.make_link(LinkPurpose::SetUp {}).await.map(Some)
+        }
+    }
+
+    /// Whoever makes the first account ends every other set-up link. So nobody else makes one at the same moment: of two
+    /// who would end each other's, the store refuses one.
+    pub(in crate::service) async fn be_the_first(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        (link, account): (&SessionId, &Account),
+    ) -> Result<()> {
+        let now = self.now();
+        let mut after: Option<Cursor> = None;
+        loop {
+            let page = self.reader(keys).list::<OneTimeLink>(Filter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(Cursor { due: 0, id: last.record.id.to_string() });
+            let open =
+                |it: &&Stored<OneTimeLink>| !it.record.used && it.record.expires_at > now && it.record.id != *link;
+            for other in page.iter().filter(open).filter(|it| it.record.purpose == LinkPurpose::SetUp {}) {
+                draft.replace(other, &OneTimeLink { used: true, ..other.record.clone() })?;
+                let data = json!({"link": other.record.id, "by": account.id, "by_name": account.name});
+                event_recorder::outside(draft, None, now, EventType::LinkWithdrawn, data)?;
+            }
+        }
+        if self.has_accounts(keys).await? { Err(Error::NotFound("link")) } else { Ok(()) }
+    }
+
+    pub(in crate::service) async fn has_accounts(&self, keys: &Keys) -> Result<bool> {
+        Ok(!self.reader(keys).list::<Account>(Filter::All, None, 1).await?.is_empty())
+    }
+
+    /// Uses a set-up link: makes the first account and signs it in.
+    pub async fn use_set_up_link(
+        &self,
+        secret: &str,
+        new: &NewAccount,
+        password: String,
+    ) -> Result<(SignedIn, String)> {
+        let link = self.link_of(secret).await?;
+        if !matches!(link.record.purpose, LinkPurpose::SetUp {}) {
+            return Err(Error::NotFound("link"));
+        }
+        let account = self.new_account(new, password).await?;
+        let account = self.put_account(account, Some(link)).await?;
+        let keys = self.keys()?;
+        let stored = self.need::<Account>(&keys, account.id.as_str(), "account").await?;
+        self.open_session(&keys, stored, Way::Password, None).await
+    }
+}

@@ -1,0 +1,24 @@
+//! The data of events about changed accounts.
+
+use serde_json::{Value, json};
+
+use crate::domain::account::{AccessChange, Account};
+use crate::domain::id::PrincipalId;
+use crate::domain::time::Timestamp;
+use crate::store::record::Stored;
+
+/// Returns the administrator who changes an account, with the time.
+pub(in crate::service) fn hand(by: &Stored<Account>, at: Timestamp) -> AccessChange {
+    AccessChange { by: PrincipalId::from(&by.record.id), name: by.record.name.clone(), at }
+}
+
+/// Returns the data that every event about a changed account has: the account, the new revision of its row, and the
+/// administrator.
+pub(in crate::service) fn touched(stored: &Stored<Account>, by: Option<&AccessChange>) -> Value {
+    let mut data = json!({"account": stored.record.id, "revision": stored.revision + 1});
+    if let Some(by) = by {
+        data["by"] = json!(by.by);
+        data["by_name"] = json!(by.name);
+    }
+    data
+}

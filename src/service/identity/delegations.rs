@@ -1,0 +1,220 @@
+//! Delegations: naming somebody who votes in one's place for a time, and ending that early.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::passkeys::{Confirmation, Purpose};
+use super::session::SignedIn;
+use crate::domain::account::{AccessChange, Account};
+use crate::domain::delegation::{Delegation, DelegationRefused, EndedEarly, Giving};
+use crate::domain::event::EventType;
+use crate::domain::id::{AccountId, DelegationId, PrincipalId};
+use crate::domain::keys::Keys;
+use crate::random;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::store::LIST_ROWS_MAX;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::delegations_from;
+
+/// Whom, and for how long.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Naming {
+    /// The account's name.
+    pub to: String,
+    /// From now on.
+    pub length: Duration,
+}
+
+/// What somebody is about to hand on.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// To whom.
+    pub to: Account,
+    /// What confirming it is bound to: exactly this, once.
+    pub terms: String,
+}
+
+/// One's own delegations, or everybody's.
+#[derive(Clone, Debug, Default)]
+pub struct Delegations {
+    /// Given, the latest first.
+    pub given: Vec<Delegation>,
+    /// Received, and standing.
+    pub received: Vec<Delegation>,
+    /// Everybody's that stand, for who may see them.
+    pub all: Vec<Delegation>,
+}
+
+/// Whose delegations are asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Whose {
+    /// One's own.
+    Own,
+    /// Everybody's, as well.
+    Everybodys,
+}
+
+impl Service {
+    /// What naming somebody would come to, if it can be done.
+    pub async fn offer(&self, from: &Account, naming: &Naming) -> Result<Offer> {
+        let keys = self.keys()?;
+        let to = self.delegate(&keys, &naming.to).await?.record;
+        let (given, received) = self.already(&keys, (&from.id, &to.id)).await?;
+        let giving = Giving { from, to: &to, length: naming.length, given: &given, received: &received };
+        giving.check(self.now())?;
+        let terms = terms(&giving);
+        Ok(Offer { to, terms })
+    }
+
+    /// Names somebody to vote in one's place. It takes a passkey of whoever has one, and else the password: with a
+    /// session alone nobody hands on what a session alone does not decide.
+    pub async fn delegate_to(&self, person: &SignedIn, naming: &Naming, shown: Confirmation) -> Result<Delegation> {
+        let (keys, now) = (self.keys()?, self.now());
+        let to = self.delegate(&keys, &naming.to).await?;
+        // The one that the password is checked against: another one since, and nothing of this is committed.
+        let from = &person.account;
+        let standing = self.as_it_stands(from.record.clone());
+        let (given, received) = self.already(&keys, (&standing.id, &to.record.id)).await?;
+        let giving =
+            Giving { from: &standing, to: &to.record, length: naming.length, given: &given, received: &received };
+        giving.check(now)?;
+        let own = self.active_passkeys(&keys, &standing.id).await?;
+        let (session, terms) = (person.session.record.id.as_str(), terms(&giving));
+        let purpose = Purpose::AllowDelegating { session, terms: &terms };
+        let confirmed = self.confirmed(&keys, person, (&own, &purpose), shown).await?;
+        let id = DelegationId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
+        let delegation = giving.given(id, confirmed.as_ref().map(|it| it.id().clone()), now)?;
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(&person.session).rely_on(from).rely_on(&to);
+        draft.insert(&delegation)?;
+        if let Some(used) = &confirmed {
+            used.put(&mut draft, now)?;
+        }
+        event_recorder::outside(&mut draft, None, now, EventType::Delegated, delegated_data(&delegation))?;
+        match self.commit(draft.finish()).await {
+            Err(error) if error.is_conflict() => Err(Error::Busy),
+            other => other.map(|()| delegation),
+        }
+    }
+
+    /// Ends a delegation before its time; one that is over stays so.
+    pub async fn end_delegation(&self, by: &AccountId, id: &DelegationId) -> Result<()> {
+        retrying!(self.end_delegation_once(by, id))
+    }
+
+    async fn end_delegation_once(&self, by: &AccountId, id: &DelegationId) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let person: Stored<Account> = self.fetch(&keys, by.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        let stored: Stored<Delegation> = self.need(&keys, id.as_str(), "delegation").await?;
+        if person.record.disabled || !stored.record.may_be_ended_by(&person.record) {
+            return Err(Error::NotFound("delegation"));
+        }
+        if !stored.record.lasts_at(now) {
+            return Ok(());
+        }
+        let ended = EndedEarly { at: now, by: PrincipalId::from(by), name: person.record.name.clone() };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(&person);
+        event_recorder::outside(&mut draft, None, now, EventType::DelegationEnded, ended_data(id, &ended))?;
+        draft.replace(&stored, &Delegation { ended: Some(ended), ..stored.record.clone() })?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Ends what a person has handed on and what is no longer sure to have been theirs to hand on, in the change by which
+    /// that came.
+    pub(in crate::service) async fn take_back_places(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        from: &AccountId,
+        by: &AccessChange,
+        meant: impl Fn(&Delegation) -> bool,
+    ) -> Result<()> {
+        let rows = self.reader(keys).by_alias_prefix::<Delegation>(&delegations_from(from), LIST_ROWS_MAX).await?;
+        for stored in rows.iter().filter(|it| it.record.lasts_at(by.at) && meant(&it.record)) {
+            let ended = EndedEarly { at: by.at, by: by.by.clone(), name: by.name.clone() };
+            event_recorder::outside(
+                draft,
+                None,
+                by.at,
+                EventType::DelegationEnded,
+                ended_data(&stored.record.id, &ended),
+            )?;
+            draft.replace(stored, &Delegation { ended: Some(ended), ..stored.record.clone() })?;
+        }
+        Ok(())
+    }
+
+    /// What a person has given and received; and everybody's, if asked for.
+    pub async fn delegations(&self, person: &AccountId, whose: Whose) -> Result<Delegations> {
+        let (keys, now) = (self.keys()?, self.now());
+        let mut given = self.given_by(&keys, person).await?;
+        given.reverse();
+        let all = match whose {
+            Whose::Own => Vec::new(),
+            Whose::Everybodys => self.delegations_standing(&keys).await?,
+        };
+        Ok(Delegations { given, received: self.received(&keys, person, now).await?, all })
+    }
+
+    async fn delegate(&self, keys: &Keys, name: &str) -> Result<Stored<Account>> {
+        let found = self.reader(keys).get_by_alias::<Account>(name).await?;
+        let found = found.ok_or_else(|| Error::from(DelegationRefused::Delegate))?;
+        Ok(Stored { record: self.as_it_stands(found.record.clone()), ..found })
+    }
+
+    /// What the one has given, and what the other has.
+    async fn already(
+        &self,
+        keys: &Keys,
+        (from, to): (&AccountId, &AccountId),
+    ) -> Result<(Vec<Delegation>, Vec<Delegation>)> {
+        Ok((self.given_by(keys, from).await?, self.received(keys, to, self.now()).await?))
+    }
+
+    /// Everything that a person has given, the oldest first. At the pace that is allowed, a list is full after years;
+    /// then no number is new, and an administrator makes another account.
+    async fn given_by(&self, keys: &Keys, person: &AccountId) -> Result<Vec<Delegation>> {
+        let rows = self.reader(keys).by_alias_prefix::<Delegation>(&delegations_from(person), LIST_ROWS_MAX).await?;
+        Ok(rows.into_iter().map(|it| it.record).collect())
+    }
+}
+
+/// What a passkey signs to confirm it: whom, for how long, and which of one's own it is, so that it is good for once.
+fn terms(giving: &Giving<'_>) -> String {
+    format!("{} {} {}", giving.number(), giving.to.id, giving.length.as_secs())
+}
+
+/// What is told of a new delegation: all of it.
+pub(in crate::service) fn delegated_data(delegation: &Delegation) -> Value {
+    let Delegation { id, from, from_name, to, to_name, number, begins_at, ends_at, confirmed_by, ended: _ } =
+        delegation;
+    json!({
+        "delegation": id, "from": from, "from_name": from_name, "to": to, "to_name": to_name, "number": number,
+        "begins_at": begins_at, "ends_at": ends_at, "confirmed_by": confirmed_by,
+    })
+}
+
+/// What is told of one's end before its time.
+pub(in crate::service) fn ended_data(id: &DelegationId, ended: &EndedEarly) -> Value {
+    json!({"delegation": id, "by": ended.by, "by_name": ended.name})
+}
+
+impl From<DelegationRefused> for Error {
+    fn from(refused: DelegationRefused) -> Self {
+        let place = match refused {
+            DelegationRefused::Length => "/length",
+            DelegationRefused::NoVote | DelegationRefused::TooManyGiven | DelegationRefused::TooManyLately => "",
+            DelegationRefused::Oneself
+            | DelegationRefused::Delegate
+            | DelegationRefused::Same
+            | DelegationRefused::TooManyReceived => "/to",
+        };
+        Self::invalid(place, refused.to_string())
+    }
+}

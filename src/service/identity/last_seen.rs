@@ -1,0 +1,179 @@
+//! When tokens, people and sessions were last seen: remembered here, and written down once in some minutes.
+//!
+//! A row of its own each, that no decision relies on: what a token does is neither slower nor refused because it is
+//! seen. After a crash some minutes are missing; nothing is decided by them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use crate::domain::keys::Keys;
+use crate::domain::time::Timestamp;
+use crate::service::Service;
+use crate::service::error::Result;
+use crate::store::LIST_ROWS_MAX;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::Sighting;
+
+/// Sightings are to this much.
+pub const GRAIN: Duration = Duration::from_secs(300);
+
+/// More than come in an hour; beyond it, whoever comes anew is not remembered.
+const SEEN_MAX: usize = 20_000;
+
+/// Whoever was seen so long ago is not remembered here any more, but where it is written.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
+
+/// So many are written in one change.
+const BATCH: usize = 200;
+
+/// When each was last seen by this process, and which of that is written.
+#[derive(Debug, Default)]
+pub(in crate::service) struct Sightings {
+    seen: RwLock<HashMap<String, Seen>>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    at: AtomicI64,
+    written: AtomicI64,
+}
+
+impl Seen {
+    /// As far as it is written at all.
+    fn is_written(&self) -> bool {
+        let (at, written) = (self.at.load(Ordering::Relaxed), self.written.load(Ordering::Relaxed));
+        at.saturating_sub(written) < millis(GRAIN)
+    }
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl Sightings {
+    fn note(&self, of: &str, now: Timestamp) {
+        if let Some(seen) = self.seen.read().unwrap_or_else(PoisonError::into_inner).get(of) {
+            seen.at.fetch_max(now.millis(), Ordering::Relaxed);
+            return;
+        }
+        let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() < SEEN_MAX {
+            let new = Seen { at: AtomicI64::new(now.millis()), written: AtomicI64::new(i64::MIN) };
+            seen.entry(of.to_owned()).or_insert(new);
+        }
+    }
+
+    /// Makes room for others.
+    fn forget(&self, now: Timestamp) {
+        let recently = now.millis().saturating_sub(millis(FORGOTTEN_AFTER));
+        let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
+        seen.retain(|_, it| !it.is_written() || *it.at.get_mut() > recently);
+    }
+
+    /// What is further on than what is written, by the grain.
+    fn due(&self) -> Vec<Sighting> {
+        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
+        let due = seen.iter().filter(|(_, seen)| !seen.is_written()).map(|(of, seen)| {
+            let at = Timestamp::from_millis(seen.at.load(Ordering::Relaxed));
+            Sighting { of: of.clone(), at }
+        });
+        due.take(BATCH).collect()
+    }
+
+    fn wrote(&self, sightings: &[Sighting]) {
+        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
+        for it in sightings {
+            if let Some(seen) = seen.get(&it.of) {
+                seen.written.fetch_max(it.at.millis(), Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn at(&self, of: &str) -> Option<Timestamp> {
+        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
+        seen.get(of).map(|it| Timestamp::from_millis(it.at.load(Ordering::Relaxed)))
+    }
+}
+
+impl Service {
+    /// Remembers that something was seen: `token/…`, `account/…` or `session/…`.
+    pub fn saw(&self, of: &str) {
+        self.sightings.note(of, self.now());
+    }
+
+    /// Writes down what was seen since; says how much.
+    pub async fn write_sightings(&self) -> Result<usize> {
+        self.sightings.forget(self.now());
+        let due = self.sightings.due();
+        if due.is_empty() {
+            return Ok(0);
+        }
+        let keys = self.keys()?;
+        match self.put_sightings(&keys, &due).await {
+            // Another gateway was faster: the next run looks again.
+            Err(error) if error.is_conflict() => Ok(0),
+            other => other.map(|()| due.len()),
+        }
+    }
+
+    async fn put_sightings(&self, keys: &Keys, due: &[Sighting]) -> Result<()> {
+        let ids: Vec<String> = due.iter().map(|it| it.of.clone()).collect();
+        let stored: Vec<Stored<Sighting>> = self.reader(keys).get_many(&ids).await?;
+        let mut draft = Draft::new(keys.row(), self.now());
+        for sighting in due {
+            match stored.iter().find(|it| it.record.of == sighting.of) {
+                Some(before) if before.record.at.plus(GRAIN) > sighting.at => {}
+                Some(before) => draft.replace(before, sighting)?,
+                None => drop(draft.insert(sighting)?),
+            }
+        }
+        self.commit(draft.finish()).await?;
+        self.sightings.wrote(due);
+        Ok(())
+    }
+
+    /// When each of these was last seen, by this gateway or another; to some minutes.
+    pub async fn last_seen(&self, of: &[String]) -> Result<HashMap<String, Timestamp>> {
+        let keys = self.keys()?;
+        let mut seen = HashMap::new();
+        for ids in of.chunks(LIST_ROWS_MAX as usize) {
+            let stored: Vec<Stored<Sighting>> = self.reader(&keys).get_many(ids).await?;
+            seen.extend(stored.into_iter().map(|it| (it.record.of, it.record.at)));
+        }
+        for id in of {
+            if let Some(at) = self.sightings.at(id) {
+                let known = seen.entry(id.clone()).or_insert(at);
+                *known = at.max(*known);
+            }
+        }
+        Ok(seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_was_seen_long_ago_and_is_written_makes_room_for_who_comes_anew() {
+        let (sightings, first) = (Sightings::default(), Timestamp::from_millis(0));
+        for number in 0..SEEN_MAX {
+            sightings.note(&format!("session/{number}"), first);
+        }
+        let later = first.plus(FORGOTTEN_AFTER * 2);
+        sightings.note("session/0", later);
+        sightings.note("session/anew", later);
+        assert_eq!(sightings.at("session/anew"), None, "there is no room");
+        sightings.forget(later);
+        assert_eq!(sightings.at("session/1"), Some(first), "what is not written is not forgotten");
+        sightings.wrote(&[first, later].map(|at| Sighting { of: "session/0".to_owned(), at }));
+        sightings.wrote(&[Sighting { of: "session/1".to_owned(), at: first }]);
+        sightings.forget(later);
+        assert_eq!((sightings.at("session/0"), sightings.at("session/1")), (Some(later), None));
+        sightings.note("session/anew", later);
+        assert_eq!(sightings.at("session/anew"), Some(later));
+    }
+}

@@ -1,0 +1,379 @@
+//! Signing in elsewhere: people whom an OpenID provider vouches for, and which ways lead in at all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use subtle::ConstantTimeEq as _;
+
+use super::session::{SignedIn, fingerprint, new_secret};
+use crate::config::Oidc;
+use crate::domain::account::{AccessChange, Account, LinkPurpose, OneTimeLink, Origin, PersonRole, Session, SignIn};
+use crate::domain::confusable::alike;
+use crate::domain::enrolment::{Identity, NotLetIn, Standing, account_name};
+use crate::domain::event::EventType;
+use crate::domain::id::{AccountId, SessionId};
+use crate::domain::json::canonical::canonical;
+use crate::domain::keys::Keys;
+use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
+pub use crate::provider::{Answer, Said};
+use crate::provider::{Errand, Provider};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::store::Filter;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// Signing in at the provider takes a person a minute or two; with a lost second factor some more.
+pub const ERRAND_TTL: Duration = Duration::from_secs(600);
+/// Longer ones stay with the person: the provider then asks whom to sign out.
+const HINT_BYTES_MAX: usize = 8 * 1024;
+
+/// As whom a provider has a hand in its people's accounts.
+const PROVIDER: &str = "provider";
+
+/// Which ways lead in.
+#[derive(Clone)]
+pub struct Ways {
+    /// Whether accounts of this gateway's own do.
+    pub local: Local,
+    /// Whose word does.
+    pub provider: Option<Arc<Provider>>,
+}
+
+/// Whether accounts of this gateway's own let anybody in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Local {
+    /// They do.
+    On,
+    /// They do not: neither passwords, nor links, nor sessions from before.
+    Off,
+}
+
+impl Default for Ways {
+    fn default() -> Self {
+        Self { local: Local::On, provider: None }
+    }
+}
+
+/// What a browser brought back from a provider.
+#[derive(Clone, Debug)]
+pub struct Return {
+    /// Which asking it answers.
+    pub state: Secret<String>,
+    /// What the provider says.
+    pub answer: Answer,
+    /// Where that browser is.
+    pub origin: Option<Origin>,
+}
+
+/// Somebody came in.
+pub struct CameIn {
+    /// What their browser shows from now on.
+    pub secret: String,
+    /// Where they wanted to go.
+    pub next: String,
+}
+
+const LOCAL_OFF: &str = "accounts with passwords and links of this gateway are switched off (`local_accounts`); people sign in with their \
+     organisation";
+
+impl Service {
+    /// The same gateway, with these ways in.
+    #[must_use]
+    pub fn letting_in(mut self, ways: Ways) -> Self {
+        self.ways = ways;
+        self
+    }
+
+    /// Which ways lead in.
+    pub fn ways(&self) -> &Ways {
+        &self.ways
+    }
+
+    /// An account lets in while it is not disabled and its way in is open: nobody stays in by a way that was closed.
+    pub(in crate::service) fn lets_in(&self, account: &Account) -> bool {
+        let open = match &account.sign_in {
+            SignIn::Password { .. } => self.ways.local == Local::On,
+            SignIn::Oidc { issuer, .. } => self.ways.provider.as_ref().is_some_and(|it| it.settings.issuer == *issuer),
+        };
+        open && !account.disabled
+    }
+
+    /// The account as eligibility sees it: one whose way in is closed here is as good as disabled.
+    pub(in crate::service) fn as_it_stands(&self, account: Account) -> Account {
+        Account { disabled: !self.lets_in(&account), ..account }
+    }
+
+    /// Refuses what only accounts of this gateway's own have, where they are switched off.
+    pub fn need_local_accounts(&self) -> Result<()> {
+        if self.ways.local == Local::On { Ok(()) } else { Err(Error::Forbidden(LOCAL_OFF)) }
+    }
+
+    /// Where to send this browser so that its person signs in at the provider. What the answer must repeat is bound
+    /// to the browser, and is kept for some minutes.
+    pub async fn begin_elsewhere(&self, browser: &str, next: &str) -> Result<String> {
+        let provider = self.provider()?;
+        let (keys, state) = (self.keys()?, new_secret());
+        match provider.ask(&state, &errand(&keys, &state)).await {
+            Ok(url) => self.note_asking(&state, browser, next).await.map(|()| url),
+            Err(reason) => self.not_let_in(reason, None, None).await,
+        }
+    }
+
+    /// Remembers that a browser was sent to the provider, and with which state.
+    pub async fn note_asking(&self, state: &str, browser: &str, next: &str) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let purpose = LinkPurpose::Oidc { browser: fingerprint(browser), next: next.to_owned() };
+        let link = OneTimeLink { id: fingerprint(state), purpose, expires_at: now.plus(ERRAND_TTL), used: false };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.insert(&link)?;
+        let data = json!({"link": link.id, "expires_at": link.expires_at});
+        event_recorder::outside(&mut draft, None, now, EventType::ProviderAsked, data)?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Lets in whom the provider vouches for.
+    pub async fn come_back(&self, browser: Option<&str>, back: &Return) -> Result<CameIn> {
+        let (provider, keys) = (self.provider()?, self.keys()?);
+        let Some((link, next)) = self.asked(&keys, browser, &back.state).await? else {
+            return self.not_let_in(NotLetIn::UnknownState, None, None).await;
+        };
+        let identity = match provider.answer(&back.answer, &errand(&keys, back.state.expose())).await {
+            Ok(identity) => identity,
+            Err(reason) => return self.not_let_in(reason, Some(link), None).await,
+        };
+        let secret = retrying!(self.let_in_once(&provider.settings, &identity, &link.record.id, back.origin.as_ref()))?;
+        Ok(CameIn { secret, next })
+    }
+
+    /// Lets in whom a provider with these settings vouches for, in answer to that state; the secret of the session.
+    pub async fn let_in(&self, settings: &Oidc, identity: &Identity, state: &str) -> Result<String> {
+        retrying!(self.let_in_once(settings, identity, &fingerprint(state), None))
+    }
+
+    /// Where to send a browser so that its person is signed out at the provider, too.
+    pub async fn leave_elsewhere(&self, person: &SignedIn) -> Option<String> {
+        let hint = person.session.record.provider_hint.as_ref()?;
+        self.ways.provider.as_ref()?.leave(hint).await
+    }
+
+    fn provider(&self) -> Result<Arc<Provider>> {
+        self.ways.provider.clone().ok_or(Error::NotFound("page"))
+    }
+
+    /// What was asked by this browser, if it still waits for an answer.
+    async fn asked(
+        &self,
+        keys: &Keys,
+        browser: Option<&str>,
+        state: &Secret<String>,
+    ) -> Result<Option<(Stored<OneTimeLink>, String)>> {
+        let (Some(browser), id) = (browser, fingerprint(state.expose())) else { return Ok(None) };
+        let link = self.fetch::<OneTimeLink>(keys, id.as_str()).await?;
+        let link = link.filter(|it| !it.record.used && it.record.expires_at > self.now());
+        Ok(link.and_then(|link| match &link.record.purpose {
+            LinkPurpose::Oidc { browser: whose, next } => {
+                let same = whose.as_str().as_bytes().ct_eq(fingerprint(browser).as_str().as_bytes());
+                let next = next.clone();
+                bool::from(same).then_some((link, next))
+            }
+            _ => None,
+        }))
+    }
+
+    /// One try. The asking is used up, the account is what the provider says now, and a session begins, all at once.
+    async fn let_in_once(
+        &self,
+        settings: &Oidc,
+        identity: &Identity,
+        asking: &SessionId,
+        origin: Option<&Origin>,
+    ) -> Result<String> {
+        let keys = &*self.keys()?;
+        let link = self.need::<OneTimeLink>(keys, asking.as_str(), "link").await?;
+        if link.record.used {
+            return self.not_let_in(NotLetIn::UnknownState, None, None).await;
+        }
+        let id = account_id(keys, identity);
+        let known = self.fetch::<Account>(keys, id.as_str()).await?;
+        if let Some(account) = known.as_ref().filter(|it| it.record.disabled) {
+            return self.not_let_in(NotLetIn::Disabled, Some(link), Some(&account.record.id)).await;
+        }
+        let standing = settings.mapping.standing(&identity.values);
+        let mut draft = Draft::new(keys.row(), self.now());
+        let Some(standing) = standing else {
+            if let Some(account) = &known {
+                let nothing = Standing { role: PersonRole::Reviewer, groups: Default::default() };
+                self.refresh(&mut draft, account, &nothing)?;
+                self.end_sessions(&mut draft, keys, &id, None).await?;
+            }
+            let account = known.map(|it| it.record.id);
+            self.refuse(&mut draft, NotLetIn::NotMapped, Some(&link), account.as_ref())?;
+            self.commit(draft.finish()).await?;
+            return Err(Error::NotLetIn(NotLetIn::NotMapped));
+        };
+        match &known {
+            Some(account) => {
+                self.make_room(keys, &id).await?;
+                self.refresh(&mut draft, account, &standing)?;
+            }
+            None => match self.name_for(keys, identity).await? {
+                Ok(name) => self.enrol(&mut draft, id.clone(), name, identity, standing)?,
+                Err(reason) => return self.not_let_in(reason, Some(link), None).await,
+            },
+        }
+        let secret = new_secret();
+        self.begin_session(&mut draft, (&id, &secret), settings, (identity, &link, origin))?;
+        match self.commit(draft.finish()).await {
+            Err(error) if error.is_too_late() => self.not_let_in(NotLetIn::UnknownState, None, None).await,
+            other => other.map(|()| secret),
+        }
+    }
+
+    /// The account as the provider describes it now. One that stays as it was is relied on.
+    fn refresh(&self, draft: &mut Draft<'_>, stored: &Stored<Account>, standing: &Standing) -> Result<()> {
+        let Standing { role, groups } = standing.clone();
+        if (stored.record.role, &stored.record.groups) == (role, &groups) {
+            draft.rely_on(stored);
+            return Ok(());
+        }
+        let now = self.now();
+        let by = hand_of_provider(&stored.record, now);
+        let account = Account { role, groups, changed: Some(by.clone()), ..stored.record.clone() };
+        draft.replace(stored, &account)?;
+        let data = json!({
+            "account": account.id, "name": account.name, "role": account.role, "groups": account.groups,
+            "revision": stored.revision + 1, "by": by.by, "by_name": by.name,
+        });
+        event_recorder::outside(draft, None, now, EventType::AccountChanged, data)
+    }
+
+    fn enrol(
+        &self,
+        draft: &mut Draft<'_>,
+        id: AccountId,
+        name: String,
+        identity: &Identity,
+        standing: Standing,
+    ) -> Result<()> {
+        let sign_in = SignIn::Oidc { issuer: identity.issuer.clone(), subject: identity.subject.clone() };
+        let Standing { role, groups } = standing;
+        let account =
+            Account { id, name, role, groups, sign_in, disabled: false, created_at: self.now(), changed: None };
+        draft.insert(&account)?;
+        event_recorder::outside(draft, None, self.now(), EventType::AccountAdded, added_data(&account))
+    }
+
+    /// A name that nobody has, nor one that looks like it. It stays the account's own, whatever the provider calls
+    /// its person later: tokens name their owners by it.
+    async fn name_for(&self, keys: &Keys, identity: &Identity) -> Result<std::result::Result<String, NotLetIn>> {
+        let Some(name) = identity.name.as_deref().and_then(account_name) else {
+            return Ok(Err(NotLetIn::UnusableName));
+        };
+        let others = self.all_of::<Account>(keys, Filter::All).await?;
+        let taken = others.iter().any(|it| alike(&it.record.name, &name));
+        Ok(if taken { Err(NotLetIn::NameTaken) } else { Ok(name) })
+    }
+
+    /// A new session, whatever the browser showed before.
+    fn begin_session(
+        &self,
+        draft: &mut Draft<'_>,
+        (account, secret): (&AccountId, &str),
+        settings: &Oidc,
+        (identity, link, origin): (&Identity, &Stored<OneTimeLink>, Option<&Origin>),
+    ) -> Result<()> {
+        let now = self.now();
+        let session = Session {
+            id: fingerprint(secret),
+            account: account.clone(),
+            created_at: now,
+            expires_at: now.plus(self.settings.session_lifetime.min(settings.session)),
+            ended: false,
+            origin: origin.cloned(),
+            provider_hint: Some(identity.hint.clone()).filter(|it| it.len() <= HINT_BYTES_MAX),
+            passkey: None,
+        };
+        draft.insert(&session)?;
+        draft.before(link.record.expires_at);
+        draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
+        let data = json!({"account": account, "session": session.id, "link": link.record.id});
+        event_recorder::outside(draft, None, now, EventType::SignedIn, data)
+    }
+
+    /// Says no, and writes it down. An asking that got its answer is used up by it.
+    async fn not_let_in<T>(
+        &self,
+        reason: NotLetIn,
+        link: Option<Stored<OneTimeLink>>,
+        account: Option<&AccountId>,
+    ) -> Result<T> {
+        let keys = self.keys()?;
+        let mut draft = Draft::new(keys.row(), self.now());
+        self.refuse(&mut draft, reason, link.as_ref(), account)?;
+        match self.commit(draft.finish()).await {
+            // Somebody used the same asking meanwhile, and that was written down.
+            Err(error) if error.is_conflict() => {}
+            other => other?,
+        }
+        Err(Error::NotLetIn(reason))
+    }
+
+    fn refuse(
+        &self,
+        draft: &mut Draft<'_>,
+        reason: NotLetIn,
+        link: Option<&Stored<OneTimeLink>>,
+        account: Option<&AccountId>,
+    ) -> Result<()> {
+        let mut data = json!({"account": account, "reason": reason.as_str()});
+        if let Some(link) = link {
+            draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
+            data["link"] = json!(link.record.id);
+        }
+        event_recorder::outside(draft, None, self.now(), EventType::SignInFailed, data)
+    }
+}
+
+/// What the event of a new account says; an audit compares it with the row.
+pub(in crate::service) fn added_data(account: &Account) -> Value {
+    let mut data = json!({"account": account.id, "name": account.name, "role": account.role, "groups": account.groups});
+    if let SignIn::Oidc { issuer, subject } = &account.sign_in {
+        data["sign_in"] = json!({"by": "oidc", "issuer": issuer, "subject": subject});
+    }
+    data
+}
+
+/// Who a person is here follows from who they are there, and from nothing else: two accounts for one person, or one
+/// for two, have no names to be kept under. Without the keyring nobody can work it out.
+pub(in crate::service) fn account_id(keys: &Keys, identity: &Identity) -> AccountId {
+    let who = canonical(&json!([identity.issuer, identity.subject]));
+    AccountId::try_from(format!("oidc-{}", derived(keys, "account", &who))).expect("base64url is part of a name")
+}
+
+/// The secrets that belong to a state. They are worked out again when it comes back, so that no row has them.
+fn errand(keys: &Keys, state: &str) -> Errand {
+    Errand {
+        nonce: Secret::new(derived(keys, "nonce", state)),
+        verifier: Secret::new(derived(keys, "verifier", state)),
+    }
+}
+
+fn derived(keys: &Keys, what: &str, of: &str) -> String {
+    URL_SAFE_NO_PAD.encode(keys.row().hmac(format!("countersign.oidc-{what}.v1\0{of}").as_bytes()))
+}
+
+/// The provider had a hand in it, whoever decided so there.
+fn hand_of_provider(account: &Account, at: Timestamp) -> AccessChange {
+    let name = match &account.sign_in {
+        SignIn::Oidc { issuer, .. } => issuer.clone(),
+        SignIn::Password { .. } => String::new(),
+    };
+    AccessChange { by: PROVIDER.try_into().expect("a word is a name"), name, at }
+}

@@ -1,0 +1,356 @@
+//! Passkeys: registering one, signing in with one, taking one away.
+
+mod challenge;
+pub(in crate::service) mod vote_signature;
+
+pub use challenge::{CHALLENGE_TTL, Purpose};
+pub use vote_signature::Signature;
+pub(in crate::service) use vote_signature::{
+    PasskeyUse, Subject, evidence_of, interrupt_evidence_of, policy_evidence_of,
+};
+
+use serde_json::{Value, json};
+
+use super::change_event::hand;
+use super::revocation::Which;
+use super::session::SignedIn;
+use super::sign_in_method::Way;
+use crate::domain::account::{AccessChange, Account, Origin};
+use crate::domain::delegation::Delegation;
+use crate::domain::event::EventType;
+use crate::domain::id::{AccountId, PasskeyId, PrincipalId};
+use crate::domain::keys::Keys;
+use crate::domain::passkey::{Assertion, Passkey, Refused, Registration, RelyingParty};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::service::threads::history::Who;
+use crate::store::Filter;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// A key, a phone, a laptop, and the ones before them.
+pub const PASSKEYS_MAX: usize = 20;
+
+/// Names are shown in lists.
+pub const PASSKEY_NAME_CHARS_MAX: usize = 64;
+
+/// What somebody has to show, besides a session, to change which passkeys count.
+#[derive(Debug)]
+pub enum Confirmation {
+    /// Their password: good for the first passkey. Who signs in elsewhere has none, and did so a moment ago.
+    Password(String),
+    /// One of the passkeys that they have.
+    Passkey {
+        /// What it was asked to sign.
+        challenge: String,
+        /// What it signed.
+        assertion: Assertion,
+    },
+}
+
+/// A passkey to register.
+#[derive(Debug)]
+pub struct NewPasskey {
+    /// What its owner calls it.
+    pub name: String,
+    /// What it was registered with.
+    pub challenge: String,
+    /// What the browser gave.
+    pub registration: Registration,
+    /// What shows that it is not merely somebody with the session.
+    pub confirmation: Confirmation,
+}
+
+/// An attempt to sign in.
+#[derive(Debug)]
+pub struct PasskeySignIn<'a> {
+    /// The secret of the browser's cookie.
+    pub door: &'a str,
+    /// What the passkey was asked to sign.
+    pub challenge: &'a str,
+    /// What it signed.
+    pub assertion: &'a Assertion,
+    /// Whose passkey its authenticator says it is.
+    pub account: &'a str,
+    /// What the session remembers of where it began.
+    pub origin: Option<Origin>,
+}
+
+const ELSEWHERE: &str = "passkeys need a gateway whose public address is https:// and a host name, or http://localhost";
+const USED: &str = "the form was used before, or it took longer than five minutes; open the page again";
+
+impl Service {
+    /// Where passkeys are registered and used; `None` where browsers allow none.
+    pub fn relying_party(&self) -> Option<RelyingParty> {
+        RelyingParty::at(self.public_url())
+    }
+
+    /// A challenge for a page.
+    pub fn passkey_challenge(&self, purpose: &Purpose<'_>) -> Result<String> {
+        Ok(challenge::new(self.keys()?.row(), purpose, self.now()))
+    }
+
+    /// Everyone's passkeys, those that count no more included: what an auditor pins.
+    pub async fn passkeys(&self) -> Result<Vec<Passkey>> {
+        let keys = self.keys()?;
+        Ok(self.all_of::<Passkey>(&keys, Filter::All).await?.into_iter().map(|it| it.record).collect())
+    }
+
+    /// A person's passkeys that count, in the order in which they were registered.
+    pub async fn passkeys_of(&self, account: &AccountId) -> Result<Vec<Passkey>> {
+        let own = self.active_passkeys(&*self.keys()?, account).await?;
+        Ok(own.into_iter().map(|it| it.record).collect())
+    }
+
+    pub(in crate::service) async fn active_passkeys(
+        &self,
+        keys: &Keys,
+        account: &AccountId,
+    ) -> Result<Vec<Stored<Passkey>>> {
+        let mut own = self.all_of::<Passkey>(keys, Filter::Owner(account.as_str())).await?;
+        own.retain(|it| it.record.removed_at.is_none());
+        own.sort_by_key(|it| it.record.added_at);
+        Ok(own)
+    }
+
+    /// Registers a passkey. The first asks for the password, every further one for one that is there: a stolen
+    /// session alone, or a password that somebody else set, brings none in.
+    pub async fn add_passkey(&self, person: &SignedIn, new: NewPasskey) -> Result<Passkey> {
+        let (keys, now) = (self.keys()?, self.now());
+        let party = self.relying_party().ok_or(Error::WrongState(ELSEWHERE))?;
+        let name = passkey_name(&new.name)?;
+        let session = person.session.record.id.as_str();
+        let asked = challenge::read(keys.row(), &Purpose::Add { session }, &new.challenge, now);
+        let enrolled = new.registration.check(&party, &asked.ok_or(Error::WrongState(USED))?)?;
+        let own = self.active_passkeys(&keys, &person.account.record.id).await?;
+        if own.len() >= PASSKEYS_MAX {
+            return Err(Error::WrongState("there are twenty passkeys already; remove one first"));
+        }
+        let purpose = Purpose::AllowAdding { session, registration: &new.challenge };
+        let confirmed = self.confirmed(&keys, person, (&own, &purpose), new.confirmation).await?;
+        let passkey = Passkey {
+            id: enrolled.id,
+            account: person.account.record.id.clone(),
+            name,
+            public_key: enrolled.public_key,
+            origin: party.origin(),
+            backup_eligible: enrolled.backup_eligible,
+            counter: enrolled.counter,
+            challenge: new.challenge,
+            added_at: now,
+            used_at: None,
+            removed_at: None,
+        };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(&person.account).rely_on(&person.session);
+        draft.insert(&passkey)?;
+        if let Some(used) = &confirmed {
+            used.put(&mut draft, now)?;
+        }
+        let by = confirmed.as_ref().map(PasskeyUse::id);
+        event_recorder::outside(&mut draft, None, now, EventType::PasskeyAdded, added_data(&passkey, by))?;
+        match self.commit(draft.finish()).await {
+            Err(error) if error.is_conflict() => Err(Error::WrongState(USED)),
+            other => other.map(|()| passkey),
+        }
+    }
+
+    /// Whoever has passkeys confirms by one of them; whoever has none, by the password.
+    pub(in crate::service) async fn confirmed(
+        &self,
+        keys: &Keys,
+        person: &SignedIn,
+        (own, purpose): (&[Stored<Passkey>], &Purpose<'_>),
+        confirmation: Confirmation,
+    ) -> Result<Option<PasskeyUse>> {
+        match confirmation {
+            Confirmation::Password(password) if own.is_empty() => match person.account.record.password_hash() {
+                Some(_) => {
+                    let right = self.is_own_password(&person.account.record, password).await?;
+                    if right { Ok(None) } else { Err(Error::Forbidden("the password is not right")) }
+                }
+                None if self.now() < person.session.record.created_at.plus(CHALLENGE_TTL) => Ok(None),
+                None => Err(Error::Forbidden("sign in again, and do it within five minutes")),
+            },
+            Confirmation::Password(_) => Err(Error::Forbidden("confirm it with a passkey that you have")),
+            Confirmation::Passkey { challenge, assertion } => {
+                let asked = challenge::read(keys.row(), purpose, &challenge, self.now());
+                let asked = asked.ok_or(Error::WrongState(USED))?;
+                let stored = own.iter().find(|it| it.record.id == assertion.passkey).ok_or(Refused::NotTheirs)?;
+                let counter = assertion.check(&stored.record, &asked);
+                let counter = self.told_if_copied(keys, &stored.record, counter).await?;
+                Ok(Some(PasskeyUse::signed(stored.clone(), counter)))
+            }
+        }
+    }
+
+    /// Takes one of one's own passkeys away, confirmed by one of them. Sessions that it opened end.
+    pub async fn remove_passkey(&self, person: &SignedIn, id: &PasskeyId, confirmation: Confirmation) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let own = self.active_passkeys(&keys, &person.account.record.id).await?;
+        let stored = own.iter().find(|it| it.record.id == *id).ok_or(Error::NotFound("passkey"))?;
+        let session = person.session.record.id.as_str();
+        let purpose = Purpose::AllowRemoving { session, passkey: id.as_str() };
+        let confirmed = self.confirmed(&keys, person, (&own, &purpose), confirmation).await?;
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(&person.account).rely_on(&person.session);
+        let itself = confirmed.as_ref().filter(|it| it.id() == id);
+        let used = itself.map_or_else(|| stored.record.clone(), |it| it.next(now));
+        draft.replace(stored, &Passkey { removed_at: Some(now), ..used })?;
+        let by = PrincipalId::from(&person.account.record.id);
+        if let Some(other) = confirmed.as_ref().filter(|it| it.id() != id) {
+            other.put(&mut draft, now)?;
+        }
+        let data = removed_data(&stored.record, &by, confirmed.as_ref().map(PasskeyUse::id));
+        event_recorder::outside(&mut draft, None, now, EventType::PasskeyRemoved, data)?;
+        self.end_sessions(&mut draft, &keys, &person.account.record.id, Some(Which::OpenedBy(id))).await?;
+        let whose = hand(&person.account, now);
+        let by_it = |it: &Delegation| it.confirmed_by.as_ref() == Some(id);
+        self.take_back_places(&mut draft, &keys, &person.account.record.id, &whose, by_it).await?;
+        match self.commit(draft.finish()).await {
+            Err(error) if error.is_conflict() => Err(Error::Busy),
+            other => other,
+        }
+    }
+
+    /// Takes every passkey of a person away, for one who has lost them. How many there were.
+    pub async fn remove_passkeys_of(&self, by: &PrincipalId, name: &str) -> Result<(Account, usize)> {
+        retrying!(self.remove_passkeys_once(by, name))
+    }
+
+    async fn remove_passkeys_once(&self, by: &PrincipalId, name: &str) -> Result<(Account, usize)> {
+        let (keys, now) = (self.keys()?, self.now());
+        let account = self.reader(&keys).get_by_alias::<Account>(name).await?.ok_or(Error::NotFound("account"))?.record;
+        let own = self.active_passkeys(&keys, &account.id).await?;
+        let mut draft = Draft::new(keys.row(), now);
+        self.put_removals(&mut draft, &keys, &own, by).await?;
+        self.commit(draft.finish()).await?;
+        Ok((account, own.len()))
+    }
+
+    /// The same by an administrator, on a page. Nobody does it to themselves: they have theirs, or ask a colleague.
+    pub async fn remove_lost_passkeys(&self, by: &Stored<Account>, of: &AccountId) -> Result<usize> {
+        if by.record.id == *of {
+            return Err(Error::WrongState("your own passkeys are removed one by one, under Your account"));
+        }
+        retrying!(self.remove_lost_passkeys_once(by, of))
+    }
+
+    async fn remove_lost_passkeys_once(&self, by: &Stored<Account>, of: &AccountId) -> Result<usize> {
+        let (keys, now) = (self.keys()?, self.now());
+        let own = self.active_passkeys(&keys, of).await?;
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(by);
+        let who = PrincipalId::from(&by.record.id);
+        self.put_removals(&mut draft, &keys, &own, &who).await?;
+        self.commit(draft.finish()).await?;
+        Ok(own.len())
+    }
+
+    async fn put_removals(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        own: &[Stored<Passkey>],
+        by: &PrincipalId,
+    ) -> Result<()> {
+        let now = self.now();
+        for stored in own {
+            draft.replace(stored, &Passkey { removed_at: Some(now), ..stored.record.clone() })?;
+            let data = removed_data(&stored.record, by, None);
+            event_recorder::outside(draft, None, now, EventType::PasskeyRemoved, data)?;
+            self.end_sessions(draft, keys, &stored.record.account, Some(Which::OpenedBy(&stored.record.id))).await?;
+        }
+        let Some(account) = own.first().map(|it| &it.record.account) else { return Ok(()) };
+        let name = match self.names_of(keys, [by]).await?.remove(by.as_str()) {
+            Some(Who::Person(name)) => name,
+            _ => by.to_string(),
+        };
+        let by = AccessChange { by: by.clone(), name, at: now };
+        self.take_back_places(draft, keys, account, &by, |it| it.confirmed_by.is_some()).await
+    }
+
+    /// Signs a person in by a passkey; the cookie's secret is in the answer and nowhere else.
+    pub async fn sign_in_with_passkey(&self, attempt: &PasskeySignIn<'_>) -> Result<(SignedIn, String)> {
+        let (keys, now) = (self.keys()?, self.now());
+        let stored = self.fetch::<Passkey>(&keys, attempt.assertion.passkey.as_str()).await?;
+        let stored = stored.filter(|it| it.record.counts_at(now) && self.is_of_here(&it.record));
+        let Some(stored) = stored else { return self.sign_in_failed(&keys, None).await };
+        let asked = challenge::read(keys.row(), &Purpose::SignIn { door: attempt.door }, attempt.challenge, now);
+        let account = self.fetch::<Account>(&keys, stored.record.account.as_str()).await?;
+        // Whoever comes by a provider comes by it each time: it says who has left.
+        let comes =
+            |it: &Account| self.lets_in(it) && it.password_hash().is_some() && it.id.as_str() == attempt.account;
+        let account = account.filter(|it| comes(&it.record));
+        let (Some(asked), Some(account)) = (asked, account) else {
+            return self.sign_in_failed(&keys, Some(&stored.record)).await;
+        };
+        let counter = attempt.assertion.check(&stored.record, &asked);
+        match self.told_if_copied(&keys, &stored.record, counter).await {
+            Ok(counter) => {
+                let used = PasskeyUse::signed(stored, counter);
+                let way = Way::Passkey { used, challenge: attempt.challenge.to_owned() };
+                match self.open_session(&keys, account, way, attempt.origin.clone()).await {
+                    Err(error) if error.is_conflict() => Err(Error::Unauthenticated),
+                    other => other,
+                }
+            }
+            Err(_) => self.sign_in_failed(&keys, Some(&stored.record)).await,
+        }
+    }
+
+    fn is_of_here(&self, passkey: &Passkey) -> bool {
+        self.relying_party().is_some_and(|it| it.origin() == passkey.origin)
+    }
+
+    /// Nothing can be guessed here, so nobody waits; a flood is told as a number.
+    async fn sign_in_failed<T>(&self, keys: &Keys, passkey: Option<&Passkey>) -> Result<T> {
+        let now = self.now();
+        if let Some(untold) = self.telling.may(now) {
+            let mut data = json!({"account": passkey.map(|it| &it.account), "passkey": passkey.map(|it| &it.id)});
+            if untold > 0 {
+                data["untold"] = json!(untold);
+            }
+            let mut draft = Draft::new(keys.row(), now);
+            event_recorder::outside(&mut draft, None, now, EventType::SignInFailed, data)?;
+            self.commit(draft.finish()).await?;
+        }
+        Err(Error::Unauthenticated)
+    }
+
+    /// A counter that went back is written down: two authenticators may have the same key.
+    async fn told_if_copied(
+        &self,
+        keys: &Keys,
+        passkey: &Passkey,
+        checked: std::result::Result<u32, Refused>,
+    ) -> Result<u32> {
+        if checked == Err(Refused::Counter) {
+            let data = json!({"passkey": passkey.id, "account": passkey.account, "why": "counter"});
+            let mut draft = Draft::new(keys.row(), self.now());
+            event_recorder::outside(&mut draft, None, self.now(), EventType::PasskeyRefused, data)?;
+            self.commit(draft.finish()).await?;
+        }
+        Ok(checked?)
+    }
+}
+
+/// What is told of a new passkey, with all that an auditor pins.
+pub(in crate::service) fn added_data(passkey: &Passkey, confirmed_by: Option<&PasskeyId>) -> Value {
+    json!({
+        "passkey": passkey.id, "account": passkey.account, "name": passkey.name, "public_key": passkey.public_key,
+        "origin": passkey.origin, "backup_eligible": passkey.backup_eligible, "confirmed_by": confirmed_by,
+    })
+}
+
+fn removed_data(passkey: &Passkey, by: &PrincipalId, confirmed_by: Option<&PasskeyId>) -> Value {
+    json!({"passkey": passkey.id, "account": passkey.account, "by": by, "confirmed_by": confirmed_by})
+}
+
+fn passkey_name(name: &str) -> Result<String> {
+    let name = name.trim();
+    let fits = (1..=PASSKEY_NAME_CHARS_MAX).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    if fits { Ok(name.to_owned()) } else { Err(Error::invalid("/name", "give it a name of 1 to 64 characters")) }
+}

@@ -1,0 +1,316 @@
+//! What a voter shows for being there, made sure of before a vote is counted.
+
+use crate::domain::account::Session;
+use crate::domain::amendment::Amendment;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::signed_vote::{
+    Evidence, InterruptVoteStatement, PolicyVoteStatement, SIGNATURE_TTL, Signable as _, VoteStatement, comment_hash,
+};
+use crate::domain::flow::ReceiptRow;
+use crate::domain::id::{AccountId, AmendmentId, InterruptId, Jti, PasskeyId, ReviewId};
+use crate::domain::interrupt::Interrupt;
+use crate::domain::keys::Keys;
+use crate::domain::passkey::{Assertion, Passkey, Refused};
+use crate::domain::review::{Ballot, Hold, Proof, Vote, VoteRefused};
+use crate::domain::time::Timestamp;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// A passkey's signature over a vote, as a form brings it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Signature {
+    /// Until when it says it may be used.
+    pub expires_at: Timestamp,
+    /// The signature.
+    pub assertion: Assertion,
+}
+
+/// A passkey that something relies on, and its counter after, if it signed.
+#[derive(Clone, Debug)]
+pub(in crate::service) struct PasskeyUse {
+    stored: Stored<Passkey>,
+    counter: Option<u32>,
+}
+
+impl PasskeyUse {
+    pub(super) fn signed(stored: Stored<Passkey>, counter: u32) -> Self {
+        Self { stored, counter: Some(counter) }
+    }
+
+    pub(in crate::service) fn id(&self) -> &PasskeyId {
+        &self.stored.record.id
+    }
+
+    /// As it stands after, at the moment of the event that tells of it.
+    pub(super) fn next(&self, now: Timestamp) -> Passkey {
+        let stored = &self.stored.record;
+        self.counter.map_or_else(|| stored.clone(), |counter| stored.used(counter, now))
+    }
+
+    /// Adds it to a change: one that was removed meanwhile, or has signed something else, lets nothing pass.
+    pub(in crate::service) fn put(&self, draft: &mut Draft<'_>, now: Timestamp) -> Result<()> {
+        match self.counter {
+            None => {
+                draft.rely_on(&self.stored);
+            }
+            Some(_) => draft.replace(&self.stored, &self.next(now))?,
+        }
+        Ok(())
+    }
+}
+
+impl Proof {
+    /// What a session is proof of by itself.
+    pub fn of_session(session: &Session) -> Self {
+        match &session.passkey {
+            Some(used) => Self::PasskeySession { passkey: used.id.clone(), at: session.created_at },
+            None => Self::Session {},
+        }
+    }
+}
+
+/// What a ballot is on.
+#[derive(Clone, Copy)]
+pub(in crate::service) enum Subject<'a> {
+    /// A review.
+    Review(&'a ReviewId),
+    /// A policy that waits for people.
+    Amendment(&'a AmendmentId),
+    /// What a host asked people about.
+    Interrupt(&'a InterruptId),
+}
+
+/// What a passkey signs of a ballot.
+fn statement(
+    keys: &Keys,
+    (review, voter): (&ReviewId, &AccountId),
+    ballot: &Ballot,
+    expires_at: Timestamp,
+) -> VoteStatement {
+    VoteStatement {
+        comment: comment_hash(ballot.comment.as_deref()),
+        expires_at,
+        iss: keys.issuer().to_owned(),
+        nonce: ballot.nonce.clone(),
+        review: review.clone(),
+        reviewer: voter.clone(),
+        stage: ballot.stage,
+        transition: ballot.transition,
+        verdict: ballot.verdict,
+    }
+}
+
+/// What a passkey signs of a ballot on a policy.
+fn policy_statement(
+    keys: &Keys,
+    (amendment, voter): (&AmendmentId, &AccountId),
+    ballot: &Ballot,
+    expires_at: Timestamp,
+) -> PolicyVoteStatement {
+    PolicyVoteStatement {
+        amendment: amendment.clone(),
+        comment: comment_hash(ballot.comment.as_deref()),
+        digest: ballot.transition,
+        expires_at,
+        iss: keys.issuer().to_owned(),
+        nonce: ballot.nonce.clone(),
+        reviewer: voter.clone(),
+        stage: ballot.stage,
+        verdict: ballot.verdict,
+    }
+}
+
+/// What a passkey signs of a ballot on an interrupt.
+fn interrupt_statement(
+    keys: &Keys,
+    (interrupt, voter): (&InterruptId, &AccountId),
+    ballot: &Ballot,
+    expires_at: Timestamp,
+) -> InterruptVoteStatement {
+    InterruptVoteStatement {
+        comment: comment_hash(ballot.comment.as_deref()),
+        digest: ballot.transition,
+        expires_at,
+        interrupt: interrupt.clone(),
+        iss: keys.issuer().to_owned(),
+        nonce: ballot.nonce.clone(),
+        reviewer: voter.clone(),
+        stage: ballot.stage,
+        verdict: ballot.verdict,
+    }
+}
+
+/// The evidence of a vote on an interrupt that was signed, made again from what is kept.
+pub fn interrupt_evidence_of(
+    issuer: &str,
+    interrupt: &InterruptId,
+    vote: &Vote,
+) -> Option<Evidence<InterruptVoteStatement>> {
+    let Proof::Signature { expires_at, assertion, .. } = &vote.proof else { return None };
+    let statement = InterruptVoteStatement {
+        comment: comment_hash(vote.comment.as_deref()),
+        digest: vote.transition,
+        expires_at: *expires_at,
+        interrupt: interrupt.clone(),
+        iss: issuer.to_owned(),
+        nonce: vote.nonce.clone(),
+        reviewer: vote.reviewer.clone(),
+        stage: vote.stage,
+        verdict: vote.verdict,
+    };
+    Some(Evidence { assertion: assertion.clone(), statement })
+}
+
+/// The evidence of a vote on a policy that was signed, made again from what is kept.
+pub fn policy_evidence_of(issuer: &str, amendment: &AmendmentId, vote: &Vote) -> Option<Evidence<PolicyVoteStatement>> {
+    let Proof::Signature { expires_at, assertion, .. } = &vote.proof else { return None };
+    let statement = PolicyVoteStatement {
+        amendment: amendment.clone(),
+        comment: comment_hash(vote.comment.as_deref()),
+        digest: vote.transition,
+        expires_at: *expires_at,
+        iss: issuer.to_owned(),
+        nonce: vote.nonce.clone(),
+        reviewer: vote.reviewer.clone(),
+        stage: vote.stage,
+        verdict: vote.verdict,
+    };
+    Some(Evidence { assertion: assertion.clone(), statement })
+}
+
+/// The evidence of a vote that was signed, made again from what is kept.
+pub fn evidence_of(issuer: &str, review: &ReviewId, vote: &Vote) -> Option<Evidence> {
+    let Proof::Signature { expires_at, assertion, .. } = &vote.proof else { return None };
+    let statement = VoteStatement {
+        comment: comment_hash(vote.comment.as_deref()),
+        expires_at: *expires_at,
+        iss: issuer.to_owned(),
+        nonce: vote.nonce.clone(),
+        review: review.clone(),
+        reviewer: vote.reviewer.clone(),
+        stage: vote.stage,
+        transition: vote.transition,
+        verdict: vote.verdict,
+    };
+    Some(Evidence { assertion: assertion.clone(), statement })
+}
+
+impl Service {
+    /// What the voter's passkey is asked to sign of a ballot, until when.
+    pub fn vote_challenge(&self, hold: &Hold, voter: &AccountId, ballot: &Ballot) -> Result<(Digest, Timestamp)> {
+        let expires_at = self.now().plus(SIGNATURE_TTL).min(hold.expires_at);
+        Ok((statement(&*self.keys()?, (&hold.id, voter), ballot, expires_at).challenge(), expires_at))
+    }
+
+    /// The same of a ballot on a policy.
+    pub fn policy_vote_challenge(
+        &self,
+        amendment: &Amendment,
+        voter: &AccountId,
+        ballot: &Ballot,
+    ) -> Result<(Digest, Timestamp)> {
+        let expires_at = self.now().plus(SIGNATURE_TTL).min(amendment.expires_at);
+        let statement = policy_statement(&*self.keys()?, (&amendment.id, voter), ballot, expires_at);
+        Ok((statement.challenge(), expires_at))
+    }
+
+    /// The same of a ballot on an interrupt.
+    pub fn interrupt_vote_challenge(
+        &self,
+        interrupt: &Interrupt,
+        voter: &AccountId,
+        ballot: &Ballot,
+    ) -> Result<(Digest, Timestamp)> {
+        let expires_at = self.now().plus(SIGNATURE_TTL).min(interrupt.expires_at);
+        let statement = interrupt_statement(&*self.keys()?, (&interrupt.id, voter), ballot, expires_at);
+        Ok((statement.challenge(), expires_at))
+    }
+
+    /// What passkeys signed of the votes on an interrupt.
+    pub fn evidence_of_interrupt(&self, interrupt: &Interrupt) -> Result<Vec<Evidence<InterruptVoteStatement>>> {
+        let keys = self.keys()?;
+        Ok(interrupt.votes.iter().filter_map(|it| interrupt_evidence_of(keys.issuer(), &interrupt.id, it)).collect())
+    }
+
+    /// What passkeys signed of the votes on a policy.
+    pub fn evidence_of_amendment(&self, amendment: &Amendment) -> Result<Vec<Evidence<PolicyVoteStatement>>> {
+        let keys = self.keys()?;
+        Ok(amendment.votes.iter().filter_map(|it| policy_evidence_of(keys.issuer(), &amendment.id, it)).collect())
+    }
+
+    /// What passkeys signed of the approvals that a receipt names.
+    pub async fn evidence_of_receipt(&self, jti: &Jti) -> Result<Vec<Evidence>> {
+        let keys = self.keys()?;
+        let receipt = self.need::<ReceiptRow>(&keys, jti.as_str(), "receipt").await?.record;
+        let hold = self.hold_of(&keys, receipt.transition).await?.ok_or(Error::NotFound("receipt"))?.record;
+        let signed = hold.votes.iter().filter_map(|it| evidence_of(keys.issuer(), &hold.id, it));
+        Ok(signed.filter(|it| receipt.reviewers.contains(&it.statement.reviewer)).collect())
+    }
+
+    /// The ballot with what was made sure of, and the passkey that it relies on.
+    pub(in crate::service) async fn proven(
+        &self,
+        keys: &Keys,
+        (subject, voter): (Subject<'_>, &AccountId),
+        mut ballot: Ballot,
+        signature: Option<&Signature>,
+    ) -> Result<(Ballot, Option<PasskeyUse>)> {
+        if let Some(signature) = signature {
+            let (evidence, used) = self.signed(keys, (subject, voter), &ballot, signature).await?;
+            let Signature { expires_at, assertion } = signature.clone();
+            ballot.proof = Proof::Signature { evidence, expires_at, assertion };
+            return Ok((ballot, Some(used)));
+        }
+        let Proof::PasskeySession { passkey, .. } = &ballot.proof else {
+            ballot.proof = Proof::Session {};
+            return Ok((ballot, None));
+        };
+        let stored = self.theirs(keys, passkey, voter).await?;
+        Ok((ballot, Some(PasskeyUse { stored, counter: None })))
+    }
+
+    async fn signed(
+        &self,
+        keys: &Keys,
+        (subject, voter): (Subject<'_>, &AccountId),
+        ballot: &Ballot,
+        signature: &Signature,
+    ) -> Result<(Digest, PasskeyUse)> {
+        let now = self.now();
+        if now >= signature.expires_at || signature.expires_at > now.plus(SIGNATURE_TTL) {
+            return Err(VoteRefused::SignatureExpired.into());
+        }
+        let stored = self.theirs(keys, &signature.assertion.passkey, voter).await?;
+        let (assertion, until) = (signature.assertion.clone(), signature.expires_at);
+        let (evidence, counter) = match subject {
+            Subject::Review(review) => {
+                let statement = statement(keys, (review, voter), ballot, until);
+                let evidence = Evidence { assertion, statement };
+                (evidence.digest(), evidence.check(&stored.record))
+            }
+            Subject::Amendment(amendment) => {
+                let statement = policy_statement(keys, (amendment, voter), ballot, until);
+                let evidence = Evidence { assertion, statement };
+                (evidence.digest(), evidence.check(&stored.record))
+            }
+            Subject::Interrupt(interrupt) => {
+                let statement = interrupt_statement(keys, (interrupt, voter), ballot, until);
+                let evidence = Evidence { assertion, statement };
+                (evidence.digest(), evidence.check(&stored.record))
+            }
+        };
+        let counter = self.told_if_copied(keys, &stored.record, counter).await?;
+        Ok((evidence, PasskeyUse::signed(stored, counter)))
+    }
+
+    /// A passkey that counts, of this person, registered where this gateway is.
+    async fn theirs(&self, keys: &Keys, id: &PasskeyId, voter: &AccountId) -> Result<Stored<Passkey>> {
+        let stored = self.fetch::<Passkey>(keys, id.as_str()).await?;
+        let now = self.now();
+        let stored =
+            stored.filter(|it| it.record.account == *voter && it.record.counts_at(now) && self.is_of_here(&it.record));
+        stored.ok_or_else(|| VoteRefused::from(Refused::NotTheirs).into())
+    }
+}

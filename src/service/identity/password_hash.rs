@@ -1,0 +1,102 @@
+//! Passwords: argon2id, off the workers, a few at a time.
+
+use std::sync::LazyLock;
+
+use argon2::Argon2;
+use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use tokio::sync::Semaphore;
+
+use crate::service::error::{Error, Result};
+
+/// Each costs some 20 MB and 20 ms: two at a time leave the machine to its work.
+static TURNSTILE: Semaphore = Semaphore::const_new(2);
+
+/// Shorter ones are guessed.
+pub const PASSWORD_CHARS_MIN: usize = 12;
+/// Longer ones only cost time.
+pub const PASSWORD_CHARS_MAX: usize = 256;
+
+/// What an unknown name's password is checked against, so that it takes as long.
+static NOBODY: LazyLock<Option<String>> = LazyLock::new(|| make("nobody's password, checked against for time").ok());
+
+/// Whether a password may be taken.
+pub fn check_strength(password: &str) -> Result<()> {
+    let length = password.chars().count();
+    if (PASSWORD_CHARS_MIN..=PASSWORD_CHARS_MAX).contains(&length) {
+        return Ok(());
+    }
+    Err(Error::invalid("/password", format!("a password has {PASSWORD_CHARS_MIN} to {PASSWORD_CHARS_MAX} characters")))
+}
+
+fn make(password: &str) -> Result<String> {
+    let hash = Argon2::default().hash_password(password.as_bytes());
+    Ok(hash.map_err(|_| Error::Broken("hashing a password"))?.to_string())
+}
+
+fn matches(password: &str, hash: Option<&str>) -> bool {
+    let against = hash.or(NOBODY.as_deref());
+    let right = against
+        .and_then(|it| PasswordHash::new(it).ok())
+        .is_some_and(|it| Argon2::default().verify_password(password.as_bytes(), &it).is_ok());
+    right && hash.is_some()
+}
+
+async fn in_turn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let turn = TURNSTILE.acquire().await.map_err(|_| Error::Busy)?;
+    let working = move || {
+        let done = work();
+        // Not before: a browser that hangs up has not made room for the next.
+        drop(turn);
+        done
+    };
+    tokio::task::spawn_blocking(working).await.map_err(|_| Error::Busy)
+}
+
+/// The hash to keep.
+pub(in crate::service) async fn hash(password: String) -> Result<String> {
+    in_turn(move || make(&password)).await?
+}
+
+/// Whether it is the password of that hash. Without a hash it never is, and takes as long.
+pub(in crate::service) async fn verify(password: String, hash: Option<String>) -> Result<bool> {
+    if password.chars().count() > PASSWORD_CHARS_MAX {
+        return Ok(false);
+    }
+    in_turn(move || matches(&password, hash.as_deref())).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Work that tells that it has begun, and goes on until it is told to end.
+    fn at_work() -> (tokio::task::JoinHandle<Result<()>>, mpsc::Receiver<()>, mpsc::Sender<()>) {
+        let ((begins, begun), (end, ends)) = (mpsc::channel(), mpsc::channel());
+        let work = move || {
+            begins.send(()).unwrap();
+            ends.recv().unwrap();
+        };
+        (tokio::spawn(in_turn(work)), begun, end)
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_browser_that_hangs_up_has_not_made_room_for_the_next() {
+        let (first, second) = (at_work(), at_work());
+        for (asked, begun, _) in [&first, &second] {
+            tokio::task::block_in_place(|| begun.recv().unwrap());
+            asked.abort();
+        }
+        let (third, begun, end) = at_work();
+        let early = tokio::task::block_in_place(|| begun.recv_timeout(Duration::from_millis(100)));
+        assert!(early.is_err(), "a third one while two are at work");
+        first.2.send(()).unwrap();
+        second.2.send(()).unwrap();
+        end.send(()).unwrap();
+        third.await.unwrap().unwrap();
+        begun.recv().unwrap();
+    }
+}

@@ -1,0 +1,228 @@
+//! Access taken back: tokens that are revoked, people who are let in no more.
+
+use serde_json::json;
+
+use super::change_event::{hand, touched};
+use crate::domain::account::{Account, Session, Token};
+use crate::domain::event::EventType;
+use crate::domain::id::{AccountId, PasskeyId, SessionId, TokenId};
+use crate::domain::keys::Keys;
+use crate::domain::time::Timestamp;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::store::change::Draft;
+use crate::store::record::{Record, Stored};
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+
+/// Whether a person is let in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// They may sign in.
+    Open,
+    /// They may not.
+    Barred,
+}
+
+/// Which sessions of a person; all of them where it is not said.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::service) enum Which<'a> {
+    /// This one.
+    Only(&'a SessionId),
+    /// All but this one.
+    AllBut(&'a SessionId),
+    /// Those that this passkey opened.
+    OpenedBy(&'a PasskeyId),
+}
+
+/// More than one person has browsers open; whoever signs in once more ends the oldest.
+pub const SESSIONS_MAX: usize = 100;
+
+/// As many as fit into one change, with what is told of each.
+const ENDED_AT_ONCE: usize = 1_000;
+
+/// Accounts and tokens of a gateway stay for ever: a hundred thousand are more than come together in its life, and
+/// fewer than fill the memory.
+const PAGES_MAX: usize = 100;
+
+impl Service {
+    /// Revokes a token: nothing is accepted from it any more. One that is revoked already stays so.
+    pub async fn revoke_token(&self, id: &TokenId) -> Result<()> {
+        retrying!(self.revoke_token_once(id, None))
+    }
+
+    /// The same, by an administrator.
+    pub async fn revoke_token_by(&self, by: &Stored<Account>, id: &TokenId) -> Result<()> {
+        retrying!(self.revoke_token_once(id, Some(by)))
+    }
+
+    async fn revoke_token_once(&self, id: &TokenId, by: Option<&Stored<Account>>) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let token: Stored<Token> = self.need(&keys, id.as_str(), "token").await?;
+        if token.record.revoked {
+            return Ok(());
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        draft.replace(&token, &Token { revoked: true, ..token.record.clone() })?;
+        let mut data = json!({"token": id});
+        if let Some(by) = by {
+            draft.rely_on(by);
+            data["by"] = json!(by.record.id);
+        }
+        event_recorder::outside(&mut draft, token.record.flow.as_ref(), now, EventType::TokenRevoked, data)?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Every token, in the order in which they were made.
+    pub async fn tokens(&self) -> Result<Vec<Token>> {
+        let keys = self.keys()?;
+        let tokens = self.all_of::<Token>(&keys, Filter::All).await?;
+        Ok(tokens.into_iter().map(|it| it.record).collect())
+    }
+
+    /// Lets the person of that name in, or no more; either way every session of theirs ends. Tokens that they
+    /// answer for are not touched: a machine's work does not stop because somebody left.
+    pub async fn set_admission(&self, name: &str, admission: Admission) -> Result<Account> {
+        retrying!(self.set_admission_once(name, admission, None))
+    }
+
+    /// The same, by an administrator, to somebody else.
+    pub async fn set_admission_by(&self, by: &Stored<Account>, name: &str, admission: Admission) -> Result<Account> {
+        if by.record.name == name {
+            return Err(Error::WrongState("nobody disables or enables themselves: another administrator does it"));
+        }
+        retrying!(self.set_admission_once(name, admission, Some(by)))
+    }
+
+    async fn set_admission_once(
+        &self,
+        name: &str,
+        admission: Admission,
+        by: Option<&Stored<Account>>,
+    ) -> Result<Account> {
+        let (keys, now) = (self.keys()?, self.now());
+        let stored = self.reader(&keys).get_by_alias::<Account>(name).await?.ok_or(Error::NotFound("account"))?;
+        let disabled = admission == Admission::Barred;
+        if stored.record.disabled == disabled {
+            return Ok(stored.record);
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        if disabled {
+            self.rely_on_another_admin(&mut draft, &keys, &stored.record).await?;
+        }
+        let by = by.map(|by| {
+            draft.rely_on(by);
+            hand(by, now)
+        });
+        let changed = by.clone().or_else(|| stored.record.changed.clone());
+        let account = Account { disabled, changed, ..stored.record.clone() };
+        draft.replace(&stored, &account)?;
+        // Which revision of its row it made: an audit sees by it that a disabled account was not put back.
+        let mut data = touched(&stored, by.as_ref());
+        data["name"] = json!(account.name);
+        let kind = if disabled { EventType::AccountDisabled } else { EventType::AccountEnabled };
+        event_recorder::outside(&mut draft, None, now, kind, data)?;
+        self.end_sessions(&mut draft, &keys, &account.id, None).await?;
+        self.commit(draft.finish()).await?;
+        Ok(account)
+    }
+
+    /// A session that began while its account was being disabled is found when the account is enabled again:
+    /// until then it lets nobody in, and no other can begin.
+    pub(in crate::service) async fn end_sessions(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        account: &AccountId,
+        which: Option<Which<'_>>,
+    ) -> Result<()> {
+        let now = self.now();
+        let meant = |it: &Session| match which {
+            None => true,
+            Some(Which::Only(one)) => it.id == *one,
+            Some(Which::AllBut(one)) => it.id != *one,
+            Some(Which::OpenedBy(passkey)) => it.passkey.as_ref().is_some_and(|it| it.id == *passkey),
+        };
+        for session in self.open_sessions(keys, account).await?.iter().filter(|it| meant(&it.record)) {
+            end(draft, session, now)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the oldest sessions of a person who begins another one and has as many as anybody may have. All of them can
+    /// be ended in one change then, whoever signed in how often.
+    pub(in crate::service) async fn make_room(&self, keys: &Keys, account: &AccountId) -> Result<()> {
+        retrying!(self.make_room_once(keys, account))
+    }
+
+    async fn make_room_once(&self, keys: &Keys, account: &AccountId) -> Result<()> {
+        let mut open = self.open_sessions(keys, account).await?;
+        let over = (open.len() + 1).saturating_sub(SESSIONS_MAX).min(ENDED_AT_ONCE);
+        if over == 0 {
+            return Ok(());
+        }
+        open.sort_by_key(|it| it.record.created_at);
+        let mut draft = Draft::new(keys.row(), self.now());
+        for session in open.iter().take(over) {
+            end(&mut draft, session, self.now())?;
+        }
+        self.commit(draft.finish()).await
+    }
+
+    /// Those that let their person in.
+    pub(in crate::service) async fn open_sessions(
+        &self,
+        keys: &Keys,
+        account: &AccountId,
+    ) -> Result<Vec<Stored<Session>>> {
+        let now = self.now();
+        let mut open = self.all_due_after::<Session>(keys, Filter::OwnerByDue(account.as_str()), now).await?;
+        open.retain(|it| it.record.is_open(now));
+        Ok(open)
+    }
+
+    pub(in crate::service) async fn all_of<R: Record>(
+        &self,
+        keys: &Keys,
+        filter: Filter<'_>,
+    ) -> Result<Vec<Stored<R>>> {
+        self.all_after(keys, filter, None).await
+    }
+
+    /// Those that are due later than a moment.
+    pub(in crate::service) async fn all_due_after<R: Record>(
+        &self,
+        keys: &Keys,
+        filter: Filter<'_>,
+        moment: Timestamp,
+    ) -> Result<Vec<Stored<R>>> {
+        let first = Cursor { due: moment.millis() + 1, id: String::new() };
+        self.all_after(keys, filter, Some(first)).await
+    }
+
+    async fn all_after<R: Record>(
+        &self,
+        keys: &Keys,
+        filter: Filter<'_>,
+        mut after: Option<Cursor>,
+    ) -> Result<Vec<Stored<R>>> {
+        let mut all: Vec<Stored<R>> = Vec::new();
+        for _ in 0..PAGES_MAX {
+            let page = self.reader(keys).list::<R>(filter, after.as_ref(), LIST_ROWS_MAX).await?;
+            let full = page.len() == LIST_ROWS_MAX as usize;
+            after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
+            all.extend(page);
+            if !full {
+                return Ok(all);
+            }
+        }
+        Err(Error::WrongState("there are more rows than are looked through"))
+    }
+}
+
+fn end(draft: &mut Draft<'_>, session: &Stored<Session>, now: Timestamp) -> Result<()> {
+    draft.replace(session, &session.record.over(now))?;
+    let data = json!({"account": session.record.account, "session": session.record.id});
+    event_recorder::outside(draft, None, now, EventType::SignedOut, data)
+}

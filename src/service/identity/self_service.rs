@@ -1,0 +1,84 @@
+//! What a person does with their own account: another password, and the sessions that are open.
+
+use super::change_event::{hand, touched};
+use super::password_hash;
+use super::revocation::Which;
+use super::session::SignedIn;
+use crate::domain::account::{Account, Session, SignIn};
+use crate::domain::event::EventType;
+use crate::domain::id::{AccountId, SessionId};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// Whether the old password was the right one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Changed {
+    /// It was, and the new one counts from now on.
+    Yes,
+    /// It was not; nothing was changed.
+    WrongPassword,
+}
+
+impl Service {
+    /// Another password, by whoever knows the old one. All other sessions of the person end.
+    pub async fn change_password(&self, me: &SignedIn, old: String, new: String) -> Result<Changed> {
+        let account = &me.account.record;
+        if account.password_hash().is_none() {
+            return Err(Error::WrongState("you sign in elsewhere, and have no password here"));
+        }
+        password_hash::check_strength(&new)?;
+        if !self.is_own_password(account, old).await? {
+            return Ok(Changed::WrongPassword);
+        }
+        let hash = password_hash::hash(new).await?;
+        retrying!(self.change_password_once(me, &hash))?;
+        Ok(Changed::Yes)
+    }
+
+    async fn change_password_once(&self, me: &SignedIn, hash: &str) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let stored: Stored<Account> = self.need(&keys, me.account.record.id.as_str(), "account").await?;
+        // What was asked for the old password was the one that stood then.
+        if stored.record.disabled || stored.record.sign_in != me.account.record.sign_in {
+            return Err(Error::Unauthenticated);
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(&me.session);
+        let sign_in = SignIn::Password { hash: hash.to_owned() };
+        draft.replace(&stored, &Account { sign_in, ..stored.record.clone() })?;
+        event_recorder::outside(&mut draft, None, now, EventType::PasswordChanged, touched(&stored, None))?;
+        self.end_sessions(&mut draft, &keys, &stored.record.id, Some(Which::AllBut(&me.session.record.id))).await?;
+        self.take_back_what_a_password_gave(&mut draft, &keys, &stored.record.id, (&hand(&stored, now), None)).await?;
+        self.commit(draft.finish()).await
+    }
+
+    /// The sessions of a person that are open, the latest first.
+    pub async fn sessions_of(&self, account: &AccountId) -> Result<Vec<Session>> {
+        let keys = self.keys()?;
+        let open = self.open_sessions(&keys, account).await?;
+        let mut open: Vec<Session> = open.into_iter().map(|it| it.record).collect();
+        open.sort_by_key(|it| std::cmp::Reverse(it.created_at));
+        Ok(open)
+    }
+
+    /// Ends one session of one's own; one that is over already stays so.
+    pub async fn end_session(&self, me: &SignedIn, which: &SessionId) -> Result<()> {
+        retrying!(self.end_own(me, Which::Only(which)))
+    }
+
+    /// Ends all sessions of one's own but this one.
+    pub async fn end_other_sessions(&self, me: &SignedIn) -> Result<()> {
+        retrying!(self.end_own(me, Which::AllBut(&me.session.record.id)))
+    }
+
+    async fn end_own(&self, me: &SignedIn, which: Which<'_>) -> Result<()> {
+        let keys = self.keys()?;
+        let mut draft = Draft::new(keys.row(), self.now());
+        self.end_sessions(&mut draft, &keys, &me.account.record.id, Some(which)).await?;
+        self.commit(draft.finish()).await
+    }
+}

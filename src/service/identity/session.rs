@@ -1,0 +1,28 @@
+//! Who is signed in, and the secrets that are shown for it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+
+use crate::domain::account::{Account, Session};
+use crate::domain::id::SessionId;
+use crate::random;
+use crate::store::record::Stored;
+
+/// A person who is signed in.
+#[derive(Clone, Debug)]
+pub struct SignedIn {
+    /// Who.
+    pub account: Stored<Account>,
+    /// Their session.
+    pub session: Stored<Session>,
+}
+
+pub(in crate::service) fn fingerprint(secret: &str) -> SessionId {
+    let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(secret.as_bytes()));
+    SessionId::try_from(hash).expect("base64url is token text")
+}
+
+pub(in crate::service) fn new_secret() -> String {
+    URL_SAFE_NO_PAD.encode(random::bytes::<32>())
+}

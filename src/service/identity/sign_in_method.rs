@@ -1,0 +1,32 @@
+//! The ways in: what a session is opened by.
+
+use super::passkeys::vote_signature::PasskeyUse;
+use crate::domain::account::{OneTimeLink, PasskeyUsed};
+use crate::store::record::Stored;
+
+/// How somebody came in.
+pub(in crate::service) enum Way {
+    /// By name and password, or by a set-up link that gave them one.
+    Password,
+    /// By a one-time link.
+    Link(Stored<OneTimeLink>),
+    /// By a passkey.
+    Passkey {
+        /// Which.
+        used: PasskeyUse,
+        /// What it signed.
+        challenge: String,
+    },
+}
+
+impl Way {
+    /// What the session keeps of it.
+    pub(super) fn passkey(&self) -> Option<PasskeyUsed> {
+        match self {
+            Self::Passkey { used, challenge } => {
+                Some(PasskeyUsed { id: used.id().clone(), challenge: challenge.clone() })
+            }
+            Self::Password | Self::Link(_) => None,
+        }
+    }
+}

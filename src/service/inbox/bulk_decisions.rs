@@ -1,0 +1,110 @@
+//! Several reviews decided at once: put together where they are alike, and then voted on one by one.
+//!
+//! Each is counted by the same function as a vote by itself, with its own digest and nonce, in a transaction of its own,
+//! and gives a receipt of its own. What becomes of one is nothing to the others.
+
+use super::InboxItem;
+use crate::domain::account::Account;
+use crate::domain::id::{AccountId, ReviewId};
+use crate::domain::review::{Alone, Ballot, CHANGES_AMONG_SEVERAL_MAX, CannotDecide, Hold, SEVERAL_MAX, Shape};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::reviews::details::ReviewFacts;
+use crate::service::reviews::vote::Voted;
+use crate::store::record::Stored;
+
+/// Reviews that somebody wants to decide at once.
+pub struct Sorted {
+    /// Those that they can, put together as they are alike, each in the order in which they were asked for.
+    pub alike: Vec<Vec<ReviewFacts>>,
+    /// Those that they cannot.
+    pub left_out: Vec<(ReviewFacts, LeftOut)>,
+}
+
+/// Why a review is not among those that are decided at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LeftOut {
+    /// The person cannot decide it now.
+    CannotDecide(CannotDecide),
+    /// It is decided by itself.
+    Alone(Alone),
+    /// The person has no place of their own there: whose they take is said on its own page.
+    ForAnother,
+    /// An earlier write's outcome is unknown, which has to be said to know by itself.
+    OutcomeUnknown,
+}
+
+impl Service {
+    /// What somebody wants to decide at once, everything that each is about, as their pages would show it. The work for
+    /// one is that of its own page, and there are at most [`SEVERAL_MAX`].
+    pub async fn sorted(&self, reviews: &[ReviewId], viewer: &Account) -> Result<Sorted> {
+        check_number(reviews.len())?;
+        let mut sorted = Sorted { alike: Vec::new(), left_out: Vec::new() };
+        let mut shapes: Vec<Shape> = Vec::new();
+        for review in reviews {
+            let facts = self.review(review, viewer).await?;
+            if let Some(why) = left_out(&facts) {
+                sorted.left_out.push((facts, why));
+                continue;
+            }
+            let shape = Shape::of(&facts.hold, &facts.transition, &facts.diff);
+            match shapes.iter().position(|it| *it == shape) {
+                Some(at) => sorted.alike[at].push(facts),
+                None => {
+                    shapes.push(shape);
+                    sorted.alike.push(vec![facts]);
+                }
+            }
+        }
+        Ok(sorted)
+    }
+
+    /// Counts one person's votes, one after the other. One that does not count stops none of the others.
+    pub async fn vote_on_several(
+        &self,
+        voter: &AccountId,
+        ballots: &[(ReviewId, Ballot)],
+    ) -> Result<Vec<Result<Voted>>> {
+        check_number(ballots.len())?;
+        let mut voted = Vec::with_capacity(ballots.len());
+        for (review, ballot) in ballots {
+            voted.push(self.vote_among_several(voter, review, ballot).await);
+        }
+        Ok(voted)
+    }
+
+    /// How these reviews stand, as lists tell it, in their order.
+    pub async fn several(&self, reviews: &[ReviewId], viewer: &Account) -> Result<Vec<InboxItem>> {
+        check_number(reviews.len())?;
+        let keys = self.keys()?;
+        let ids: Vec<String> = reviews.iter().map(ToString::to_string).collect();
+        let found: Vec<Stored<Hold>> = self.reader(&keys).get_many(&ids).await?;
+        let find = |id: &ReviewId| found.iter().find(|it| it.record.id == *id).map(|it| it.record.clone());
+        let holds: Option<Vec<Hold>> = reviews.iter().map(find).collect();
+        let roll = self.roll_for(&keys, &viewer.id, &[], &[]).await?;
+        self.inbox_items(&keys, (viewer, &roll), holds.ok_or(Error::NotFound("review"))?).await
+    }
+}
+
+fn check_number(number: usize) -> Result<()> {
+    match number {
+        0 => Err(Error::invalid("/review", "tick the reviews first that are to be decided")),
+        1..=SEVERAL_MAX => Ok(()),
+        _ => Err(Error::invalid("/review", "at most 50 reviews are decided at once")),
+    }
+}
+
+fn left_out(facts: &ReviewFacts) -> Option<LeftOut> {
+    match &facts.can_decide {
+        Err(why) => return Some(LeftOut::CannotDecide(*why)),
+        Ok(places) if places.iter().all(|it| it.absent.is_some()) => return Some(LeftOut::ForAnother),
+        Ok(_) => {}
+    }
+    if let Some(why) = facts.hold.alone() {
+        return Some(LeftOut::Alone(why));
+    }
+    if facts.diff.len() > CHANGES_AMONG_SEVERAL_MAX {
+        return Some(LeftOut::Alone(Alone::Large));
+    }
+    facts.outcome_unknown.then_some(LeftOut::OutcomeUnknown)
+}

@@ -1,0 +1,387 @@
+//! The inbox: what waits, what has ended, and what is searched for, a page at a time.
+//!
+//! A page reads a bounded number of rows by a handful of questions, however many holds there are: a list by the label
+//! that says most, what else was asked for looked up in the rows it gives, and all that the rows need fetched at once.
+
+pub mod bulk_decisions;
+mod filter;
+mod interrupts;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::Service;
+use super::error::{Error, Result};
+use super::threads::archive_lookup::Files;
+use super::threads::provenance::Standpoint;
+use crate::domain::account::Account;
+use crate::domain::chain::hash::Digest;
+use crate::domain::flow::Flow;
+use crate::domain::id::{FlowId, ThreadId};
+use crate::domain::json::diff::diff;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{RedactedChange, redacted_by};
+use crate::domain::review::{Hold, HoldState, Ineligible, Place as VotingPlace, Roll, SearchWord};
+use crate::domain::transition::{Transition, Values};
+use crate::store::record::{Record as _, Stored};
+use crate::store::{Cursor, Direction, LIST_ROWS_MAX};
+pub use filter::{Search, Wanted, Which, Whose};
+pub use interrupts::AskedPage;
+
+/// One line of the inbox.
+pub struct InboxItem {
+    /// The hold.
+    pub hold: Hold,
+    /// The change, redacted.
+    pub diff: Vec<RedactedChange>,
+    /// What is held, as far as it is at hand: not what has gone into an archive.
+    pub transition: Option<Transition>,
+    /// In which places the viewer may decide, or why in none.
+    pub eligible: std::result::Result<Vec<VotingPlace>, Ineligible>,
+}
+
+/// How many reviews and policies wait for somebody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waiting {
+    /// So many.
+    Exactly(usize),
+    /// So many were counted, and not all were looked at.
+    AtLeast(usize),
+}
+
+/// A place in a list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place(Cursor);
+
+/// Which part of a list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// Its beginning.
+    First,
+    /// What comes after a place.
+    After(Place),
+    /// What comes before it.
+    Before(Place),
+}
+
+/// A page of a list.
+pub struct Found {
+    /// The rows, in the list's order.
+    pub items: Vec<InboxItem>,
+    /// Where the page before this one ends.
+    pub previous: Option<Place>,
+    /// Where the page after this one begins.
+    pub next: Option<Place>,
+}
+
+/// The fewest digits by which a digest is searched.
+pub const DIGEST_DIGITS_MIN: usize = 6;
+
+/// Rows that are opened at once to find those among them that were asked for.
+const ROWS_LOOKED_AT: u32 = 150;
+
+/// How often, for one page. What is found by then is the page, and the next one goes on from there.
+const LOOKS_MAX: usize = 3;
+
+/// What opening a thread's page lists of its reviews is among its last so many.
+const OF_THREAD_MAX: u32 = 100;
+
+impl Place {
+    /// As an address carries it.
+    pub fn token(&self) -> String {
+        format!("{}.{}", self.0.due, self.0.id)
+    }
+
+    /// Reads what [`Self::token`] wrote.
+    pub fn read(token: &str) -> Option<Self> {
+        let (due, id) = token.split_once('.')?;
+        Some(Self(Cursor { due: due.parse().ok()?, id: id.to_owned() }))
+    }
+}
+
+impl Waiting {
+    /// How many were counted.
+    pub const fn counted(self) -> usize {
+        match self {
+            Self::Exactly(count) | Self::AtLeast(count) => count,
+        }
+    }
+}
+
+/// As a title says it: `3`, `100+`.
+impl std::fmt::Display for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Exactly(count) => write!(f, "{count}"),
+            Self::AtLeast(count) => write!(f, "{count}+"),
+        }
+    }
+}
+
+/// One list of those that are gone through together.
+struct Source {
+    word: String,
+    after: Option<Cursor>,
+    ended: bool,
+}
+
+/// What going through lists came to.
+struct Gathered {
+    holds: Vec<Stored<Hold>>,
+    /// Where it goes on, if it does.
+    next: Option<Cursor>,
+}
+
+fn place_of(hold: &Hold) -> Cursor {
+    Cursor { due: hold.labels().due, id: hold.id() }
+}
+
+/// Whether one place comes before the other.
+fn is_before(direction: Direction, one: &Cursor, other: &Cursor) -> bool {
+    let (one, other) = ((one.due, &one.id), (other.due, &other.id));
+    match direction {
+        Direction::Forward => one < other,
+        Direction::Backward => one > other,
+    }
+}
+
+const fn reversed(direction: Direction) -> Direction {
+    match direction {
+        Direction::Forward => Direction::Backward,
+        Direction::Backward => Direction::Forward,
+    }
+}
+
+impl Service {
+    /// A page of the holds that are wanted, as one viewer may see them.
+    pub async fn find(&self, viewer: &Account, wanted: &Wanted, part: &Part, limit: usize) -> Result<Found> {
+        let keys = self.keys()?;
+        let roll = self.roll_where_open(&keys, viewer, wanted).await?;
+        let seen = (viewer, &roll);
+        if let Some(Search::Digest(prefix)) = &wanted.search {
+            let holds = self.reader(&keys).by_alias_prefix::<Hold>(prefix, ROWS_LOOKED_AT).await?;
+            let holds = holds.into_iter().map(|it| it.record).filter(|it| wanted.has(it, seen)).take(limit);
+            let items = self.inbox_items(&keys, seen, holds.collect()).await?;
+            return Ok(Found { items, previous: None, next: None });
+        }
+        let (direction, from) = match part {
+            Part::First => (wanted.direction(), None),
+            Part::After(place) => (wanted.direction(), Some(&place.0)),
+            Part::Before(place) => (reversed(wanted.direction()), Some(&place.0)),
+        };
+        let mut gathered = self.gather(&keys, seen, wanted, (direction, from), limit).await?;
+        let first = gathered.holds.first().map(|it| place_of(&it.record)).or_else(|| from.cloned());
+        let (previous, next) = match part {
+            Part::First => (None, gathered.next),
+            Part::After(_) => (first, gathered.next),
+            Part::Before(_) => {
+                gathered.holds.reverse();
+                (gathered.next, first)
+            }
+        };
+        let holds = gathered.holds.into_iter().map(|it| it.record).collect();
+        let items = self.inbox_items(&keys, seen, holds).await?;
+        Ok(Found { items, previous: previous.map(Place), next: next.map(Place) })
+    }
+
+    /// The holds that ended last, latest first.
+    pub async fn recently_ended(&self, viewer: &Account, limit: usize) -> Result<Vec<InboxItem>> {
+        Ok(self.find(viewer, &Wanted::past(), &Part::First, limit).await?.items)
+    }
+
+    /// How many open holds, policies and interrupts wait for the viewer: exactly up to `limit`, or that there are more.
+    pub async fn waiting_for(&self, viewer: &Account, limit: u32) -> Result<Waiting> {
+        let keys = self.keys()?;
+        let amendments = self.amendments_open().await?;
+        let policies = amendments.iter().filter(|it| it.jury().eligible(viewer).is_ok()).count();
+        let start = (Direction::Forward, None);
+        let roll = self.roll_for(&keys, &viewer.id, &[], &[]).await?;
+        let holds = self.gather(&keys, (viewer, &roll), &Wanted::mine(), start, limit as usize).await?;
+        let page = self.interrupts_open(None, limit.saturating_add(1)).await?;
+        let asked = page.interrupts.iter().filter(|it| it.interrupt.jury().eligible(viewer).is_ok()).count();
+        let counted = holds.holds.len() + policies + asked;
+        Ok(if holds.next.is_some() || page.next.is_some() {
+            Waiting::AtLeast(counted)
+        } else {
+            Waiting::Exactly(counted)
+        })
+    }
+
+    /// The last reviews of a thread that led to nothing, newest first.
+    pub async fn reviews_in_vain(&self, thread: &ThreadId, viewer: &Account, limit: usize) -> Result<Vec<InboxItem>> {
+        let keys = self.keys()?;
+        let word = SearchWord::Thread(thread.clone()).to_string();
+        let (holds, _) = self.reader(&keys).labelled::<Hold>(&word, Direction::Backward, None, OF_THREAD_MAX).await?;
+        let vain = |it: &Hold| !matches!(it.state, HoldState::Open {} | HoldState::Approved { .. });
+        let vain = holds.into_iter().map(|it| it.record).filter(vain).take(limit).collect();
+        let roll = Roll::of(Vec::new(), self.now());
+        self.inbox_items(&keys, (viewer, &roll), vain).await
+    }
+
+    /// Whom the viewer stands in for, where that decides what is listed or how.
+    async fn roll_where_open(&self, keys: &Keys, viewer: &Account, wanted: &Wanted) -> Result<Roll> {
+        match wanted.which {
+            Which::Past | Which::Ended(_) => Ok(Roll::of(Vec::new(), self.now())),
+            Which::Open | Which::EndingBy(_) | Which::Any => self.roll_for(keys, &viewer.id, &[], &[]).await,
+        }
+    }
+
+    /// Goes through all lists at once, in one order, for at most `limit` holds that are wanted.
+    async fn gather(
+        &self,
+        keys: &Keys,
+        (viewer, roll): (&Account, &Roll),
+        wanted: &Wanted,
+        (direction, from): (Direction, Option<&Cursor>),
+        limit: usize,
+    ) -> Result<Gathered> {
+        let now = roll.now;
+        let at_once =
+            if wanted.is_said_by_words() { u32::try_from(limit + 1).unwrap_or(u32::MAX) } else { ROWS_LOOKED_AT };
+        // What is past its deadline is no longer open, whether or not a worker has ended it.
+        let begins = Cursor { due: now.millis(), id: char::MAX.to_string() };
+        let from = from.cloned().or_else(|| (direction == Direction::Forward).then_some(begins));
+        let words = wanted.words(viewer, roll).into_iter();
+        let mut sources: Vec<Source> =
+            words.map(|it| Source { word: it.to_string(), after: from.clone(), ended: false }).collect();
+        let mut found: Vec<Stored<Hold>> = Vec::new();
+        for _ in 0..LOOKS_MAX {
+            let (mut looked, frontier) = self.look_through(keys, &mut sources, direction, at_once).await?;
+            looked.retain(|it| wanted.has(&it.record, (viewer, roll)));
+            found.extend(looked);
+            if found.len() > limit {
+                found.truncate(limit);
+                let next = found.last().map(|it| place_of(&it.record));
+                return Ok(Gathered { holds: found, next });
+            }
+            let beyond = |it: &Cursor| match wanted.which {
+                Which::EndingBy(end) => direction == Direction::Forward && it.due > end.millis(),
+                Which::Open => direction == Direction::Backward && it.due <= now.millis(),
+                Which::Past | Which::Ended(_) | Which::Any => false,
+            };
+            match frontier.filter(|it| !beyond(it)) {
+                None => return Ok(Gathered { holds: found, next: None }),
+                Some(frontier) => sources.iter_mut().for_each(|it| it.after = Some(frontier.clone())),
+            }
+        }
+        let next = sources.first().and_then(|it| it.after.clone());
+        Ok(Gathered { holds: found, next })
+    }
+
+    /// The next rows of all lists, in order and each once, as far as every list was read; and how far that is, if any
+    /// goes on.
+    async fn look_through(
+        &self,
+        keys: &Keys,
+        sources: &mut [Source],
+        direction: Direction,
+        at_once: u32,
+    ) -> Result<(Vec<Stored<Hold>>, Option<Cursor>)> {
+        let reader = self.reader(keys);
+        let mut frontier: Option<Cursor> = None;
+        let mut rows: BTreeMap<(i64, String), Stored<Hold>> = BTreeMap::new();
+        for source in sources.iter_mut().filter(|it| !it.ended) {
+            let (page, next) = reader.labelled::<Hold>(&source.word, direction, source.after.as_ref(), at_once).await?;
+            rows.extend(page.into_iter().map(|it| ((it.record.labels().due, it.record.id()), it)));
+            source.ended = next.is_none();
+            frontier = match (frontier, next) {
+                (Some(one), Some(other)) => Some(if is_before(direction, &one, &other) { one } else { other }),
+                (one, other) => one.or(other),
+            };
+        }
+        let mut rows: Vec<Stored<Hold>> = rows.into_values().collect();
+        if direction == Direction::Backward {
+            rows.reverse();
+        }
+        if let Some(frontier) = &frontier {
+            rows.retain(|it| !is_before(direction, frontier, &place_of(&it.record)));
+            // What lies beyond is read again: a list that has ended may have had rows there.
+            sources.iter_mut().for_each(|it| it.ended = false);
+        }
+        Ok((rows, frontier))
+    }
+
+    /// The lines of these holds. What they say of states is what sealed rows say; whoever opens a review sees states that
+    /// were committed to their roots again.
+    pub(super) async fn inbox_items(
+        &self,
+        keys: &Keys,
+        (viewer, roll): (&Account, &Roll),
+        holds: Vec<Hold>,
+    ) -> Result<Vec<InboxItem>> {
+        let digests: Vec<Digest> = holds.iter().map(|it| it.transition).collect();
+        let mut transitions = self.transitions_at_hand(keys, &digests).await?;
+        let before = self.states_before(keys, transitions.values()).await?;
+        let active = self.active_policies(keys, holds.iter().map(|it| &it.flow)).await?;
+        let mut items = Vec::with_capacity(holds.len());
+        for hold in holds {
+            let transition = transitions.remove(&hold.transition);
+            if transition.is_none() && matches!(hold.state, HoldState::Open {}) {
+                return Err(Error::Broken("a held transition is gone"));
+            }
+            let whole = transition.as_ref().filter(|it| it.values == Values::Here);
+            let known = whole.and_then(|it| Some((it, before.get(&it.digest)?, active.get(&hold.flow)?)));
+            let diff = match known {
+                // It is in an archive or erased, or nobody knows what is hidden by now: that it was, and how it ended, stays to
+                // be told.
+                None => Vec::new(),
+                Some((transition, before, active)) => {
+                    let policies = self.policies_under(keys, *active, [hold.policy]).await?;
+                    let after = transition.delta.apply(before).map_err(|_| Error::Broken("a transition's effect"))?;
+                    let sides = [
+                        Standpoint::before(transition, before),
+                        Standpoint::After { transition, before, after: &after },
+                    ];
+                    let tools = [transition.tool.as_ref()];
+                    let hidings = self.hidings_for(keys, &viewer.into(), &policies, sides, &tools).await?;
+                    redacted_by(&hidings, &diff(before, &after))
+                }
+            };
+            let eligible = hold.places(viewer, roll);
+            items.push(InboxItem { diff, hold, transition, eligible });
+        }
+        Ok(items)
+    }
+
+    /// The policies that judge these flows by now, at once.
+    pub(super) async fn active_policies<'f>(
+        &self,
+        keys: &Keys,
+        flows: impl Iterator<Item = &'f FlowId>,
+    ) -> Result<HashMap<FlowId, Digest>> {
+        let flows: BTreeSet<String> = flows.map(ToString::to_string).collect();
+        if flows.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let flows = self.reader(keys).get_many::<Flow>(&flows.into_iter().collect::<Vec<_>>()).await?;
+        Ok(flows.into_iter().map(|it| (it.record.id, it.record.policy)).collect())
+    }
+
+    /// The transitions of those digests, at once; with their values, unless they are erased.
+    pub(super) async fn transitions_of(
+        &self,
+        (keys, files): (&Keys, &mut Files),
+        digests: &[Digest],
+    ) -> Result<HashMap<Digest, Transition>> {
+        let mut found = self.transitions_at_hand(keys, digests).await?;
+        self.add_archived((keys, &mut *files), digests, &mut found).await?;
+        self.fill_in((keys, files), &mut found).await?;
+        Ok(found)
+    }
+
+    /// Those of them that are in the database, and of these what is. A list reads no archive: one that is away would take the
+    /// list along.
+    async fn transitions_at_hand(&self, keys: &Keys, digests: &[Digest]) -> Result<HashMap<Digest, Transition>> {
+        let mut found = HashMap::with_capacity(digests.len());
+        for chunk in digests.chunks(LIST_ROWS_MAX as usize) {
+            let ids: Vec<String> = chunk.iter().map(ToString::to_string).collect();
+            for stored in self.reader(keys).get_many::<Transition>(&ids).await? {
+                let transition = stored.record;
+                if transition.statement.digest() != transition.digest {
+                    return Err(Error::Broken("a statement"));
+                }
+                found.insert(transition.digest, transition);
+            }
+        }
+        Ok(found)
+    }
+}

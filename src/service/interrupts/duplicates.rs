@@ -1,0 +1,94 @@
+//! What was asked before: by the same words, by a post of the same name, and by the attempt before.
+
+use super::posted_data;
+use crate::domain::account::Token;
+use crate::domain::event::EventType;
+use crate::domain::interrupt::{Asserted, Interrupt, NotTaken, PostName, Posted};
+use crate::domain::keys::Keys;
+use crate::domain::policy::Policy;
+use crate::domain::time::Timestamp;
+use crate::service::Service;
+use crate::service::error::Result;
+use crate::service::platform::event_recorder;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::{interrupt_alias, post_id};
+
+impl Service {
+    /// What was asked before by these very words, or by a post of this name.
+    pub(super) async fn known_before(
+        &self,
+        keys: &Keys,
+        source: &Stored<Token>,
+        asserted: &Asserted,
+        post: Option<&PostName>,
+    ) -> Result<Option<Interrupt>> {
+        let principal = source.record.principal();
+        if let Some(post) = post
+            && let Some(before) = self.fetch::<Posted>(keys, &post_id(&principal, &post.webhook_id)).await?
+        {
+            if before.record.body != post.body {
+                return Err(NotTaken::PostDiffers.into());
+            }
+            return Ok(Some(self.interrupt_row(keys, &before.record.interrupt).await?.record));
+        }
+        let Some(before) = self.asked_before(keys, source, (asserted, asserted.attempt)).await? else {
+            return Ok(None);
+        };
+        if before.record.asserted != *asserted {
+            return Err(NotTaken::Differs.into());
+        }
+        if let Some(post) = post {
+            let now = self.now();
+            let mut draft = Draft::new(keys.row(), now);
+            draft.rely_on(source);
+            put_post(&mut draft, (&before.record, post), now)?;
+            self.commit(draft.finish()).await?;
+        }
+        Ok(Some(before.record))
+    }
+
+    async fn asked_before(
+        &self,
+        keys: &Keys,
+        source: &Stored<Token>,
+        (asserted, attempt): (&Asserted, u32),
+    ) -> Result<Option<Stored<Interrupt>>> {
+        let alias = interrupt_alias(&source.record.principal(), attempt, &asserted.transition_digest);
+        Ok(self.reader(keys).get_by_alias::<Interrupt>(&alias).await?)
+    }
+
+    /// A further try comes after the one before, and not more often than the policy lets anybody try.
+    pub(super) async fn check_attempt(
+        &self,
+        keys: &Keys,
+        source: &Stored<Token>,
+        asserted: &Asserted,
+        policy: &Policy,
+    ) -> Result<()> {
+        if asserted.attempt > policy.approval().attempts() {
+            return Err(NotTaken::AttemptsExhausted.into());
+        }
+        if asserted.attempt > 1 {
+            let before = self.asked_before(keys, source, (asserted, asserted.attempt - 1)).await?;
+            let before = before.ok_or(NotTaken::EarlierAttempt)?;
+            self.settle_once(&before.record.id).await?;
+            let before = self.interrupt_row(keys, &before.record.id).await?;
+            before.record.ending().ok_or(NotTaken::EarlierAttempt)?;
+        }
+        Ok(())
+    }
+}
+
+/// Remembers a signed post.
+pub(super) fn put_post(
+    draft: &mut Draft<'_>,
+    (interrupt, post): (&Interrupt, &PostName),
+    now: Timestamp,
+) -> Result<()> {
+    let PostName { webhook_id, body } = post.clone();
+    let posted =
+        Posted { source: interrupt.source.token.clone(), webhook_id, body, interrupt: interrupt.id.clone(), at: now };
+    draft.insert(&posted)?;
+    event_recorder::outside(draft, Some(&interrupt.flow), now, EventType::InterruptPosted, posted_data(&posted))
+}

@@ -1,0 +1,322 @@
+//! Interrupts: taking what a host asks people about, counting their votes, and answering the host.
+
+mod duplicates;
+pub mod signed_posts;
+mod view;
+
+pub use view::Shown;
+pub(super) use view::{end_data, end_event, posted_data, received_data, vote_data};
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use duplicates::put_post;
+
+use super::Service;
+use super::error::{Error, Result};
+use super::identity::passkeys::{Signature, Subject};
+use super::platform::event_recorder;
+use super::platform::retry::retrying;
+use super::reviews::vote::{Voted, new_jti};
+use super::threads::hold::stages_of;
+use crate::domain::account::Token;
+use crate::domain::amendment::Over;
+use crate::domain::event::EventType;
+use crate::domain::flow::{Flow, Gateway};
+use crate::domain::id::{AccountId, FlowId, InterruptId};
+use crate::domain::interrupt::{
+    Answer, Asking, Asserted, Decision, Ending, Interrupt, InterruptState, NotTaken, PostName, Source, Tally, Terms,
+};
+use crate::domain::keys::{KeyUse, Keys};
+use crate::domain::policy::Policy;
+use crate::domain::review::{Ballot, Roll, VoteRefused, can_be_approved};
+use crate::domain::time::Timestamp;
+use crate::random;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::OPEN;
+
+/// What a decision about an interrupt relies on.
+struct Ground {
+    gateway: Stored<Gateway>,
+    flow: Stored<Flow>,
+    policy: Arc<Policy>,
+}
+
+impl Ground {
+    fn rely(&self, draft: &mut Draft<'_>) {
+        draft.rely_on(&self.gateway).rely_on(&self.flow);
+    }
+
+    fn is_halted(&self) -> bool {
+        self.gateway.record.halt.proposing || self.flow.record.halt.proposing
+    }
+}
+
+impl Service {
+    /// Takes what a host asks people about. The same asked again is the same interrupt.
+    /// A post that its sender signed has a name of its own, and is the same by that, too.
+    pub async fn receive_interrupt(
+        &self,
+        source: &Stored<Token>,
+        asserted: &Asserted,
+        post: Option<&PostName>,
+    ) -> Result<Interrupt> {
+        let wrong = |it: crate::domain::usage::Malformed| Error::invalid(it.pointer.as_str(), it.detail);
+        asserted.check().map_err(wrong)?;
+        retrying!(self.receive_once(source, asserted, post))
+    }
+
+    async fn receive_once(
+        &self,
+        source: &Stored<Token>,
+        asserted: &Asserted,
+        post: Option<&PostName>,
+    ) -> Result<Interrupt> {
+        let (keys, now) = (self.keys()?, self.now());
+        if let Some(known) = self.known_before(&keys, source, asserted, post).await? {
+            return Ok(known);
+        }
+        let flow = source.record.flow.as_ref().ok_or(Error::Forbidden("this token is bound to no flow"))?;
+        let flow = self.flow(&keys, flow).await?;
+        let ground = self.ground(&keys, flow).await?;
+        if ground.is_halted() {
+            return Err(Error::Halted);
+        }
+        self.check_attempt(&keys, source, asserted, &ground.policy).await?;
+        let asking = asking_of(&ground.policy);
+        if asking.stages.is_empty() {
+            return Err(NotTaken::NobodyAsked.into());
+        }
+        let excluded = BTreeSet::from([source.record.owner.clone()]);
+        if !can_be_approved(&asking.stages, &excluded, &self.accounts_all(&keys).await?) {
+            return Err(NotTaken::NobodyCanApprove.into());
+        }
+        let ttl = ground.policy.approval().ttl();
+        let id = InterruptId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
+        let terms = Terms {
+            source: Source { token: source.record.principal(), name: source.record.name.clone() },
+            flow: ground.flow.record.id.clone(),
+            policy: ground.flow.record.policy,
+            excluded,
+            asking,
+            received_at: now,
+            expires_at: now.plus(asserted.expires_in.map_or(ttl, |secs| ttl.min(Duration::from_secs(secs)))),
+        };
+        let interrupt = Interrupt::new(id, asserted.clone(), terms);
+        let mut draft = Draft::new(keys.row(), now);
+        ground.rely(&mut draft);
+        draft.rely_on(source);
+        draft.insert(&interrupt)?;
+        let data = received_data(&interrupt, &ground.policy);
+        event_recorder::outside(&mut draft, Some(&interrupt.flow), now, EventType::InterruptReceived, data)?;
+        if let Some(post) = post {
+            put_post(&mut draft, (&interrupt, post), now)?;
+        }
+        self.put_answer(&mut draft, &keys, &interrupt)?;
+        self.commit(draft.finish()).await?;
+        Ok(interrupt)
+    }
+
+    async fn ground(&self, keys: &Keys, flow: Stored<Flow>) -> Result<Ground> {
+        let policy = self.policy(keys, flow.record.policy).await?;
+        Ok(Ground { gateway: self.gateway(keys).await?, flow, policy })
+    }
+
+    pub(super) async fn interrupt_row(&self, keys: &Keys, id: &InterruptId) -> Result<Stored<Interrupt>> {
+        let stored: Stored<Interrupt> = self.need(keys, id.as_str(), "interrupt").await?;
+        if stored.record.is_whole() { Ok(stored) } else { Err(Error::Broken("an interrupt")) }
+    }
+
+    /// An interrupt as it stands: ended, if its time is over or other people are to be asked by now.
+    pub async fn interrupt(&self, id: &InterruptId) -> Result<Interrupt> {
+        self.settle_interrupt(id).await?;
+        Ok(self.interrupt_row(&*self.keys()?, id).await?.record)
+    }
+
+    /// The same, and what of it people may see.
+    pub async fn interrupt_shown(&self, id: &InterruptId) -> Result<Shown> {
+        let interrupt = self.interrupt(id).await?;
+        let keys = self.keys()?;
+        let active = self.flow(&keys, &interrupt.flow).await?.record.policy;
+        let policies = self.policies_under(&keys, active, [interrupt.policy]).await?;
+        Ok(Shown { interrupt, policies })
+    }
+
+    /// Everybody whom an interrupt's votes are about, and a viewer, as they stand.
+    pub async fn roll_of_interrupt(&self, interrupt: &Interrupt, viewer: &AccountId) -> Result<Roll> {
+        Ok(self.rolled(&*self.keys()?, &interrupt.votes, (viewer, None)).await?.roll)
+    }
+
+    /// Whether nothing is asked or decided in a flow for now.
+    pub async fn is_halted(&self, flow: &FlowId) -> Result<bool> {
+        let keys = self.keys()?;
+        let flow = self.flow(&keys, flow).await?;
+        Ok(self.ground(&keys, flow).await?.is_halted())
+    }
+
+    /// Counts a person's vote on exactly the digest it carries; the last one answers the host.
+    /// A passkey's signature over it comes along if there is one.
+    pub async fn vote_on_interrupt(
+        &self,
+        voter: &AccountId,
+        id: &InterruptId,
+        ballot: &Ballot,
+        signature: Option<&Signature>,
+    ) -> Result<Voted> {
+        let late = |error: Error| if error.is_too_late() { VoteRefused::Expired.into() } else { error };
+        retrying!(self.vote_on_interrupt_once(voter, id, ballot, signature)).map_err(late)
+    }
+
+    async fn vote_on_interrupt_once(
+        &self,
+        voter: &AccountId,
+        id: &InterruptId,
+        ballot: &Ballot,
+        signature: Option<&Signature>,
+    ) -> Result<Voted> {
+        let keys = self.keys()?;
+        let stored = self.interrupt_row(&keys, id).await?;
+        let flow = self.flow(&keys, &stored.record.flow).await?;
+        let ground = self.ground(&keys, flow).await?;
+        if ground.is_halted() {
+            return Err(Error::Halted);
+        }
+        if stored.record.is_open(self.now()) && asking_of(&ground.policy) != stored.record.asking {
+            return Err(VoteRefused::PolicyChanged.into());
+        }
+        let rolled = self.rolled(&keys, &stored.record.votes, (voter, None)).await?;
+        let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
+        let (ballot, passkey) = self.proven(&keys, (Subject::Interrupt(id), voter), ballot.clone(), signature).await?;
+        let (stage, proof) = (ballot.stage, ballot.proof.clone());
+        let tally = stored.record.clone().vote(ballot, person, &rolled.roll)?;
+        let now = rolled.roll.now;
+        stored.record.passkey_need(stage).met_by(&proof, now)?;
+        let mut draft = Draft::new(keys.row(), now);
+        ground.rely(&mut draft);
+        rolled.rely(&mut draft);
+        passkey.iter().try_for_each(|it| it.put(&mut draft, now))?;
+        draft.before(stored.record.expires_at);
+        let (counted, voted, ending) = led_to(tally, now, ground.policy.approval().receipt_ttl());
+        let told = event_recorder::outside;
+        if let Some(vote) = counted.votes.last() {
+            told(&mut draft, Some(&counted.flow), now, EventType::InterruptVote, vote_data(&counted, vote))?;
+        }
+        match ending {
+            None => draft.replace(&stored, &counted)?,
+            Some(ending) => self.put_interrupt_end(&mut draft, &keys, (&stored, counted), ending).await?,
+        }
+        self.commit(draft.finish()).await?;
+        Ok(voted)
+    }
+
+    /// Adds an interrupt's end to a change: the signed answer, and the event that carries it.
+    async fn put_interrupt_end(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        (stored, counted): (&Stored<Interrupt>, Interrupt),
+        ending: Ending,
+    ) -> Result<()> {
+        let active = self.flow(keys, &counted.flow).await?.record.policy;
+        let policies = self.policies_under(keys, active, [counted.policy]).await?;
+        let shown = Shown { policies, interrupt: counted };
+        let counted = &shown.interrupt;
+        let (decision, at, nonce) = (ending.decision, ending.at, new_jti());
+        let said = counted.deciders(decision).next_back().and_then(|it| it.comment.as_deref());
+        let answer = Answer {
+            nonce: nonce.clone(),
+            expires_at: ending.expires_at,
+            comment: said.map(|it| shown.masked(it).into_owned()),
+            token: counted.claims(keys.issuer(), &nonce, ending).sign(keys.signing(KeyUse::Chain)),
+        };
+        let ended = counted.clone().ended(decision, at, answer)?;
+        draft.replace(stored, &ended)?;
+        event_recorder::outside(draft, Some(&ended.flow), at, end_event(decision), end_data(&ended))
+    }
+
+    /// Open interrupts whose deadline has passed.
+    pub async fn interrupts_due(&self) -> Result<Vec<InterruptId>> {
+        self.due(OPEN, |it: Interrupt| Some(it.id)).await
+    }
+
+    /// Open interrupts whose flow another policy judges by now.
+    pub async fn interrupts_to_ask_again(&self) -> Result<Vec<InterruptId>> {
+        let keys = self.keys()?;
+        let judging = self.judging(&keys).await?;
+        let of_before = |interrupt: Interrupt| {
+            let over = judging.get(&interrupt.flow).filter(|it| it.policy != interrupt.policy)?;
+            (!self.interrupts_looked.stands(interrupt.id.as_str(), *over)).then_some(interrupt.id)
+        };
+        if self.interrupts_looked.is_done(&judging) {
+            return Ok(Vec::new());
+        }
+        let found = self.open_ones(&keys, of_before).await?;
+        if found.is_empty() {
+            self.interrupts_looked.done(judging);
+        }
+        Ok(found)
+    }
+
+    /// Ends an interrupt whose deadline has passed, or whose people are not those to ask any more, if it still is open.
+    pub async fn settle_interrupt(&self, id: &InterruptId) -> Result<()> {
+        match retrying!(self.settle_once(id)) {
+            // By the database's clock its deadline has not passed.
+            Err(error) if error.is_too_soon() => Ok(()),
+            done => done,
+        }
+    }
+
+    async fn settle_once(&self, id: &InterruptId) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let stored = self.interrupt_row(&keys, id).await?;
+        if !matches!(stored.record.state, InterruptState::Open {}) {
+            return Ok(());
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        let decision = if stored.record.is_open(now) {
+            let flow = self.flow(&keys, &stored.record.flow).await?;
+            let ground = self.ground(&keys, flow).await?;
+            if asking_of(&ground.policy) == stored.record.asking {
+                self.interrupts_looked.keep(id.as_str(), Over::of(&ground.flow.record));
+                return Ok(());
+            }
+            ground.rely(&mut draft);
+            Decision::Superseded
+        } else {
+            draft.not_before(stored.record.expires_at);
+            Decision::Expired
+        };
+        let open = stored.record.clone();
+        self.put_interrupt_end(&mut draft, &keys, (&stored, open), without_people(decision, now)).await?;
+        self.commit(draft.finish()).await
+    }
+}
+
+/// Whose approval a policy asks for.
+pub(super) fn asking_of(policy: &Policy) -> Asking {
+    Asking { stages: stages_of(policy), denials_needed: policy.approval().denials() }
+}
+
+/// What a counted vote led to, and the ending if it was the last one.
+fn led_to(tally: Tally, now: Timestamp, good_for: Duration) -> (Interrupt, Voted, Option<Ending>) {
+    match tally {
+        Tally::Waiting(counted) => (counted, Voted::Waiting, None),
+        Tally::Approved(counted, approvals) => {
+            // To the second, as the claim has it.
+            let expires_at = Some(Timestamp::from_millis(now.plus(good_for).seconds().saturating_mul(1000)));
+            let ending = Ending { approvals, expires_at, ..without_people(Decision::Approved, now) };
+            (counted, Voted::Approved, Some(ending))
+        }
+        Tally::Denied(counted, refusals) => {
+            let ending = Ending { refusals, ..without_people(Decision::Denied, now) };
+            (counted, Voted::Denied, Some(ending))
+        }
+    }
+}
+
+/// An ending that nobody approved.
+const fn without_people(decision: Decision, at: Timestamp) -> Ending {
+    Ending { decision, at, expires_at: None, approvals: Vec::new(), refusals: Vec::new() }
+}

@@ -1,0 +1,76 @@
+//! Posts that hosts sign: the secret of each token, and whose post one is.
+
+use serde_json::{Value, json};
+
+use crate::domain::account::{Account, MachineRole, Token};
+use crate::domain::event::EventType;
+use crate::domain::id::TokenId;
+use crate::domain::interrupt::NotTaken;
+use crate::domain::secret::Secret;
+use crate::domain::signed_post::{PostRefused, SignedPost, Signing};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+impl Service {
+    /// Makes the secret that the holder of a host's token signs with; the next one, if there was one. It is in the answer
+    /// and nowhere else.
+    pub async fn make_post_secret(&self, id: &TokenId) -> Result<(Token, Secret<String>)> {
+        retrying!(self.make_post_secret_once(id, None))
+    }
+
+    /// The same, by an administrator.
+    pub async fn make_post_secret_by(&self, by: &Stored<Account>, id: &TokenId) -> Result<(Token, Secret<String>)> {
+        retrying!(self.make_post_secret_once(id, Some(by)))
+    }
+
+    async fn make_post_secret_once(
+        &self,
+        id: &TokenId,
+        by: Option<&Stored<Account>>,
+    ) -> Result<(Token, Secret<String>)> {
+        let (keys, now) = (self.keys()?, self.now());
+        let stored: Stored<Token> = self.need(&keys, id.as_str(), "token").await?;
+        if stored.record.role != MachineRole::Host {
+            return Err(Error::WrongState("only hosts sign what they post"));
+        }
+        if stored.record.revoked {
+            return Err(Error::WrongState("the token is revoked; nothing is accepted from it any more"));
+        }
+        let signing = Signing::next(stored.record.signing, now);
+        let token = Token { signing: Some(signing), ..stored.record.clone() };
+        let mut draft = Draft::new(keys.row(), now);
+        draft.replace(&stored, &token)?;
+        let mut data = post_secret_data(&token);
+        if let Some(by) = by {
+            draft.rely_on(by);
+            data["by"] = json!(by.record.id);
+        }
+        event_recorder::outside(&mut draft, token.flow.as_ref(), now, EventType::PostSecretMade, data)?;
+        self.commit(draft.finish()).await?;
+        let secret = signing.secret(keys.row(), &token.id);
+        Ok((token, secret))
+    }
+
+    /// The token whose holder signed a post. Whoever is not known is told no more than a wrong token is.
+    pub async fn sender_of(&self, source: &str, post: &SignedPost<'_>) -> Result<Stored<Token>> {
+        let keys = self.keys()?;
+        let id = TokenId::try_from(source).map_err(|_| Error::Unauthenticated)?;
+        let token = self.fetch::<Token>(&keys, id.as_str()).await?.filter(|it| !it.record.revoked);
+        let token = token.ok_or(Error::Unauthenticated)?;
+        let signing = token.record.signing.ok_or(Error::Unauthenticated)?;
+        match signing.check((keys.row(), &id), post, self.now()) {
+            Ok(()) => Ok(token),
+            Err(PostRefused::Unsigned) => Err(Error::Unauthenticated),
+            Err(PostRefused::Stale) => Err(NotTaken::Stale.into()),
+        }
+    }
+}
+
+/// What is told of a token's new secret: which it is, and nothing of it.
+pub(in crate::service) fn post_secret_data(token: &Token) -> Value {
+    json!({"token": token.id, "generation": token.signing.map(|it| it.generation)})
+}

@@ -1,0 +1,195 @@
+//! What people are asked, and how long they take: counted from the log, batch by batch, and read for the page.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::domain::event::Event;
+use crate::domain::id::FlowId;
+use crate::domain::insight::{Counted, Fact, Figures, Period, Sheet, Step, add};
+use crate::domain::keys::Keys;
+use crate::domain::review::Hold;
+use crate::domain::time::Timestamp;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::{COUNTED, InsightRow, LOG, LogRow, log_id};
+use crate::store::{Cursor, Filter};
+
+/// Events that are counted in one change: enough to catch up with a busy log, and some milliseconds of work.
+const COUNTED_AT_ONCE: u32 = 500;
+
+/// What Insight shows of a stretch of time.
+#[derive(Clone, Debug)]
+pub struct InsightFacts {
+    /// Its hours or days, in their order, those in which nothing happened too.
+    pub figures: Vec<Figures>,
+    /// Since when, where not all of it was looked through.
+    pub since: Option<Timestamp>,
+    /// How far the log was counted.
+    pub counted: Counted,
+    /// How many events of the log were not counted yet.
+    pub behind: u64,
+    /// Every flow there is.
+    pub flows: Vec<FlowId>,
+    /// The time all this was true.
+    pub now: Timestamp,
+}
+
+impl Service {
+    /// Counts the next events of the log. Returns how many. The place that was reached is replaced with what was
+    /// counted, in one change: whoever counts beside this one counts nothing twice, and a crash counts nothing less.
+    pub async fn count_events(&self) -> Result<usize> {
+        match self.count_batch().await {
+            // Another gateway counted it.
+            Err(error) if error.is_conflict() => Ok(0),
+            done => done,
+        }
+    }
+
+    async fn count_batch(&self) -> Result<usize> {
+        let keys = self.keys()?;
+        let reached = self.fetch::<InsightRow>(&keys, COUNTED).await?;
+        let mut counted = reached.as_ref().map_or_else(Counted::default, counted_of);
+        let events = self.events_beyond(&keys, counted.index).await?;
+        if events.is_empty() {
+            return Ok(0);
+        }
+        let holds = self.holds_named(&keys, events.iter().map(|it| &it.1)).await?;
+        let stored = self.figures_of(&keys, events.iter().map(|it| it.1.at)).await?;
+        let mut sheet: Sheet = stored.iter().map(|(period, it)| (*period, it.1.clone())).collect();
+        for (index, event) in &events {
+            let review = Fact::of(event).and_then(|it| it.review().cloned());
+            let hold = review.as_ref().and_then(|it| holds.get(it.as_str()));
+            if review.is_some() && hold.is_none() {
+                return Err(Error::Broken("a review that an event names"));
+            }
+            counted.count(&mut sheet, *index, event, hold);
+        }
+        let mut draft = Draft::new(keys.row(), self.now());
+        for (period, figures) in sheet {
+            let row = InsightRow::Figures(figures);
+            match stored.get(&period) {
+                None => drop(draft.insert(&row)?),
+                Some((stored, _)) if stored.record == row => {}
+                Some((stored, _)) => draft.replace(stored, &row)?,
+            }
+        }
+        let row = InsightRow::Counted(counted);
+        match &reached {
+            None => drop(draft.insert(&row)?),
+            Some(stored) => draft.replace(stored, &row)?,
+        }
+        self.commit(draft.finish()).await?;
+        for (_, event) in &events {
+            let review = Fact::of(event).and_then(|it| it.review().cloned());
+            let hold = review.and_then(|it| holds.get(it.as_str()));
+            self.metrics.happened(event, hold.map(|it| it.opened_at));
+        }
+        Ok(events.len())
+    }
+
+    /// The next events after a place in the log, each with its own place.
+    async fn events_beyond(&self, keys: &Keys, index: u64) -> Result<Vec<(u64, Event)>> {
+        let reader = self.reader(keys);
+        let after = Cursor { due: 0, id: log_id(index) };
+        let rows = reader.list::<LogRow>(Filter::All, Some(&after), COUNTED_AT_ONCE).await?;
+        let ids: Vec<String> = rows.iter().map(|it| it.record.event.to_string()).collect();
+        let events = reader.get_many::<Event>(&ids).await?.into_iter();
+        let mut events: BTreeMap<String, Event> = events.map(|it| (it.record.id.to_string(), it.record)).collect();
+        let event = |it: &Stored<LogRow>| {
+            let event = events.remove(it.record.event.as_str());
+            event.map(|event| (it.record.index, event)).ok_or(Error::Broken("an event that the log names"))
+        };
+        rows.iter().map(event).collect()
+    }
+
+    /// The holds of the reviews that events open or end, by name.
+    async fn holds_named(&self, keys: &Keys, events: impl Iterator<Item = &Event>) -> Result<BTreeMap<String, Hold>> {
+        let named: BTreeSet<String> = events.filter_map(|it| Some(Fact::of(it)?.review()?.to_string())).collect();
+        let named: Vec<String> = named.into_iter().collect();
+        let holds = self.reader(keys).get_many::<Hold>(&named).await?;
+        Ok(holds.into_iter().map(|it| (it.record.id.to_string(), it.record)).collect())
+    }
+
+    /// What was counted before of the hours and days in which these moments lie.
+    async fn figures_of(
+        &self,
+        keys: &Keys,
+        moments: impl Iterator<Item = Timestamp> + Clone,
+    ) -> Result<BTreeMap<Period, (Stored<InsightRow>, Figures)>> {
+        let periods = Step::KEPT.into_iter().flat_map(|step| moments.clone().map(move |at| Period::of(step, at)));
+        let names: BTreeSet<String> = periods.map(|it| it.name()).collect();
+        let mut found = BTreeMap::new();
+        let names: Vec<String> = names.into_iter().collect();
+        for chunk in names.chunks(crate::store::LIST_ROWS_MAX as usize) {
+            for stored in self.reader(keys).get_many::<InsightRow>(chunk).await? {
+                if let InsightRow::Figures(figures) = &stored.record {
+                    let figures = figures.clone();
+                    found.insert(figures.period, (stored, figures));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// What rows say of hours or days that follow one another.
+    async fn kept_figures(&self, keys: &Keys, wanted: &[Period]) -> Result<Sheet> {
+        let before = wanted.first().map(|it| Cursor { due: 0, id: it.previous().name() });
+        let most = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
+        let rows = self.reader(keys).list::<InsightRow>(Filter::All, before.as_ref(), most).await?;
+        let figures = rows.into_iter().filter_map(|it| match it.record {
+            InsightRow::Figures(figures) => Some((figures.period, figures)),
+            InsightRow::Counted(_) => None,
+        });
+        Ok(figures.collect())
+    }
+
+    /// The last events up to a place, by the minute; and since when these are, unless they are all.
+    async fn lately(&self, keys: &Keys, index: u64) -> Result<(Sheet, Option<Timestamp>)> {
+        let after = index.saturating_sub(u64::from(COUNTED_AT_ONCE));
+        let mut events = self.events_beyond(keys, after).await?;
+        events.retain(|it| it.0 <= index);
+        let holds = self.holds_named(keys, events.iter().map(|it| &it.1)).await?;
+        let mut sheet = Sheet::new();
+        for (_, event) in &events {
+            let review = Fact::of(event).and_then(|it| it.review().cloned());
+            add(&mut sheet, Step::Minute, event, review.and_then(|it| holds.get(it.as_str())));
+        }
+        Ok((sheet, events.first().filter(|_| after > 0).map(|it| it.1.at)))
+    }
+
+    /// What was counted of so many minutes, hours or days, the last of which is the present one.
+    pub async fn insight(&self, step: Step, periods: u32) -> Result<InsightFacts> {
+        let (keys, now) = (self.keys()?, self.now());
+        let reader = self.reader(&keys);
+        let mut wanted = vec![Period::of(step, now)];
+        while wanted.len() < periods as usize {
+            wanted.extend(wanted.last().map(|it| it.previous()));
+        }
+        wanted.reverse();
+        let counted = self.fetch::<InsightRow>(&keys, COUNTED).await?.as_ref().map(counted_of).unwrap_or_default();
+        let (mut found, since) = match step {
+            Step::Minute => self.lately(&keys, counted.index).await?,
+            Step::Hour | Step::Day => (self.kept_figures(&keys, &wanted).await?, None),
+        };
+        let since = since.filter(|it| wanted.first().is_some_and(|first| first.begins < *it));
+        let figure = |period: Period| found.remove(&period).unwrap_or_else(|| Figures::none_of(period));
+        let last: Option<Stored<LogRow>> = reader.last_of(LOG).await?;
+        Ok(InsightFacts {
+            figures: wanted.into_iter().map(figure).collect(),
+            since,
+            behind: last.map_or(0, |it| it.record.index).saturating_sub(counted.index),
+            counted,
+            flows: self.flows().await?,
+            now,
+        })
+    }
+}
+
+fn counted_of(row: &Stored<InsightRow>) -> Counted {
+    match &row.record {
+        InsightRow::Counted(counted) => counted.clone(),
+        // Rows are named after what they are, and opening one compares the two.
+        InsightRow::Figures(_) => Counted::default(),
+    }
+}

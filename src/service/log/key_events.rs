@@ -1,0 +1,28 @@
+//! The log's word on changes of the keyring, which itself lies outside the database.
+
+use serde_json::json;
+
+use crate::domain::event::EventType;
+use crate::domain::id::PrincipalId;
+use crate::domain::keys::KeyUse;
+use crate::service::Service;
+use crate::service::error::Result;
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::store::change::Draft;
+
+impl Service {
+    /// Logs that another key signs for a use now, or that one was revoked.
+    pub async fn note_keys_changed(&self, by: &PrincipalId, key_use: KeyUse, revoked: Option<&str>) -> Result<()> {
+        retrying!(self.note_keys_changed_once(by, key_use, revoked))
+    }
+
+    async fn note_keys_changed_once(&self, by: &PrincipalId, key_use: KeyUse, revoked: Option<&str>) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let mut draft = Draft::new(keys.row(), now);
+        let signing = keys.signing(key_use).kid();
+        let data = json!({"use": key_use.as_str(), "signing": signing, "revoked": revoked, "by": by});
+        event_recorder::outside(&mut draft, None, now, EventType::KeyRotated, data)?;
+        self.commit(draft.finish()).await
+    }
+}

@@ -1,0 +1,43 @@
+//! Events as they leave the gateway: without what only reviewers and auditors may read.
+
+use serde_json::{Value, json};
+
+use crate::domain::event::{Event, EventType};
+use crate::domain::keys::Keys;
+use crate::domain::review::Hold;
+use crate::service::Service;
+use crate::service::error::Result;
+use crate::service::threads::commit::for_everyone;
+
+/// The audience of a warning that everybody may read.
+const EVERYONE: &str = "everyone";
+
+impl Service {
+    /// Returns an event without the reasons and warnings that would tell a proposer what it may not read: a host, the
+    /// receiver of a webhook or a log collector may pass on what it is sent. The stored event keeps them for audits.
+    pub(in crate::service) async fn for_machines(&self, keys: &Keys, mut event: Event) -> Result<Event> {
+        if let Some(warnings) = event.data.get_mut("warnings").and_then(Value::as_array_mut) {
+            warnings.retain(|it| it.get("audience").and_then(Value::as_str) == Some(EVERYONE));
+        }
+        let review = event.data.get("review").and_then(Value::as_str).unwrap_or_default();
+        if event.kind == EventType::TransitionHeld {
+            // Without the review's row nobody knows which reasons these are, and none is sent.
+            let hold = self.fetch::<Hold>(keys, review).await?;
+            let told = hold.map(|it| for_everyone(&it.record.reasons)).unwrap_or_default();
+            event.data["reasons"] = told.iter().map(|it| json!(it.text)).collect();
+        }
+        Ok(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::policy::Audience;
+
+    #[test]
+    fn warnings_name_their_audience_by_this_word() {
+        assert_eq!(json!(Audience::Everyone), json!(EVERYONE));
+        assert_ne!(json!(Audience::Reviewers), json!(EVERYONE));
+    }
+}

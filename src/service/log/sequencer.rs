@@ -1,0 +1,180 @@
+//! The log: giving events their place, and reading them in it.
+
+use serde_json::{Value, json};
+
+use crate::domain::account::{MachineRole, Token};
+use crate::domain::event::Event;
+use crate::domain::id::FlowId;
+use crate::domain::keys::Keys;
+use crate::domain::trace::TraceParent;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::{LOG, LogRow, Pending, log_id};
+use crate::store::{Cursor, Duty, Filter, LIST_ROWS_MAX};
+
+/// An event with its place in the log.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// Dense from 1; what cursors are.
+    pub index: u64,
+    /// The event.
+    pub event: Event,
+    /// The trace that it is told in.
+    pub trace: Option<TraceParent>,
+}
+
+/// How many events get their place in one change.
+const SEQUENCED_AT_ONCE: u32 = 250;
+
+/// Pages of waiting events that one look goes through for some whose place is next.
+const PAGES_MAX: usize = 40;
+
+impl Placed {
+    /// One that is looked at, and told nobody.
+    pub const fn untraced(index: u64, event: Event) -> Self {
+        Self { index, event, trace: None }
+    }
+
+    /// As machines are told it.
+    pub fn told(&self) -> Value {
+        let event = &self.event;
+        json!({
+            "index": self.index, "id": event.id, "type": event.kind, "timestamp": event.at,
+            "flow": event.flow, "thread": event.thread, "seq": event.seq, "data": event.data,
+        })
+    }
+}
+
+impl Service {
+    /// Gives waiting events their place in the log, a thread's in the thread's own order. Returns how many.
+    /// Only one sequencer works at a time; if another does, there is nothing to do here.
+    pub async fn sequence(&self) -> Result<usize> {
+        Ok(self.on_duty(Duty::Sequencing, self.sequence_next()).await?.unwrap_or(0))
+    }
+
+    /// What waits for an event that is gone keeps nobody else's waiting, and does not wait unsaid.
+    async fn sequence_next(&self) -> Result<usize> {
+        let keys = self.keys()?;
+        let mut after: Option<Cursor> = None;
+        for _ in 0..PAGES_MAX {
+            let page = self.reader(&keys).list::<Pending>(Filter::All, after.as_ref(), SEQUENCED_AT_ONCE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(Cursor { due: 0, id: last.record.event.to_string() });
+            let placed = self.sequence_page(&keys, &page).await?;
+            if placed > 0 {
+                return Ok(placed);
+            }
+        }
+        if after.is_none() { Ok(0) } else { Err(Error::Broken("the log")) }
+    }
+
+    /// Gives those of these their place that have one next.
+    async fn sequence_page(&self, keys: &Keys, waiting: &[Stored<Pending>]) -> Result<usize> {
+        let reader = self.reader(keys);
+        let ids: Vec<String> = waiting.iter().map(|it| it.record.event.to_string()).collect();
+        let mut events: Vec<Event> = reader.get_many::<Event>(&ids).await?.into_iter().map(|it| it.record).collect();
+        events.sort_by(|a, b| (a.at, a.seq, &a.id).cmp(&(b.at, b.seq, &b.id)));
+        let ready = self.in_thread_order(keys, events).await?;
+        if ready.is_empty() {
+            return Ok(0);
+        }
+        let mut next = self.log_length().await? + 1;
+        let mut draft = Draft::new(keys.row(), self.now());
+        for event in &ready {
+            let pending = waiting.iter().find(|it| it.record.event == event.id);
+            let trace = pending.and_then(|it| it.record.trace.clone());
+            draft.insert(&LogRow { index: next, event: event.id.clone(), hash: event.hash(), trace })?;
+            next += 1;
+            if let Some(pending) = pending {
+                draft.remove(pending);
+            }
+        }
+        self.commit(draft.finish()).await?;
+        Ok(ready.len())
+    }
+
+    /// An event waits until the thread's event before it has its place: one that was committed earlier by
+    /// another gateway's clock may still be waiting in a later batch.
+    async fn in_thread_order(&self, keys: &Keys, mut events: Vec<Event>) -> Result<Vec<Event>> {
+        events.sort_by(|a, b| (&a.thread, a.seq, &a.id).cmp(&(&b.thread, b.seq, &b.id)));
+        let mut ready: Vec<Event> = Vec::with_capacity(events.len());
+        for event in events {
+            let follows = match (&event.thread, event.seq) {
+                (Some(_), Some(1)) | (None, _) | (_, None) => true,
+                (Some(thread), Some(seq)) => {
+                    let here =
+                        ready.iter().rev().take_while(|it| it.thread == event.thread).any(|it| it.seq == Some(seq - 1));
+                    here || self.has_place(keys, thread, seq - 1).await?
+                }
+            };
+            if follows {
+                ready.push(event);
+            }
+        }
+        ready.sort_by(|a, b| (a.at, &a.thread, a.seq, &a.id).cmp(&(b.at, &b.thread, b.seq, &b.id)));
+        Ok(stable_by_thread(ready))
+    }
+
+    async fn has_place(&self, keys: &Keys, thread: &crate::domain::id::ThreadId, seq: u64) -> Result<bool> {
+        let alias = crate::store::records::event_alias(thread, seq);
+        let Some(event) = self.reader(keys).get_by_alias::<Event>(&alias).await? else { return Ok(false) };
+        Ok(self.reader(keys).get_by_alias::<LogRow>(event.record.id.as_str()).await?.is_some())
+    }
+
+    /// How many events have their place.
+    pub async fn log_length(&self) -> Result<u64> {
+        let keys = self.keys()?;
+        let last: Option<Stored<LogRow>> = self.reader(&keys).last_of(LOG).await?;
+        Ok(last.map_or(0, |it| it.record.index))
+    }
+
+    /// Events after a place, as this machine may be told them: its flow's, without what is hidden. Auditors are told everything.
+    pub async fn events_told(&self, token: &Token, after: u64, limit: u32) -> Result<(Vec<Placed>, u64)> {
+        if token.role == MachineRole::Auditor {
+            return self.events_after(after, None, limit).await;
+        }
+        let keys = self.keys()?;
+        let (mut events, next) = self.events_after(after, token.flow.as_ref(), limit).await?;
+        for Placed { event, .. } in &mut events {
+            let masked = self.masked_event(&keys, event.clone(), &token.into()).await?;
+            *event = self.for_machines(&keys, masked).await?;
+        }
+        Ok((events, next))
+    }
+
+    /// Events after a place, of one flow or of all. The second part is where to go on from.
+    pub async fn events_after(&self, after: u64, flow: Option<&FlowId>, limit: u32) -> Result<(Vec<Placed>, u64)> {
+        let keys = self.keys()?;
+        let reader = self.reader(&keys);
+        let cursor = Cursor { due: 0, id: log_id(after) };
+        let rows = reader.list::<LogRow>(Filter::All, Some(&cursor), limit.min(LIST_ROWS_MAX)).await?;
+        let last = rows.last().map_or(after, |it| it.record.index);
+        let ids: Vec<String> = rows.iter().map(|it| it.record.event.to_string()).collect();
+        let mut events: Vec<Event> = reader.get_many::<Event>(&ids).await?.into_iter().map(|it| it.record).collect();
+        events.retain(|event| flow.is_none_or(|it| event.flow.as_ref() == Some(it)));
+        let place = |event: Event| {
+            let row = rows.iter().find(|it| it.record.event == event.id)?;
+            Some(Placed { index: row.record.index, event, trace: row.record.trace.clone() })
+        };
+        let mut placed: Vec<Placed> = events.into_iter().filter_map(place).collect();
+        placed.sort_by_key(|it| it.index);
+        Ok((placed, last))
+    }
+}
+
+/// The order by time, with each thread's events in the thread's own order within it.
+fn stable_by_thread(events: Vec<Event>) -> Vec<Event> {
+    use std::collections::BTreeMap;
+    use std::collections::VecDeque;
+    let mut by_thread: BTreeMap<_, VecDeque<Event>> = BTreeMap::new();
+    let order: Vec<_> = events.iter().map(|event| event.thread.clone()).collect();
+    for event in events {
+        by_thread.entry(event.thread.clone()).or_default().push_back(event);
+    }
+    for queue in by_thread.values_mut() {
+        queue.make_contiguous().sort_by_key(|event| event.seq);
+    }
+    order.iter().filter_map(|thread| by_thread.get_mut(thread)?.pop_front()).collect()
+}

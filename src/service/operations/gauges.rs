@@ -1,0 +1,154 @@
+//! What is so in the database, for whoever watches the gateway: a bounded number of questions, asked once for all who
+//! look at the same time, however much there was before.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use super::halt::Scope;
+use crate::domain::archive::Archive;
+use crate::domain::event::Event;
+use crate::domain::id::EndpointId;
+use crate::domain::keys::Keys;
+use crate::domain::review::Hold;
+use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
+use crate::metrics::{self, Facts, Lease, Metrics};
+use crate::service::Service;
+use crate::service::delivery::cursor::UNWRITTEN_MAX;
+use crate::service::error::Result;
+use crate::store::record::{Record, Stored};
+use crate::store::records::{COUNTED, InsightRow, LogRow, OPEN, Pending, RESERVED, log_id};
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+
+/// How long what was read is told again. Prometheus looks every 15 seconds; a thousand who look at once ask the store
+/// once.
+const FRESH_MILLIS: i64 = 2_000;
+
+/// Of what is open, reserved or waiting, so many pages are counted, each of a thousand rows. Opening a row costs some
+/// microseconds, so this is a tenth of a second; more waits for people only where something else is wrong.
+const PAGES_MAX: usize = 10;
+
+/// What was read last, and when; nothing where it could not be.
+#[derive(Debug, Default)]
+pub(in crate::service) struct LastFacts(Mutex<Option<(Timestamp, Option<Facts>)>>);
+
+impl Service {
+    /// What this gateway counts of itself.
+    pub const fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Everything that is counted, and what is so in the database, in Prometheus' text.
+    pub async fn metrics_text(&self) -> String {
+        // Who waits here while another asks takes that one's answer; and nobody sets what another is writing down.
+        let mut last = self.last_facts.0.lock().await;
+        let now = self.now();
+        let fresh = |at: &Timestamp| (0..FRESH_MILLIS).contains(&(now.millis() - at.millis()));
+        if !last.as_ref().is_some_and(|it| fresh(&it.0)) {
+            let facts = self.facts(now).await;
+            if let Err(error) = &facts {
+                let error = error as &dyn std::error::Error;
+                tracing::error!(error, "what is so in the database could not be read for /metrics");
+            }
+            *last = Some((now, facts.ok()));
+        }
+        let facts = last.as_ref().and_then(|it| it.1.as_ref());
+        self.metrics.text(facts, self.store.queued())
+    }
+
+    async fn facts(&self, now: Timestamp) -> Result<Facts> {
+        let keys = self.keys()?;
+        let mut facts = Facts::default();
+        for halting in self.halts().await? {
+            let flow = match halting.scope {
+                Scope::All => None,
+                Scope::Flow(flow) => {
+                    // A flow in which nothing is open is told as such.
+                    facts.open.entry(flow.clone()).or_default();
+                    Some(flow)
+                }
+            };
+            facts.halts.push((flow, halting.halt));
+        }
+        for hold in self.counted_pages::<Hold>(&keys, Filter::State(OPEN)).await? {
+            let hold = hold.record;
+            if hold.is_open(now) {
+                let open = facts.open.entry(hold.flow).or_default();
+                open.count += 1;
+                open.oldest = open.oldest.max(hold.opened_at.until(now));
+            }
+        }
+        for thread in self.counted_pages::<Thread>(&keys, Filter::State(RESERVED)).await? {
+            let thread = thread.record;
+            let lease = if thread.lapsed_write(now).is_some() { Lease::Lapsed } else { Lease::Standing };
+            *facts.reservations.entry((thread.flow, lease)).or_default() += 1;
+        }
+        let waiting = self.counted_pages::<Pending>(&keys, Filter::All).await?;
+        facts.unplaced = waiting.len() as u64;
+        if let Some(first) = waiting.first() {
+            // It may have got its place meanwhile; the event stays.
+            let event = self.need::<Event>(&keys, first.record.event.as_str(), "event").await?;
+            facts.unplaced_oldest = event.record.at.until(now);
+        }
+        facts.log = self.log_length().await?;
+        facts.lanes = self.lane_facts(&keys, facts.log, now).await?;
+        let counted = self.fetch::<InsightRow>(&keys, COUNTED).await?;
+        facts.uncounted = match counted.map(|it| it.record) {
+            Some(InsightRow::Counted(counted)) => facts.log.saturating_sub(counted.index),
+            Some(InsightRow::Figures(_)) | None => facts.log,
+        };
+        let archives = self.counted_pages::<Archive>(&keys, Filter::All).await?;
+        facts.archives = archives.len() as u64;
+        facts.archive_bytes = archives.iter().map(|it| it.record.bytes).sum();
+        facts.database_bytes = self.store.bytes().await?;
+        Ok(facts)
+    }
+
+    /// How each endpoint is served. A lane that finds nothing for its endpoint writes down how far it has looked once in
+    /// so many events, so those after that are looked at here.
+    async fn lane_facts(&self, keys: &Keys, log: u64, now: Timestamp) -> Result<BTreeMap<EndpointId, metrics::Lane>> {
+        let lanes = self.lanes().await?;
+        let first =
+            lanes.iter().map(|it| it.1.record.reached).min().unwrap_or(log).max(log.saturating_sub(UNWRITTEN_MAX));
+        let last = if first < log { self.events_after(first, None, LIST_ROWS_MAX).await?.0 } else { Vec::new() };
+        let mut told = BTreeMap::new();
+        for (endpoint, lane) in lanes {
+            let (endpoint, lane) = (endpoint.record, lane.record);
+            let (unsent, oldest) = if lane.reached < first {
+                let oldest = self.need::<LogRow>(keys, &log_id(lane.reached + 1), "place in the log").await?;
+                let oldest = self.need::<Event>(keys, oldest.record.event.as_str(), "event").await?;
+                (log - lane.reached, Some(oldest.record.at))
+            } else {
+                let mut wanted =
+                    last.iter().filter(|it| it.index > lane.reached && endpoint.wants(&it.event)).peekable();
+                let oldest = wanted.peek().map(|it| it.event.at);
+                (wanted.count() as u64, oldest)
+            };
+            let facts = metrics::Lane {
+                unsent,
+                unsent_oldest: oldest.map_or(Duration::ZERO, |it| it.until(now)),
+                failing: lane.failing_since.map_or(Duration::ZERO, |it| it.until(now)),
+                disabled: !endpoint.is_served(),
+            };
+            told.insert(endpoint.id, facts);
+        }
+        Ok(told)
+    }
+
+    /// A list from its beginning, as far as is counted.
+    async fn counted_pages<R: Record>(&self, keys: &Keys, filter: Filter<'_>) -> Result<Vec<Stored<R>>> {
+        let mut found: Vec<Stored<R>> = Vec::new();
+        for _ in 0..PAGES_MAX {
+            let after = found.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
+            let page = self.reader(keys).list::<R>(filter, after.as_ref(), LIST_ROWS_MAX).await?;
+            let full = page.len() == LIST_ROWS_MAX as usize;
+            found.extend(page);
+            if !full {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,78 @@
+//! Readiness: whether this gateway can do its work now. The answer comes from a commit, because a database that is
+//! read-only or full still answers reads.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex;
+
+use crate::domain::keys::Keys;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::store::StoreError;
+use crate::store::change::Draft;
+use crate::store::outage::Outage;
+use crate::store::records::{READY, Sighting};
+
+/// How long one check answers for all: anyone may ask, and each check writes to the disk.
+const FRESH: Duration = Duration::from_millis(250);
+
+/// How long a check takes at most. With [`FRESH`] it stays under two seconds, within which an outage has to show.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+
+/// The last check, and the outage that it met.
+#[derive(Debug, Default)]
+pub(in crate::service) struct LastCheck(Mutex<Option<(Instant, Option<Outage>)>>);
+
+impl Service {
+    /// Whether keys are there, the gateway is still itself, and the database takes commits.
+    pub async fn ready_to_work(&self) -> Result<()> {
+        let keys = self.keys()?;
+        let mut last = self.last_check.0.lock().await;
+        if let Some((at, outage)) = *last
+            && self.instant().saturating_duration_since(at) < FRESH
+        {
+            return outage.map_or(Ok(()), |outage| Err(unavailable(outage)));
+        }
+        let checked = tokio::time::timeout(PATIENCE, self.check_work(&keys)).await;
+        let checked = checked.unwrap_or_else(|_| Err(unavailable(Outage::Down)));
+        *last = match &checked {
+            Ok(()) => Some((self.instant(), None)),
+            Err(Error::Unavailable(StoreError::Unavailable { outage, .. })) => Some((self.instant(), Some(*outage))),
+            Err(_) => None,
+        };
+        checked
+    }
+
+    /// Returns once a file of the database was removed or replaced while it was open, and says which.
+    pub async fn database_replaced(&self) -> String {
+        self.store.replaced().await
+    }
+
+    async fn check_work(&self, keys: &Keys) -> Result<()> {
+        self.gateway(keys).await?;
+        self.store.check_storage().await?;
+        self.commit_sighting(keys).await?;
+        self.store.recent_outage().map_or(Ok(()), |outage| Err(unavailable(outage)))
+    }
+
+    /// Commits one small row that no decision relies on.
+    async fn commit_sighting(&self, keys: &Keys) -> Result<()> {
+        let before = self.fetch::<Sighting>(keys, READY).await?;
+        let now = self.now();
+        let mut draft = Draft::new(keys.row(), now);
+        let sighting = Sighting { of: READY.to_owned(), at: now };
+        match before {
+            Some(before) => draft.replace(&before, &sighting)?,
+            None => drop(draft.insert(&sighting)?),
+        }
+        match self.commit(draft.finish()).await {
+            // Another gateway has just committed the same.
+            Err(error) if error.is_conflict() => Ok(()),
+            done => done,
+        }
+    }
+}
+
+fn unavailable(outage: Outage) -> Error {
+    StoreError::unavailable(outage, "a check of the gateway's readiness").into()
+}

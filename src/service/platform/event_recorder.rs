@@ -1,0 +1,58 @@
+//! Writes events down: each in the change that makes it true, numbered densely in its thread.
+
+use serde_json::Value;
+
+use super::trace_context;
+use crate::domain::event::{Event, EventType};
+use crate::domain::id::{EventId, FlowId};
+use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
+use crate::random;
+use crate::service::error::Result;
+use crate::store::change::Draft;
+use crate::store::records::Pending;
+
+fn event_id(now: Timestamp) -> EventId {
+    EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name")
+}
+
+/// Adds a thread's next event to the change, and to the thread that the change will write.
+pub(in crate::service) fn in_thread(
+    draft: &mut Draft<'_>,
+    thread: &mut Thread,
+    now: Timestamp,
+    kind: EventType,
+    data: Value,
+) -> Result<()> {
+    let last = thread.last_event;
+    let event = Event {
+        id: event_id(now),
+        kind,
+        at: now,
+        flow: Some(thread.flow.clone()),
+        thread: Some(thread.id.clone()),
+        seq: Some(last.map_or(1, |link| link.seq + 1)),
+        previous: last.map(|link| link.hash),
+        data,
+    };
+    thread.last_event = event.link();
+    put(draft, &event)
+}
+
+/// Adds an event that belongs to no thread.
+pub(in crate::service) fn outside(
+    draft: &mut Draft<'_>,
+    flow: Option<&FlowId>,
+    now: Timestamp,
+    kind: EventType,
+    data: Value,
+) -> Result<()> {
+    let flow = flow.cloned();
+    put(draft, &Event { id: event_id(now), kind, at: now, flow, thread: None, seq: None, previous: None, data })
+}
+
+fn put(draft: &mut Draft<'_>, event: &Event) -> Result<()> {
+    draft.insert(event)?;
+    draft.insert(&Pending { event: event.id.clone(), trace: trace_context::trace() })?;
+    Ok(())
+}

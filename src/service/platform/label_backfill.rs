@@ -1,0 +1,76 @@
+//! Labels on rows of before there were labels.
+
+use super::retry::retrying;
+use crate::domain::keys::Keys;
+use crate::domain::review::Hold;
+use crate::domain::thread::Thread;
+use crate::service::Service;
+use crate::service::error::Result;
+use crate::store::change::Draft;
+use crate::store::label::{Label, Labelling};
+use crate::store::record::{Record, Stored};
+use crate::store::{Cursor, Filter, Store, StoreError};
+
+/// Which labels records bear is said by the program. One that says otherwise counts on, and every row is labelled again
+/// at the first start.
+const EDITION: i64 = 2;
+
+/// Rows that are labelled in one change: each bears a few dozen labels at most, and a change has a bound.
+const ROWS_AT_ONCE: u32 = 50;
+
+/// What stands among the labels once every row bears its own. The migration that makes the table puts it there if
+/// there are no rows.
+pub(in crate::service) fn settled() -> Label {
+    Label { kept_in: "labels".to_owned(), word: "edition".to_owned(), due: EDITION, id: Hold::TABLE.name().to_owned() }
+}
+
+/// Whether it stands there.
+pub(in crate::service) async fn are_settled(store: &dyn Store) -> std::result::Result<bool, StoreError> {
+    let settled = settled();
+    let before = Label { id: String::new(), ..settled.clone() };
+    Ok(store.labels(Some(&before), 1).await?.first() == Some(&settled))
+}
+
+impl Service {
+    /// Labels what was kept before there were labels, once. Whoever starts beside this one does the same, and it
+    /// comes to the same.
+    pub(in crate::service) async fn settle_labels(&self) -> Result<()> {
+        if are_settled(&*self.store).await? {
+            return Ok(());
+        }
+        self.label_all::<Hold>().await?;
+        self.label_all::<Thread>().await?;
+        let keys = self.keys()?;
+        let mut draft = Draft::new(keys.row(), self.now());
+        draft.set(Labelling::Put(settled()));
+        for before in 1..EDITION {
+            draft.set(Labelling::Remove(Label { due: before, ..settled() }));
+        }
+        self.commit(draft.finish()).await
+    }
+
+    async fn label_all<R: Record>(&self) -> Result<()> {
+        let keys = self.keys()?;
+        let mut after: Option<Cursor> = None;
+        loop {
+            let next = retrying!(self.label_page::<R>(&keys, after.as_ref()))?;
+            if next.is_none() {
+                return Ok(());
+            }
+            after = next;
+        }
+    }
+
+    async fn label_page<R: Record>(&self, keys: &Keys, after: Option<&Cursor>) -> Result<Option<Cursor>> {
+        let rows = self.reader(keys).list::<R>(Filter::All, after, ROWS_AT_ONCE).await?;
+        let mut draft = Draft::new(keys.row(), self.now());
+        let bearing: Vec<&Stored<R>> = rows.iter().filter(|it| !it.record.labels().words.is_empty()).collect();
+        for row in &bearing {
+            draft.label(row);
+        }
+        if !bearing.is_empty() {
+            self.commit(draft.finish()).await?;
+        }
+        Ok(rows.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() }))
+    }
+}

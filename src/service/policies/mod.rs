@@ -1,0 +1,229 @@
+//! Policies: activating them, and compiling each once.
+
+pub(crate) mod reason_masking;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::json;
+
+use super::Service;
+use super::error::{Error, Result};
+use super::platform::event_recorder;
+use super::platform::retry::retrying;
+use crate::domain::amendment::Amendment;
+use crate::domain::chain::hash::Digest;
+use crate::domain::event::EventType;
+use crate::domain::flow::{Flow, PolicyRow};
+use crate::domain::halt::Halt;
+use crate::domain::id::{AmendmentId, FlowId, PrincipalId};
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Policy, PolicySource};
+use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
+use crate::metrics::Work;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::{Filter, LIST_ROWS_MAX};
+
+/// How many compiled policies are kept; a gateway has a few flows with a few versions each.
+const POLICIES_MAX: usize = 256;
+
+/// Compiled policies by digest. A policy never changes, so nothing here goes stale.
+#[derive(Default)]
+pub(super) struct PolicyCache {
+    compiled: Mutex<HashMap<Digest, Arc<Policy>>>,
+}
+
+impl PolicyCache {
+    fn get(&self, digest: Digest) -> Option<Arc<Policy>> {
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).cloned()
+    }
+}
+
+/// What was activated.
+#[derive(Clone, Debug)]
+pub struct Activated {
+    /// The flow.
+    pub flow: FlowId,
+    /// The policy's digest.
+    pub policy: Digest,
+    /// Older policies whose heads may still be written.
+    pub accepts: BTreeSet<Digest>,
+}
+
+/// What became of a policy that was to be activated.
+#[derive(Clone, Debug)]
+pub enum Activation {
+    /// It judges its flow.
+    Active(Activated),
+    /// The policy that judges until now wants people to approve it first.
+    Waiting(Box<Amendment>),
+}
+
+impl Service {
+    /// The policy of that digest, compiled; its stored text is hashed again before it is believed.
+    pub(super) async fn policy(&self, keys: &Keys, digest: Digest) -> Result<Arc<Policy>> {
+        if let Some(policy) = self.policies.get(digest) {
+            return Ok(policy);
+        }
+        let row = self.fetch::<PolicyRow>(keys, &digest.to_string()).await?;
+        let row = row.ok_or(Error::Broken("a policy is gone"))?.record;
+        let source = PolicySource { text: row.text, schemas: row.schemas };
+        if source.digest() != digest {
+            return Err(Error::Broken("a policy's text is not what its digest says"));
+        }
+        let turn = self.turns.judging.take(&digest.to_string()).await?;
+        if let Some(policy) = self.policies.get(digest) {
+            return Ok(policy);
+        }
+        let compiling = self.apart(&turn, Work::Policy, move || Policy::compile(&source));
+        let policy = Arc::new(compiling.await?.map_err(Error::Policy)?);
+        let mut compiled = self.policies.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if compiled.len() >= POLICIES_MAX {
+            compiled.clear();
+        }
+        compiled.insert(digest, Arc::clone(&policy));
+        Ok(policy)
+    }
+
+    /// Activates a policy for its flow, or asks people first; a new flow comes into being by its first policy.
+    pub async fn activate_policy(
+        &self,
+        by: &PrincipalId,
+        flow: Option<&FlowId>,
+        source: PolicySource,
+        accepts: BTreeSet<Digest>,
+    ) -> Result<Activation> {
+        let policy = self.compiled(by.as_str(), &source).await?;
+        if flow.is_some_and(|it| it != policy.flow()) {
+            return Err(Error::invalid("/policy", "the policy's flow is not the one in the address"));
+        }
+        retrying!(self.activate_once(by, &policy, &accepts))
+    }
+
+    async fn activate_once(&self, by: &PrincipalId, policy: &Policy, accepts: &BTreeSet<Digest>) -> Result<Activation> {
+        let (keys, now) = (self.keys()?, self.now());
+        let (id, digest) = (policy.flow().clone(), policy.digest());
+        for accepted in accepts {
+            let known = self.fetch::<PolicyRow>(&keys, &accepted.to_string()).await?;
+            if known.is_none_or(|it| it.record.flow != id) {
+                return Err(Error::invalid("/accepts", "accepts names a policy that this flow never had"));
+            }
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        if self.fetch::<PolicyRow>(&keys, &digest.to_string()).await?.is_none() {
+            let source = policy.source();
+            let schemas: BTreeMap<_, _> = source.schemas.clone();
+            draft.insert(&PolicyRow {
+                digest,
+                flow: id.clone(),
+                text: source.text.clone(),
+                schemas,
+                created_at: now,
+            })?;
+        }
+        let Some(old) = self.fetch::<Flow>(&keys, id.as_str()).await? else {
+            self.check_never_was(&keys, &id).await?;
+            let flow = Flow {
+                id: id.clone(),
+                policy: digest,
+                accepts: accepts.clone(),
+                halt: Halt::default(),
+                stops: None,
+                activated_at: now,
+                activated_by: by.clone(),
+                amendment: None,
+            };
+            draft.insert(&flow)?;
+            let data = activation_data(&flow, 1);
+            event_recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
+            let active = active(flow);
+            self.put_answer(&mut draft, &keys, &active)?;
+            self.commit(draft.finish()).await?;
+            return Ok(active);
+        };
+        if old.record.policy == digest && old.record.accepts == *accepts {
+            return Ok(active(old.record));
+        }
+        // Whom to ask is said by the policy that judges until now: no other can lift it.
+        let judging = self.policy(&keys, old.record.policy).await?;
+        if let Some(terms) = judging.approval().amending() {
+            return self.amend(draft, &keys, (&old, by), (policy, accepts), terms).await;
+        }
+        let flow = activated_flow(&old, (digest, accepts), (by, None, now));
+        draft.replace(&old, &flow)?;
+        let data = activation_data(&flow, old.revision + 1);
+        event_recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
+        let active = active(flow);
+        self.put_answer(&mut draft, &keys, &active)?;
+        self.commit(draft.finish()).await?;
+        Ok(active)
+    }
+
+    /// A flow comes into being once. Where there is something of it, its row was taken away, and with it perhaps a
+    /// halt, or the people who must be asked.
+    async fn check_never_was(&self, keys: &Keys, id: &FlowId) -> Result<()> {
+        let (reader, of_flow) = (self.reader(keys), Filter::Owner(id.as_str()));
+        let nothing = reader.list::<PolicyRow>(of_flow, None, 1).await?.is_empty()
+            && reader.list::<Thread>(of_flow, None, 1).await?.is_empty()
+            && reader.list::<Amendment>(of_flow, None, 1).await?.is_empty();
+        if nothing { Ok(()) } else { Err(Error::Broken("a flow's row is gone")) }
+    }
+
+    /// Every flow, by name.
+    pub async fn flows(&self) -> Result<Vec<FlowId>> {
+        let keys = self.keys()?;
+        let flows = self.reader(&keys).list::<Flow>(Filter::All, None, LIST_ROWS_MAX).await?;
+        Ok(flows.into_iter().map(|it| it.record.id).collect())
+    }
+
+    /// A flow with its active policy, who activated it, and since when.
+    pub async fn flow_as_it_stands(&self, flow: &FlowId) -> Result<Flow> {
+        let keys = self.keys()?;
+        Ok(self.flow(&keys, flow).await?.record)
+    }
+
+    /// A policy's text and schemas, active or not.
+    pub async fn policy_source(&self, digest: Digest) -> Result<PolicySource> {
+        let keys = self.keys()?;
+        Ok(self.policy(&keys, digest).await?.source().clone())
+    }
+
+    /// The active policy of a flow, with its text.
+    pub async fn active_policy(&self, flow: &FlowId) -> Result<Arc<Policy>> {
+        let keys = self.keys()?;
+        let flow = self.flow(&keys, flow).await?;
+        self.policy(&keys, flow.record.policy).await
+    }
+}
+
+fn active(flow: Flow) -> Activation {
+    Activation::Active(Activated { flow: flow.id, policy: flow.policy, accepts: flow.accepts })
+}
+
+/// The flow with another policy.
+pub(super) fn activated_flow(
+    old: &Stored<Flow>,
+    (policy, accepts): (Digest, &BTreeSet<Digest>),
+    (by, amendment, now): (&PrincipalId, Option<&AmendmentId>, Timestamp),
+) -> Flow {
+    Flow {
+        policy,
+        accepts: accepts.clone(),
+        activated_at: now,
+        activated_by: by.clone(),
+        amendment: amendment.cloned(),
+        ..old.record.clone()
+    }
+}
+
+/// What is told of an activation.
+pub(super) fn activation_data(flow: &Flow, revision: i64) -> serde_json::Value {
+    let mut data =
+        json!({"policy": flow.policy, "accepts": flow.accepts, "by": flow.activated_by, "revision": revision});
+    if let Some(amendment) = &flow.amendment {
+        data["amendment"] = json!(amendment);
+    }
+    data
+}

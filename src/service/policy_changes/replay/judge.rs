@@ -1,0 +1,167 @@
+//! One proposal, judged by the candidate: on its head, amid what had come before, and as it would be where it was made.
+
+use std::sync::Arc;
+
+use super::Replayed;
+use super::walk::{BROKEN, Past, Recorded, Trial};
+use crate::domain::account::Token;
+use crate::domain::chain::statement::Kind;
+use crate::domain::flow::Mode;
+use crate::domain::id::NodeId;
+use crate::domain::json::patch::{Format, Patch};
+use crate::domain::kept::KeptRequest;
+use crate::domain::policy::{Became, Compared, Judgement, Policies, RejectCode, Untold, WouldBe, unreadable};
+use crate::domain::thread::Thread;
+use crate::domain::usage::Usage;
+use crate::service::Service;
+use crate::service::branches::fork::{not_asked_at_the_join, not_on_a_branch};
+use crate::service::error::{Error, Result};
+use crate::service::platform::judge_queue::{Around, Asks, Judging};
+use crate::service::proposals::request::Asked;
+use crate::service::threads::heads::Version;
+
+/// What comes of a join under the candidate: a judgement of what its branches amount to, or that they do not.
+enum OfJoin {
+    Judged(Box<(Judgement, KeptRequest)>),
+    Refused(&'static str),
+}
+
+impl Service {
+    /// What the candidate makes of a proposal.
+    pub(super) async fn tried(
+        &self,
+        trial: &Trial<'_>,
+        thread: &Thread,
+        past: &mut Past,
+        recorded: &Recorded,
+    ) -> Result<Compared> {
+        let Recorded { row, parent: Some(parent), request: Some(request), .. } = recorded else {
+            let erased = recorded.row.transition.is_some();
+            return Ok(Compared::Unknown { why: if erased { Untold::Erased } else { Untold::NotKept } });
+        };
+        let Some(token) = self.fetch::<Token>(trial.keys, row.principal.as_str()).await? else {
+            return Ok(Compared::Unknown { why: Untold::NoAsker });
+        };
+        let head = match past.head.take() {
+            Some(head) if head.entry.version == past.version => head,
+            _ => Arc::new(self.version(trial.keys, &row.thread, past.version).await?),
+        };
+        if head.entry.transition != *parent {
+            return Err(BROKEN);
+        }
+        let usage = request.usage.as_ref().map(Usage::read).transpose().map_err(|_| BROKEN)?.unwrap_or_default();
+        let context_tokens = self.given(trial.candidate, (&row.node, &head.state), thread.id.as_str()).await?;
+        let around = Around {
+            principal: row.principal.to_string(),
+            owner: token.record.owner.clone(),
+            committed_nodes: past.committed_nodes.clone(),
+            tool: request.tool.clone(),
+            usage,
+            spent: Some(past.spent.clone()),
+            context_tokens,
+        };
+        let policies = Policies { candidate: trial.candidate, active: trial.active };
+        let would_be = match request.kind {
+            Kind::Join => match self.judged_join(trial, (thread, recorded), &head, (past, around)).await? {
+                OfJoin::Judged(judged) => WouldBe::of(judged.0, policies, &head.state, &judged.1),
+                OfJoin::Refused(code) => WouldBe::refused(code),
+            },
+            _ => {
+                let judgement = match self.asks_of(trial, (row, request), &head).await? {
+                    Ok(asks) => self.judged_by(trial, (&row.node, &head), past, (asks, around)).await?,
+                    Err(unreadable) => unreadable,
+                };
+                match &thread.branch {
+                    None => WouldBe::of(judgement, policies, &head.state, request),
+                    Some(_) => on_a_branch(judgement, policies, &head, request),
+                }
+            }
+        };
+        past.head = Some(head);
+        Ok(row.was.compared(would_be))
+    }
+
+    async fn judged_by(
+        &self,
+        trial: &Trial<'_>,
+        (node, head): (&NodeId, &Arc<Version>),
+        past: &mut Past,
+        (asks, around): (Asks, Around),
+    ) -> Result<Judgement> {
+        let (policy, head, node) = (Arc::clone(trial.candidate), Arc::clone(head), node.clone());
+        let judging = Judging { policy, head, node, asks, around };
+        past.judged = past.judged.and(judging.effort(self.limits()));
+        self.tried_out(trial.by, judging).await
+    }
+
+    /// What was asked, or the judgement of what is no patch of its format.
+    async fn asks_of(
+        &self,
+        trial: &Trial<'_>,
+        (row, request): (&Replayed, &KeptRequest),
+        head: &Version,
+    ) -> Result<std::result::Result<Asks, Judgement>> {
+        Ok(Ok(match request.kind {
+            Kind::Propose => match Patch::read(request.format, request.content.clone()) {
+                Ok(patch) => Asks::Propose(patch),
+                Err(error) => return Ok(Err(unreadable(error.pointer()))),
+            },
+            Kind::Reaffirm => Asks::Reaffirm,
+            Kind::Rollback => {
+                let to = request.content.get("to_version").and_then(|it| it.as_u64());
+                let to = to.filter(|it| *it < head.entry.version).ok_or(BROKEN)?;
+                Asks::Rollback(Arc::new(self.version(trial.keys, &row.thread, to).await?))
+            }
+            Kind::Create | Kind::Fork | Kind::Edit | Kind::Join | Kind::Confirm => return Err(BROKEN),
+        }))
+    }
+
+    /// What its branches had come to when it was stated, merged by the candidate: which lists have keys, and where a branch says
+    /// how sure it is, is a policy's to say.
+    async fn judged_join(
+        &self,
+        trial: &Trial<'_>,
+        (thread, recorded): (&Thread, &Recorded),
+        head: &Arc<Version>,
+        (past, around): (&mut Past, Around),
+    ) -> Result<OfJoin> {
+        let (proposal, node) = (recorded.join.as_ref().ok_or(BROKEN)?, &recorded.row.node);
+        let proposal = self.in_turn(proposal, thread.id.as_str()).await?.into_owned();
+        let proposal = self.gathered(trial.keys, (head, thread), proposal).await?;
+        let Asked::Join(join) = &proposal.ask else { return Err(BROKEN) };
+        let kept = |content| {
+            let request = recorded.request.clone().ok_or(BROKEN)?;
+            Ok::<_, Error>(KeptRequest { format: Format::Merge, content, ..request })
+        };
+        let (merged, turn) = match self.joined(trial.candidate, (node, head), join).await {
+            Ok(Ok((merged, turn))) => (Arc::new(merged), turn),
+            Ok(Err(unread)) => {
+                let judgement = Judgement::Reject { violations: vec![unread] };
+                return Ok(OfJoin::Judged(Box::new((judgement, kept(join.content())?))));
+            }
+            Err(Error::Conflict { .. }) => return Ok(OfJoin::Refused("conflict")),
+            Err(Error::Invalid { .. }) => return Ok(OfJoin::Refused("malformed")),
+            Err(error) => return Err(error),
+        };
+        let asks = Asks::Join(Arc::clone(&merged), turn);
+        let judgement = self.judged_by(trial, (node, head), past, (asks, around)).await?;
+        // What may be wrong with it stands in what came of the branches, which says what of it is hidden.
+        Ok(OfJoin::Judged(Box::new((judgement, kept(merged.after.clone())?))))
+    }
+}
+
+/// On a branch nobody is asked: what would be held for its effect commits there, and the rest is rejected. No tool is called.
+fn on_a_branch(judgement: Judgement, policies: Policies<'_>, head: &Version, request: &KeptRequest) -> WouldBe {
+    let refused = |code| Judgement::Reject { violations: vec![not_on_a_branch(code)] };
+    let enforced = policies.candidate.mode() == Mode::Enforce;
+    let judgement = match judgement {
+        _ if request.tool.is_some() => refused(RejectCode::ToolNotAllowed),
+        Judgement::Hold { reasons, .. } if enforced && not_asked_at_the_join(&reasons).is_some() => {
+            refused(not_asked_at_the_join(&reasons).unwrap_or(RejectCode::RuleDenied))
+        }
+        judgement => judgement,
+    };
+    let would_be = WouldBe::of(judgement, policies, &head.state, request);
+    let outcome = if would_be.outcome == Became::Hold { Became::Observe } else { would_be.outcome };
+    WouldBe { outcome, ..would_be }
+}

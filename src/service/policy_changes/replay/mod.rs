@@ -1,0 +1,159 @@
+//! Replays: a flow's recorded proposals, judged by another policy. Nothing comes of it.
+
+mod judge;
+mod walk;
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::statement::Kind;
+use crate::domain::id::{FlowId, NodeId, PrincipalId, ThreadId};
+use crate::domain::policy::{Compared, Effort, PolicySource, Was};
+use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
+use crate::store::{Cursor, Filter};
+
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use walk::Trial;
+
+/// Rows of one call: each is judged, and some need a state to be made again.
+pub const REPLAYED_MAX: u32 = 1_000;
+
+/// Events that one call looks at: in most threads, far fewer are proposals.
+const EVENTS_MAX: usize = 5_000;
+
+/// Threads that are loaded together.
+const THREADS_AT_ONCE: u32 = 50;
+
+/// Where a replay goes on: after this event of that thread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReplayFrom {
+    thread: ThreadId,
+    seq: u64,
+}
+
+impl ReplayFrom {
+    /// As it is handed out.
+    pub fn token(&self) -> String {
+        format!("{}.{}", self.seq, self.thread)
+    }
+
+    /// Reads what [`Self::token`] wrote.
+    pub fn read(token: &str) -> Option<Self> {
+        let (seq, thread) = token.split_once('.')?;
+        Some(Self { thread: ThreadId::try_from(thread).ok()?, seq: seq.parse().ok()? })
+    }
+}
+
+/// One recorded proposal, and what the candidate would have made of it.
+#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
+pub struct Replayed {
+    /// In which thread.
+    pub thread: ThreadId,
+    /// On which version.
+    pub on_version: u64,
+    /// What makes another request the same.
+    pub proposal: Digest,
+    /// Its transition; none of what was rejected.
+    pub transition: Option<Digest>,
+    /// As which node.
+    pub node: NodeId,
+    /// Who asked.
+    pub principal: PrincipalId,
+    /// For what; not known of a rejected request that was not kept.
+    pub kind: Option<Kind>,
+    /// When.
+    pub at: Timestamp,
+    /// What became of it.
+    pub was: Was,
+    /// What would have.
+    #[serde(flatten)]
+    pub compared: Compared,
+}
+
+/// Some of a flow's recorded proposals.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// The candidate's digest.
+    pub policy: Digest,
+    /// Thread by thread in the order of their names, and in each the first proposal first.
+    pub rows: Vec<Replayed>,
+    /// Where to go on; none at the end.
+    pub next: Option<ReplayFrom>,
+}
+
+/// What the judgements of one call may amount to: about a second of the processor. A call always gets as far as one
+/// proposal.
+const JUDGED_MAX: Effort = Effort::of(100_000_000);
+
+/// What one call has come to.
+struct Page {
+    judged: Effort,
+    rows: Vec<Replayed>,
+    rows_max: usize,
+    looked: usize,
+    /// Events that were only read because they lead up to a branch.
+    led_up: usize,
+}
+
+impl Page {
+    fn is_full(&self) -> bool {
+        // What led up to a branch counts once something of it was looked at: a call always comes further.
+        let led_up = if self.looked > 0 { self.led_up } else { 0 };
+        self.rows.len() >= self.rows_max || self.looked + led_up >= EVENTS_MAX || self.judged >= JUDGED_MAX
+    }
+}
+
+impl Service {
+    /// Judges some of a flow's recorded proposals by a candidate: each on the state, and amid the circumstances, that
+    /// it was made in. What cannot be told of one is said, and not guessed. A call judges as many as are little work, one
+    /// after another, and lets other requests of other callers in between.
+    pub async fn replay(
+        &self,
+        by: &str,
+        flow: &FlowId,
+        candidate: &PolicySource,
+        after: Option<&ReplayFrom>,
+        limit: u32,
+    ) -> Result<Replay> {
+        let active = self.active_policy(flow).await?;
+        let candidate = Arc::new(self.compiled(by, candidate).await?);
+        if candidate.flow() != flow {
+            return Err(Error::invalid("/policy", "the policy's flow is not the one in the address"));
+        }
+        let keys = self.keys()?;
+        let trial = Trial { by, keys: &keys, candidate: &candidate, active: &active };
+        let rows_max = usize::try_from(limit.clamp(1, REPLAYED_MAX)).unwrap_or(1);
+        let mut page = Page { judged: Effort::default(), rows: Vec::new(), rows_max, looked: 0, led_up: 0 };
+        let policy = candidate.digest();
+        let mut last = None;
+        if let Some(ReplayFrom { thread, seq }) = after {
+            let thread = self.thread(&keys, thread).await?.record;
+            if thread.flow != *flow {
+                return Err(Error::NotFound("thread"));
+            }
+            if let Some(seq) = self.walk(&trial, &thread, *seq, &mut page).await? {
+                return Ok(Replay { policy, rows: page.rows, next: Some(ReplayFrom { thread: thread.id, seq }) });
+            }
+            last = Some(thread.id);
+        }
+        loop {
+            let cursor = last.as_ref().map(|it| Cursor { due: 0, id: it.to_string() });
+            let filter = Filter::Owner(flow.as_str());
+            let threads = self.reader(&keys).list::<Thread>(filter, cursor.as_ref(), THREADS_AT_ONCE).await?;
+            if threads.is_empty() {
+                return Ok(Replay { policy, rows: page.rows, next: None });
+            }
+            for thread in threads {
+                let thread = thread.record;
+                if let Some(seq) = self.walk(&trial, &thread, 0, &mut page).await? {
+                    return Ok(Replay { policy, rows: page.rows, next: Some(ReplayFrom { thread: thread.id, seq }) });
+                }
+                last = Some(thread.id);
+            }
+        }
+    }
+}

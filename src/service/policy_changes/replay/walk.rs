@@ -1,0 +1,314 @@
+//! One thread, walked from its first event on: what it had come to at each proposal is what its commits before made. A branch
+//! goes on from what its thread had come to.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Page, Replayed};
+use crate::domain::carried::Carried;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::event::{Event, EventType};
+use crate::domain::id::{NodeId, ThreadId};
+use crate::domain::kept::KeptRequest;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Became, Compared, Effort, Policy, Untold, Was};
+use crate::domain::thread::Thread;
+use crate::domain::transition::{Outcome, Rejection, Transition, Values};
+use crate::domain::usage::{Totals, Usage};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::proposals::join_request::Join;
+use crate::service::proposals::request::{Asked, Proposal};
+use crate::service::threads::heads::Version;
+use crate::store::records::event_alias;
+
+/// How far into a thread is walked. Going on in the middle of one begins at its first event again, so this bounds
+/// what a call reads before its first row.
+const EVENTS_BACK_MAX: u64 = 10_000;
+
+pub(super) const BROKEN: Error = Error::Broken("what an event tells of a proposal");
+
+/// What recorded proposals are tried on.
+pub(super) struct Trial<'a> {
+    /// Who tries them.
+    pub(super) by: &'a str,
+    pub(super) keys: &'a Keys,
+    pub(super) candidate: &'a Arc<Policy>,
+    pub(super) active: &'a Policy,
+}
+
+/// Whether an event is among those that are asked for, or only leads up to them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Before,
+    Wanted,
+}
+
+/// What a thread had come to at some event.
+#[derive(Default)]
+pub(super) struct Past {
+    /// The work of the judgements that were made on the way.
+    pub(super) judged: Effort,
+    pub(super) version: u64,
+    pub(super) committed_nodes: BTreeSet<NodeId>,
+    pub(super) spent: Totals,
+    /// What the gateway itself stated anew because another policy was activated: no agent's proposal.
+    restated: Option<Digest>,
+    /// The version as it was last needed.
+    pub(super) head: Option<Arc<Version>>,
+}
+
+impl Past {
+    fn hear(&mut self, event: &Event) {
+        if event.kind == EventType::TransitionSuperseded {
+            self.restated = named(event, "by").ok();
+        }
+    }
+
+    fn advance(&mut self, (statement, carried): (&Statement, Option<&Carried>), given: Option<u64>) -> Result<()> {
+        self.version = statement.version;
+        self.committed_nodes.extend(statement.node.clone());
+        let spent = std::mem::take(&mut self.spent).counting(statement, given);
+        self.spent = spent.ok_or(Error::Broken("what a statement says was used"))?;
+        if let Some(carried) = carried {
+            self.spent = std::mem::take(&mut self.spent).plus(&carried.spent);
+            self.committed_nodes.extend(carried.committed_nodes.iter().cloned());
+        }
+        Ok(())
+    }
+}
+
+/// What was committed, what a join brought along, and what its node was given.
+type Committed = (Statement, Option<Box<Carried>>, Option<u64>);
+
+/// A digest in an event's data.
+fn named(event: &Event, name: &str) -> Result<Digest> {
+    let text = event.data.get(name).and_then(|it| it.as_str()).ok_or(BROKEN)?;
+    Digest::try_from(text).map_err(|_| BROKEN)
+}
+
+/// A proposal as it is recorded.
+pub(super) struct Recorded {
+    pub(super) row: Replayed,
+    pub(super) parent: Option<Digest>,
+    pub(super) request: Option<KeptRequest>,
+    /// What was stated of a join, or kept of one that was turned away: which branches, and what they had come to.
+    pub(super) join: Option<Proposal>,
+}
+
+impl Recorded {
+    fn of_transition(transition: Transition, on: &Past, was: Was) -> Result<Self> {
+        let is_join = transition.statement.kind == Kind::Join && transition.values == Values::Here;
+        let join = is_join.then(|| Proposal::of(&transition).ok_or(BROKEN)).transpose()?;
+        let statement = transition.statement;
+        let request = (transition.values == Values::Here).then(|| KeptRequest {
+            kind: statement.kind,
+            format: transition.format,
+            content: transition.patch,
+            attempt: statement.attempt.unwrap_or(1),
+            tool: transition.tool,
+            usage: statement.usage,
+            step: None,
+            join: None,
+        });
+        let row = Replayed {
+            thread: statement.thread,
+            on_version: on.version,
+            proposal: transition.identity,
+            transition: Some(transition.digest),
+            node: statement.node.ok_or(BROKEN)?,
+            principal: statement.principal,
+            kind: Some(statement.kind),
+            at: statement.proposed_at,
+            was,
+            compared: Compared::Unknown { why: Untold::TooFar },
+        };
+        Ok(Self { row, parent: statement.parent, request, join })
+    }
+
+    fn of_rejection(rejection: Rejection, on: &Past) -> Self {
+        let request = rejection.request.as_deref().and_then(KeptRequest::read);
+        let join = request.as_ref().and_then(|it| turned_away(&rejection, it));
+        let row = Replayed {
+            thread: rejection.thread,
+            on_version: on.version,
+            proposal: rejection.identity,
+            transition: None,
+            node: rejection.node,
+            principal: rejection.principal,
+            kind: request.as_ref().map(|it| it.kind),
+            at: rejection.at,
+            was: Was::new(Became::Reject, rejection.errors.into_iter().map(|it| it.code)),
+            compared: Compared::Unknown { why: Untold::TooFar },
+        };
+        Self { row, parent: rejection.parent, request, join }
+    }
+}
+
+impl Service {
+    /// Tries every proposal of a thread after an event, until the page is full: then after which event to go on.
+    pub(super) async fn walk(
+        &self,
+        trial: &Trial<'_>,
+        thread: &Thread,
+        after: u64,
+        page: &mut Page,
+    ) -> Result<Option<u64>> {
+        let last = thread.last_event.ok_or(BROKEN)?.seq;
+        let begun = self.begun(trial, thread, page).await?;
+        let known = if begun.is_some() { EVENTS_BACK_MAX } else { 0 };
+        let mut past = begun.unwrap_or_default();
+        let first = if after >= EVENTS_BACK_MAX { after.saturating_add(1) } else { 1 };
+        for seq in first..=last {
+            let seen = if seq > after { Seen::Wanted } else { Seen::Before };
+            if seen == Seen::Wanted {
+                if page.is_full() {
+                    return Ok(Some(seq - 1));
+                }
+                page.looked += 1;
+            }
+            let event = self.event_of(trial, thread, seq).await?;
+            let (recorded, committed) = self.tells(trial, &event, &past, seen).await?;
+            past.hear(&event);
+            if let Some(mut recorded) = recorded {
+                if seq <= known {
+                    recorded.row.compared = match self.tried(trial, thread, &mut past, &recorded).await {
+                        Err(Error::Erased) => Compared::Unknown { why: Untold::Erased },
+                        tried => tried?,
+                    };
+                }
+                page.judged = page.judged.and(std::mem::take(&mut past.judged));
+                page.rows.push(recorded.row);
+                // A candidate's rules may take long, and others ask here too.
+                tokio::task::yield_now().await;
+            }
+            if let Some(committed) = committed {
+                let given = self.given_under(trial, &thread.id, &past, &committed).await?;
+                past.advance((&committed.0, committed.1.as_deref()), given)?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// What a thread begins with: of a branch what its thread had come to at the version that it was made of, if that is
+    /// not too far into it.
+    async fn begun(&self, trial: &Trial<'_>, thread: &Thread, page: &mut Page) -> Result<Option<Past>> {
+        let Some(origin) = thread.branch.as_ref().filter(|it| it.version > 0) else { return Ok(Some(Past::default())) };
+        let parent = self.thread(trial.keys, &origin.thread).await?.record;
+        let last = parent.last_event.ok_or(BROKEN)?.seq.min(EVENTS_BACK_MAX);
+        let mut past = Past::default();
+        for seq in 1..=last {
+            page.led_up += 1;
+            let event = self.event_of(trial, &parent, seq).await?;
+            let (_, committed) = self.tells(trial, &event, &past, Seen::Before).await?;
+            let Some(committed) = committed else { continue };
+            let given = self.given_under(trial, &parent.id, &past, &committed).await?;
+            past.advance((&committed.0, committed.1.as_deref()), given)?;
+            if past.version == origin.version {
+                return Ok(Some(Past { version: 0, ..past }));
+            }
+        }
+        // So many events do not lead to it.
+        if last == EVENTS_BACK_MAX { Ok(None) } else { Err(BROKEN) }
+    }
+
+    /// What a node was given of the version that it built upon, as the candidate counts it; as it was counted, where the
+    /// candidate does not or the state is erased.
+    async fn given_under(
+        &self,
+        trial: &Trial<'_>,
+        thread: &ThreadId,
+        past: &Past,
+        (statement, _, recorded): &Committed,
+    ) -> Result<Option<u64>> {
+        let Some(node) = statement.node.as_ref().filter(|it| trial.candidate.bounds_context(it)) else {
+            return Ok(*recorded);
+        };
+        if !statement.kind.is_given_context() {
+            return Ok(None);
+        }
+        match self.version(trial.keys, thread, past.version).await {
+            Ok(on) => self.given(trial.candidate, (node, &on.state), thread.as_str()).await,
+            Err(Error::Erased) => Ok(*recorded),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn event_of(&self, trial: &Trial<'_>, thread: &Thread, seq: u64) -> Result<Event> {
+        let alias = event_alias(&thread.id, seq);
+        Ok(self.reader(trial.keys).get_by_alias::<Event>(&alias).await?.ok_or(BROKEN)?.record)
+    }
+
+    /// The proposal that an event is the first to tell of, if it is asked for; and what it tells was committed.
+    async fn tells(
+        &self,
+        trial: &Trial<'_>,
+        event: &Event,
+        past: &Past,
+        seen: Seen,
+    ) -> Result<(Option<Recorded>, Option<Committed>)> {
+        let keys = trial.keys;
+        match event.kind {
+            EventType::TransitionCommitted => {
+                let transition = self.as_it_is(keys, named(event, "transition")?).await?;
+                let (statement, carried) = (transition.statement.clone(), transition.carried.clone());
+                let given = transition.context_tokens;
+                let was = match &transition.outcome {
+                    Outcome::Committed { .. } => Some(Was::new(Became::Commit, [])),
+                    Outcome::Observed { would_hold, .. } => {
+                        Some(Was::new(Became::Observe, would_hold.iter().map(|it| it.code.clone())))
+                    }
+                    // What people approved was told of when they were asked.
+                    Outcome::Approved { .. } | Outcome::Held { .. } | Outcome::Ended { .. } => None,
+                };
+                let was = was.filter(|_| seen == Seen::Wanted && is_proposal(statement.kind));
+                let recorded = was.map(|was| Recorded::of_transition(transition, past, was)).transpose()?;
+                Ok((recorded, Some((statement, carried, given))))
+            }
+            EventType::TransitionHeld if seen == Seen::Wanted => {
+                let transition = self.as_it_is(keys, named(event, "transition")?).await?;
+                let hold = self.hold_of(keys, transition.digest).await?.ok_or(BROKEN)?.record;
+                let was = Was::new(Became::Hold, hold.reasons.into_iter().map(|it| it.code));
+                let asked = is_proposal(transition.statement.kind) && past.restated != Some(transition.digest);
+                let recorded = asked.then(|| Recorded::of_transition(transition, past, was)).transpose()?;
+                Ok((recorded, None))
+            }
+            EventType::TransitionRejected if seen == Seen::Wanted => {
+                let rejection = self.fetch::<Rejection>(keys, &named(event, "identity")?.to_string()).await?;
+                Ok((Some(Recorded::of_rejection(rejection.ok_or(BROKEN)?.record, past)), None))
+            }
+            _ => Ok((None, None)),
+        }
+    }
+
+    /// A transition with its values, or without those that are erased.
+    async fn as_it_is(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
+        let stated = self.stated(keys, digest).await?;
+        match self.whole(keys, stated.clone()).await {
+            Err(Error::Erased) => Ok(stated),
+            whole => whole,
+        }
+    }
+}
+
+/// A join that was turned away, to be judged again on what its branches had come to then.
+fn turned_away(rejection: &Rejection, request: &KeptRequest) -> Option<Proposal> {
+    let usage = request.usage.as_ref().map(Usage::read).transpose().ok()?;
+    Some(Proposal {
+        thread: rejection.thread.clone(),
+        node: rejection.node.clone(),
+        parent: rejection.parent?,
+        ask: Asked::Join(Box::new(Join::of_kept(request)?)),
+        attempt: request.attempt,
+        rationale: None,
+        tool: None,
+        usage: usage.unwrap_or_default(),
+        step: None,
+    })
+}
+
+/// What agents propose. A host's first state, a fork of it, a reviewer's edit and a writer's result are no proposals.
+const fn is_proposal(kind: Kind) -> bool {
+    matches!(kind, Kind::Propose | Kind::Reaffirm | Kind::Rollback | Kind::Join)
+}

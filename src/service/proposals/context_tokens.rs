@@ -1,0 +1,50 @@
+//! What a node is given of a head, counted for the budgets: once for each decision, and not where others wait.
+
+use serde_json::Value;
+
+use super::context::Asking;
+use crate::domain::context::{Wish, count_given};
+use crate::domain::id::NodeId;
+use crate::domain::policy::{Policy, project};
+use crate::service::Service;
+use crate::service::error::Result;
+
+/// What fails if a count does not come to its end.
+pub(in crate::service) const COUNTING: &str = "the counting of tokens";
+
+impl Service {
+    /// How many tokens the node of a proposal is given of its head, if the policy that judges it bounds that.
+    pub(in crate::service) async fn given_for(&self, asking: &Asking<'_>) -> Result<Option<u64>> {
+        if !asking.proposal.ask.kind().is_given_context() {
+            return Ok(None);
+        }
+        if let Some(known) = asking.given.get() {
+            return Ok(*known);
+        }
+        let (given, by) = ((&asking.proposal.node, &asking.head.state), asking.by.principal());
+        let counted = self.given(asking.policy, given, by.as_str()).await?;
+        Ok(*asking.given.get_or_init(|| counted))
+    }
+
+    /// How many tokens a node is given of a state, if a budget of the policy bounds that. Counting a large state takes long:
+    /// whoever asks waits for a turn.
+    pub(in crate::service) async fn given(
+        &self,
+        policy: &Policy,
+        (node, state): (&NodeId, &Value),
+        by: &str,
+    ) -> Result<Option<u64>> {
+        if !policy.bounds_context(node) {
+            return Ok(None);
+        }
+        let turn = self.turns.counting.take(by).await?;
+        let (view, wish) = (project(policy, node, state), policy.wish(node));
+        let (requires, priority, receives) = (wish.requires.to_vec(), wish.priority.to_vec(), wish.receives.cloned());
+        let (max_tokens, encoding) = (wish.max_tokens, wish.encoding);
+        let counting = move || {
+            let receives = receives.as_ref();
+            count_given(&view, &Wish { requires: &requires, priority: &priority, max_tokens, encoding, receives })
+        };
+        turn.work(COUNTING, counting).await.map(Some)
+    }
+}

@@ -1,0 +1,237 @@
+//! Joins: what branches changed, gathered, and merged into one proposal on the thread that they were made of.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::join_request::{Found, Join, Source};
+use super::request::{Asked, Proposal};
+use crate::domain::branch::{Branch, JoinedBranch, Joining, Strategy};
+use crate::domain::carried::{Carried, Standing};
+use crate::domain::chain::statement::Kind;
+use crate::domain::id::{BranchName, NodeId};
+use crate::domain::join::{How, NotJoined, Side, changed, join};
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Policy, Violation, unread};
+use crate::domain::thread::{Checkpoint, Thread};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::fair_queue::Turn;
+use crate::service::threads::heads::Version;
+
+/// How many conflicts are told at once.
+const CONFLICTS_TOLD_MAX: usize = 100;
+
+/// A confidence of 1.
+const CERTAIN: f64 = 1_000_000.0;
+
+/// What comes of branches, and what they changed.
+pub(in crate::service) struct Merged {
+    pub(in crate::service) after: Value,
+    pub(in crate::service) changed: Vec<Pointer>,
+    found: Arc<Found>,
+}
+
+impl Merged {
+    /// What the branches bring along.
+    pub(in crate::service) fn carried(&self) -> &Carried {
+        &self.found.carried
+    }
+}
+
+impl Service {
+    /// A proposal in its asker's turn, if it takes long to look at what is asked for.
+    pub(in crate::service) async fn in_turn<'a>(&self, proposal: &'a Proposal, by: &str) -> Result<Cow<'a, Proposal>> {
+        let mut proposal = Cow::Borrowed(proposal);
+        if matches!(proposal.ask, Asked::Join(_)) {
+            let turn = self.turns.joining.take(by).await?;
+            if let Asked::Join(join) = &mut proposal.to_mut().ask {
+                join.turn = Some(turn);
+            }
+        }
+        Ok(proposal)
+    }
+
+    /// A proposal with everything that it is judged on: of a join what its branches have come to. Any other as it is.
+    pub(in crate::service) async fn gathered(
+        &self,
+        keys: &Keys,
+        (head, thread): (&Version, &Thread),
+        mut proposal: Proposal,
+    ) -> Result<Proposal> {
+        let Asked::Join(join) = &mut proposal.ask else { return Ok(proposal) };
+        if thread.branch.is_some() {
+            return Err(Error::WrongState("a branch is not joined into: join into the thread that it was made of"));
+        }
+        let found = match &join.source {
+            Source::Found(_) => return Ok(proposal),
+            Source::Named => self.branches_now(keys, (head, thread), &join.branches, join.strategy).await?,
+            Source::Stated(joining, carried) => {
+                self.branches_then(keys, &join.branches, joining.clone(), carried.clone()).await?
+            }
+        };
+        join.source = Source::Found(Arc::new(found));
+        Ok(proposal)
+    }
+
+    /// What comes of the branches, with the turn in which they were merged, or why this node may not join them. Large states
+    /// take long, so they are merged where that keeps no other request waiting.
+    pub(in crate::service) async fn joined(
+        &self,
+        policy: &Arc<Policy>,
+        (node, head): (&NodeId, &Arc<Version>),
+        ask: &Join,
+    ) -> Result<std::result::Result<(Merged, Turn), Violation>> {
+        let turn = ask.turn.clone().ok_or(Error::Broken("a join out of turn"))?;
+        let (policy, node, head, ask) = (Arc::clone(policy), node.clone(), Arc::clone(head), ask.clone());
+        let merged = turn.work("the merging of branches", move || joined(&policy, (&node, &head), &ask)).await??;
+        Ok(merged.map(|it| (it, turn)))
+    }
+
+    /// The branches of this very head, as they stand.
+    async fn branches_now(
+        &self,
+        keys: &Keys,
+        (head, thread): (&Version, &Thread),
+        names: &[BranchName],
+        strategy: Strategy,
+    ) -> Result<Found> {
+        let (mut carried, mut states, mut rows) = (Carried::default(), Vec::new(), Vec::new());
+        let (mut branches, mut set) = (Vec::new(), BTreeSet::new());
+        let accepted = self.flow(keys, &thread.flow).await?.record.accepted();
+        for (index, name) in names.iter().enumerate() {
+            let (thread_id, transition, version) = (thread.id.clone(), head.entry.transition, head.entry.version);
+            let origin = Branch { name: name.clone(), thread: thread_id, transition, version };
+            let row = self.fetch::<Thread>(keys, origin.own_thread().as_str()).await?;
+            let unknown =
+                || Error::invalid(&format!("/branches/{index}"), "no branch of this name was made of this head");
+            let row = row.filter(|it| it.record.branch.as_ref() == Some(&origin)).ok_or_else(unknown)?;
+            if row.record.closed.is_some() {
+                return Err(Error::Closed);
+            }
+            let first = self.origin(keys, &row.record, (&origin, head)).await?;
+            let tip = self.head(keys, &row.record).await?;
+            set.extend(tip.tree.origins().set_after(&first.statement.proposal));
+            let Thread { id, authors, committed_nodes, spent, .. } = row.record.clone();
+            // As on a head of the thread's own: what only a policy admitted that was withdrawn since, people are asked about.
+            let stands = accepted.contains(&tip.entry.policy) && row.record.lineage.is_accepted(&accepted);
+            let owes = tip.entry.owes || !stands;
+            carried.add(&thread.spent, Standing { authors, committed_nodes, spent }, owes);
+            branches.push(JoinedBranch { name: name.clone(), thread: id, transition: tip.entry.transition });
+            states.push(tip.state.clone());
+            rows.push(row);
+        }
+        branches.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Found { joining: Joining { branches, strategy }, carried, states, set, rows })
+    }
+
+    /// What a branch begins with: exactly this head, by what was signed and by what its state is.
+    async fn origin(&self, keys: &Keys, branch: &Thread, (origin, head): (&Branch, &Version)) -> Result<Version> {
+        let first = self.version(keys, &branch.id, 0).await?;
+        let said = first.statement.kind == Kind::Fork && first.statement.fork.as_ref() == Some(origin);
+        let same = first.statement.flow == head.statement.flow && first.state == head.state;
+        if said && same { Ok(first) } else { Err(Error::Broken("a branch")) }
+    }
+
+    /// The branches as a statement names them.
+    async fn branches_then(
+        &self,
+        keys: &Keys,
+        names: &[BranchName],
+        joining: Joining,
+        carried: Carried,
+    ) -> Result<Found> {
+        let broken = || Error::Broken("what a join says that it joins");
+        let (mut states, mut set) = (Vec::with_capacity(names.len()), BTreeSet::new());
+        for name in names {
+            let branch = joining.branches.iter().find(|it| it.name == *name).ok_or_else(broken)?;
+            let tip = self.stated(keys, branch.transition).await?.statement;
+            let version = self.version(keys, &branch.thread, tip.version).await?;
+            if version.entry.transition != branch.transition {
+                return Err(broken());
+            }
+            let first = self.version(keys, &branch.thread, 0).await?;
+            set.extend(version.tree.origins().set_after(&first.statement.proposal));
+            states.push(version.state);
+        }
+        Ok(Found { joining, carried, states, set, rows: Vec::new() })
+    }
+}
+
+/// What comes of the branches, or why this node may not join them.
+fn joined(
+    policy: &Policy,
+    (node, head): (&NodeId, &Version),
+    ask: &Join,
+) -> Result<std::result::Result<Merged, Violation>> {
+    let (found, base) = (ask.found()?, &head.state);
+    let mut changed: BTreeSet<Pointer> = changed(base, found.states.iter()).into_iter().collect();
+    changed.extend(found.set.iter().cloned());
+    let changed: Vec<Pointer> = changed.into_iter().collect();
+    let mut seen = changed.clone();
+    // What the request itself puts somewhere replaces all that stands there.
+    seen.extend(ask.resolutions.places().cloned());
+    let by_confidence = ask.strategy == Strategy::Confidence;
+    let no_place = || Error::invalid("/strategy", "the flow's policy names no place of confidence");
+    let place = by_confidence.then(|| policy.confidence().ok_or_else(no_place)).transpose()?;
+    seen.extend(place.cloned());
+    // Whoever may not read all of it is told nothing of it: not even whether branches agree.
+    if let Some(unread) = unread(policy, node, &seen) {
+        return Ok(Err(unread));
+    }
+    let side = |(index, (name, state))| -> Result<Side<'_>> {
+        Ok(Side { name, state, confidence: confidence(place, state, index)? })
+    };
+    let sides = ask.branches.iter().zip(&found.states).enumerate().map(side).collect::<Result<Vec<_>>>()?;
+    let how = How { strategy: ask.strategy, policy, resolutions: &ask.resolutions };
+    match join(base, &sides, how) {
+        Ok(after) => Ok(Ok(Merged { after, changed, found: Arc::clone(found) })),
+        Err(NotJoined::Conflicts(places)) => {
+            let places: BTreeSet<Pointer> = places.iter().map(|it| policy.cut(it)).collect();
+            let places = places.into_iter().take(CONFLICTS_TOLD_MAX).collect();
+            let checkpoint = Checkpoint { version: head.entry.version, transition: head.entry.transition };
+            Err(Error::Conflict { places, checkpoint })
+        }
+        Err(NotJoined::NoConflict(_)) => {
+            Err(Error::invalid("/resolve", "it settles a place where nothing is in conflict"))
+        }
+    }
+}
+
+/// How sure a branch is, in millionths; where nobody asks, that does not matter.
+fn confidence(place: Option<&Pointer>, state: &Value, index: usize) -> Result<u32> {
+    let Some(place) = place else { return Ok(0) };
+    let number = place.resolve(state).and_then(Value::as_f64).filter(|it| (0.0..=1.0).contains(it));
+    let number = number.ok_or_else(|| {
+        let detail = "this branch has no number from 0 to 1 at the place of confidence that the policy names";
+        Error::invalid(&format!("/branches/{index}"), detail)
+    })?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 0 and a million")]
+    Ok((number * CERTAIN).round() as u32)
+}
+
+/// What a stated join comes to again, from its branches' states in the order in which the statement names them.
+pub(in crate::service) fn replayed(
+    policy: &Policy,
+    base: &Value,
+    (ask, said): (&Join, &Joining),
+    states: &[Value],
+) -> Option<Value> {
+    let names: BTreeSet<&BranchName> = ask.branches.iter().collect();
+    let stated: BTreeSet<&BranchName> = said.branches.iter().map(|it| &it.name).collect();
+    if names != stated || ask.strategy != said.strategy {
+        return None;
+    }
+    let place = (ask.strategy == Strategy::Confidence).then(|| policy.confidence());
+    let place = place.map_or(Some(None), |it| it.map(Some))?;
+    let mut sides = Vec::with_capacity(ask.branches.len());
+    for (index, name) in ask.branches.iter().enumerate() {
+        let at = said.branches.iter().position(|it| it.name == *name)?;
+        let state = states.get(at)?;
+        sides.push(Side { name, state, confidence: confidence(place, state, index).ok()? });
+    }
+    join(base, &sides, How { strategy: ask.strategy, policy, resolutions: &ask.resolutions }).ok()
+}

@@ -1,0 +1,278 @@
+//! Proposing: the one way in which anything comes into a thread's state.
+
+pub(crate) mod context;
+pub(crate) mod context_tokens;
+pub mod denied_attempts;
+pub mod join_merge;
+pub mod join_request;
+pub(crate) mod proposer;
+pub mod reject;
+pub mod rejection_list;
+pub mod request;
+pub mod rollback;
+pub(crate) mod steps;
+
+use std::sync::{Arc, OnceLock};
+
+use super::branches::fork::not_on_a_branch;
+use super::error::{Error, Result};
+use super::platform::judge_queue::{Around, Asks, Judging};
+use super::platform::retry::retrying;
+use super::threads::commit::{Answer, Effect, authors_with};
+use super::threads::hold::hold_reason;
+use super::threads::statement::{Effected, Stating, Step};
+use super::{Service, Standing};
+use crate::domain::account::Token;
+use crate::domain::chain::entry::Gate;
+use crate::domain::chain::hash::Digest;
+use crate::domain::flow::Mode;
+use crate::domain::json::patch::Patch;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Judgement, Reason, RejectCode, Violation, unreadable};
+use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{Outcome, Transition};
+use crate::store::record::Stored;
+use context::{Asking, identity_of};
+use denied_attempts::{effect_of, no_more_of_this};
+use proposer::Proposer;
+use reject::{Because, no_tries};
+use request::{Asked, Proposal, RATIONALE_CHARS_MAX};
+use steps::{Before, no_step_tries, put_try};
+
+impl Service {
+    /// Takes a proposal: commits it, holds it, or rejects it; asking the same again gives the same answer.
+    pub async fn propose(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<Answer> {
+        check_words(proposal)?;
+        let proposal = self.in_turn(proposal, token.record.principal().as_str()).await?;
+        retrying!(self.propose_once(token, &proposal))
+    }
+
+    async fn propose_once(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<Answer> {
+        let keys = self.keys()?;
+        let thread = self.thread(&keys, &proposal.thread).await?;
+        if !token.record.of_flow(&thread.record.flow) {
+            return Err(Error::NotFound("thread"));
+        }
+        if !token.record.acts_as(&thread.record.flow, &proposal.node) {
+            return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
+        }
+        let by = Proposer::Token(token);
+        let identity = identity_of(&keys, by, proposal);
+        if let Some(answer) = self.answered(&keys, (&thread.record, proposal), identity).await? {
+            return Ok(answer);
+        }
+        let trying = match self.step_before(&keys, &thread.record, proposal).await? {
+            Before::Done(answer) => return Ok(*answer),
+            Before::Open(trying) => trying,
+        };
+        let standing = self.ready(&keys, thread, proposal.parent).await?;
+        let head = self.head(&keys, &standing.thread.record).await?;
+        let policy = self.policy(&keys, standing.flow.record.policy).await?;
+        let proposal = &self.gathered(&keys, (&head, &standing.thread.record), proposal.clone()).await?;
+        let (standing, trying) = (&standing, trying.as_ref());
+        let (keys, head, policy, given) = (&*keys, &head, &policy, OnceLock::new());
+        let asking = Asking { keys, by, proposal, identity, standing, head, policy, trying, given };
+        if trying.is_some_and(|it| it.is_exhausted(policy.step_attempts())) {
+            return self.reject(&asking, Because::StepOver(no_step_tries())).await;
+        }
+        if policy.on_violation().is_exhausted(standing.violations(&proposal.node)) {
+            return self.reject(&asking, Because::NoTries(no_tries())).await;
+        }
+        let is_branch = standing.thread.record.branch.is_some();
+        if is_branch && proposal.tool.is_some() {
+            return self.reject(&asking, Because::of(vec![not_on_a_branch(RejectCode::ToolNotAllowed)])).await;
+        }
+        let judged = self.judge_proposal(&asking).await?;
+        match judged {
+            Judgement::Reject { violations } => self.reject(&asking, Because::of(violations)).await,
+            Judgement::Commit { after, named, warnings, .. } => {
+                let effected = Effected { after, named: named.into_iter().collect(), warnings };
+                self.commit_alone(&asking, effected, None).await
+            }
+            Judgement::Hold { after, named, reasons, warnings, .. } => {
+                let effected = Effected { after, named: named.into_iter().collect(), warnings };
+                match (asking.policy.mode(), is_branch) {
+                    (Mode::Enforce, false) => self.hold_or_reject(&asking, effected, reasons).await,
+                    (Mode::Enforce, true) => self.asked_at_the_join(&asking, effected, reasons).await,
+                    (Mode::Observe, _) => self.commit_alone(&asking, effected, Some(reasons)).await,
+                }
+            }
+        }
+    }
+
+    /// The thread as it may be built upon: open, not halted, on the head that the proposal names.
+    /// A hold past its deadline is ended first: correctness never waits for a worker.
+    pub(super) async fn ready(&self, keys: &Keys, thread: Stored<Thread>, parent: Digest) -> Result<Standing> {
+        let thread = self.without_expired_hold(keys, thread).await?;
+        let mut standing = self.standing(keys, thread).await?;
+        if let Some(branch) = &standing.thread.record.branch {
+            standing.origin = Some(Arc::new(self.origin_of(keys, branch).await?));
+        }
+        let (record, now) = (&standing.thread.record, self.now());
+        if record.closed.is_some() {
+            return Err(Error::Closed);
+        }
+        if standing.proposing_halted() {
+            return Err(Error::Halted);
+        }
+        if record.head.transition != parent {
+            return Err(Error::HeadMoved { version: record.head.version, transition: record.head.transition });
+        }
+        if record.live_write(now).is_some() {
+            return Err(Error::WriteInProgress);
+        }
+        match &record.hold {
+            Some(review) => Err(Error::ThreadHeld(review.clone())),
+            None => Ok(standing),
+        }
+    }
+
+    pub(super) async fn judge_proposal(&self, asking: &Asking<'_>) -> Result<Judgement> {
+        let Asking { keys, policy, head, proposal, .. } = *asking;
+        let asks = match &proposal.ask {
+            Asked::Patch { format, patch } | Asked::Edit { format, patch, .. } => {
+                match (Patch::read(*format, patch.clone()), &proposal.ask) {
+                    (Ok(patch), Asked::Edit { .. }) => Asks::Edit(patch),
+                    (Ok(patch), _) => Asks::Propose(patch),
+                    (Err(error), _) => return Ok(unreadable(error.pointer().clone())),
+                }
+            }
+            Asked::Reaffirm => Asks::Reaffirm,
+            Asked::Rollback { to_version } => {
+                if *to_version >= head.entry.version {
+                    return Err(Error::invalid("/to_version", "a rollback names a version before the head"));
+                }
+                Asks::Rollback(Arc::new(self.version(keys, &proposal.thread, *to_version).await?))
+            }
+            Asked::Join(join) => match self.joined(policy, (&proposal.node, head), join).await? {
+                Ok((merged, turn)) => Asks::Join(Arc::new(merged), turn),
+                Err(unread) => return Ok(Judgement::Reject { violations: vec![unread] }),
+            },
+        };
+        let thread = &asking.standing.thread.record;
+        let around = Around {
+            principal: asking.by.judged_as().to_string(),
+            owner: asking.by.author().to_owned(),
+            committed_nodes: thread.committed_nodes.clone(),
+            tool: proposal.tool.clone(),
+            usage: proposal.usage,
+            spent: Some(thread.spent.clone()),
+            context_tokens: self.given_for(asking).await?,
+        };
+        let (policy, head, node) = (Arc::clone(policy), Arc::clone(head), proposal.node.clone());
+        self.judged(Judging { policy, head, node, asks, around }).await
+    }
+
+    /// Commits without asking anybody. In a flow that only observes there may be reasons why people should have been.
+    pub(super) async fn commit_alone(
+        &self,
+        asking: &Asking<'_>,
+        effected: Effected,
+        would_hold: Option<Vec<Reason>>,
+    ) -> Result<Answer> {
+        let now = self.now();
+        let gate = if would_hold.is_some() { Gate::Observed {} } else { Gate::Auto {} };
+        let step = self.state_step(asking, effected, now).await?;
+        let mut draft = asking.draft(now);
+        let mut thread = asking.standing.thread.record.clone();
+        thread.authors = authors_with(&thread, asking.by.author(), &asking.proposal.ask);
+        let effect = Effect::of(&asking.head.state, &step);
+        let advanced = self.advance(&mut draft, asking.keys, asking.base(), (step, gate, now), &mut thread)?;
+        let entry = advanced.token.clone();
+        let outcome = match would_hold {
+            Some(reasons) => Outcome::Observed { entry, would_hold: reasons.into_iter().map(hold_reason).collect() },
+            None => Outcome::Committed { entry },
+        };
+        let transition = Transition { outcome, ..effect.transition.clone() };
+        draft.insert(&transition)?;
+        put_try(&mut draft, asking, Some(transition.digest))?;
+        draft.replace(&asking.standing.thread, &thread)?;
+        let answer = Answer::committed(asking.policy, &transition, &effect);
+        self.put_answer(&mut draft, asking.keys, &answer)?;
+        self.commit(draft.finish()).await?;
+        self.heads.put(Arc::new(advanced));
+        Ok(answer)
+    }
+
+    pub(super) async fn hold_or_reject(
+        &self,
+        asking: &Asking<'_>,
+        effected: Effected,
+        reasons: Vec<Reason>,
+    ) -> Result<Answer> {
+        let thread = &asking.standing.thread.record;
+        let opened = thread.holds_opened.get(&asking.proposal.node).copied().unwrap_or(0);
+        if asking.by.has_tries() && opened >= asking.policy.approval().attempts() {
+            let detail = "this node has asked for approval on this head as often as the policy lets it";
+            return self
+                .reject(
+                    asking,
+                    Because::NoTries(Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)),
+                )
+                .await;
+        }
+        let effect = effect_of(asking, &effected, &reasons);
+        if self.is_effect_exhausted(asking.keys, asking.policy, effect).await? {
+            return self.reject(asking, Because::EffectOver(no_more_of_this())).await;
+        }
+        let authors = authors_with(thread, asking.by.author(), &asking.proposal.ask);
+        if !self.somebody_can_approve(asking.keys, asking.policy, &authors).await? {
+            let detail = "nobody who is not an author could approve this; ask an administrator to add reviewers, then ask again as the next `attempt`";
+            return self
+                .reject(asking, Because::Nobody(Violation::new(RejectCode::NobodyCanApprove, Pointer::root(), detail)))
+                .await;
+        }
+        let step = self.state_step(asking, effected, self.now()).await?;
+        self.hold(asking, step, reasons, (authors, effect)).await
+    }
+
+    /// States what would happen, once; the statement is stored and never made again.
+    pub(super) async fn state_step(&self, asking: &Asking<'_>, effected: Effected, now: Timestamp) -> Result<Step> {
+        let proposal = asking.proposal;
+        let restores = match proposal.ask {
+            Asked::Rollback { to_version } => {
+                Some(self.version(asking.keys, &proposal.thread, to_version).await?.entry.transition)
+            }
+            Asked::Patch { .. } | Asked::Edit { .. } | Asked::Reaffirm | Asked::Join(_) => None,
+        };
+        let edits = match (&proposal.ask, asking.by.editor()) {
+            (Asked::Edit { supersedes, .. }, Some(editor)) => Some((*supersedes, editor.record.id.clone())),
+            _ => None,
+        };
+        let stating = Stating {
+            kind: proposal.ask.kind(),
+            node: &proposal.node,
+            principal: asking.by.principal(),
+            attempt: Some(proposal.attempt),
+            format: proposal.ask.format(),
+            patch: proposal.ask.content(),
+            rationale: proposal.rationale.clone(),
+            tool: proposal.tool.clone(),
+            usage: proposal.usage,
+            context_tokens: self.given_for(asking).await?,
+            step: proposal.step.clone(),
+            restores,
+            edits,
+            write_id: None,
+            joins: proposal.ask.joins()?,
+            identity: asking.identity,
+            now,
+        };
+        Ok(self.state(asking.keys, (asking.head, asking.policy), stating, effected))
+    }
+}
+
+pub(super) fn check_words(proposal: &Proposal) -> Result<()> {
+    if proposal.attempt == 0 {
+        return Err(Error::invalid("/attempt", "attempts count from 1"));
+    }
+    let Some(rationale) = &proposal.rationale else { return Ok(()) };
+    if rationale.trim().is_empty() {
+        // What has no room on the page cannot be seen to be what was signed, and nobody could decide there.
+        return Err(Error::invalid("/rationale", "it says nothing; leave it out"));
+    }
+    let long = rationale.chars().count() > RATIONALE_CHARS_MAX;
+    if long { Err(Error::invalid("/rationale", format!("at most {RATIONALE_CHARS_MAX} characters"))) } else { Ok(()) }
+}

@@ -1,0 +1,291 @@
+//! Rejecting a proposal: recorded whole, applied in no part, and answered with what its node is to do next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::context::Asking;
+use super::request::Asked;
+use super::steps::put_try;
+use crate::domain::event::EventType;
+use crate::domain::id::NodeId;
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::patch::Format;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::kept::KeptRequest;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{
+    Comparison, Hiding, Instruction, OnViolation, RejectCode, Violation, excerpt, hides_nothing,
+};
+use crate::domain::thread::Checkpoint;
+use crate::domain::transition::{OwnExcerpt, Rejection, patch_digest};
+use crate::domain::write::ResultError;
+use crate::service::Service;
+use crate::service::error::Result;
+use crate::service::platform::event_recorder;
+use crate::service::platform::rejection_body::Refusal;
+use crate::service::threads::commit::Answer;
+
+/// A value in an error is there to be recognised, not to be read back.
+const VALUE_BYTES_MAX: usize = 1_024;
+
+impl Refusal {
+    /// As its own proposer is told.
+    pub(in crate::service) fn of(rejection: Rejection, ask: &Asked, checkpoint: Option<Checkpoint>) -> Self {
+        let Rejection { errors, instruction, hidden, .. } = rejection;
+        let shown = errors.iter().enumerate().filter(|(index, _)| !hidden.contains(index));
+        let values = shown.filter_map(|(index, error)| Some((index, sent_at(ask, &error.pointer)?))).collect();
+        Self { errors, values, instruction, checkpoint }
+    }
+}
+
+/// Why a proposal is rejected.
+pub(in crate::service) enum Because {
+    /// It violates the policy, which counts against its node's tries.
+    Violations(Vec<Violation>),
+    /// Its node has no tries left on this head.
+    NoTries(Violation),
+    /// Its step was tried as often as may be.
+    StepOver(Violation),
+    /// Its change was asked for as often as may be, on whatever head.
+    EffectOver(Violation),
+    /// Nobody could approve it: nothing that its node did wrong.
+    Nobody(Violation),
+}
+
+impl Because {
+    /// A judgement's violations; that the policy has nobody to ask is not its node's.
+    pub(in crate::service) fn of(violations: Vec<Violation>) -> Self {
+        match violations.as_slice() {
+            [only] if only.code == RejectCode::NobodyCanApprove => Self::Nobody(only.clone()),
+            _ => Self::Violations(violations),
+        }
+    }
+
+    const fn is_counted(&self) -> bool {
+        matches!(self, Self::Violations(_))
+    }
+
+    fn instruction(&self, policy: OnViolation, before: u32) -> Option<Instruction> {
+        match self {
+            Self::Violations(_) => Some(policy.instruction(before.saturating_add(1))),
+            Self::NoTries(_) => Some(Instruction::NoMoreTries),
+            Self::StepOver(_) | Self::EffectOver(_) => Some(Instruction::Stop),
+            Self::Nobody(_) => None,
+        }
+    }
+
+    /// Everything that is wrong; the second violation also ends its node's tries, and says so.
+    fn told(self, instruction: Option<Instruction>) -> Vec<Violation> {
+        match self {
+            Self::Violations(mut violations) => {
+                if instruction == Some(Instruction::NoMoreTries) {
+                    violations.push(no_tries());
+                }
+                violations
+            }
+            Self::NoTries(violation)
+            | Self::StepOver(violation)
+            | Self::EffectOver(violation)
+            | Self::Nobody(violation) => vec![violation],
+        }
+    }
+}
+
+/// What is said once a node has been rejected twice on a head whose policy lets it retry once.
+pub(in crate::service) fn no_tries() -> Violation {
+    let detail = "this node was rejected twice on this head, and the policy lets it retry once";
+    Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)
+}
+
+/// How often each node was rejected on one head, as it is written down.
+pub(in crate::service) fn count(violations: &mut BTreeMap<NodeId, u32>, node: &NodeId) {
+    let count = violations.entry(node.clone()).or_insert(0);
+    *count = count.saturating_add(1);
+}
+
+impl Service {
+    /// Records a rejection. The thread's row is replaced as it was read, so of two at once the second is decided
+    /// again, and finds the first one counted.
+    pub(in crate::service) async fn reject(&self, asking: &Asking<'_>, because: Because) -> Result<Answer> {
+        let proposal = asking.proposal;
+        let mut thread = asking.standing.thread.record.clone();
+        let before = asking.standing.violations(&proposal.node);
+        let counted = because.is_counted();
+        if counted {
+            count(&mut thread.violations, &proposal.node);
+        }
+        let instruction = because.instruction(asking.policy.on_violation(), before);
+        let violations = because.told(instruction);
+        let hides = |(index, it): (usize, &Violation)| asking.policy.hides(&it.pointer).then_some(index);
+        let content = proposal.ask.content();
+        let secret = asking.keys.salt().thread_secret(proposal.thread.as_str());
+        let tool = proposal.tool.as_ref();
+        let told = proposal.ask.told();
+        let shown = (proposal.ask.format(), &told);
+        let hiding =
+            |comparison| Hiding::of_request_compared(asking.policy, comparison, &asking.head.state, shown, tool);
+        let own = hiding(asking.by.comparison());
+        let others = excerpt_of(&hiding(Comparison::WithEvery), &violations, shown);
+        let its_own = excerpt_of(&own, &violations, shown);
+        let rejection = Rejection {
+            identity: asking.identity,
+            thread: proposal.thread.clone(),
+            flow: thread.flow.clone(),
+            node: proposal.node.clone(),
+            principal: asking.by.principal(),
+            patch: patch_digest(&secret, &content),
+            tool: tool.map(|it| it.name.clone()),
+            step: proposal.step.clone(),
+            own: (its_own != others).then_some(its_own),
+            excerpt: others.excerpt,
+            cut: others.cut,
+            errors: violations.iter().map(result_error).collect(),
+            hidden: violations.iter().enumerate().filter_map(hides).collect(),
+            parent: Some(proposal.parent),
+            counted,
+            instruction,
+            request: kept(asking, &own),
+            // Not before: what is said of a large request takes its time, and no decision may be old when it commits.
+            at: self.now(),
+        };
+        let now = rejection.at;
+        let mut draft = asking.draft(now);
+        draft.insert(&rejection)?;
+        if counted {
+            put_try(&mut draft, asking, None)?;
+        }
+        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::TransitionRejected, event_data(&rejection))?;
+        draft.replace(&asking.standing.thread, &thread)?;
+        self.commit(draft.finish()).await?;
+        let head = &asking.head.entry;
+        let checkpoint = Checkpoint { version: head.version, transition: head.transition };
+        Ok(Answer::Rejected(Refusal::of(rejection, &proposal.ask, Some(checkpoint))))
+    }
+
+    /// What a rejection told before was made on: it is told again as it was.
+    pub(in crate::service) async fn made_on(&self, keys: &Keys, rejection: &Rejection) -> Result<Option<Checkpoint>> {
+        let Some(transition) = rejection.parent else { return Ok(None) };
+        let place = self.place_of(keys, transition).await?.filter(|it| it.thread == rejection.thread);
+        Ok(place.map(|it| Checkpoint { version: it.version, transition }))
+    }
+}
+
+/// What of a rejected request is shown.
+fn excerpt_of(hiding: &Hiding<'_>, violations: &[Violation], request: (Format, &Value)) -> OwnExcerpt {
+    let cut = |(index, it): (usize, &Violation)| {
+        let cut = hiding.cut(&it.pointer);
+        (cut != it.pointer).then(|| (index, cut.to_string()))
+    };
+    let cut = violations.iter().enumerate().filter_map(cut).collect();
+    OwnExcerpt { excerpt: excerpt(hiding, request.0, request.1), cut }
+}
+
+/// The request, to be judged again; not if it is long, nor if any of it is redacted that its node could read. Its event says
+/// whether it is kept, and so must not tell anything else.
+fn kept(asking: &Asking<'_>, hiding: &Hiding<'_>) -> Option<String> {
+    let (proposal, kept) = (asking.proposal, asking.proposal.kept());
+    let whole = match &proposal.ask {
+        Asked::Join(join) => {
+            let settles = join.resolve().is_none_or(|it| {
+                let (policy, state) = (asking.policy, &asking.head.state);
+                let comparison = asking.by.comparison();
+                let settled = Hiding::of_request_compared(policy, comparison, state, (Format::JsonPatch, it), None);
+                hides_nothing(&settled, Format::JsonPatch, it, None)
+            });
+            settles && hides_nothing(hiding, kept.format, &proposal.ask.told(), None)
+        }
+        _ => hides_nothing(hiding, kept.format, &kept.content, kept.tool.as_ref()),
+    };
+    whole.then(|| kept.text()).flatten()
+}
+
+/// What the event of a rejection says.
+pub(in crate::service) fn event_data(rejection: &Rejection) -> Value {
+    let codes: BTreeSet<&str> = rejection.errors.iter().map(|it| it.code.as_str()).collect();
+    let mut data = json!({
+        "node": rejection.node, "patch": rejection.patch, "codes": codes, "identity": rejection.identity,
+        "parent": rejection.parent, "counted": rejection.counted,
+    });
+    if let Some(tool) = &rejection.tool {
+        data["tool"] = json!(tool);
+    }
+    if let Some(step) = &rejection.step {
+        data["step"] = json!(step);
+    }
+    // Nothing of what was asked for is told but what its identity does not cover.
+    if let Some(kept) = rejection.request.as_deref() {
+        data["kept"] = json!(true);
+        let kept = KeptRequest::read(kept);
+        if let Some(usage) = kept.as_ref().and_then(|it| it.usage.as_ref()) {
+            data["usage"] = usage.clone();
+        }
+        if let Some(join) = kept.and_then(|it| it.join) {
+            data["join"] = json!(join.joining);
+        }
+    }
+    data
+}
+
+pub(in crate::service) fn result_error(violation: &Violation) -> ResultError {
+    ResultError {
+        pointer: violation.pointer.to_string(),
+        code: violation.code.as_str().to_owned(),
+        detail: violation.detail.clone().into_owned(),
+        rule: violation.rule.clone(),
+    }
+}
+
+/// The value that the request itself puts at a place; nothing of any state.
+fn sent_at(ask: &Asked, pointer: &str) -> Option<Value> {
+    let Asked::Patch { format, patch } = ask else { return None };
+    let pointer = Pointer::try_from(pointer).ok().filter(|it| !it.is_root())?;
+    let value = match format {
+        Format::Merge | Format::MergePatch => pointer.resolve(patch)?,
+        Format::JsonPatch => patch.as_array()?.iter().rev().find_map(|step| put_at(step, &pointer))?,
+    };
+    (canonical(value).len() <= VALUE_BYTES_MAX).then(|| value.clone())
+}
+
+fn put_at<'v>(step: &'v Value, pointer: &Pointer) -> Option<&'v Value> {
+    let puts = matches!(step.get("op")?.as_str()?, "add" | "replace");
+    let path = Pointer::try_from(step.get("path")?.as_str()?).ok().filter(|it| puts && it.covers(pointer))?;
+    let below = Pointer::try_from(pointer.as_str().strip_prefix(path.as_str())?).ok()?;
+    below.resolve(step.get("value")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(format: Format, patch: Value, pointer: &str) -> Option<Value> {
+        sent_at(&Asked::Patch { format, patch }, pointer)
+    }
+
+    #[test]
+    fn a_value_is_told_from_the_request_alone() {
+        for format in [Format::Merge, Format::MergePatch] {
+            let patch = json!({"a": {"b": 1}, "c": null});
+            assert_eq!(sent(format, patch.clone(), "/a/b"), Some(json!(1)));
+            assert_eq!(sent(format, patch.clone(), "/c"), Some(json!(null)));
+            assert_eq!(sent(format, patch.clone(), "/a/x"), None);
+            assert_eq!(sent(format, patch, ""), None, "all of it is not one value");
+        }
+        let steps = json!([
+            {"op": "add", "path": "/a", "value": {"b": 1}}, {"op": "replace", "path": "/a/b", "value": 2},
+            {"op": "test", "path": "/t", "value": 3}, {"op": "remove", "path": "/r"},
+            {"op": "copy", "from": "/s", "path": "/d"},
+        ]);
+        assert_eq!(sent(Format::JsonPatch, steps.clone(), "/a/b"), Some(json!(2)), "the last one stands");
+        for nowhere in ["/t", "/r", "/d", "/ab", ""] {
+            assert_eq!(sent(Format::JsonPatch, steps.clone(), nowhere), None, "{nowhere}");
+        }
+    }
+
+    #[test]
+    fn a_long_value_is_not_told_back() {
+        let fits = "x".repeat(VALUE_BYTES_MAX - 2);
+        assert!(sent(Format::Merge, json!({"a": fits}), "/a").is_some());
+        assert!(sent(Format::Merge, json!({"a": format!("{fits}x")}), "/a").is_none());
+    }
+}

@@ -1,0 +1,179 @@
+//! A proposal: what a node asks for.
+
+use serde_json::{Value, json};
+
+use super::join_request::Join;
+use crate::domain::branch::Joining;
+use crate::domain::carried::Carried;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::statement::Kind;
+use crate::domain::id::{NodeId, StepKey, ThreadId};
+use crate::domain::json::patch::Format;
+use crate::domain::kept::{KeptJoin, KeptRequest};
+use crate::domain::tool::Tool;
+use crate::domain::transition::Transition;
+use crate::domain::usage::Usage;
+use crate::service::error::Result;
+use crate::store::change::Draft;
+
+/// A rationale is an argument, not a document.
+pub const RATIONALE_CHARS_MAX: usize = 8_000;
+
+/// What an agent asks for.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// In which thread.
+    pub thread: ThreadId,
+    /// As which node.
+    pub node: NodeId,
+    /// On which head.
+    pub parent: Digest,
+    /// For what.
+    pub ask: Asked,
+    /// Which try.
+    pub attempt: u32,
+    /// Why, in the agent's words.
+    pub rationale: Option<String>,
+    /// The tool that the agent calls along with it.
+    pub tool: Option<Tool>,
+    /// What it took, as the agent says.
+    pub usage: Usage,
+    /// The agent's own name for what it does: of one name there is one effect.
+    pub step: Option<StepKey>,
+}
+
+/// For what.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// This patch.
+    Patch {
+        /// In this form.
+        format: Format,
+        /// As sent.
+        patch: Value,
+    },
+    /// What a person would rather have than what an agent asked for.
+    Edit {
+        /// In this form.
+        format: Format,
+        /// As rewritten.
+        patch: Value,
+        /// What was asked for.
+        supersedes: Digest,
+    },
+    /// A receipt for the head as it stands.
+    Reaffirm,
+    /// An ancestor's state again.
+    Rollback {
+        /// Which.
+        to_version: u64,
+    },
+    /// What branches changed.
+    Join(Box<Join>),
+}
+
+impl Asked {
+    pub(in crate::service) fn kind(&self) -> Kind {
+        match self {
+            Self::Patch { .. } => Kind::Propose,
+            Self::Edit { .. } => Kind::Edit,
+            Self::Reaffirm => Kind::Reaffirm,
+            Self::Rollback { .. } => Kind::Rollback,
+            Self::Join(_) => Kind::Join,
+        }
+    }
+
+    pub(in crate::service) fn format(&self) -> Format {
+        match self {
+            Self::Patch { format, .. } | Self::Edit { format, .. } => *format,
+            Self::Reaffirm | Self::Rollback { .. } | Self::Join(_) => Format::Merge,
+        }
+    }
+
+    /// What is hashed as the request's content.
+    pub(in crate::service) fn content(&self) -> Value {
+        match self {
+            Self::Patch { patch, .. } | Self::Edit { patch, .. } => patch.clone(),
+            Self::Reaffirm => json!({}),
+            Self::Rollback { to_version } => json!({"to_version": to_version}),
+            Self::Join(join) => join.content(),
+        }
+    }
+}
+
+impl Asked {
+    /// What a join brings along besides its effect.
+    pub(in crate::service) fn carried(&self) -> Option<&Carried> {
+        let Self::Join(join) = self else { return None };
+        join.found().ok().map(|it| &it.carried)
+    }
+
+    /// What a join states.
+    pub(in crate::service) fn joins(&self) -> Result<Option<(Joining, Carried)>> {
+        let Self::Join(join) = self else { return Ok(None) };
+        let found = join.found()?;
+        Ok(Some((found.joining.clone(), found.carried.clone())))
+    }
+
+    /// The same, to be judged again; nothing while nobody has looked at the branches.
+    pub(in crate::service) fn kept_join(&self) -> Option<Box<KeptJoin>> {
+        let (joining, carried) = self.joins().ok().flatten()?;
+        Some(Box::new(KeptJoin { joining, carried }))
+    }
+
+    /// The decision relies on the branches as they were read.
+    pub(in crate::service) fn rely(&self, draft: &mut Draft<'_>) {
+        let Self::Join(join) = self else { return };
+        for row in join.found().iter().flat_map(|it| &it.rows) {
+            draft.rely_on(row);
+        }
+    }
+
+    /// What of the request may be kept where others read it.
+    pub(in crate::service) fn told(&self) -> Value {
+        match self {
+            Self::Join(join) => join.told(),
+            other => other.content(),
+        }
+    }
+}
+
+impl Proposal {
+    /// What was asked for by a stored transition; nothing if no node asked for it.
+    pub(in crate::service) fn of(transition: &Transition) -> Option<Self> {
+        let statement = &transition.statement;
+        let ask = match statement.kind {
+            Kind::Propose => Asked::Patch { format: transition.format, patch: transition.patch.clone() },
+            Kind::Reaffirm => Asked::Reaffirm,
+            Kind::Rollback => Asked::Rollback { to_version: transition.patch.get("to_version")?.as_u64()? },
+            Kind::Join => Asked::Join(Box::new(Join::of(transition)?)),
+            Kind::Create | Kind::Fork | Kind::Edit | Kind::Confirm => return None,
+        };
+        Some(Self {
+            thread: statement.thread.clone(),
+            node: statement.node.clone()?,
+            parent: statement.parent?,
+            ask,
+            attempt: statement.attempt?,
+            rationale: transition.rationale.clone(),
+            tool: transition.tool.clone(),
+            usage: statement.usage.as_ref().map_or(Some(Usage::default()), |it| Usage::read(it).ok())?,
+            // Whatever is stated anew is found from what it takes the place of.
+            step: None,
+        })
+    }
+
+    /// The request as it can be judged again.
+    pub(in crate::service) fn kept(&self) -> KeptRequest {
+        KeptRequest {
+            kind: self.ask.kind(),
+            format: self.ask.format(),
+            content: self.ask.content(),
+            attempt: self.attempt,
+            tool: self.tool.clone(),
+            usage: self.usage.stated(),
+            step: self.step.clone(),
+            join: self.ask.kept_join(),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Rollbacks that people ask for. Each is a proposal like any other, from a node that may roll back, and waits for
+//! others: whoever asks has no vote on it.
+
+use std::sync::OnceLock;
+
+use super::check_words;
+use super::context::{Asking, identity_of};
+use super::proposer::Proposer;
+use super::request::{Asked, Proposal};
+use crate::domain::account::{Account, PersonRole};
+use crate::domain::chain::hash::Digest;
+use crate::domain::id::{AccountId, NodeId, ReviewId, ThreadId};
+use crate::domain::policy::Judgement;
+use crate::domain::usage::Usage;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::retry::retrying;
+use crate::service::threads::commit::Answer;
+
+/// What a person asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rollback {
+    /// In which thread.
+    pub thread: ThreadId,
+    /// From which node.
+    pub node: NodeId,
+    /// On which head: the one that they saw.
+    pub parent: Digest,
+    /// Which version's state they want again.
+    pub to_version: u64,
+    /// Which try: the same form sent twice is one.
+    pub attempt: u32,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+impl Service {
+    /// Asks people for an earlier state. It is held whatever the flow's mode: nobody rolls back alone.
+    pub async fn ask_for_rollback(&self, person: &AccountId, rollback: &Rollback) -> Result<ReviewId> {
+        retrying!(self.ask_for_rollback_once(person, rollback))
+    }
+
+    async fn ask_for_rollback_once(&self, person: &AccountId, rollback: &Rollback) -> Result<ReviewId> {
+        let keys = self.keys()?;
+        let account = self.need::<Account>(&keys, person.as_str(), "account").await?;
+        if account.record.disabled || account.record.role != PersonRole::Reviewer {
+            return Err(Error::Forbidden("only reviewers ask for a rollback"));
+        }
+        let thread = self.thread(&keys, &rollback.thread).await?;
+        if thread.record.branch.is_some() {
+            return Err(Error::WrongState("this is a branch: people decide on its join"));
+        }
+        let proposal = proposal_of(rollback);
+        check_words(&proposal)?;
+        let by = Proposer::Person(&account);
+        let identity = identity_of(&keys, by, &proposal);
+        if let Some(answer) = self.answered(&keys, (&thread.record, &proposal), identity).await? {
+            return held(answer);
+        }
+        let standing = self.ready(&keys, thread, rollback.parent).await?;
+        let head = self.head(&keys, &standing.thread.record).await?;
+        let policy = self.policy(&keys, standing.flow.record.policy).await?;
+        let asking = Asking {
+            keys: &keys,
+            by,
+            proposal: &proposal,
+            identity,
+            standing: &standing,
+            head: &head,
+            policy: &policy,
+            trying: None,
+            given: OnceLock::new(),
+        };
+        match self.judge_proposal(&asking).await? {
+            Judgement::Hold { after, named, reasons, warnings, .. } => {
+                let effected = crate::service::threads::statement::Effected {
+                    after,
+                    named: named.into_iter().collect(),
+                    warnings,
+                };
+                held(self.hold_or_reject(&asking, effected, reasons).await?)
+            }
+            Judgement::Commit { .. } => Err(Error::WrongState("a rollback waits for people, and this would not")),
+            Judgement::Reject { violations } => {
+                let why = violations.first().map_or("", |it| it.detail.as_ref());
+                Err(Error::invalid("", format!("the policy does not let this node roll back so: {why}")))
+            }
+        }
+    }
+}
+
+fn proposal_of(rollback: &Rollback) -> Proposal {
+    Proposal {
+        thread: rollback.thread.clone(),
+        node: rollback.node.clone(),
+        parent: rollback.parent,
+        ask: Asked::Rollback { to_version: rollback.to_version },
+        attempt: rollback.attempt,
+        rationale: rollback.reason.clone(),
+        tool: None,
+        usage: Usage::default(),
+        step: None,
+    }
+}
+
+fn held(answer: Answer) -> Result<ReviewId> {
+    match answer {
+        Answer::Held { hold, .. } => Ok(hold.id),
+        Answer::Rejected(refusal) => {
+            let why = refusal.errors.first().map(|it| it.detail.clone()).unwrap_or_default();
+            Err(Error::invalid("", format!("it cannot be asked for: {why}")))
+        }
+        Answer::Committed { .. } => Err(Error::WrongState("a rollback waits for people, and this did not")),
+    }
+}

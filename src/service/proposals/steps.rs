@@ -1,0 +1,110 @@
+//! Steps: what an agent does under a name of its own happens once, however often it is asked for and on whatever head;
+//! and what does not happen is tried a bounded number of times.
+
+use super::context::Asking;
+use super::context::Trying;
+use super::request::Proposal;
+use crate::domain::chain::hash::Digest;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{RejectCode, Violation};
+use crate::domain::review::{Hold, HoldState};
+use crate::domain::step::{StepRow, Try, content_of};
+use crate::domain::thread::{Checkpoint, Thread};
+use crate::domain::transition::{Outcome, Transition};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::threads::commit::Answer;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::step_row_id;
+
+/// How often something can have taken the place of what was held: people rewrite it five times in a row, and each
+/// activation of a policy may state it once more.
+const FOLLOWED_MAX: usize = 1_000;
+
+/// What came of a step before.
+pub(in crate::service) enum Before {
+    /// This very thing, which was answered like this.
+    Done(Box<Answer>),
+    /// Nothing that is in force; nothing to look after where the proposal is no step.
+    Open(Option<Trying>),
+}
+
+/// What is said of a step that was tried as often as may be.
+pub(in crate::service) fn no_step_tries() -> Violation {
+    let detail = "this step was tried as often as the policy lets it";
+    Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)
+}
+
+impl Service {
+    /// What came of a proposal's step before; an error if it is another one that is in force.
+    pub(in crate::service) async fn step_before(
+        &self,
+        keys: &Keys,
+        thread: &Thread,
+        proposal: &Proposal,
+    ) -> Result<Before> {
+        let Some(step) = &proposal.step else { return Ok(Before::Open(None)) };
+        let secret = keys.salt().thread_secret(thread.id.as_str());
+        let content = content_of(&secret, &proposal.kept());
+        let known = self.fetch::<StepRow>(keys, &step_row_id(&thread.id, &proposal.node, step)).await?;
+        let Some(row) = &known else {
+            return Ok(Before::Open(Some(Trying { step: step.clone(), content, known })));
+        };
+        if let Some(digest) = row.record.stated_as(content) {
+            let transition = self.stated(keys, digest).await?;
+            return Ok(Before::Done(Box::new(self.answer_of(keys, transition).await?)));
+        }
+        match row.record.last_stated() {
+            Some(transition) if self.is_in_force(keys, transition).await? => {
+                let checkpoint = Checkpoint { version: thread.head.version, transition: thread.head.transition };
+                Err(Error::StepReused { transition, checkpoint })
+            }
+            _ => Ok(Before::Open(Some(Trying { step: step.clone(), content, known }))),
+        }
+    }
+
+    /// Whether it is in the chain, or people may still bring it there, be it rewritten or asked anew.
+    async fn is_in_force(&self, keys: &Keys, mut digest: Digest) -> Result<bool> {
+        for _ in 0..FOLLOWED_MAX {
+            let Transition { outcome, .. } = self.stated(keys, digest).await?;
+            let review = match outcome {
+                Outcome::Committed { .. } | Outcome::Observed { .. } | Outcome::Approved { .. } => return Ok(true),
+                Outcome::Held { review } | Outcome::Ended { review, .. } => review,
+            };
+            let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
+            let next = match hold.record.state {
+                // Past its deadline it is over, whether a worker saw it or not.
+                HoldState::Open {} => return Ok(hold.record.is_open(self.now())),
+                HoldState::Approved { .. } => return Ok(true),
+                HoldState::Denied { .. } | HoldState::Expired { .. } | HoldState::Cancelled { .. } => return Ok(false),
+                state @ HoldState::Superseded { .. } => self.asked_instead(keys, &state).await?,
+            };
+            let Some(next) = next else { return Ok(false) };
+            digest = next;
+        }
+        Err(Error::Broken("what took the place of a hold"))
+    }
+}
+
+/// Adds a try to a change, so that it is known with its effect or not at all. Of two at once the second is decided
+/// again, and finds the first.
+pub(in crate::service) fn put_try(draft: &mut Draft<'_>, asking: &Asking<'_>, became: Option<Digest>) -> Result<()> {
+    let Some(Trying { step, content, known }) = asking.trying else { return Ok(()) };
+    let content = *content;
+    let tried = match became {
+        Some(transition) => Try::Stated { content, transition },
+        None => Try::Rejected { identity: asking.identity },
+    };
+    let (thread, node) = (asking.proposal.thread.clone(), asking.proposal.node.clone());
+    match known {
+        Some(row) => {
+            let mut next = row.record.clone();
+            next.tries.push(tried);
+            draft.replace(row, &next)?;
+        }
+        None => drop(draft.insert(&StepRow { thread, node, step: step.clone(), tries: vec![tried] })?),
+    }
+    Ok(())
+}

@@ -1,0 +1,317 @@
+//! The decision: what an agent resumes with. The same body for the same end, but for a comment that a later policy hides.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::account::Token;
+use crate::domain::archive::Whereabouts;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::opening::Opening;
+use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::flow::ReceiptRow;
+use crate::domain::id::{AccountId, FlowId, Jti, NodeId, ReviewId, ThreadId};
+use crate::domain::json::diff::{Change, diff};
+use crate::domain::keys::Keys;
+use crate::domain::party::{Author, Party};
+use crate::domain::policy::{Policy, RedactedChange, RedactedLeaf, Warning, redacted_by, shown_arguments_by};
+use crate::domain::review::{Hold, HoldState, Verdict, Vote};
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{Outcome, Transition};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::log::browse::WITHHELD;
+use crate::service::threads::history::warnings_by;
+use crate::service::threads::provenance::Standpoint;
+use crate::service::threads::redacted_fields::HiddenPlace;
+use crate::service::threads::redaction::{Part, Redaction, Seen, beside};
+use crate::store::record::Stored;
+
+/// The resume body.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Decision {
+    /// Whether people (or the policy alone) let it pass.
+    pub approved: bool,
+    /// `committed`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
+    pub decision: String,
+    /// Of exactly what.
+    pub transition_digest: Digest,
+    /// Who decided last; null where no person did.
+    pub reviewer_id: Option<AccountId>,
+    /// Everyone who voted for the decision.
+    pub reviewers: Vec<AccountId>,
+    /// Of those who voted in another's place: whose, by who voted. Left out where nobody did.
+    #[serde(rename = "for", default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, String>)]
+    pub absent: BTreeMap<AccountId, AccountId>,
+    /// The receipt's id.
+    pub nonce: Option<Jti>,
+    /// When the receipt expires.
+    pub expires_at: Option<Timestamp>,
+    /// The receipt.
+    pub receipt: Option<String>,
+    /// The version it was committed as.
+    pub version: Option<u64>,
+    /// What the last decider said.
+    pub comment: Option<String>,
+    /// What people are asked about in its place, if anything.
+    pub superseded_by: Option<Digest>,
+}
+
+/// A transition as it may be told.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// The thread.
+    pub thread: ThreadId,
+    /// `committed`, `observed`, `held`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
+    pub status: String,
+    /// What was stated.
+    pub statement: Statement,
+    /// The signed entry, if it is in the chain.
+    pub entry: Option<String>,
+    /// The whole effect.
+    pub changes: Vec<Change>,
+    /// The arguments of its tool, nothing hidden in them.
+    pub arguments: Option<Vec<RedactedLeaf>>,
+    /// The whole effect, nothing hidden in it.
+    pub redacted: Vec<RedactedChange>,
+    /// What rules warn of, as its own proposer is told.
+    pub warnings: Vec<Warning>,
+    /// The same, as others are: nothing hidden in it.
+    pub warnings_shown: Vec<Warning>,
+    /// What kinds of values its hidden lines stand for.
+    pub hidden: Vec<HiddenPlace>,
+    /// The hold, if it was held.
+    pub hold: Option<Hold>,
+}
+
+impl Service {
+    /// What became of a transition: `None` while people are asked.
+    pub async fn decision(&self, digest: Digest, reader: &Party) -> Result<(ThreadId, Option<Decision>)> {
+        let keys = self.keys()?;
+        let transition = self.stated(&keys, digest).await?;
+        let thread = transition.statement.thread.clone();
+        let Some(hold) = self.hold_of(&keys, digest).await? else {
+            return Ok((thread, Some(committed(&transition))));
+        };
+        if matches!(hold.record.state, HoldState::Open {}) && !hold.record.is_open(self.now()) {
+            self.expire_hold(&hold.record.id).await?;
+            let hold = self.hold_of(&keys, digest).await?.map(|it| it.record);
+            return Ok((thread, self.decided(&keys, hold.as_ref(), reader).await?));
+        }
+        Ok((thread, self.decided(&keys, Some(&hold.record), reader).await?))
+    }
+
+    async fn decided(&self, keys: &Keys, hold: Option<&Hold>, reader: &Party) -> Result<Option<Decision>> {
+        let Some(hold) = hold else { return Ok(None) };
+        let receipt: Option<Stored<ReceiptRow>> = match &hold.state {
+            HoldState::Approved { receipt, .. } => self.fetch(keys, receipt.as_str()).await?,
+            _ => None,
+        };
+        let Some(mut decision) = decision_of(hold, receipt.map(|it| it.record)) else { return Ok(None) };
+        if let (Some(comment), Some(author)) = (decision.comment.as_mut(), &decision.reviewer_id) {
+            let author = Author::of(self.party_of(keys, &author.into()).await?);
+            *comment = self.masked_comment(keys, (hold, reader), (&author, comment)).await?;
+        }
+        decision.superseded_by = self.asked_instead(keys, &hold.state).await?;
+        Ok(Some(decision))
+    }
+
+    /// What people are asked about in the place of a hold, if anything. A write that was confirmed meanwhile ended it,
+    /// but is somebody else's, and approves nothing of it.
+    pub(in crate::service) async fn asked_instead(&self, keys: &Keys, ended: &HoldState) -> Result<Option<Digest>> {
+        let HoldState::Superseded { by: Some(next), .. } = ended else { return Ok(None) };
+        let asks = self.stated(keys, *next).await?.statement.kind != Kind::Confirm;
+        Ok(asks.then_some(*next))
+    }
+
+    /// A comment as the asker may read it. What is hidden in it cannot be told once the values are erased: then nothing of
+    /// it is shown.
+    pub(in crate::service) async fn masked_comment(
+        &self,
+        keys: &Keys,
+        (hold, reader): (&Hold, &Party),
+        (author, comment): (&Author, &str),
+    ) -> Result<String> {
+        let states = async {
+            let transition = self.transition(keys, hold.transition).await?;
+            Ok((self.states_of(keys, &transition).await?, transition.tool))
+        };
+        let ((before, after), tool) = match states.await {
+            Err(Error::Erased) => return Ok(WITHHELD.to_owned()),
+            states => states?,
+        };
+        let thread = self.thread(keys, &hold.thread).await?.record;
+        let policies = self.policies_over(keys, &thread, [hold.policy]).await?;
+        let redaction = Redaction::new(reader.clone(), &policies, (&[&before, &after], tool.as_ref()), []);
+        Ok(redaction.words(author, comment).into_owned())
+    }
+
+    /// A transition with its statement and effect.
+    pub async fn told(&self, digest: Digest, reader: &Party, part: Part) -> Result<Told> {
+        let keys = self.keys()?;
+        let transition = self.transition(&keys, digest).await?;
+        let thread = self.thread(&keys, &transition.statement.thread).await?.record;
+        let policies = self.policies_over(&keys, &thread, [transition.statement.policy]).await?;
+        let (before, after) = self.states_of(&keys, &transition).await?;
+        let changes = diff(&before, &after);
+        let sides = [
+            Standpoint::before(&transition, &before),
+            Standpoint::After { transition: &transition, before: &before, after: &after },
+        ];
+        let tool = transition.tool.as_ref();
+        let states_reader = match part {
+            Part::OfAnAgent => &Party::Receiver,
+            Part::Whole => reader,
+        };
+        let hidings = self.hidings_for(&keys, states_reader, &policies, sides, &[tool]).await?;
+        let (_, caller) = self.authors_of(&keys, &transition).await?;
+        let called = beside(&policies, Seen::of(reader, &caller), &[&before, &after], tool);
+        let redacted = redacted_by(&hidings, &changes);
+        let hidden = redacted.iter().filter_map(|it| match it {
+            RedactedChange::Hidden { pointer, .. } => Some(HiddenPlace::of(pointer.clone(), (&before, &after))),
+            RedactedChange::Shown { .. } => None,
+        });
+        let hold = self.hold_of(&keys, digest).await?.map(|it| it.record);
+        Ok(Told {
+            thread: transition.statement.thread.clone(),
+            status: status_of(&transition),
+            entry: transition.outcome.entry().map(str::to_owned),
+            arguments: tool.map(|it| shown_arguments_by(&called, it)),
+            warnings_shown: warnings_by(&hidings, &transition),
+            statement: transition.statement,
+            warnings: transition.warnings,
+            hidden: hidden.collect(),
+            redacted,
+            changes,
+            hold,
+        })
+    }
+
+    /// The review of a transition, if it was held.
+    pub async fn review_about(&self, digest: Digest) -> Result<Option<ReviewId>> {
+        Ok(self.hold_of(&*self.keys()?, digest).await?.map(|it| it.record.id))
+    }
+
+    /// The flow of a transition, as the database says it: no file is read before it is known that the asker may know of it.
+    pub async fn flow_of_transition(&self, digest: Digest) -> Result<FlowId> {
+        let keys = self.keys()?;
+        if let Some(stored) = self.fetch::<Transition>(&keys, &digest.to_string()).await? {
+            return Ok(stored.record.statement.flow);
+        }
+        let place = self.need::<Whereabouts>(&keys, &digest.to_string(), "transition").await?;
+        Ok(self.thread(&keys, &place.record.thread).await?.record.flow)
+    }
+
+    /// What an agent may see of a transition's effect: what the policy of today lets one of its nodes read, and of that
+    /// what the policies of then let the same node read.
+    pub async fn visible_to(&self, token: &Token, told: &Told) -> Result<Vec<Change>> {
+        let keys = self.keys()?;
+        let thread = self.thread(&keys, &told.thread).await?;
+        let active = self.flow(&keys, &thread.record.flow).await?.record.policy;
+        let mut policies = self.policies_of(&keys, &told.statement).await?;
+        policies.push(self.policy(&keys, active).await?);
+        let reads = |policy: &Policy, node: &NodeId, change: &Change| {
+            policy.node(node).is_some_and(|it| it.reads().covers(&change.pointer))
+        };
+        let seen = |change: &&Change| token.nodes.iter().any(|node| policies.iter().all(|it| reads(it, node, change)));
+        Ok(told.changes.iter().filter(seen).cloned().collect())
+    }
+
+    /// The policies that said what a node was let read of a transition's effect when it was stated: its own, and of a
+    /// rollback that of the version which comes back.
+    pub(in crate::service) async fn policies_of(&self, keys: &Keys, statement: &Statement) -> Result<Vec<Arc<Policy>>> {
+        let mut policies = vec![self.policy(keys, statement.policy).await?];
+        if let Some(restored) = statement.restores {
+            let then = self.stated(keys, restored).await?.statement.policy;
+            policies.push(self.policy(keys, then).await?);
+        }
+        Ok(policies)
+    }
+
+    /// The opening of a transition along what it changed, for auditors: nothing hidden in it.
+    pub async fn opening(&self, digest: Digest) -> Result<Opening> {
+        let keys = self.keys()?;
+        let transition = self.transition(&keys, digest).await?;
+        let policy = self.policy(&keys, transition.statement.policy).await?;
+        self.open_transition(&keys, &transition, &policy, &|_| false).await
+    }
+}
+
+/// The review that a transition is or was decided on.
+pub fn review_of(transition: &Transition) -> Option<&ReviewId> {
+    match &transition.outcome {
+        Outcome::Held { review } | Outcome::Approved { review, .. } | Outcome::Ended { review, .. } => Some(review),
+        Outcome::Committed { .. } | Outcome::Observed { .. } => None,
+    }
+}
+
+fn status_of(transition: &Transition) -> String {
+    match &transition.outcome {
+        Outcome::Ended { decision, .. } => match serde_json::to_value(decision) {
+            Ok(Value::String(word)) => word,
+            _ => "ended".to_owned(),
+        },
+        other => other.word().to_owned(),
+    }
+}
+
+fn committed(transition: &Transition) -> Decision {
+    Decision {
+        approved: true,
+        version: Some(transition.statement.version),
+        ..undecided(transition.digest, "committed")
+    }
+}
+
+fn undecided(digest: Digest, word: &str) -> Decision {
+    Decision {
+        approved: false,
+        decision: word.to_owned(),
+        transition_digest: digest,
+        reviewer_id: None,
+        reviewers: Vec::new(),
+        absent: BTreeMap::new(),
+        nonce: None,
+        expires_at: None,
+        receipt: None,
+        version: None,
+        comment: None,
+        superseded_by: None,
+    }
+}
+
+fn decision_of(hold: &Hold, receipt: Option<ReceiptRow>) -> Option<Decision> {
+    let with = |word: &str| undecided(hold.transition, word);
+    Some(match &hold.state {
+        HoldState::Open {} => return None,
+        HoldState::Approved { receipt: jti, version, .. } => {
+            let claims = receipt.as_ref().and_then(|it| crate::service::writes::verify::peek_receipt(&it.token));
+            Decision {
+                approved: true,
+                nonce: Some(jti.clone()),
+                expires_at: claims.map(|it| Timestamp::from_millis(it.exp.saturating_mul(1000))),
+                receipt: receipt.map(|it| it.token),
+                version: Some(*version),
+                ..voted(hold, Verdict::Approve, with("approved"))
+            }
+        }
+        HoldState::Denied { .. } => voted(hold, Verdict::Deny, with("denied")),
+        HoldState::Expired { .. } => with("expired"),
+        HoldState::Cancelled { .. } => with("cancelled"),
+        HoldState::Superseded { .. } => with("superseded"),
+    })
+}
+
+fn voted(hold: &Hold, verdict: Verdict, mut decision: Decision) -> Decision {
+    let mut deciders = hold.standing_votes().filter(|vote| vote.verdict == verdict);
+    let absent = |vote: &Vote| Some((vote.reviewer.clone(), vote.absent.as_ref()?.person.clone()));
+    decision.absent = deciders.clone().filter_map(absent).collect();
+    decision.reviewers = deciders.clone().map(|vote| vote.reviewer.clone()).collect();
+    let last = deciders.next_back();
+    decision.reviewer_id = last.map(|vote| vote.reviewer.clone());
+    decision.comment = last.and_then(|vote| vote.comment.clone());
+    decision
+}

@@ -1,0 +1,338 @@
+//! What a reviewer is shown: everything the decision is about, redacted, and provable.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::eligible_voters::can_decide;
+use crate::domain::account::Account;
+use crate::domain::chain::commitment::{Setting, Tree};
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::opening::{Opening, View, open};
+use crate::domain::delegation::Delegation;
+use crate::domain::event::Event;
+use crate::domain::flow::ReceiptRow;
+use crate::domain::id::{AccountId, DelegationId, NodeId, ReviewId, ThreadId};
+use crate::domain::json::diff::diff;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::Keys;
+use crate::domain::party::{Author, Party};
+use crate::domain::policy::{
+    Hiding, NodePolicy, Policy, RedactedChange, RedactedLeaf, Warning, readable_leaves, redacted_by, shown_arguments_by,
+};
+use crate::domain::review::{CannotDecide, Hold, HoldState, Place, Roll};
+use crate::domain::thread::{Status, Thread};
+use crate::domain::time::Timestamp;
+use crate::domain::tool::Tool;
+use crate::domain::transition::{ChainRow, Transition};
+use crate::domain::write::Write;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::retry::retrying;
+use crate::service::proposals::denied_attempts::DeniedBefore;
+use crate::service::threads::archive_lookup::Files;
+use crate::service::threads::history::{Who, warnings_by};
+use crate::service::threads::known_values::KnownValues;
+use crate::service::threads::provenance::Standpoint;
+use crate::service::threads::redacted_fields::{HiddenPlace, hidden_places};
+use crate::service::threads::redaction::{Redaction, Seen, beside};
+use crate::service::threads::tool_call_view::{Arguments, Call};
+use crate::store::records::event_alias;
+
+/// What one writer will read, if this is approved and written.
+#[derive(Clone, Debug)]
+pub struct WriterView {
+    /// The writer's node.
+    pub node: NodeId,
+    /// Everything it will read, redacted.
+    pub leaves: Vec<RedactedLeaf>,
+    /// Where that differs from the last confirmed write, or from version 0.
+    pub changed_since_write: Vec<RedactedChange>,
+}
+
+/// What the viewer of a review is shown of texts. Its policy redacts them, and the active one if it is another.
+pub(in crate::service) struct Texts {
+    pub(in crate::service) redaction: Redaction,
+    /// Who wrote the rationale and the tool's arguments.
+    pub(in crate::service) author: Author,
+    /// Who proposed the change, and can cancel it.
+    pub(in crate::service) proposer: Author,
+    /// Who revoked the receipt that came of it, if somebody did.
+    pub(in crate::service) revoker: Author,
+}
+
+/// Everything a review is about.
+pub struct ReviewFacts {
+    /// The hold.
+    pub hold: Hold,
+    /// What is held.
+    pub transition: Transition,
+    /// By which policy.
+    pub policy: Arc<Policy>,
+    /// What the viewer is shown of texts, by who wrote them.
+    pub(in crate::service) texts: Texts,
+    /// What rules warn of.
+    pub warnings: Vec<Warning>,
+    /// The thread.
+    pub thread: Thread,
+    /// What the thread is doing.
+    pub status: Status,
+    /// The change, redacted.
+    pub diff: Vec<RedactedChange>,
+    /// Both trees, opened along the change and along what writers will read, closed where hidden.
+    pub opening: Opening,
+    /// What is hidden in it.
+    pub hidden: Vec<HiddenPlace>,
+    /// Texts that are known at the keys of the change.
+    pub known: KnownValues,
+    /// The same trees with one hidden value open, for whoever has just been recorded as looking at it.
+    pub revealed: Option<(Pointer, Opening)>,
+    /// What each writer will read.
+    pub writers: Vec<WriterView>,
+    /// The tool that is called along with it.
+    pub call: Option<Call>,
+    /// Who asked for it.
+    pub by: Option<Who>,
+    /// Who voted and in whose place, for whom the viewer may vote, and who made the edit if it is one, as they stand now.
+    pub roll: Roll,
+    /// For whom all this is.
+    pub viewer: AccountId,
+    /// In which places the viewer may decide now, or why in none.
+    pub can_decide: std::result::Result<Vec<Place>, CannotDecide>,
+    /// Earlier denials of the same change.
+    pub denied_before: Option<DeniedBefore>,
+    /// Whether an earlier write's outcome is unknown.
+    pub outcome_unknown: bool,
+    /// The receipt that came of it.
+    pub receipt: Option<ReceiptRow>,
+    /// What became of its write, once committed.
+    pub write: Option<Write>,
+    /// The time all this was true.
+    pub now: Timestamp,
+}
+
+impl ReviewFacts {
+    /// A delegation by which the viewer may vote here, who is away by it, and when that is so.
+    pub fn place_of(&self, delegation: Option<&DelegationId>) -> Option<(&Delegation, &Account, Timestamp)> {
+        let delegation = delegation?;
+        let (by, away) = self.roll.away_for(&self.viewer).find(|(by, _)| by.id == *delegation)?;
+        Some((by, away, self.now))
+    }
+}
+
+impl Service {
+    /// A review as one viewer may see it. A hold past its deadline is ended first.
+    pub async fn review(&self, review: &ReviewId, viewer: &Account) -> Result<ReviewFacts> {
+        retrying!(self.review_once(review, viewer, None))
+    }
+
+    /// The same with one hidden value open. Whoever asks for it has recorded that first.
+    pub(in crate::service) async fn review_once(
+        &self,
+        review: &ReviewId,
+        viewer: &Account,
+        reveal: Option<&Pointer>,
+    ) -> Result<ReviewFacts> {
+        self.expire_hold(review).await?;
+        let (keys, now) = (self.keys()?, self.now());
+        let hold = self.need::<Hold>(&keys, review.as_str(), "review").await?.record;
+        let standing = self.standing(&keys, self.thread(&keys, &hold.thread).await?).await?;
+        let thread = standing.thread.record.clone();
+        let transition = self.transition(&keys, hold.transition).await?;
+        let policy = self.policy(&keys, hold.policy).await?;
+        let (before, after) = self.states_of(&keys, &transition).await?;
+        let written = self.written_state(&keys, &thread).await?;
+        let policies = self.policies_under(&keys, standing.flow.record.policy, [hold.policy]).await?;
+        let (reader, tool) = (Party::from(viewer), transition.tool.as_ref());
+        let sides = [
+            Standpoint::before(&transition, &before),
+            Standpoint::After { transition: &transition, before: &before, after: &after },
+            Standpoint::Version { thread: &thread.id, version: thread.written_version, state: &written },
+        ];
+        let hidings = self.hidings_for(&keys, &reader, &policies, sides, &[tool]).await?;
+        let states = [&before, &after, &written];
+        let (author, caller) = self.authors_of(&keys, &transition).await?;
+        let called = beside(&policies, Seen::of(&reader, &caller), &states, tool);
+        let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
+        let opening = self.open_transition(&keys, &transition, &policy, &hides).await?;
+        let revealed = self.revealed_of(&keys, (&transition, &policy), &hides, reveal).await?;
+        let receipt = self.receipt_of(&keys, &hold).await?;
+        let redaction = Redaction::new(reader, &policies, (&states, tool), [&author, &caller]);
+        let roll = self.roll_for(&keys, &viewer.id, &hold.votes, transition.editor.as_slice()).await?;
+        let by = self.names_of(&keys, [&hold.proposer]).await?.into_values().next();
+        let redacted = redacted_by(&hidings, &diff(&before, &after));
+        Ok(ReviewFacts {
+            known: KnownValues::of(&hidings, [&before, &written], &redacted),
+            diff: redacted,
+            writers: writer_views(&hidings, (&written, &after), &policy),
+            hidden: hidden_places(&hides, &opening, (&before, &after)),
+            warnings: warnings_by(&hidings, &transition),
+            can_decide: can_decide(&standing, &hold, viewer, &roll),
+            viewer: viewer.id.clone(),
+            status: thread.status(now),
+            outcome_unknown: thread.outcome_unknown(now),
+            write: self.write_of(&keys, &thread, &transition).await?,
+            by,
+            denied_before: self.denied_before(&keys, (&hold, &policy), &Party::from(viewer)).await?,
+            call: self.call_of(&keys, &called, &transition)?,
+            texts: self.texts_of(&keys, receipt.as_ref(), redaction, (author, caller)).await?,
+            receipt,
+            roll: Roll { now, ..roll },
+            hold,
+            transition,
+            policy,
+            thread,
+            opening,
+            revealed,
+            now,
+        })
+    }
+
+    /// The trees of a transition with one more place open.
+    async fn revealed_of(
+        &self,
+        keys: &Keys,
+        (transition, policy): (&Transition, &Policy),
+        hides: &(dyn Fn(&Pointer) -> bool + Sync),
+        reveal: Option<&Pointer>,
+    ) -> Result<Option<(Pointer, Opening)>> {
+        let Some(revealed) = reveal else { return Ok(None) };
+        let hides = |at: &Pointer| hides(at) && at != revealed;
+        Ok(Some((revealed.clone(), self.open_transition(keys, transition, policy, &hides).await?)))
+    }
+
+    /// The receipt that came of a review.
+    async fn receipt_of(&self, keys: &Keys, hold: &Hold) -> Result<Option<ReceiptRow>> {
+        let HoldState::Approved { receipt, .. } = &hold.state else { return Ok(None) };
+        Ok(self.fetch::<ReceiptRow>(keys, receipt.as_str()).await?.map(|it| it.record))
+    }
+
+    async fn texts_of(
+        &self,
+        keys: &Keys,
+        receipt: Option<&ReceiptRow>,
+        redaction: Redaction,
+        (author, proposer): (Author, Author),
+    ) -> Result<Texts> {
+        let revoker = match receipt.and_then(|it| it.revoked.as_ref()) {
+            Some(revoked) => self.party_of(keys, &revoked.by).await?,
+            None => Party::Gone,
+        };
+        Ok(Texts { redaction, author, proposer, revoker: Author::of(revoker) })
+    }
+
+    /// What became of the write of a transition, once it is committed.
+    async fn write_of(&self, keys: &Keys, thread: &Thread, transition: &Transition) -> Result<Option<Write>> {
+        let writes = self.writes_of(keys, thread, transition.statement.version).await?;
+        Ok(writes.into_iter().find(|it| it.transition == transition.digest))
+    }
+
+    /// The state that was written last. Where its values are erased, or their archive cannot be read, everything counts as
+    /// changed since: who looks at more than there is to look at misses nothing.
+    async fn written_state(&self, keys: &Keys, thread: &Thread) -> Result<Value> {
+        let unread = match self.version(keys, &thread.id, thread.written_version).await {
+            Err(unread @ (Error::Erased | Error::Archive(_) | Error::NoArchives)) => unread,
+            written => return Ok(written?.state),
+        };
+        if !matches!(unread, Error::Erased) {
+            let error = &unread as &dyn std::error::Error;
+            tracing::warn!(thread = %thread.id, error, "what was written last cannot be read: a review shows all as changed since");
+        }
+        Ok(Value::Object(Default::default()))
+    }
+
+    /// What is shown of a call is what was stated, or nothing is.
+    pub(in crate::service) fn call_of(
+        &self,
+        keys: &Keys,
+        hidings: &[Hiding<'_>],
+        transition: &Transition,
+    ) -> Result<Option<Call>> {
+        let Some(tool) = &transition.tool else { return Ok(None) };
+        let statement = &transition.statement;
+        let secret = self.secret(keys, &statement.thread);
+        if statement.tool.as_ref() != Some(&tool.stated(&secret, &statement.proposal)) {
+            return Err(Error::Broken("a tool's call is not what was stated"));
+        }
+        let parts = shown_arguments_by(hidings, tool);
+        let hidden = parts.iter().any(|it| matches!(it, RedactedLeaf::Hidden { .. }));
+        let arguments = if hidden {
+            Arguments::Parts(parts)
+        } else {
+            let salt = Tool::salt(&secret, &statement.proposal);
+            Arguments::Whole { value: Value::Object(tool.arguments.clone()), salt }
+        };
+        Ok(Some(Call { name: tool.name.clone(), arguments }))
+    }
+
+    /// Opens both trees of a transition along its change and along what its policy's writers read.
+    pub(in crate::service) async fn open_transition(
+        &self,
+        keys: &Keys,
+        transition: &Transition,
+        policy: &Policy,
+        hidden: &(dyn Fn(&Pointer) -> bool + Sync),
+    ) -> Result<Opening> {
+        let statement = &transition.statement;
+        let secret = self.secret(keys, &statement.thread);
+        let (before, tree) = match statement.version.checked_sub(1) {
+            Some(version) => {
+                let version = self.version(keys, &statement.thread, version).await?;
+                (version.state, version.tree)
+            }
+            None => {
+                let nothing = Value::Object(Default::default());
+                let tree = Tree::new(&secret, &nothing, &statement.proposal);
+                (nothing, tree)
+            }
+        };
+        let after = transition.delta.apply(&before).map_err(|_| Error::Broken("a transition's effect"))?;
+        let setting = Setting { proposal: &statement.proposal, named: &transition.named };
+        let next = match statement.version {
+            0 => Tree::new(&secret, &after, &statement.proposal),
+            _ => tree.advance(&secret, &before, &after, &setting),
+        };
+        if next.root() != statement.to || tree.root() != statement.from {
+            return Err(Error::Broken("a transition is not what was stated"));
+        }
+        let wanted = |at: &Pointer| policy.writers().any(|(_, rules)| rules.reads().touches(at));
+        Ok(open((&before, &tree), (&after, &next), &View { hidden, wanted: &wanted }))
+    }
+
+    /// A page of a thread's chain, oldest first.
+    pub async fn chain(&self, thread: &ThreadId, from: u64, limit: u32) -> Result<Vec<(ChainRow, Transition)>> {
+        let keys = self.keys()?;
+        let head = self.thread(&keys, thread).await?.record.head.version;
+        let last = head.min(from.saturating_add(u64::from(limit)).saturating_sub(1));
+        let mut files = Files::default();
+        let rows = self.links((&keys, &mut files), thread, from..=last).await?;
+        let digests: Vec<Digest> = rows.iter().map(|row| row.transition).collect();
+        let mut transitions = self.transitions_of((&keys, &mut files), &digests).await?;
+        let with = |row: ChainRow| {
+            let transition = transitions.remove(&row.transition).ok_or(Error::Broken("the chain"))?;
+            Ok((row, transition))
+        };
+        rows.into_iter().map(with).collect()
+    }
+
+    /// The thread of an event, for callers that follow one.
+    pub async fn event(&self, thread: &ThreadId, seq: u64) -> Result<Option<Event>> {
+        let keys = self.keys()?;
+        let stored = self.reader(&keys).get_by_alias::<Event>(&event_alias(thread, seq)).await?;
+        Ok(stored.map(|it| it.record))
+    }
+}
+
+/// What each writer will read, and what of it changed since the last confirmed write.
+fn writer_views(hidings: &[Hiding<'_>], (written, after): (&Value, &Value), policy: &Policy) -> Vec<WriterView> {
+    let changes = diff(written, after);
+    let view = |(node, rules): (&NodeId, &NodePolicy)| {
+        let read: Vec<_> = changes.iter().filter(|it| rules.reads().covers(&it.pointer)).cloned().collect();
+        WriterView {
+            node: node.clone(),
+            leaves: readable_leaves((policy, hidings), node, after),
+            changed_since_write: redacted_by(hidings, &read),
+        }
+    };
+    policy.writers().map(view).collect()
+}

@@ -1,0 +1,63 @@
+//! Who can decide a review now, and why the others cannot: worked out here, and told on pages and by the API.
+
+use crate::domain::account::{Account, PersonRole};
+use crate::domain::id::ReviewId;
+use crate::domain::review::{CannotDecide, Hold, Place, Roll};
+use crate::service::error::Result;
+use crate::service::{Service, Standing};
+use crate::store::record::Stored;
+
+/// Somebody who is asked.
+#[derive(Clone, Debug)]
+pub struct Elector {
+    /// Who.
+    pub account: Account,
+    /// In which places they may decide now, or why in none.
+    pub can_decide: std::result::Result<Vec<Place>, CannotDecide>,
+}
+
+/// More people than can be meant by one question; an answer has a bound.
+const ELECTORS_MAX: usize = 500;
+
+impl Service {
+    /// The reviewers of the groups that a review asks and those whom they have named to vote in their place, by name, and
+    /// whether each can decide it now.
+    pub async fn electorate(&self, review: &ReviewId) -> Result<Vec<Elector>> {
+        let (keys, now) = (self.keys()?, self.now());
+        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
+        let thread = self.thread(&keys, &hold.record.thread).await?;
+        let standing = self.standing(&keys, thread).await?;
+        let delegations = self.delegations_standing(&keys).await?;
+        let roll = Roll { people: self.accounts_all(&keys).await?, delegations, now };
+        let in_groups = |it: &Account| hold.record.asks(&it.groups, now);
+        let asked = |it: &Account| in_groups(it) || roll.away_for(&it.id).any(|(_, away)| in_groups(away));
+        let mut people: Vec<Account> =
+            roll.people.iter().filter(|it| it.role == PersonRole::Reviewer && asked(it)).cloned().collect();
+        people.sort_by(|one, other| one.name.cmp(&other.name));
+        people.truncate(ELECTORS_MAX);
+        let elector = |account: Account| {
+            let can_decide = can_decide(&standing, &hold.record, &account, &roll);
+            Elector { account, can_decide }
+        };
+        Ok(people.into_iter().map(elector).collect())
+    }
+}
+
+/// In which places a person may decide now, or why in none. The vote itself is judged once more, inside its transaction.
+pub(in crate::service) fn can_decide(
+    standing: &Standing,
+    hold: &Hold,
+    person: &Account,
+    roll: &Roll,
+) -> std::result::Result<Vec<Place>, CannotDecide> {
+    let (thread, now) = (&standing.thread.record, roll.now);
+    if !hold.is_open(now) || thread.closed.is_some() {
+        return Err(CannotDecide::Ended);
+    }
+    // Who may not decide at all is told that, whatever else stands in the way for a while.
+    let places = hold.places(person, roll)?;
+    if standing.proposing_halted() {
+        return Err(CannotDecide::Halted);
+    }
+    if thread.live_write(now).is_some() { Err(CannotDecide::Writing) } else { Ok(places) }
+}

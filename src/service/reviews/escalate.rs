@@ -1,0 +1,69 @@
+//! Reminders and escalations: their events, each once. Who may vote does not wait for them.
+
+use serde_json::{Value, json};
+
+use crate::domain::event::EventType;
+use crate::domain::id::ReviewId;
+use crate::domain::policy::Approval;
+use crate::domain::review::{Escalation, Hold, Notice, Notices, Reminder};
+use crate::domain::time::Timestamp;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+impl Service {
+    /// Tells what is due of a hold, if something is.
+    pub async fn notice(&self, review: &ReviewId) -> Result<()> {
+        match retrying!(self.notice_once(review)) {
+            Err(error) if error.is_too_late() => Ok(()),
+            done => done,
+        }
+    }
+
+    async fn notice_once(&self, review: &ReviewId) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
+        let stored = self.thread(&keys, &hold.record.thread).await?;
+        let Some((next, told)) = hold.record.clone().noticed(now) else { return Ok(()) };
+        let mut thread = stored.record.clone();
+        let mut draft = Draft::new(keys.row(), now);
+        draft.before(hold.record.expires_at);
+        for notice in told {
+            let (kind, data) = notice_data(&next, notice).ok_or(Error::Broken("a notice of nothing"))?;
+            event_recorder::in_thread(&mut draft, &mut thread, now, kind, data)?;
+        }
+        draft.replace(&hold, &next)?;
+        draft.replace(&stored, &thread)?;
+        self.commit(draft.finish()).await
+    }
+}
+
+/// When people are reminded of a hold that was opened then, and who is asked later, as a policy says.
+pub(in crate::service) fn notices_of(approval: &Approval, opened_at: Timestamp) -> Notices {
+    let reminder = approval.remind_after().map(|it| Reminder { from: opened_at.plus(it), told_at: None });
+    let escalation = approval.escalation().map(|it| Escalation {
+        from: opened_at.plus(it.after()),
+        to: it.to().clone(),
+        told_at: None,
+    });
+    Notices { reminder, escalation }
+}
+
+/// The event of a notice, and what it tells.
+pub(in crate::service) fn notice_data(hold: &Hold, notice: Notice) -> Option<(EventType, Value)> {
+    let mut data = json!({"review": hold.id, "transition": hold.transition, "expires_at": hold.first_deadline()});
+    Some(match notice {
+        Notice::Reminded => {
+            data["groups"] =
+                json!(hold.stages.iter().flat_map(|it| &it.groups).collect::<std::collections::BTreeSet<_>>());
+            (EventType::ReviewReminded, data)
+        }
+        Notice::Escalated => {
+            data["to"] = json!(hold.notices.escalation.as_ref()?.to);
+            (EventType::ReviewEscalated, data)
+        }
+    })
+}

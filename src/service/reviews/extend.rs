@@ -1,0 +1,70 @@
+//! Deadlines moved by those who are asked.
+
+use serde_json::{Value, json};
+
+use crate::domain::account::Account;
+use crate::domain::event::EventType;
+use crate::domain::id::{AccountId, ReviewId};
+use crate::domain::review::{EXTENSION_REASON_CHARS_MAX, Extending, Extension, ExtensionRefused, Hold, VoteRefused};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+impl Service {
+    /// Moves a review's deadline. A stopped flow does not stand in the way: nothing is decided, and its time runs.
+    pub async fn extend(&self, person: &AccountId, review: &ReviewId, ask: &Extending) -> Result<()> {
+        let late = |error: Error| if error.is_too_late() { VoteRefused::Expired.into() } else { error };
+        let length = ask.reason.trim().chars().count();
+        if length == 0 || length > EXTENSION_REASON_CHARS_MAX {
+            let why = format!("say why, in at most {EXTENSION_REASON_CHARS_MAX} characters");
+            return Err(Error::invalid("/reason", why));
+        }
+        retrying!(self.extend_once(person, review, ask)).map_err(late)
+    }
+
+    async fn extend_once(&self, person: &AccountId, review: &ReviewId, ask: &Extending) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let person: Stored<Account> = self.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
+        let stored = self.thread(&keys, &hold.record.thread).await?;
+        let ask = Extending { reason: ask.reason.trim().to_owned(), ..ask.clone() };
+        let standing = self.as_it_stands(person.record.clone());
+        let longer = hold.record.clone().extended(ask, &standing, now)?;
+        let mut thread = stored.record.clone();
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(&person);
+        draft.before(hold.record.expires_at);
+        if let Some(extension) = longer.extensions.last() {
+            let data = extension_data(&longer, extension);
+            event_recorder::in_thread(&mut draft, &mut thread, now, EventType::ReviewExtended, data)?;
+        }
+        draft.replace(&hold, &longer)?;
+        draft.replace(&stored, &thread)?;
+        self.commit(draft.finish()).await
+    }
+}
+
+/// What the event of an extension tells: all of it but the name, which is the account's.
+pub(in crate::service) fn extension_data(hold: &Hold, extension: &Extension) -> Value {
+    json!({
+        "review": hold.id, "transition": hold.transition, "person": extension.person, "was": extension.was,
+        "until": extension.until, "reason": extension.reason,
+    })
+}
+
+impl From<ExtensionRefused> for Error {
+    fn from(refused: ExtensionRefused) -> Self {
+        match refused {
+            ExtensionRefused::Vote(refused) => refused.into(),
+            ExtensionRefused::Moved => Self::WrongState("the deadline was moved meanwhile; look again"),
+            ExtensionRefused::NotLater => Self::WrongState("the new deadline has to be later than the one there is"),
+            ExtensionRefused::TooLate => {
+                Self::WrongState("a deadline is moved to at most twice the time that the policy gives")
+            }
+            ExtensionRefused::TooOften => Self::WrongState("a deadline is moved at most five times"),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Holds judged again: while people were asked, another policy was activated for the flow.
+//!
+//! A hold is never approved by a policy that does not judge its flow. Either everything that people decide by is the
+//! same, and its votes stand; or it is stated anew under the active policy, and people vote anew on what that says; or
+//! nobody is asked any more, and its proposer asks again. A vote makes sure of it, so nothing waits for the worker.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use super::rejudge_cache::Judging;
+use crate::domain::account::Token;
+use crate::domain::amendment::Over;
+use crate::domain::chain::hash::Digest;
+use crate::domain::flow::{Flow, Mode};
+use crate::domain::id::ReviewId;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Judgement, Policy, Reason};
+use crate::domain::review::{Hold, HoldReason, HoldState};
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{EndWord, Rejection, Transition};
+use crate::service::error::{Error, Result};
+use crate::service::platform::retry::retrying;
+use crate::service::proposals::context::{Asking, identity_of};
+use crate::service::proposals::denied_attempts::effect_of;
+use crate::service::proposals::proposer::Proposer;
+use crate::service::proposals::request::Proposal;
+use crate::service::threads::commit::authors_with;
+use crate::service::threads::hold::{hold_reason, put_hold};
+use crate::service::threads::statement::Effected;
+use crate::service::{Service, Standing};
+use crate::store::change::Draft;
+use crate::store::record::{Record, Stored};
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+
+/// What became of a hold that was judged again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JudgedAgain {
+    /// It stands, with its votes.
+    Kept,
+    /// It ended: stated anew for people to vote on anew, or not asked any more.
+    Ended,
+}
+
+/// How many further tries are looked at for one that nobody has asked for yet.
+const TRIES_MAX: u32 = 100;
+
+/// What the active policy makes of a held proposal.
+enum Anew {
+    /// The same, on the same terms.
+    Same,
+    /// People are asked on its terms.
+    Hold(Effected, Vec<Reason>, BTreeSet<String>),
+    /// Nobody is asked: it would commit, or be rejected, or nobody could approve it.
+    Nobody,
+}
+
+impl Service {
+    /// Which policy judges each flow.
+    pub(in crate::service) async fn judging(&self, keys: &Keys) -> Result<Judging> {
+        let (mut judging, mut after) = (Judging::new(), None);
+        loop {
+            let page = self.reader(keys).list::<Flow>(Filter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
+            let full = page.len() == LIST_ROWS_MAX as usize;
+            judging.extend(page.into_iter().map(|it| (it.record.id.clone(), Over::of(&it.record))));
+            if !full {
+                return Ok(judging);
+            }
+        }
+    }
+
+    /// Open holds of another policy than the one that judges their flow by now.
+    pub async fn holds_to_judge_again(&self) -> Result<Vec<ReviewId>> {
+        let keys = self.keys()?;
+        let judging = self.judging(&keys).await?;
+        // One whose flow is gone is for an audit to find, and stands in no other's way.
+        let of_before = |hold: Hold| {
+            let over = judging.get(&hold.flow).filter(|it| it.policy != hold.policy)?;
+            (!self.holds_looked.stands(hold.id.as_str(), *over)).then_some(hold.id)
+        };
+        if self.holds_looked.is_done(&judging) {
+            return Ok(Vec::new());
+        }
+        let found = self.open_ones(&keys, of_before).await?;
+        if found.is_empty() {
+            self.holds_looked.done(judging);
+        }
+        Ok(found)
+    }
+
+    /// Judges one hold again, if it is still open and can be decided on.
+    pub async fn judge_hold_again(&self, review: &ReviewId) -> Result<()> {
+        retrying!(self.judge_hold_again_once(review))
+    }
+
+    async fn judge_hold_again_once(&self, review: &ReviewId) -> Result<()> {
+        let keys = self.keys()?;
+        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
+        let thread = self.thread(&keys, &hold.record.thread).await?;
+        let standing = self.standing(&keys, thread).await?;
+        if !hold.record.is_open(self.now()) || standing.proposing_halted() {
+            return Ok(());
+        }
+        match self.judged_again(&keys, &standing, &hold).await {
+            Err(error) if error.is_too_late() => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    /// What the flow's active policy makes of an open hold. If it does not stand, it has ended when this returns.
+    pub(in crate::service) async fn judged_again(
+        &self,
+        keys: &Keys,
+        standing: &Standing,
+        hold: &Stored<Hold>,
+    ) -> Result<JudgedAgain> {
+        let active = standing.flow.record.policy;
+        if hold.record.policy == active {
+            return Ok(JudgedAgain::Kept);
+        }
+        let policy = self.policy(keys, active).await?;
+        let transition = self.transition(keys, hold.record.transition).await?;
+        // Nothing is accepted from a revoked token any more, so nothing is stated anew in its name either.
+        let token = self.fetch::<Token>(keys, hold.record.proposer.as_str()).await?.filter(|it| !it.record.revoked);
+        let (Some(token), Some(proposal)) = (token, Proposal::of(&transition)) else {
+            return self.set_aside(keys, standing, hold).await;
+        };
+        let Some((proposal, identity)) = self.next_try(keys, Proposer::Token(&token), proposal).await? else {
+            return self.set_aside(keys, standing, hold).await;
+        };
+        let thread = &standing.thread.record;
+        let head = self.head(keys, thread).await?;
+        let proposal = self.in_turn(&proposal, thread.id.as_str()).await?.into_owned();
+        let proposal = self.gathered(keys, (&head, thread), proposal).await?;
+        let (by, proposal) = (Proposer::Token(&token), &proposal);
+        let (head, policy, given) = (&head, &policy, OnceLock::new());
+        let asking = Asking { keys, by, proposal, identity, standing, head, policy, trying: None, given };
+        match self.anew(&asking, hold, &transition).await? {
+            Anew::Same => {
+                self.holds_looked.keep(hold.record.id.as_str(), Over::of(&standing.flow.record));
+                Ok(JudgedAgain::Kept)
+            }
+            Anew::Hold(effected, reasons, authors) => self.ask_anew(&asking, hold, (effected, reasons, authors)).await,
+            Anew::Nobody => self.set_aside(keys, standing, hold).await,
+        }
+    }
+
+    async fn anew(&self, asking: &Asking<'_>, hold: &Stored<Hold>, transition: &Transition) -> Result<Anew> {
+        let (policy, flow) = (asking.policy, &asking.standing.flow.record);
+        let judged = match self.judge_proposal(asking).await {
+            // Under this policy the branches of a join do not come to anything.
+            Err(Error::Conflict { .. } | Error::Invalid { .. }) if asking.proposal.ask.carried().is_some() => {
+                return Ok(Anew::Nobody);
+            }
+            judged => judged?,
+        };
+        let (Judgement::Hold { after, named, reasons, warnings, .. }, Mode::Enforce) = (judged, policy.mode()) else {
+            return Ok(Anew::Nobody);
+        };
+        let effected = Effected { after, named: named.into_iter().collect(), warnings };
+        let old = self.policy(asking.keys, hold.record.policy).await?;
+        let told: Vec<HoldReason> = reasons.iter().cloned().map(hold_reason).collect();
+        let effect = transition.delta.apply(&asking.head.state).map_err(|_| Error::Broken("a transition's effect"))?;
+        let same = flow.accepts.contains(&hold.record.policy)
+            && told == hold.record.reasons
+            && effect == effected.after
+            && transition.named == effected.named
+            && transition.warnings == effected.warnings
+            && policy.asks_as(&old);
+        if same {
+            return Ok(Anew::Same);
+        }
+        let effect = effect_of(asking, &effected, &reasons);
+        if is_exhausted(asking) || self.is_effect_exhausted(asking.keys, policy, effect).await? {
+            return Ok(Anew::Nobody);
+        }
+        let authors = authors_with(&asking.standing.thread.record, asking.by.author(), &asking.proposal.ask);
+        let asked = self.somebody_can_approve(asking.keys, policy, &authors).await?;
+        Ok(if asked { Anew::Hold(effected, reasons, authors) } else { Anew::Nobody })
+    }
+
+    /// The same request as its next try: a proposal's name is never given twice.
+    pub(in crate::service) async fn next_try(
+        &self,
+        keys: &Keys,
+        by: Proposer<'_>,
+        mut proposal: Proposal,
+    ) -> Result<Option<(Proposal, Digest)>> {
+        for _ in 0..TRIES_MAX {
+            proposal.attempt = proposal.attempt.saturating_add(1);
+            let identity = identity_of(keys, by, &proposal);
+            let name = identity.to_string();
+            let rejected = self.fetch::<Rejection>(keys, &name).await?.is_some();
+            if !rejected && self.reader(keys).get_by_alias::<Transition>(&name).await?.is_none() {
+                return Ok(Some((proposal, identity)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// In one transaction: the old hold ends, and a new one asks for the same under the active policy.
+    async fn ask_anew(
+        &self,
+        asking: &Asking<'_>,
+        hold: &Stored<Hold>,
+        (effected, reasons, authors): (Effected, Vec<Reason>, BTreeSet<String>),
+    ) -> Result<JudgedAgain> {
+        let now = self.now();
+        let effect = effect_of(asking, &effected, &reasons);
+        let step = self.state_step(asking, effected, now).await?;
+        let mut draft = asking.draft(now);
+        draft.before(hold.record.expires_at);
+        let mut thread = asking.standing.thread.record.clone();
+        let end = superseded(now, Some(step.transition.digest), asking.policy);
+        self.put_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
+        put_hold(&mut draft, &mut thread, asking, step, (reasons, authors, effect, now))?;
+        draft.replace(&asking.standing.thread, &thread)?;
+        self.commit(draft.finish()).await?;
+        Ok(JudgedAgain::Ended)
+    }
+
+    /// Nobody is asked any more: its proposer may ask again, and is judged by the active policy.
+    async fn set_aside(&self, keys: &Keys, standing: &Standing, hold: &Stored<Hold>) -> Result<JudgedAgain> {
+        let now = self.now();
+        let policy = self.policy(keys, standing.flow.record.policy).await?;
+        let mut draft = Draft::new(keys.row(), now);
+        standing.rely(&mut draft);
+        draft.before(hold.record.expires_at);
+        let mut thread = standing.thread.record.clone();
+        self.put_end(&mut draft, keys, &mut thread, hold, superseded(now, None, &policy)).await?;
+        draft.replace(&standing.thread, &thread)?;
+        self.commit(draft.finish()).await?;
+        Ok(JudgedAgain::Ended)
+    }
+}
+
+/// Whether the node has asked for approval, or been rejected, as often on this head as the active policy lets it. The
+/// hold that is judged again is one of those it opened.
+fn is_exhausted(asking: &Asking<'_>) -> bool {
+    let (thread, node) = (&asking.standing.thread.record, &asking.proposal.node);
+    let others = thread.holds_opened.get(node).copied().unwrap_or(0).saturating_sub(1);
+    let violations = thread.violations.get(node).copied().unwrap_or(0);
+    others >= asking.policy.approval().attempts() || asking.policy.on_violation().is_exhausted(violations)
+}
+
+fn superseded(now: Timestamp, by: Option<Digest>, policy: &Policy) -> (HoldState, EndWord, Timestamp) {
+    (HoldState::Superseded { at: now, by, policy: Some(policy.digest()) }, EndWord::Superseded, now)
+}

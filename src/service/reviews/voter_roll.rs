@@ -1,0 +1,135 @@
+//! The roll that votes are counted by: people and delegations as they stand now, and what of it a change relies on.
+
+use std::collections::BTreeSet;
+
+use crate::domain::account::Account;
+use crate::domain::delegation::{Delegation, LENGTH_MAX};
+use crate::domain::id::{AccountId, DelegationId};
+use crate::domain::keys::Keys;
+use crate::domain::review::{Roll, Vote};
+use crate::domain::time::Timestamp;
+use crate::service::Service;
+use crate::service::error::Result;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::OPEN;
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+
+/// A roll, and the rows that it was read from.
+pub(in crate::service) struct Rolled {
+    pub(in crate::service) roll: Roll,
+    people: Vec<Stored<Account>>,
+    delegations: Vec<Stored<Delegation>>,
+}
+
+impl Rolled {
+    /// Relies on everybody as they stand, and on each delegation until it ends.
+    pub(in crate::service) fn rely(&self, draft: &mut Draft<'_>) {
+        for person in &self.people {
+            draft.rely_on(person);
+        }
+        for delegation in &self.delegations {
+            draft.rely_on(delegation);
+            if delegation.record.stands_at(self.roll.now) {
+                draft.before(delegation.record.ends_at);
+            }
+        }
+    }
+}
+
+impl Service {
+    /// Everybody who voted, those in whose place somebody did, the voter, and whoever the voter votes for.
+    pub(in crate::service) async fn rolled(
+        &self,
+        keys: &Keys,
+        votes: &[Vote],
+        (voter, by): (&AccountId, Option<&DelegationId>),
+    ) -> Result<Rolled> {
+        let standing = votes.iter().filter(|it| it.stands());
+        let absent = standing.clone().filter_map(|it| it.absent.as_ref());
+        let by: BTreeSet<String> = absent.clone().map(|it| &it.delegation).chain(by).map(ToString::to_string).collect();
+        let delegations = match by.len() {
+            0 => Vec::new(),
+            _ => self.reader(keys).get_many::<Delegation>(&by.into_iter().collect::<Vec<_>>()).await?,
+        };
+        let ids: BTreeSet<String> = standing
+            .map(|it| &it.reviewer)
+            .chain(absent.map(|it| &it.person))
+            .chain(delegations.iter().map(|it| &it.record.from))
+            .chain([voter])
+            .map(ToString::to_string)
+            .collect();
+        let people = self.reader(keys).get_many::<Account>(&ids.into_iter().collect::<Vec<_>>()).await?;
+        let roll = Roll {
+            people: people.iter().map(|it| self.as_it_stands(it.record.clone())).collect(),
+            delegations: delegations.iter().map(|it| it.record.clone()).collect(),
+            now: self.now(),
+        };
+        Ok(Rolled { roll, people, delegations })
+    }
+
+    /// Whom a viewer stands in for, besides everybody whom some votes are about.
+    pub(in crate::service) async fn roll_for(
+        &self,
+        keys: &Keys,
+        viewer: &AccountId,
+        about: &[Vote],
+        also: &[AccountId],
+    ) -> Result<Roll> {
+        let now = self.now();
+        let mut delegations = self.received(keys, viewer, now).await?;
+        let absent = about.iter().filter_map(|it| it.absent.as_ref());
+        let others: BTreeSet<String> = absent
+            .clone()
+            .map(|it| &it.delegation)
+            .filter(|it| !delegations.iter().any(|own| own.id == **it))
+            .map(ToString::to_string)
+            .collect();
+        if !others.is_empty() {
+            let others = self.reader(keys).get_many::<Delegation>(&others.into_iter().collect::<Vec<_>>()).await?;
+            delegations.extend(others.into_iter().map(|it| it.record));
+        }
+        let ids: BTreeSet<String> = about
+            .iter()
+            .map(|it| &it.reviewer)
+            .chain(absent.map(|it| &it.person))
+            .chain(delegations.iter().map(|it| &it.from))
+            .chain(also)
+            .map(ToString::to_string)
+            .collect();
+        let people = match ids.len() {
+            0 => Vec::new(),
+            _ => self.reader(keys).get_many::<Account>(&ids.into_iter().collect::<Vec<_>>()).await?,
+        };
+        let people = people.into_iter().map(|it| self.as_it_stands(it.record)).collect();
+        Ok(Roll { people, delegations, now })
+    }
+
+    /// The delegations to a person that stand. None is longer than [`LENGTH_MAX`], so that older ones are not looked at.
+    pub(in crate::service) async fn received(
+        &self,
+        keys: &Keys,
+        person: &AccountId,
+        now: Timestamp,
+    ) -> Result<Vec<Delegation>> {
+        let after = Cursor { due: 0, id: made_before(now) };
+        let owned = Filter::Owner(person.as_str());
+        let rows = self.reader(keys).list::<Delegation>(owned, Some(&after), LIST_ROWS_MAX).await?;
+        Ok(rows.into_iter().map(|it| it.record).filter(|it| it.stands_at(now)).collect())
+    }
+
+    /// Everybody's delegations that stand, the nearest end first; as many as one list has.
+    pub(in crate::service) async fn delegations_standing(&self, keys: &Keys) -> Result<Vec<Delegation>> {
+        let now = self.now();
+        let after = Cursor { due: now.millis(), id: char::MAX.to_string() };
+        let rows = self.reader(keys).list::<Delegation>(Filter::State(OPEN), Some(&after), LIST_ROWS_MAX).await?;
+        Ok(rows.into_iter().map(|it| it.record).filter(|it| it.stands_at(now)).collect())
+    }
+}
+
+/// What comes before the names of all delegations that can stand still: they begin with the moment they were made at.
+fn made_before(now: Timestamp) -> String {
+    let longest = i64::try_from(LENGTH_MAX.as_millis()).unwrap_or(i64::MAX);
+    let hex = format!("{:012x}", now.millis().saturating_sub(longest).max(0));
+    format!("{}-{}", &hex[..8], &hex[8..])
+}

@@ -1,0 +1,81 @@
+//! Closes threads and reopens them.
+
+use serde_json::json;
+
+use super::lease_expiry::over_a_lapse;
+use crate::domain::event::EventType;
+use crate::domain::id::{PrincipalId, ThreadId};
+use crate::domain::review::{Hold, HoldState};
+use crate::domain::thread::{Closed, Status};
+use crate::domain::transition::EndWord;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::service::writes::outcome::cut_reason;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+impl Service {
+    /// Closes a thread: nothing is proposed, voted on or verified in it until it is reopened.
+    pub async fn close_thread(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<()> {
+        retrying!(self.close_once(by, thread, reason))
+    }
+
+    async fn close_once(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<()> {
+        let (keys, now) = (self.keys()?, self.now());
+        let stored = self.thread(&keys, thread).await?;
+        let mut record = stored.record.clone();
+        if record.closed.is_some() {
+            return Ok(());
+        }
+        if record.live_write(now).is_some() {
+            return Err(Error::WriteInProgress);
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        over_a_lapse(&mut draft, &mut record, now)?;
+        if let Some(review) = record.hold.clone() {
+            let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
+            let end = if hold.record.is_open(now) {
+                (HoldState::Superseded { at: now, by: None, policy: None }, EndWord::Superseded, now)
+            } else {
+                (HoldState::Expired { at: now }, EndWord::Expired, now)
+            };
+            self.put_end(&mut draft, &keys, &mut record, &hold, end).await?;
+        }
+        let reason = cut_reason(reason);
+        let data = json!({"by": by, "reason": reason});
+        record.closed = Some(Closed { by: by.clone(), at: now, reason });
+        event_recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadClosed, data)?;
+        draft.replace(&stored, &record)?;
+        self.put_answer(&mut draft, &keys, &())?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Reopens a closed thread. Says what it does then.
+    pub async fn reopen_thread(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<Status> {
+        retrying!(self.reopen_once(by, thread, reason))
+    }
+
+    async fn reopen_once(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<Status> {
+        let (keys, now) = (self.keys()?, self.now());
+        let stored = self.thread(&keys, thread).await?;
+        let mut record = stored.record.clone();
+        if record.closed.take().is_none() {
+            return Ok(record.status(now));
+        }
+        let mut draft = Draft::new(keys.row(), now);
+        event_recorder::in_thread(
+            &mut draft,
+            &mut record,
+            now,
+            EventType::ThreadReopened,
+            json!({"by": by, "reason": cut_reason(reason)}),
+        )?;
+        draft.replace(&stored, &record)?;
+        let status = record.status(now);
+        self.put_answer(&mut draft, &keys, &status)?;
+        self.commit(draft.finish()).await?;
+        Ok(status)
+    }
+}

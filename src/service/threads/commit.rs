@@ -1,0 +1,362 @@
+//! Transitions: committing one, and telling what became of one.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::archive_lookup::Files;
+use super::heads::Version;
+use super::lease_expiry::over_a_lapse;
+use super::statement::Step;
+use crate::domain::chain::entry::{Entry, Gate};
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::jws::{self, Typ};
+use crate::domain::event::EventType;
+use crate::domain::flow::Flow;
+use crate::domain::json::diff::{Change, diff};
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::{KeyUse, Keys};
+use crate::domain::policy::{Audience, Covers, Policy, Warning, changed_for, diff_for};
+use crate::domain::review::{Hold, HoldReason};
+use crate::domain::thread::{Head, HeadUse, Thread};
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{
+    ChainRow, Outcome, Rejection, STATE_DELTAS_MAX, StateContent, StateRow, Transition, Values,
+};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::rejection_body::Refusal;
+use crate::service::proposals::request::{Asked, Proposal};
+use crate::store::StoreError;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// What a step is committed on.
+#[derive(Clone, Copy)]
+pub(in crate::service) struct Base<'a> {
+    pub(in crate::service) head: &'a Version,
+    pub(in crate::service) policy: &'a Policy,
+    pub(in crate::service) flow: &'a Flow,
+}
+
+/// The whole effect of a transition.
+pub(in crate::service) struct Effect {
+    pub(in crate::service) transition: Transition,
+    pub(in crate::service) changes: Vec<Change>,
+}
+
+impl Effect {
+    pub(in crate::service) fn of(before: &Value, step: &Step) -> Self {
+        Self { transition: step.transition.clone(), changes: diff(before, &step.after.state) }
+    }
+}
+
+/// What a proposal is answered.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// It is in the chain.
+    Committed {
+        /// Its version.
+        version: u64,
+        /// Its digest.
+        transition: Digest,
+        /// The signed entry.
+        entry: String,
+        /// What it changed, as far as its node may know.
+        changed: Vec<Pointer>,
+        /// Why people would have been asked, had the flow enforced its policy; as far as its node may know.
+        would_hold: Option<Vec<HoldReason>>,
+        /// What rules warn of, as far as its node may know.
+        warnings: Vec<Warning>,
+    },
+    /// People are asked, or were: the hold says how it stands.
+    Held {
+        /// Its digest.
+        transition: Digest,
+        /// The hold.
+        hold: Box<Hold>,
+        /// Why, as far as its node may know.
+        reasons: Vec<HoldReason>,
+        /// What rules warn of, as far as its node may know.
+        warnings: Vec<Warning>,
+        /// What it would change, as far as its node may know.
+        diff: Vec<Change>,
+    },
+    /// The policy rejects it.
+    Rejected(Refusal),
+}
+
+impl Answer {
+    pub(in crate::service) fn committed(policy: &Policy, transition: &Transition, effect: &Effect) -> Self {
+        let statement = &transition.statement;
+        let named: Vec<Pointer> = transition.named.iter().cloned().collect();
+        let changed = statement.node.as_ref().map(|node| changed_for(policy, node, &effect.changes, &named));
+        Self::Committed {
+            version: statement.version,
+            transition: transition.digest,
+            entry: transition.outcome.entry().unwrap_or_default().to_owned(),
+            changed: changed.unwrap_or_default(),
+            would_hold: match &transition.outcome {
+                Outcome::Observed { would_hold, .. } => Some(for_everyone(would_hold)),
+                _ => None,
+            },
+            warnings: warnings_for_everyone(&transition.warnings),
+        }
+    }
+
+    /// Told is what all of the policies let its node read.
+    pub(in crate::service) fn held(
+        policies: &[Arc<Policy>],
+        transition: &Transition,
+        changes: &[Change],
+        hold: Hold,
+    ) -> Self {
+        let diff = policies.iter().fold(changes.to_vec(), |seen, it| diff_for(it, &hold.node, &seen));
+        let reasons = for_everyone(&hold.reasons);
+        let warnings = warnings_for_everyone(&transition.warnings);
+        Self::Held { transition: transition.digest, hold: Box::new(hold), reasons, warnings, diff }
+    }
+}
+
+/// Reasons as the asker may be told them.
+pub(in crate::service) fn for_everyone(reasons: &[HoldReason]) -> Vec<HoldReason> {
+    reasons.iter().filter(|reason| !reason.for_reviewers_only).cloned().collect()
+}
+
+/// Warnings as the asker may be told them.
+pub fn warnings_for_everyone(warnings: &[Warning]) -> Vec<Warning> {
+    warnings.iter().filter(|it| it.audience == Audience::Everyone).cloned().collect()
+}
+
+/// An event's data with what rules warn of, if they do.
+pub(in crate::service) fn with_warnings(mut data: Value, warnings: &[Warning]) -> Value {
+    if !warnings.is_empty() {
+        data["warnings"] = json!(warnings);
+    }
+    data
+}
+
+/// Whether the thread owes an approval once this transition is its head. What nobody was asked about, what only a policy
+/// admitted that was withdrawn since, and an approval that was taken back have settled nothing: what comes on top of them owes.
+pub(in crate::service) fn owes(base: &Base<'_>, parent: &Thread, gate: &Gate, branches_owe: bool) -> bool {
+    let approved = matches!(gate, Gate::Approved { .. });
+    let observed = |gate: &Gate| matches!(gate, Gate::Observed {});
+    let accepted = base.flow.accepted();
+    let accepted = accepted.contains(&base.head.entry.policy) && parent.lineage.is_accepted(&accepted);
+    let taken_back = parent.rests_on_what_was_taken_back();
+    let before = base.head.entry.owes || observed(&base.head.entry.gate) || taken_back || !accepted;
+    let owed = before || branches_owe || observed(gate);
+    match base.policy.approval().covers() {
+        Covers::Write => owed || approved,
+        // An approved value is admitted for good, so an approval settles what was owed.
+        Covers::Commit => owed && !approved,
+    }
+}
+
+impl Service {
+    /// Signs a step's entry and adds to the change all that committing it writes but the transition's own row;
+    /// the thread gets its new head. Returns the new head for the cache, once the change is committed.
+    pub(in crate::service) fn advance(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        base: Base<'_>,
+        (step, gate, now): (Step, Gate, Timestamp),
+        thread: &mut Thread,
+    ) -> Result<Version> {
+        let carried = step.transition.carried.clone();
+        let owes = owes(&base, thread, &gate, carried.as_deref().is_some_and(|it| it.owes));
+        let kept = kept_state(base.head, &step)?;
+        let given = step.transition.context_tokens;
+        let (warnings, name) = (step.transition.warnings_shown().to_vec(), step.transition.step.clone());
+        let version = self.enter(draft, keys, (step, gate, owes, now), kept)?;
+        over_a_lapse(draft, thread, now)?;
+        *thread = thread.clone().advanced(head_of(&version.entry), now);
+        thread.lineage = std::mem::take(&mut thread.lineage).followed(&base.head.entry, &version.entry);
+        thread.committed_nodes.extend(version.statement.node.clone());
+        let spent = thread.spent.clone().counting(&version.statement, given);
+        thread.spent = spent.ok_or(Error::Broken("what a statement says was used"))?;
+        if let Some(carried) = carried {
+            thread.spent = std::mem::take(&mut thread.spent).plus(&carried.spent);
+            thread.committed_nodes.extend(carried.committed_nodes);
+        }
+        let mut data = json!({
+            "version": version.entry.version, "transition": version.entry.transition,
+            "node": version.statement.node, "gate": version.entry.gate,
+        });
+        if let Some(join) = &version.statement.join {
+            data["join"] = json!(join);
+        }
+        if let Some(name) = name {
+            data["step"] = json!(name);
+        }
+        if let Some(restored) = version.statement.restores {
+            data["restores"] = json!(restored);
+        }
+        event_recorder::in_thread(draft, thread, now, EventType::TransitionCommitted, with_warnings(data, &warnings))?;
+        Ok(version)
+    }
+
+    /// The signed entry and the rows of a version.
+    pub(in crate::service) fn enter(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        (step, gate, owes, now): (Step, Gate, bool, Timestamp),
+        content: StateContent,
+    ) -> Result<Version> {
+        // Whoever waited for long began by a key that may have been turned since, or revoked: what it signed now would be
+        // refused for ever.
+        let kid = keys.signing(KeyUse::Chain).kid().to_owned();
+        if self.keys()?.signing(KeyUse::Chain).kid() != kid {
+            return Err(StoreError::Conflict("keys").into());
+        }
+        let statement = step.after.statement;
+        let entry = Entry {
+            iss: keys.issuer().to_owned(),
+            thread: statement.thread.clone(),
+            version: statement.version,
+            transition: step.transition.digest,
+            parent: statement.parent,
+            gate,
+            owes,
+            policy: statement.policy,
+            committed_at: now,
+        };
+        let token = jws::sign(keys.signing(KeyUse::Chain), Typ::Entry, &entry);
+        let (thread, version) = (statement.thread.clone(), statement.version);
+        let base = match &content {
+            StateContent::Full { .. } => version,
+            StateContent::Delta { base, .. } => *base,
+        };
+        let transition = entry.transition;
+        draft.insert(&ChainRow { thread: thread.clone(), version, transition, entry: token.clone() })?;
+        draft.insert(&StateRow { thread, version, content })?;
+        Ok(Version { statement, entry, token, kid, base, ..step.after })
+    }
+
+    /// What became of the same proposal before, if it was made before. Looked up before the head is.
+    pub(in crate::service) async fn answered(
+        &self,
+        keys: &Keys,
+        (thread, proposal): (&Thread, &Proposal),
+        identity: Digest,
+    ) -> Result<Option<Answer>> {
+        let (name, ask) = (identity.to_string(), &proposal.ask);
+        if let Some(rejection) = self.fetch::<Rejection>(keys, &name).await? {
+            let checkpoint = self.made_on(keys, &rejection.record).await?;
+            return Ok(Some(Answer::Rejected(Refusal::of(rejection.record, ask, checkpoint))));
+        }
+        let known = match self.reader(keys).get_by_alias::<Transition>(&name).await? {
+            Some(stored) => Some(stored.record),
+            None => self.archived_as(keys, (thread, proposal.parent), identity).await?,
+        };
+        let Some(transition) = known else { return Ok(None) };
+        self.answer_of(keys, transition).await.map(Some)
+    }
+
+    /// What a proposal that was stated is answered, then and ever after.
+    pub(in crate::service) async fn answer_of(&self, keys: &Keys, transition: Transition) -> Result<Answer> {
+        let transition = self.whole(keys, transition).await?;
+        let policy = self.policy(keys, transition.statement.policy).await?;
+        let changes = self.changes_of(keys, &transition).await?;
+        if let Some(hold) = self.hold_of(keys, transition.digest).await? {
+            let policies = self.policies_of(keys, &transition.statement).await?;
+            return Ok(Answer::held(&policies, &transition, &changes, hold.record));
+        }
+        let effect = Effect { transition: transition.clone(), changes };
+        Ok(Answer::committed(&policy, &transition, &effect))
+    }
+
+    /// The hold of a transition, if it was held.
+    pub(in crate::service) async fn hold_of(&self, keys: &Keys, transition: Digest) -> Result<Option<Stored<Hold>>> {
+        Ok(self.reader(keys).get_by_alias::<Hold>(&transition.to_string()).await?)
+    }
+
+    /// Everything that a transition changes or would change, worked out from checked states.
+    pub(in crate::service) async fn changes_of(&self, keys: &Keys, transition: &Transition) -> Result<Vec<Change>> {
+        let (before, after) = self.states_of(keys, transition).await?;
+        Ok(diff(&before, &after))
+    }
+
+    /// The states before and after a transition.
+    pub(in crate::service) async fn states_of(&self, keys: &Keys, transition: &Transition) -> Result<(Value, Value)> {
+        let statement = &transition.statement;
+        let before = match statement.version.checked_sub(1) {
+            Some(version) => self.version(keys, &statement.thread, version).await?.state,
+            None => json!({}),
+        };
+        let after = transition.delta.apply(&before).map_err(|_| Error::Broken("a transition's effect"))?;
+        Ok((before, after))
+    }
+
+    /// A transition by its digest, with its values.
+    pub(in crate::service) async fn transition(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
+        self.whole(keys, self.stated(keys, digest).await?).await
+    }
+
+    /// A transition by its digest, from the database or from an archive: what was stated, and what became of it. Its values
+    /// may be elsewhere.
+    pub(in crate::service) async fn stated(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
+        match self.fetch::<Transition>(keys, &digest.to_string()).await? {
+            Some(stored) if stored.record.statement.digest() == digest => Ok(stored.record),
+            Some(_) => Err(Error::Broken("a statement")),
+            None => {
+                let archived = self.archived((keys, &mut Files::default()), digest).await?;
+                archived.ok_or(Error::NotFound("transition"))
+            }
+        }
+    }
+
+    /// The row of a transition that people are asked about. Until that has ended all of it is in the database.
+    pub(in crate::service) async fn held(&self, keys: &Keys, digest: Digest) -> Result<Stored<Transition>> {
+        let stored: Stored<Transition> = self.need(keys, &digest.to_string(), "transition").await?;
+        let whole = stored.record.statement.digest() == digest && stored.record.values == Values::Here;
+        if whole { Ok(stored) } else { Err(Error::Broken("a statement")) }
+    }
+}
+
+/// What the thread's row says of a version that is its head.
+pub(in crate::service) fn head_of(entry: &Entry) -> Head {
+    Head {
+        version: entry.version,
+        transition: entry.transition,
+        policy: entry.policy,
+        needs_receipt: entry.needs_receipt(),
+        owes: entry.owes,
+        usage: HeadUse::Unused {},
+    }
+}
+
+/// Whole now and then, a difference otherwise; never a difference that is larger than it saves.
+fn kept_state(head: &Version, step: &Step) -> Result<StateContent> {
+    let version = step.transition.statement.version;
+    let length = |json: serde_json::Result<String>| json.map(|it| it.len()).map_err(|_| Error::Broken("a state"));
+    let (delta, named) = (&step.transition.delta, &step.transition.named);
+    let mut difference = length(serde_json::to_string(delta))?;
+    if !named.is_empty() {
+        // Each place with all its keys: long ones can make that longer than the state.
+        difference += length(serde_json::to_string(named))?;
+    }
+    let whole = length(serde_json::to_string(&step.after.state))?;
+    if version - head.base > STATE_DELTAS_MAX || difference * 2 > whole {
+        let origins = step.after.tree.origins();
+        return Ok(StateContent::Full { state: step.after.state.clone(), origins });
+    }
+    Ok(StateContent::Delta {
+        base: head.base,
+        proposal: step.transition.statement.proposal.clone(),
+        delta: delta.clone(),
+        named: named.clone(),
+    })
+}
+
+/// Owners and editors of every transition since the last confirmed write, and of the branches that are joined.
+pub(in crate::service) fn authors_with(thread: &Thread, owner: &str, ask: &Asked) -> BTreeSet<String> {
+    let mut authors = thread.authors.clone();
+    authors.extend(ask.carried().into_iter().flat_map(|it| it.authors.clone()));
+    authors.insert(owner.to_owned());
+    authors
+}

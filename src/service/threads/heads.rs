@@ -1,0 +1,221 @@
+//! Heads: a thread's last state, served only after it was checked against what was signed.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+use crate::domain::chain::commitment::Tree;
+use crate::domain::chain::entry::Entry;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::statement::Statement;
+use crate::domain::event::Event;
+use crate::domain::id::ThreadId;
+use crate::domain::json::size::Size;
+use crate::domain::keys::{KeyState, KeyUse, Keys, PublicKey, ThreadSecret};
+use crate::domain::thread::Thread;
+use crate::domain::transition::{STATE_DELTAS_MAX, StateContent, StateRow, Transition};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::row_cache::Recent;
+use crate::store::records::{event_alias, version_id};
+use crate::store::{LIST_ROWS_MAX, StoreError};
+
+/// A version that passed every check of its chain link.
+#[derive(Debug)]
+pub struct Version {
+    /// What was stated.
+    pub statement: Statement,
+    /// What was signed.
+    pub entry: Entry,
+    /// The signed entry, as it is served.
+    pub token: String,
+    /// The key that signed it.
+    pub kid: String,
+    /// The key that signed its parent's.
+    pub parent_kid: Option<String>,
+    /// The state, re-committed to its root.
+    pub state: Value,
+    /// Its commitments.
+    pub tree: Tree,
+    /// The version of the whole state that this one's row goes back to.
+    pub base: u64,
+}
+
+impl Version {
+    /// The next version before anything decided how it is gated: its entry is signed when it is entered.
+    pub(in crate::service) fn followed_by(&self, statement: Statement, state: Value, tree: Tree) -> Self {
+        Self {
+            statement,
+            entry: self.entry.clone(),
+            token: String::new(),
+            kid: String::new(),
+            parent_kid: Some(self.kid.clone()),
+            state,
+            tree,
+            base: self.base,
+        }
+    }
+}
+
+/// How much of checked heads is kept.
+const HEADS_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// What a head costs besides its texts: its statement, and its tree's inner parts.
+const HEAD_BYTES: usize = 2_048;
+
+/// What each leaf of a state costs with its place in the tree.
+const LEAF_BYTES: usize = 256;
+
+/// Checked heads, the last used of them, by thread. What it holds was re-committed here, so an
+/// edit of the database cannot reach a writer through it; whether a head still stands is never asked of it.
+#[derive(Debug)]
+pub(in crate::service) struct HeadCache {
+    heads: Mutex<Recent<Arc<Version>>>,
+}
+
+impl Default for HeadCache {
+    fn default() -> Self {
+        Self { heads: Mutex::new(Recent::new(HEADS_BYTES_MAX)) }
+    }
+}
+
+impl HeadCache {
+    fn get(&self, thread: &ThreadId, transition: Digest) -> Option<Arc<Version>> {
+        let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        heads.get(thread.as_str()).filter(|head| head.entry.transition == transition)
+    }
+
+    pub(in crate::service) fn put(&self, head: Arc<Version>) {
+        let size = Size::of(&head.state);
+        let bytes = HEAD_BYTES + head.token.len() + size.bytes + size.leaves * LEAF_BYTES;
+        let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        heads.put(head.entry.thread.to_string(), head, bytes);
+    }
+}
+
+const BROKEN: Error = Error::Broken("the chain");
+
+impl Service {
+    pub(in crate::service) fn secret(&self, keys: &Keys, thread: &ThreadId) -> ThreadSecret {
+        keys.salt().thread_secret(thread.as_str())
+    }
+
+    /// The thread's head, checked. An error means that nothing may be built or written on it.
+    pub(in crate::service) async fn head(&self, keys: &Keys, thread: &Thread) -> Result<Arc<Version>> {
+        self.check_last_event(keys, thread).await?;
+        if let Some(head) = self.known_head(keys, thread) {
+            return Ok(head);
+        }
+        let head = Arc::new(self.version(keys, &thread.id, thread.head.version).await?);
+        if head.entry.transition != thread.head.transition {
+            return Err(BROKEN);
+        }
+        self.heads.put(Arc::clone(&head));
+        Ok(head)
+    }
+
+    /// The thread's head if it was checked before, here, and its keys are still good.
+    pub(in crate::service) fn known_head(&self, keys: &Keys, thread: &Thread) -> Option<Arc<Version>> {
+        self.heads.get(&thread.id, thread.head.transition).filter(|head| self.still_trusted(keys, head))
+    }
+
+    /// A key may have been revoked since the head was checked: its own or its parent's.
+    fn still_trusted(&self, keys: &Keys, head: &Version) -> bool {
+        let good = |kid: &String| {
+            let state = keys.public(KeyUse::Chain, kid).map(PublicKey::state);
+            matches!(state, Some(KeyState::Signing | KeyState::Retired))
+        };
+        good(&head.kid) && head.parent_kid.iter().all(good)
+    }
+
+    /// A thread's row that was rolled back or edited does not agree with its events.
+    async fn check_last_event(&self, keys: &Keys, thread: &Thread) -> Result<()> {
+        let Some(last) = thread.last_event else { return Err(BROKEN) };
+        let reader = self.reader(keys);
+        let stored = reader.get_by_alias::<Event>(&event_alias(&thread.id, last.seq)).await?;
+        let beyond = reader.get_by_alias::<Event>(&event_alias(&thread.id, last.seq + 1)).await?;
+        let agrees = stored.is_some_and(|it| it.record.hash() == last.hash);
+        if agrees && beyond.is_none() {
+            return Ok(());
+        }
+        // Either someone was faster than these reads, or the row does not belong to its events.
+        let again = self.thread(keys, &thread.id).await?;
+        if again.record.last_event == thread.last_event {
+            Err(BROKEN)
+        } else {
+            Err(StoreError::Conflict("threads").into())
+        }
+    }
+}
+
+/// What lists show of states.
+impl Service {
+    /// The state that each of these transitions was asked for on, by the transition; at once, and as sealed rows have
+    /// them: nothing is committed to its root again. What is in an archive is not among them.
+    pub(in crate::service) async fn states_before(
+        &self,
+        keys: &Keys,
+        transitions: impl Iterator<Item = &Transition>,
+    ) -> Result<HashMap<Digest, Value>> {
+        let mut states: HashMap<Digest, Value> = HashMap::new();
+        let mut asked: Vec<(Digest, ThreadId, u64)> = Vec::new();
+        for transition in transitions {
+            let statement = &transition.statement;
+            let known = statement.parent.and_then(|it| self.heads.get(&statement.thread, it));
+            match (known, statement.version.checked_sub(1)) {
+                (Some(head), _) => drop(states.insert(transition.digest, head.state.clone())),
+                (None, None) => drop(states.insert(transition.digest, Value::Object(Default::default()))),
+                (None, Some(version)) => asked.push((transition.digest, statement.thread.clone(), version)),
+            }
+        }
+        let mut rows: HashMap<String, StateContent> = HashMap::new();
+        self.fetch_states(keys, &mut rows, asked.iter().map(|(_, thread, at)| version_id(thread, *at))).await?;
+        let older = asked.iter().flat_map(|(_, thread, at)| match rows.get(&version_id(thread, *at)) {
+            Some(StateContent::Delta { base, .. }) if at.saturating_sub(*base) <= STATE_DELTAS_MAX => {
+                (*base..*at).map(|it| version_id(thread, it)).collect()
+            }
+            _ => Vec::new(),
+        });
+        let older: Vec<String> = older.collect();
+        self.fetch_states(keys, &mut rows, older.into_iter()).await?;
+        for (digest, thread, at) in asked {
+            if rows.contains_key(&version_id(&thread, at)) {
+                states.insert(digest, rolled_forward(&rows, &thread, at).ok_or(BROKEN)?);
+            }
+        }
+        Ok(states)
+    }
+
+    async fn fetch_states(
+        &self,
+        keys: &Keys,
+        rows: &mut HashMap<String, StateContent>,
+        ids: impl Iterator<Item = String>,
+    ) -> Result<()> {
+        let ids: BTreeSet<String> = ids.filter(|it| !rows.contains_key(it)).collect();
+        let ids: Vec<String> = ids.into_iter().collect();
+        for chunk in ids.chunks(LIST_ROWS_MAX as usize) {
+            let found = self.reader(keys).get_many::<StateRow>(chunk).await?.into_iter();
+            rows.extend(found.map(|it| (version_id(&it.record.thread, it.record.version), it.record.content)));
+        }
+        Ok(())
+    }
+}
+
+/// A version's state out of its rows, without its tree.
+fn rolled_forward(rows: &HashMap<String, StateContent>, thread: &ThreadId, version: u64) -> Option<Value> {
+    let base = match rows.get(&version_id(thread, version))? {
+        StateContent::Full { .. } => version,
+        StateContent::Delta { base, .. } => *base,
+    };
+    let mut state = None;
+    for at in base..=version {
+        state = Some(match (rows.get(&version_id(thread, at))?, state) {
+            (StateContent::Full { state, .. }, None) => state.clone(),
+            (StateContent::Delta { delta, .. }, Some(before)) => delta.apply(&before).ok()?,
+            _ => return None,
+        });
+    }
+    state
+}

@@ -1,0 +1,353 @@
+//! A thread's past: its chain, one version, and what differs between two. Whatever is shown was checked against what
+//! was signed, by the very call that shows it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::heads::Version;
+use super::provenance::Standpoint;
+use super::redacted_fields::{HiddenPlace, hidden_places};
+use super::redaction::{Redaction, Seen, beside};
+use super::tool_call_view::Call;
+use crate::domain::account::{Account, Token};
+use crate::domain::chain::entry::{Entry, Gate};
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::opening::{Opening, View, open};
+use crate::domain::flow::ReceiptRow;
+use crate::domain::id::{NodeId, PrincipalId, ThreadId};
+use crate::domain::json::diff::diff;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::{KeyState, KeyUse, Keys};
+use crate::domain::party::Party;
+use crate::domain::policy::{Hiding, Policy, RedactedChange, Warning, redacted_by};
+use crate::domain::review::Hold;
+use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
+use crate::domain::tool::Tool;
+use crate::domain::transition::Transition;
+use crate::domain::write::Write;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::store::records::event_alias;
+
+/// A version of a thread, for its history.
+pub struct HistoryItem {
+    /// The transition.
+    pub transition: Transition,
+    /// Its version's change, redacted.
+    pub diff: Vec<RedactedChange>,
+    /// Its signed entry's claims.
+    pub entry: Entry,
+    /// The hold, if people approved it.
+    pub hold: Option<Hold>,
+}
+
+/// Who asked for something, as people know them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Who {
+    /// A machine.
+    Token {
+        /// What its token is called.
+        name: String,
+        /// Who answers for it.
+        owner: String,
+    },
+    /// A person, by name.
+    Person(String),
+}
+
+/// What differs between two states, as people may see it.
+pub struct Differing {
+    /// Both trees, opened along the difference, closed where hidden.
+    pub opening: Opening,
+    /// The difference, redacted.
+    pub diff: Vec<RedactedChange>,
+    /// What is hidden in it.
+    pub hidden: Vec<HiddenPlace>,
+    /// The policies that were asked: what any of them hides or protects is hidden or protected.
+    pub policies: Vec<Arc<Policy>>,
+}
+
+/// Everything about one version.
+pub struct VersionFacts {
+    /// The thread.
+    pub thread: Thread,
+    /// What was stated, and what became of it.
+    pub transition: Transition,
+    /// Its signed entry's claims.
+    pub entry: Entry,
+    /// The signed entry, as it is served.
+    pub token: String,
+    /// The key that signed it.
+    pub kid: String,
+    /// How that key stands.
+    pub key: KeyState,
+    /// What it changed.
+    pub differing: Differing,
+    /// The rationale as people may read it.
+    pub rationale: Option<String>,
+    /// The tool that was called along with it.
+    pub call: Option<Call>,
+    /// What the policy's rules warned of.
+    pub warnings: Vec<Warning>,
+    /// Who asked.
+    pub by: Option<Who>,
+    /// The hold, if people were asked.
+    pub hold: Option<Hold>,
+    /// The receipt that came of it.
+    pub receipt: Option<ReceiptRow>,
+    /// The writers that were let through on it, the last first.
+    pub writes: Vec<Write>,
+    /// The nodes as which its state can be asked for again; none where that cannot be asked for.
+    pub rollback_nodes: Vec<NodeId>,
+    /// The time all this was true.
+    pub now: Timestamp,
+}
+
+/// Two versions of one thread.
+pub struct Comparison {
+    /// The thread.
+    pub thread: Thread,
+    /// What differs.
+    pub differing: Differing,
+}
+
+/// Writes of one head that are told: an abort frees a head that needs no receipt, as often as writers like.
+const WRITES_TOLD: usize = 10;
+
+impl Service {
+    /// A page of a thread's chain, newest first, from `below` (exclusive) downwards.
+    pub async fn history(
+        &self,
+        thread: &ThreadId,
+        below: Option<u64>,
+        limit: u64,
+        reader: &Party,
+    ) -> Result<(Thread, Vec<HistoryItem>)> {
+        let keys = self.keys()?;
+        let record = self.thread(&keys, thread).await?.record;
+        let top = below.unwrap_or(record.head.version + 1).min(record.head.version + 1);
+        if top == 0 {
+            return Ok((record, Vec::new()));
+        }
+        // What the first version after those that are erased has changed cannot be told.
+        let told = record.gone.told_from();
+        if top <= told {
+            return Ok((record, Vec::new()));
+        }
+        let first = top.saturating_sub(limit.max(1)).max(told);
+        let active = self.flow(&keys, &record.flow).await?.record.policy;
+        // What the oldest of them changed is told by the one before it.
+        let mut versions = self.versions(&keys, thread, first.saturating_sub(1)..=top - 1).await?;
+        let mut holds = self.approved_by(&keys, &versions).await?;
+        let mut items = Vec::with_capacity(versions.len());
+        while let Some((after, transition)) = versions.pop() {
+            if transition.statement.version < first {
+                break;
+            }
+            let nothing = Value::Object(Default::default());
+            let before = versions.last().map_or(&nothing, |(it, _)| &it.state);
+            let policies = self.policies_under(&keys, active, [transition.statement.policy]).await?;
+            let sides = [
+                Standpoint::before(&transition, before),
+                Standpoint::After { transition: &transition, before, after: &after.state },
+            ];
+            let tools = [transition.tool.as_ref()];
+            let hidings = self.hidings_for(&keys, reader, &policies, sides, &tools).await?;
+            let diff = redacted_by(&hidings, &diff(before, &after.state));
+            let hold = holds.remove(&transition.digest);
+            items.push(HistoryItem { diff, transition, entry: after.entry, hold });
+        }
+        Ok((record, items))
+    }
+
+    /// The holds of those versions that people approved, by the transition.
+    async fn approved_by(&self, keys: &Keys, versions: &[(Version, Transition)]) -> Result<HashMap<Digest, Hold>> {
+        let review = |(version, _): &(Version, Transition)| match &version.entry.gate {
+            Gate::Approved { review, .. } => Some(review.to_string()),
+            _ => None,
+        };
+        let reviews: Vec<String> = versions.iter().filter_map(review).collect();
+        let holds = self.reader(keys).get_many::<Hold>(&reviews).await?;
+        Ok(holds.into_iter().map(|it| (it.record.transition, it.record)).collect())
+    }
+
+    /// One version with everything that belongs to it.
+    pub async fn version_facts(&self, thread: &ThreadId, version: u64, reader: &Party) -> Result<VersionFacts> {
+        let (keys, now) = (self.keys()?, self.now());
+        let record = self.thread(&keys, thread).await?.record;
+        if version > record.head.version {
+            return Err(Error::NotFound("version"));
+        }
+        let checked = self.version(&keys, thread, version).await?;
+        let transition = self.transition(&keys, checked.entry.transition).await?;
+        let policies = self.policies_over(&keys, &record, [transition.statement.policy]).await?;
+        let active = Some(self.flow(&keys, &record.flow).await?.record.policy);
+        let (before, _) = self.states_of(&keys, &transition).await?;
+        let tools = [transition.tool.as_ref()];
+        let sides = [
+            Standpoint::before(&transition, &before),
+            Standpoint::After { transition: &transition, before: &before, after: &checked.state },
+        ];
+        let hidings = self.hidings_for(&keys, reader, &policies, sides, &tools).await?;
+        let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
+        let own = policies.first().ok_or(Error::Broken("a policy"))?;
+        let opening = self.open_transition(&keys, &transition, own, &hides).await?;
+        let ((author, caller), states) = (self.authors_of(&keys, &transition).await?, [&before, &checked.state]);
+        let called = beside(&policies, Seen::of(reader, &caller), &states, transition.tool.as_ref());
+        let redaction = Redaction::new(reader.clone(), &policies, (&states, transition.tool.as_ref()), [&author]);
+        let rationale = transition.rationale.as_ref().map(|it| redaction.words(&author, it).into_owned());
+        let differing = differing(opening, (&before, &checked.state), &hidings);
+        let receipt = match &checked.entry.gate {
+            Gate::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
+            _ => None,
+        };
+        let key = keys.trusted().public(KeyUse::Chain, &checked.kid).map(|it| it.state());
+        let active = policies.iter().find(|it| Some(it.digest()) == active).or(policies.last());
+        let behind = version < record.head.version && record.closed.is_none() && record.hold.is_none();
+        let nodes = active.filter(|_| behind).into_iter().flat_map(|it| it.nodes());
+        let nodes = nodes.filter(|(_, rules)| rules.may_roll_back()).map(|(node, _)| node.clone());
+        Ok(VersionFacts {
+            rollback_nodes: nodes.collect(),
+            call: self.call_of(&keys, &called, &transition)?,
+            warnings: warnings_by(&hidings, &transition),
+            by: self.names_of(&keys, [&transition.statement.principal]).await?.into_values().next(),
+            hold: self.hold_of(&keys, transition.digest).await?.map(|it| it.record),
+            writes: self.writes_of(&keys, &record, version).await?,
+            receipt: receipt.map(|it| it.record),
+            key: key.ok_or(Error::Broken("the chain"))?,
+            differing: Differing { policies: policies.clone(), ..differing },
+            thread: record,
+            transition,
+            entry: checked.entry,
+            token: checked.token,
+            kid: checked.kid,
+            rationale,
+            now,
+        })
+    }
+
+    /// What differs between two versions. Two states are loaded and checked, however far apart they are.
+    pub async fn compare(&self, thread: &ThreadId, (from, to): (u64, u64), reader: &Party) -> Result<Comparison> {
+        let keys = self.keys()?;
+        let record = self.thread(&keys, thread).await?.record;
+        if from.max(to) > record.head.version {
+            return Err(Error::NotFound("version"));
+        }
+        let (before, after) = (self.version(&keys, thread, from).await?, self.version(&keys, thread, to).await?);
+        let policies = self.policies_over(&keys, &record, [before.statement.policy, after.statement.policy]).await?;
+        let tools = [self.tool_of(&keys, &before).await?, self.tool_of(&keys, &after).await?];
+        let tools = [tools[0].as_ref(), tools[1].as_ref()];
+        let sides = [(from, &before), (to, &after)];
+        let sides = sides.map(|(version, of)| Standpoint::Version { thread, version, state: &of.state });
+        let hidings = self.hidings_for(&keys, reader, &policies, sides, &tools).await?;
+        let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
+        let view = View { hidden: &hides, wanted: &|_| false };
+        let opening = open((&before.state, &before.tree), (&after.state, &after.tree), &view);
+        let differing = differing(opening, (&before.state, &after.state), &hidings);
+        Ok(Comparison { thread: record, differing: Differing { policies: policies.clone(), ..differing } })
+    }
+
+    async fn tool_of(&self, keys: &Keys, version: &Version) -> Result<Option<Tool>> {
+        Ok(self.transition(keys, version.entry.transition).await?.tool)
+    }
+
+    /// The policies of these, and the one that is active now: what it has come to hide is hidden in the past as well.
+    pub(in crate::service) async fn policies_over<const N: usize>(
+        &self,
+        keys: &Keys,
+        thread: &Thread,
+        of: [Digest; N],
+    ) -> Result<Vec<Arc<Policy>>> {
+        let active = self.flow(keys, &thread.flow).await?.record.policy;
+        self.policies_under(keys, active, of).await
+    }
+
+    /// The same, where it is known which one is active.
+    pub(in crate::service) async fn policies_under<const N: usize>(
+        &self,
+        keys: &Keys,
+        active: Digest,
+        of: [Digest; N],
+    ) -> Result<Vec<Arc<Policy>>> {
+        let mut policies: Vec<Arc<Policy>> = Vec::with_capacity(N + 1);
+        for digest in of.into_iter().chain([active]) {
+            if !policies.iter().any(|it| it.digest() == digest) {
+                policies.push(self.policy(keys, digest).await?);
+            }
+        }
+        Ok(policies)
+    }
+
+    /// Who these are. Whoever is gone has no name any more.
+    pub(in crate::service) async fn names_of<'p>(
+        &self,
+        keys: &Keys,
+        principals: impl IntoIterator<Item = &'p PrincipalId>,
+    ) -> Result<BTreeMap<String, Who>> {
+        let mut ids: Vec<String> = principals.into_iter().map(ToString::to_string).collect();
+        ids.sort();
+        ids.dedup();
+        let tokens = self.reader(keys).get_many::<Token>(&ids).await?.into_iter().map(|it| it.record);
+        let mut names: BTreeMap<String, Who> =
+            tokens.map(|it| (it.id.to_string(), Who::Token { name: it.name, owner: it.owner })).collect();
+        ids.retain(|it| !names.contains_key(it));
+        if !ids.is_empty() {
+            let people = self.reader(keys).get_many::<Account>(&ids).await?.into_iter().map(|it| it.record);
+            names.extend(people.map(|it| (it.id.to_string(), Who::Person(it.name))));
+        }
+        Ok(names)
+    }
+
+    /// Who asked for each of these, by the principal's id.
+    pub async fn askers(&self, items: &[HistoryItem]) -> Result<BTreeMap<String, Who>> {
+        let keys = self.keys()?;
+        self.names_of(&keys, items.iter().map(|it| &it.transition.statement.principal)).await
+    }
+
+    /// The writers that were let through on a version, the last first. Fences grow with versions, so the last of
+    /// them is found by halving.
+    pub(in crate::service) async fn writes_of(&self, keys: &Keys, thread: &Thread, version: u64) -> Result<Vec<Write>> {
+        // Every fence up to `below` is of a version up to this one; every fence from `above` on is of a later one.
+        let (mut below, mut above) = (0, thread.fence + 1);
+        while above - below > 1 {
+            let middle = below + (above - below) / 2;
+            match self.write_at(keys, thread, middle).await? {
+                Some(it) if it.version > version => above = middle,
+                Some(_) => below = middle,
+                None => return Err(Error::Broken("a write")),
+            }
+        }
+        let mut writes = Vec::new();
+        while below > 0 && writes.len() < WRITES_TOLD {
+            match self.write_at(keys, thread, below).await? {
+                Some(it) if it.version == version => writes.push(it),
+                _ => break,
+            }
+            below -= 1;
+        }
+        Ok(writes)
+    }
+
+    async fn write_at(&self, keys: &Keys, thread: &Thread, fence: u64) -> Result<Option<Write>> {
+        let stored = self.reader(keys).get_by_alias::<Write>(&event_alias(&thread.id, fence)).await?;
+        Ok(stored.map(|it| it.record))
+    }
+}
+
+fn differing(opening: Opening, (before, after): (&Value, &Value), hidings: &[Hiding<'_>]) -> Differing {
+    let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
+    Differing {
+        diff: redacted_by(hidings, &diff(before, after)),
+        hidden: hidden_places(&hides, &opening, (before, after)),
+        opening,
+        policies: Vec::new(),
+    }
+}
+
+/// What rules warned of a transition, without what any of the policies hides.
+pub(in crate::service) fn warnings_by(hidings: &[Hiding<'_>], transition: &Transition) -> Vec<Warning> {
+    hidings.iter().fold(transition.warnings.clone(), |warnings, it| it.warnings(&warnings))
+}

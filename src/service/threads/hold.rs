@@ -1,0 +1,314 @@
+//! Holds: opening one, and ending one without a decision.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::commit::{Answer, with_warnings};
+use super::lease_expiry::over_a_lapse;
+use super::statement::Step;
+use crate::domain::account::{Account, Token};
+use crate::domain::chain::hash::Digest;
+use crate::domain::event::EventType;
+use crate::domain::id::ReviewId;
+use crate::domain::json::diff::diff;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Audience, Comment, Confirm, PasskeyRule, Policy, Reason};
+use crate::domain::review::{Confirming, Hold, HoldReason, HoldState, PasskeyNeed, Stage, can_be_approved};
+use crate::domain::thread::Thread;
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{EndWord, Outcome, Transition};
+use crate::random;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::service::proposals::context::Asking;
+use crate::service::proposals::steps::put_try;
+use crate::service::reviews::escalate::notices_of;
+use crate::service::writes::outcome::cut_reason;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+
+/// How many accounts are looked through for someone who could approve.
+const ACCOUNTS_MAX: usize = 20_000;
+
+impl Service {
+    pub(in crate::service) async fn hold(
+        &self,
+        asking: &Asking<'_>,
+        step: Step,
+        reasons: Vec<Reason>,
+        (excluded, effect): (BTreeSet<String>, Option<Digest>),
+    ) -> Result<Answer> {
+        let now = self.now();
+        let mut draft = asking.draft(now);
+        let mut thread = asking.standing.thread.record.clone();
+        let changes = diff(&asking.head.state, &step.after.state);
+        let (transition, hold) = put_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, effect, now))?;
+        draft.replace(&asking.standing.thread, &thread)?;
+        let policies = self.policies_of(asking.keys, &transition.statement).await?;
+        let answer = Answer::held(&policies, &transition, &changes, hold);
+        self.put_answer(&mut draft, asking.keys, &answer)?;
+        self.commit(draft.finish()).await?;
+        Ok(answer)
+    }
+
+    /// Whether anybody is left who could approve: otherwise a hold would only ever expire.
+    pub(in crate::service) async fn somebody_can_approve(
+        &self,
+        keys: &Keys,
+        policy: &Policy,
+        excluded: &BTreeSet<String>,
+    ) -> Result<bool> {
+        let people = self.accounts_all(keys).await?;
+        Ok(can_be_approved(&stages_of(policy), excluded, &people))
+    }
+
+    pub(in crate::service) async fn accounts_all(&self, keys: &Keys) -> Result<Vec<Account>> {
+        let mut people: Vec<Account> = Vec::new();
+        while people.len() < ACCOUNTS_MAX {
+            let after = people.last().map(|it| Cursor { due: 0, id: it.id.to_string() });
+            let page = self.reader(keys).list::<Account>(Filter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let full = page.len() == LIST_ROWS_MAX as usize;
+            people.extend(page.into_iter().map(|it| self.as_it_stands(it.record)));
+            if !full {
+                break;
+            }
+        }
+        Ok(people)
+    }
+
+    /// The thread, its hold ended first if the deadline has passed: by the database's clock, as it is for the last vote. A
+    /// gateway that is ahead leaves it open until then.
+    pub(in crate::service) async fn without_expired_hold(
+        &self,
+        keys: &Keys,
+        thread: Stored<Thread>,
+    ) -> Result<Stored<Thread>> {
+        let Some(review) = thread.record.hold.clone() else { return Ok(thread) };
+        let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
+        if hold.record.is_open(self.now()) || !matches!(hold.record.state, HoldState::Open {}) {
+            return Ok(thread);
+        }
+        let at = self.now();
+        let end = (HoldState::Expired { at }, EndWord::Expired, at);
+        let mut draft = Draft::new(keys.row(), at);
+        draft.not_before(hold.record.expires_at);
+        match self.end_hold(draft, keys, &thread, &hold, end).await {
+            Err(error) if error.is_too_soon() => Ok(thread),
+            ended => {
+                ended?;
+                self.thread(keys, &thread.record.id).await
+            }
+        }
+    }
+
+    /// Ends a hold whose deadline has passed, if it still is open.
+    pub async fn expire_hold(&self, review: &ReviewId) -> Result<()> {
+        retrying!(self.expire_once(review)).map(drop)
+    }
+
+    async fn expire_once(&self, review: &ReviewId) -> Result<Stored<Thread>> {
+        let keys = self.keys()?;
+        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
+        let thread = self.thread(&keys, &hold.record.thread).await?;
+        self.without_expired_hold(&keys, thread).await
+    }
+
+    /// Takes a held proposal back. Only its own proposer may.
+    pub async fn cancel(&self, token: &Stored<Token>, transition: Digest, reason: &str) -> Result<()> {
+        let late = |error: Error| if error.is_too_late() { Error::Expired } else { error };
+        retrying!(self.cancel_once(token, transition, reason)).map_err(late)
+    }
+
+    async fn cancel_once(&self, token: &Stored<Token>, transition: Digest, reason: &str) -> Result<()> {
+        let keys = self.keys()?;
+        // What is elsewhere, or erased, is nothing to whoever may not know that there is one.
+        if !token.record.of_flow(&self.flow_of_transition(transition).await?) {
+            return Err(Error::NotFound("transition"));
+        }
+        let transition = self.stated(&keys, transition).await?;
+        if transition.statement.principal != token.record.principal() {
+            return Err(Error::Forbidden("only its own proposer may cancel a proposal"));
+        }
+        let (hold, now) = (self.hold_of(&keys, transition.digest).await?, self.now());
+        let hold = hold.ok_or(Error::WrongState("it is not held"))?;
+        match &hold.record.state {
+            HoldState::Open {} if hold.record.is_open(now) => {}
+            HoldState::Open {} => {
+                let thread = self.expire_once(&hold.record.id).await?;
+                if thread.record.hold.as_ref() != Some(&hold.record.id) {
+                    return Err(Error::Expired);
+                }
+            }
+            HoldState::Cancelled { .. } => return Ok(()),
+            HoldState::Expired { .. } => return Err(Error::Expired),
+            HoldState::Approved { .. } | HoldState::Denied { .. } | HoldState::Superseded { .. } => {
+                return Err(Error::WrongState("its review has ended"));
+            }
+        }
+        let thread = self.thread(&keys, &hold.record.thread).await?;
+        let mut draft = Draft::new(keys.row(), now);
+        draft.before(hold.record.expires_at);
+        self.put_answer(&mut draft, &keys, &())?;
+        let end = HoldState::Cancelled { at: now, reason: cut_reason(reason) };
+        self.end_hold(draft, &keys, &thread, &hold, (end, EndWord::Cancelled, now)).await
+    }
+
+    async fn end_hold(
+        &self,
+        mut draft: Draft<'_>,
+        keys: &Keys,
+        thread: &Stored<Thread>,
+        hold: &Stored<Hold>,
+        end: (HoldState, EndWord, Timestamp),
+    ) -> Result<()> {
+        let mut record = thread.record.clone();
+        self.put_end(&mut draft, keys, &mut record, hold, end).await?;
+        draft.replace(thread, &record)?;
+        self.commit(draft.finish()).await
+    }
+
+    /// Adds a hold's end to a change: the hold, its transition, the thread's pause, the event.
+    pub(in crate::service) async fn put_end(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        thread: &mut Thread,
+        hold: &Stored<Hold>,
+        (state, decision, now): (HoldState, EndWord, Timestamp),
+    ) -> Result<()> {
+        let stored = self.held(keys, hold.record.transition).await?;
+        let review = hold.record.id.clone();
+        let ended = hold.record.clone().ended(state)?;
+        let outcome = Outcome::Ended { review: review.clone(), decision };
+        draft.replace(&stored, &Transition { outcome, ..stored.record.clone() })?;
+        draft.replace(hold, &ended)?;
+        if thread.hold.as_ref() == Some(&review) {
+            thread.hold = None;
+        }
+        if !ended.counts()
+            && let Some(opened) = thread.holds_opened.get_mut(&ended.node)
+        {
+            *opened = opened.saturating_sub(1);
+            thread.holds_opened.retain(|_, opened| *opened > 0);
+        }
+        event_recorder::in_thread(draft, thread, now, end_event(decision), end_data(&ended))
+    }
+}
+
+/// Adds a new hold to a change: the transition, the hold, the thread's pause, the event.
+pub(in crate::service) fn put_hold(
+    draft: &mut Draft<'_>,
+    thread: &mut Thread,
+    asking: &Asking<'_>,
+    step: Step,
+    (reasons, excluded, effect, now): (Vec<Reason>, BTreeSet<String>, Option<Digest>, Timestamp),
+) -> Result<(Transition, Hold)> {
+    let review = ReviewId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
+    let hold = Hold {
+        id: review.clone(),
+        transition: step.transition.digest,
+        thread: thread.id.clone(),
+        flow: thread.flow.clone(),
+        policy: asking.policy.digest(),
+        node: asking.proposal.node.clone(),
+        proposer: asking.by.judged_as(),
+        context: thread.context.clone(),
+        reasons: reasons.into_iter().map(hold_reason).collect(),
+        excluded,
+        effect,
+        stages: stages_of(asking.policy),
+        denials_needed: asking.policy.approval().denials(),
+        opened_at: now,
+        expires_at: now.plus(asking.policy.approval().ttl()),
+        notices: notices_of(asking.policy.approval(), now),
+        votes: Vec::new(),
+        comments: Vec::new(),
+        extensions: Vec::new(),
+        reveals: Vec::new(),
+        state: HoldState::Open {},
+    };
+    let transition = Transition { outcome: Outcome::Held { review: review.clone() }, ..step.transition };
+    over_a_lapse(draft, thread, now)?;
+    draft.insert(&transition)?;
+    draft.insert(&hold)?;
+    put_try(draft, asking, Some(transition.digest))?;
+    thread.hold = Some(review);
+    *thread.holds_opened.entry(hold.node.clone()).or_insert(0) += 1;
+    let data = held_data(&hold, &transition);
+    event_recorder::in_thread(draft, thread, now, EventType::TransitionHeld, data)?;
+    Ok((transition, hold))
+}
+
+/// What is told of a new hold.
+pub(in crate::service) fn held_data(hold: &Hold, transition: &Transition) -> serde_json::Value {
+    let mut data = json!({
+        "transition": hold.transition, "review": hold.id, "node": hold.node, "expires_at": hold.first_deadline(),
+        "reasons": hold.reasons.iter().map(|it| &it.text).collect::<Vec<_>>(),
+    });
+    if let Some(editor) = &transition.editor {
+        data["editor"] = json!(editor);
+        data["supersedes"] = json!(transition.statement.supersedes);
+    }
+    if let Some(join) = &transition.statement.join {
+        data["join"] = json!(join);
+    }
+    if let Some(step) = &transition.step {
+        data["step"] = json!(step);
+    }
+    with_warnings(data, transition.warnings_shown())
+}
+
+/// What is told of a hold's end.
+pub(in crate::service) fn end_data(hold: &Hold) -> serde_json::Value {
+    let mut data = json!({"transition": hold.transition, "review": hold.id, "node": hold.node});
+    if let HoldState::Superseded { by, policy, .. } = &hold.state {
+        data["by"] = json!(by);
+        data["policy"] = json!(policy);
+    }
+    data
+}
+
+const fn end_event(decision: EndWord) -> EventType {
+    match decision {
+        EndWord::Denied => EventType::TransitionDenied,
+        EndWord::Expired => EventType::TransitionExpired,
+        EndWord::Cancelled => EventType::TransitionCancelled,
+        EndWord::Superseded => EventType::TransitionSuperseded,
+    }
+}
+
+/// The stages that a policy asks for.
+pub(in crate::service) fn stages_of(policy: &Policy) -> Vec<Stage> {
+    policy.approval().stages().iter().map(stage_of).collect()
+}
+
+/// A stage as it is asked.
+pub(in crate::service) fn stage_of(stage: &crate::domain::policy::Stage) -> Stage {
+    Stage {
+        groups: stage.groups().clone(),
+        need: stage.need(),
+        comment_required: stage.comment() == Comment::Required,
+        passkey: match stage.passkey() {
+            PasskeyRule::Optional => PasskeyNeed::Nothing {},
+            PasskeyRule::Within(time) => PasskeyNeed::Within { secs: time.as_secs() },
+            PasskeyRule::Signs => PasskeyNeed::Signature {},
+        },
+        confirm: match stage.confirm() {
+            Confirm::Pressed => Confirming::Pressing,
+            Confirm::Typed => Confirming::Typing,
+        },
+    }
+}
+
+pub(in crate::service) fn hold_reason(reason: Reason) -> HoldReason {
+    HoldReason {
+        code: reason.code.as_str().to_owned(),
+        pointer: reason.pattern.map(|it| it.to_string()),
+        text: reason.text,
+        for_reviewers_only: reason.audience == Audience::Reviewers,
+    }
+}

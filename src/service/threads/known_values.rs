@@ -1,0 +1,62 @@
+//! Texts that a reviewer knows at the keys that a change touches, so that one that only looks like them is marked.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::domain::confusable::Known;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::policy::{Hiding, RedactedChange, RedactedLeaf, shown_leaves};
+
+/// So much text is compared with for one review, whatever keys it stands at: some 50 milliseconds at the most.
+const BYTES_MAX: usize = 512 * 1024;
+
+/// Known texts, by the key that they stand at: the last name of a pointer that is no index.
+///
+/// Known is what stands at the same key anywhere in the state before and in the state that was written last. Both are
+/// loaded for a review anyway. Texts that are hidden are not among them, so that no mark tells of them.
+#[derive(Debug, Default)]
+pub struct KnownValues(BTreeMap<String, Known>);
+
+impl KnownValues {
+    pub(in crate::service) fn of(hidings: &[Hiding<'_>], states: [&Value; 2], changes: &[RedactedChange]) -> Self {
+        let mut known: BTreeMap<String, Known> = changes.iter().filter_map(changed_text).map(empty).collect();
+        if known.is_empty() {
+            return Self(known);
+        }
+        let mut left = BYTES_MAX;
+        for leaf in states.into_iter().flat_map(|it| shown_leaves(hidings, it)) {
+            let RedactedLeaf::Shown { pointer, value: Value::String(text) } = leaf else { continue };
+            if let Some(known) = key_of(&pointer).and_then(|it| known.get_mut(&it)) {
+                left = left.saturating_sub(text.len());
+                if left == 0 {
+                    break;
+                }
+                known.learn(&text);
+            }
+        }
+        Self(known)
+    }
+
+    /// The texts that are known at the key of a pointer.
+    pub fn at(&self, pointer: &Pointer) -> Option<&Known> {
+        self.0.get(&key_of(pointer)?)
+    }
+}
+
+fn empty(key: String) -> (String, Known) {
+    (key, Known::default())
+}
+
+/// The key of a change that sets a text.
+fn changed_text(change: &RedactedChange) -> Option<String> {
+    match change {
+        RedactedChange::Shown { pointer, after: Some(Value::String(_)), .. } => key_of(pointer),
+        RedactedChange::Shown { .. } | RedactedChange::Hidden { .. } => None,
+    }
+}
+
+fn key_of(pointer: &Pointer) -> Option<String> {
+    let names: Vec<_> = pointer.tokens().collect();
+    names.into_iter().rev().find(|it| !it.bytes().all(|it| it.is_ascii_digit())).map(Into::into)
+}

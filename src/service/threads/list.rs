@@ -1,0 +1,165 @@
+//! Threads as people look for them.
+
+use crate::domain::id::{FlowId, ThreadId};
+use crate::domain::review::Hold;
+use crate::domain::thread::{Status, Thread};
+use crate::domain::time::Timestamp;
+use crate::service::Service;
+use crate::service::error::Result;
+use crate::store::record::{Record as _, Stored};
+use crate::store::records::{OPEN, RESERVED};
+use crate::store::{Cursor, Filter};
+
+/// What is looked for. Everything that is said must fit.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sought {
+    /// Under this flow.
+    pub flow: Option<FlowId>,
+    /// Named so, from the beginning.
+    pub name: Option<String>,
+    /// Titled so, from the beginning, in capitals or not.
+    pub title: Option<String>,
+    /// Doing this.
+    pub status: Option<Status>,
+}
+
+/// Where a list of threads goes on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Onward(Cursor);
+
+/// A page of them.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The threads.
+    pub threads: Vec<Thread>,
+    /// How many were looked at for them.
+    pub looked: usize,
+    /// Where to go on, unless all were looked at.
+    pub onward: Option<Onward>,
+}
+
+/// Threads that one page looks at: opening a row costs some microseconds, and a person can go on.
+const LOOKED_MAX: usize = 1_000;
+
+/// Rows that are read at once while looking.
+const LOOK_ROWS: u32 = 250;
+
+impl Onward {
+    /// As an address carries it.
+    pub fn token(&self) -> String {
+        format!("{}.{}", self.0.due, self.0.id)
+    }
+
+    pub(in crate::service) const fn at(cursor: Cursor) -> Self {
+        Self(cursor)
+    }
+
+    pub(in crate::service) const fn cursor(&self) -> &Cursor {
+        &self.0
+    }
+
+    /// Reads what [`Self::token`] wrote.
+    pub fn read(token: &str) -> Option<Self> {
+        let (due, id) = token.split_once('.')?;
+        Some(Self(Cursor { due: due.parse().ok()?, id: id.to_owned() }))
+    }
+}
+
+impl Sought {
+    fn fits(&self, thread: &Thread, now: Timestamp) -> bool {
+        self.flow.as_ref().is_none_or(|it| *it == thread.flow)
+            && self.name.as_ref().is_none_or(|it| thread.id.as_str().starts_with(it.as_str()))
+            && self.title.as_ref().is_none_or(|it| is_titled(thread, it))
+            && self.status.is_none_or(|it| it == thread.status(now))
+    }
+
+    /// Whether nothing after this row can fit.
+    fn is_past(&self, thread: &Thread) -> bool {
+        let ordered_by_name = !matches!(self.status, Some(Status::Held | Status::Writing));
+        let beyond =
+            |name: &String| thread.id.as_str() > name.as_str() && !thread.id.as_str().starts_with(name.as_str());
+        ordered_by_name && self.name.as_ref().is_some_and(beyond)
+    }
+}
+
+fn is_titled(thread: &Thread, beginning: &str) -> bool {
+    let title = thread.context.title.as_deref().unwrap_or_default();
+    let mut letters = title.chars().flat_map(char::to_lowercase);
+    beginning.chars().flat_map(char::to_lowercase).all(|wanted| letters.next() == Some(wanted))
+}
+
+impl Service {
+    /// A page of the threads that fit, by name; those that are held or written by what is due first. Looks at a
+    /// bounded number of them and says where to go on.
+    pub async fn find_threads(&self, sought: &Sought, after: Option<&Onward>, limit: usize) -> Result<Found> {
+        let now = self.now();
+        let mut found = Found { threads: Vec::new(), looked: 0, onward: None };
+        let mut cursor = after.map(|it| it.0.clone());
+        if let (None, Some(name)) = (&cursor, &sought.name)
+            && !matches!(sought.status, Some(Status::Held | Status::Writing))
+        {
+            // The one of exactly that name comes before all that only begin so.
+            let exactly = match ThreadId::try_from(name.as_str()) {
+                Ok(id) => self.fetch::<Thread>(&*self.keys()?, id.as_str()).await?,
+                Err(_) => None,
+            };
+            found.threads.extend(exactly.map(|it| it.record).filter(|it| sought.fits(it, now)));
+            cursor = Some(Cursor { due: 0, id: name.clone() });
+        }
+        while found.looked < LOOKED_MAX {
+            let page = self.look(sought, cursor.as_ref()).await?;
+            let last = page.len() < LOOK_ROWS as usize;
+            for (at, thread) in page {
+                if sought.is_past(&thread) {
+                    return Ok(Found { onward: None, ..found });
+                }
+                found.looked += 1;
+                cursor = Some(at);
+                if sought.fits(&thread, now) {
+                    found.threads.push(thread);
+                }
+                if found.threads.len() == limit {
+                    return Ok(Found { onward: cursor.map(Onward), ..found });
+                }
+            }
+            if last {
+                return Ok(Found { onward: None, ..found });
+            }
+        }
+        Ok(Found { onward: cursor.map(Onward), ..found })
+    }
+
+    /// The next threads of the shortest list that has all that fit, each with its place there.
+    async fn look(&self, sought: &Sought, after: Option<&Cursor>) -> Result<Vec<(Cursor, Thread)>> {
+        let keys = self.keys()?;
+        let reader = self.reader(&keys);
+        let by_name = |it: Stored<Thread>| (Cursor { due: 0, id: it.record.id.to_string() }, it.record);
+        match (sought.status, &sought.flow) {
+            (Some(Status::Held), _) => {
+                let holds = reader.list::<Hold>(Filter::State(OPEN), after, LOOK_ROWS).await?;
+                let ids: Vec<String> = holds.iter().map(|it| it.record.thread.to_string()).collect();
+                let threads = reader.get_many::<Thread>(&ids).await?;
+                let thread = |hold: &Stored<Hold>| {
+                    let at = Cursor { due: hold.record.facets().due, id: hold.record.id.to_string() };
+                    threads.iter().find(|it| it.record.id == hold.record.thread).map(|it| (at, it.record.clone()))
+                };
+                Ok(holds.iter().filter_map(thread).collect())
+            }
+            (Some(Status::Writing), _) => {
+                let threads = reader.list::<Thread>(Filter::State(RESERVED), after, LOOK_ROWS).await?;
+                let placed = |it: Stored<Thread>| {
+                    (Cursor { due: it.record.facets().due, id: it.record.id.to_string() }, it.record)
+                };
+                Ok(threads.into_iter().map(placed).collect())
+            }
+            (_, Some(flow)) => {
+                let threads = reader.list::<Thread>(Filter::Owner(flow.as_str()), after, LOOK_ROWS).await?;
+                Ok(threads.into_iter().map(by_name).collect())
+            }
+            (_, None) => {
+                let threads = reader.list::<Thread>(Filter::All, after, LOOK_ROWS).await?;
+                Ok(threads.into_iter().map(by_name).collect())
+            }
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Threads: creates and reads them.
+
+pub(crate) mod archive_lookup;
+mod close;
+pub mod commit;
+pub mod heads;
+pub mod history;
+pub mod hold;
+mod host_context;
+pub mod known_values;
+pub(crate) mod lease_expiry;
+pub mod list;
+mod names;
+pub(crate) mod provenance;
+pub mod redacted_fields;
+pub mod redaction;
+pub(crate) mod statement;
+pub mod tool_call_view;
+pub(crate) mod versions;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::Service;
+use super::error::{Error, Result};
+use super::platform::event_recorder;
+use super::platform::retry::retrying;
+use super::proposals::reject::result_error;
+use crate::domain::account::Token;
+use crate::domain::chain::commitment::Tree;
+use crate::domain::chain::entry::{Entry, Gate};
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::episode::goal::{Episode, Terms};
+use crate::domain::event::EventType;
+use crate::domain::flow::Flow;
+use crate::domain::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId};
+use crate::domain::json::delta::Delta;
+use crate::domain::json::patch::Format;
+use crate::domain::keys::{Keys, ThreadSecret};
+use crate::domain::policy::{Policy, project};
+use crate::domain::thread::{Context, Status, Thread};
+use crate::domain::time::Timestamp;
+use crate::domain::transition::{Identity, Outcome, StateContent, Transition, Values, patch_digest};
+use crate::domain::usage::Malformed;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use commit::head_of;
+use heads::Version;
+use statement::{Step, new_proposal_id};
+
+/// What a host asks for.
+#[derive(Clone, Debug)]
+pub struct NewThread {
+    /// Under which flow.
+    pub flow: FlowId,
+    /// Under which name, if the host has one.
+    pub thread: Option<ThreadId>,
+    /// With which authority.
+    pub state: Value,
+    /// What it is about.
+    pub context: Context,
+    /// What makes it an episode, if it is one.
+    pub episode: Option<Terms>,
+}
+
+/// A thread that was made.
+#[derive(Clone, Debug)]
+pub struct Created {
+    /// Its name.
+    pub thread: ThreadId,
+    /// Its flow.
+    pub flow: FlowId,
+    /// Version 0's digest.
+    pub transition: Digest,
+    /// Version 0's root.
+    pub state_root: Digest,
+    /// Version 0's signed entry.
+    pub entry: String,
+}
+
+/// A thread as it stands.
+#[derive(Clone, Debug)]
+pub struct Overview {
+    /// The thread's row.
+    pub thread: Thread,
+    /// What it is doing.
+    pub status: Status,
+    /// The review that holds it, if one does.
+    pub review: Option<ReviewId>,
+}
+
+/// What a node is shown.
+#[derive(Clone, Debug)]
+pub struct StateView {
+    /// Of which version.
+    pub version: u64,
+    /// Of which transition.
+    pub transition: Digest,
+    /// What the node may read.
+    pub state: Value,
+}
+
+impl Service {
+    /// Makes a thread. The same request for the same name again gives the same answer.
+    pub async fn create_thread(&self, token: &Stored<Token>, new: &NewThread) -> Result<Created> {
+        retrying!(self.create_once(token, new))
+    }
+
+    async fn create_once(&self, token: &Stored<Token>, new: &NewThread) -> Result<Created> {
+        if !token.record.of_flow(&new.flow) {
+            return Err(Error::Forbidden("this token is not of that flow"));
+        }
+        host_context::check(&new.context)?;
+        if let Some(terms) = &new.episode {
+            let wrong = |it: Malformed| Error::invalid(&format!("/episode{}", it.pointer), it.detail);
+            terms.check().map_err(wrong)?;
+        }
+        let keys = self.keys()?;
+        let token = &self.token_still(&keys, token).await?;
+        let flow = self.flow(&keys, &new.flow).await?;
+        let gateway = self.gateway(&keys).await?;
+        if gateway.record.halt.proposing || flow.record.halt.proposing {
+            return Err(Error::Halted);
+        }
+        let policy = self.policy(&keys, flow.record.policy).await?;
+        let judged = self.judged_first(token.record.principal().as_str(), &policy, &new.state).await?;
+        let initial = judged
+            .map_err(|violations| Error::Rejected(violations.iter().map(result_error).collect::<Vec<_>>().into()))?;
+        // The judgement may have waited for its turn.
+        let now = self.now();
+        let id = names::name_for(&new.flow, new.thread.as_ref(), now)?;
+        if let Some(made) = self.made_before(&keys, token, &id, new).await? {
+            return Ok(made);
+        }
+        let step = self.first_step(&keys, token, &policy, &id, (&new.state, now));
+        let mut draft = Draft::new(keys.row(), now);
+        draft.rely_on(token).rely_on(&flow).rely_on(&gateway);
+        let content = StateContent::Full { state: new.state.clone(), origins: step.after.tree.origins() };
+        let transition = step.transition.clone();
+        let first = self.enter(&mut draft, &keys, (step, Gate::Auto {}, initial.owes(), now), content)?;
+        let mut thread = thread_of(&first, new, now);
+        thread.authors.insert(token.record.owner.clone());
+        let mut data = json!({"transition": first.entry.transition, "by": token.record.principal()});
+        if let Some(terms) = &new.episode {
+            data["episode"] = json!(terms.digest());
+        }
+        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::ThreadCreated, data)?;
+        draft.insert(&Transition { outcome: Outcome::Committed { entry: first.token.clone() }, ..transition })?;
+        draft.insert(&thread)?;
+        let made = created(&first, new.flow.clone());
+        self.put_answer(&mut draft, &keys, &made)?;
+        self.commit(draft.finish()).await?;
+        self.heads.put(Arc::new(first));
+        Ok(made)
+    }
+
+    async fn made_before(
+        &self,
+        keys: &Keys,
+        token: &Stored<Token>,
+        id: &ThreadId,
+        new: &NewThread,
+    ) -> Result<Option<Created>> {
+        let Some(thread) = self.fetch::<Thread>(keys, id.as_str()).await? else { return Ok(None) };
+        let first = self.version(keys, id, 0).await?;
+        let same = first.state == new.state
+            && first.statement.flow == new.flow
+            && first.statement.principal == token.record.principal()
+            && thread.record.context == new.context
+            && thread.record.episode.as_ref().map(|it| &it.terms) == new.episode.as_ref();
+        if same {
+            Ok(Some(created(&first, new.flow.clone())))
+        } else {
+            Err(Error::Exists("there is another thread of that name"))
+        }
+    }
+
+    fn first_step(
+        &self,
+        keys: &Keys,
+        token: &Stored<Token>,
+        policy: &Policy,
+        id: &ThreadId,
+        (state, now): (&Value, Timestamp),
+    ) -> Step {
+        let (proposal, secret, nothing) = (new_proposal_id(), self.secret(keys, id), json!({}));
+        let (from, tree) = (Tree::new(&secret, &nothing, &proposal), Tree::new(&secret, state, &proposal));
+        let statement = Statement {
+            kind: Kind::Create,
+            flow: policy.flow().clone(),
+            policy: policy.digest(),
+            thread: id.clone(),
+            version: 0,
+            parent: None,
+            node: None,
+            principal: token.record.principal(),
+            proposal,
+            attempt: None,
+            from: from.root(),
+            to: tree.root(),
+            tool: None,
+            usage: None,
+            rationale: None,
+            supersedes: None,
+            restores: None,
+            write_id: None,
+            proposed_at: now,
+            fork: None,
+            join: None,
+        };
+        let transition = Transition {
+            digest: statement.digest(),
+            identity: first_identity(&secret, id, &statement.principal, state),
+            statement: statement.clone(),
+            format: Format::Merge,
+            patch: json!({}),
+            delta: Delta::between(&nothing, state),
+            named: Default::default(),
+            rationale: None,
+            tool: None,
+            warnings: Vec::new(),
+            warnings_cut: None,
+            step: None,
+            carried: None,
+            context_tokens: None,
+            editor: None,
+            outcome: Outcome::Committed { entry: String::new() },
+            values: Values::Here,
+        };
+        let entry = unsigned(&statement, transition.digest);
+        let (token, kid, state) = (String::new(), String::new(), state.clone());
+        Step { transition, after: Version { statement, entry, token, kid, parent_kid: None, state, tree, base: 0 } }
+    }
+
+    /// The flow of a thread.
+    pub async fn flow_of(&self, thread: &ThreadId) -> Result<FlowId> {
+        let keys = self.keys()?;
+        Ok(self.thread(&keys, thread).await?.record.flow)
+    }
+
+    /// A thread as it stands.
+    pub async fn overview(&self, thread: &ThreadId) -> Result<Overview> {
+        let keys = self.keys()?;
+        let thread = self.thread(&keys, thread).await?;
+        let thread = self.without_expired_hold(&keys, thread).await?.record;
+        let status = thread.status(self.now());
+        let review = thread.hold.clone();
+        Ok(Overview { thread, status, review })
+    }
+
+    /// What a node may read of a version; of the head unless told otherwise. Only from a checked chain. The policy of
+    /// today says what it may read; what the policy of an earlier version kept from it there stays kept from it.
+    pub async fn state_view(&self, thread: &ThreadId, node: &NodeId, version: Option<u64>) -> Result<StateView> {
+        let keys = self.keys()?;
+        let stored = self.thread(&keys, thread).await?;
+        let head = self.head(&keys, &stored.record).await?;
+        let version = match version {
+            Some(it) if it > head.entry.version => return Err(Error::NotFound("version")),
+            Some(it) if it < head.entry.version => Arc::new(self.version(&keys, thread, it).await?),
+            _ => head,
+        };
+        let flow: Stored<Flow> = self.flow(&keys, &stored.record.flow).await?;
+        let policy = self.policy(&keys, flow.record.policy).await?;
+        let mut state = project(&policy, node, &version.state);
+        if version.entry.version < stored.record.head.version && version.entry.policy != policy.digest() {
+            let own = self.policy(&keys, version.entry.policy).await?;
+            state = project(&own, node, &state);
+        }
+        Ok(StateView { version: version.entry.version, transition: version.entry.transition, state })
+    }
+}
+
+/// An entry as it will be, before anything decided how it is gated.
+pub(super) fn unsigned(statement: &Statement, transition: Digest) -> Entry {
+    Entry {
+        iss: String::new(),
+        thread: statement.thread.clone(),
+        version: statement.version,
+        transition,
+        parent: statement.parent,
+        gate: Gate::Auto {},
+        owes: false,
+        policy: statement.policy,
+        committed_at: statement.proposed_at,
+    }
+}
+
+fn thread_of(first: &Version, new: &NewThread, now: Timestamp) -> Thread {
+    Thread {
+        id: first.entry.thread.clone(),
+        flow: new.flow.clone(),
+        branch: None,
+        branches: 0,
+        context: new.context.clone(),
+        created_at: now,
+        head: head_of(&first.entry),
+        fence: 0,
+        hold: None,
+        closed: None,
+        unresolved: Default::default(),
+        authors: Default::default(),
+        written_version: 0,
+        taken_back: false,
+        lineage: Default::default(),
+        holds_opened: Default::default(),
+        violations: Default::default(),
+        committed_nodes: Default::default(),
+        spent: Default::default(),
+        episode: new.episode.clone().map(Episode::new),
+        gone: Default::default(),
+        last_event: None,
+    }
+}
+
+fn created(first: &Version, flow: FlowId) -> Created {
+    Created {
+        thread: first.entry.thread.clone(),
+        flow,
+        transition: first.entry.transition,
+        state_root: first.tree.root(),
+        entry: first.token.clone(),
+    }
+}
+
+fn first_identity(secret: &ThreadSecret, thread: &ThreadId, principal: &PrincipalId, state: &Value) -> Digest {
+    let identity = Identity {
+        thread,
+        parent: None,
+        node: None,
+        principal,
+        kind: Kind::Create,
+        format: Format::Merge,
+        patch: patch_digest(secret, state),
+        attempt: 1,
+        tool: None,
+        step: None,
+    };
+    identity.digest(secret)
+}

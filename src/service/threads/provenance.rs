@@ -1,0 +1,287 @@
+//! Who chose a leaf of a state: found in the versions of its thread, through edits, rollbacks, forks, joins and copies.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::archive_lookup::Files;
+use super::heads::Version;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::id::{ProposalId, ThreadId};
+use crate::domain::json::diff::leaves;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::Keys;
+use crate::domain::party::Author;
+use crate::domain::policy::{Policy, project};
+use crate::domain::transition::Transition;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+
+/// How often the trail of one leaf leads to another thread, another version or an earlier leaf.
+const STEPS_MAX: usize = 256;
+
+/// Versions whose statements are read at once while the one is looked for that set a leaf.
+const WINDOW: u64 = 64;
+
+/// How far back that is. Who set a leaf longer ago is not known.
+const VERSIONS_WALKED_MAX: u64 = 10_000;
+
+/// Versions that one look keeps with their states.
+const VERSIONS_KEPT: usize = 16;
+
+/// Leaves that a node may have copied one from; more of them tell no more.
+const COPIED_FROM_MAX: usize = 8;
+
+/// A state, and where its leaves can be traced from.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::service) enum Standpoint<'a> {
+    /// The state of a version.
+    Version { thread: &'a ThreadId, version: u64, state: &'a Value },
+    /// What a transition makes of the version before it, or would make of it.
+    After { transition: &'a Transition, before: &'a Value, after: &'a Value },
+    /// A state of no version: nothing of it is traced.
+    Nowhere(&'a Value),
+}
+
+impl<'a> Standpoint<'a> {
+    /// The state before a transition.
+    pub(in crate::service) fn before(transition: &'a Transition, state: &'a Value) -> Self {
+        match transition.statement.version.checked_sub(1) {
+            Some(version) => Self::Version { thread: &transition.statement.thread, version, state },
+            None => Self::Nowhere(state),
+        }
+    }
+
+    /// The state itself.
+    pub(in crate::service) const fn state(&self) -> &'a Value {
+        match self {
+            Self::Version { state, .. } | Self::After { after: state, .. } | Self::Nowhere(state) => state,
+        }
+    }
+}
+
+/// Who chose a leaf, and the policy by which they did.
+#[derive(Clone, Debug)]
+pub(in crate::service) struct Chosen {
+    pub(in crate::service) author: Author,
+    pub(in crate::service) policy: Arc<Policy>,
+}
+
+impl Chosen {
+    /// Whether the authors could read the same.
+    pub(in crate::service) fn is_alike(&self, other: &Self) -> bool {
+        self.author.nodes() == other.author.nodes() && self.policy.digest() == other.policy.digest()
+    }
+}
+
+/// A leaf on the trail.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Leaf {
+    thread: ThreadId,
+    version: u64,
+    at: Pointer,
+}
+
+/// What one look at some states has read of their threads.
+pub(in crate::service) struct Traces<'s> {
+    service: &'s Service,
+    keys: &'s Keys,
+    versions: Vec<Arc<Version>>,
+    /// The transitions that set leaves, by the proposal that a leaf's origin names.
+    made: HashMap<ProposalId, Digest>,
+    /// The versions of a thread whose statements were read: from this one, and below that one.
+    read: HashMap<ThreadId, (u64, u64)>,
+    chosen: HashMap<Digest, Chosen>,
+}
+
+impl<'s> Traces<'s> {
+    pub(in crate::service) fn new(service: &'s Service, keys: &'s Keys) -> Self {
+        Self { service, keys, versions: Vec::new(), made: HashMap::new(), read: HashMap::new(), chosen: HashMap::new() }
+    }
+
+    /// Everybody who may have chosen what stands at a place: more than one, where its author may have copied it. None
+    /// where that cannot be told: its versions may be in an archive that is away, or erased.
+    pub(in crate::service) async fn of_leaf(
+        &mut self,
+        standpoint: &Standpoint<'_>,
+        at: &Pointer,
+    ) -> Result<Option<Vec<Chosen>>> {
+        let traced = match standpoint {
+            Standpoint::Nowhere(_) => Ok(None),
+            Standpoint::Version { thread, version, .. } => {
+                self.traced(vec![Leaf { thread: (*thread).clone(), version: *version, at: at.clone() }]).await
+            }
+            Standpoint::After { transition, before, after } => self.set_by(transition, (before, after), at).await,
+        };
+        match traced {
+            Err(Error::Erased | Error::Archive(_) | Error::NoArchives | Error::NotFound(_)) => Ok(None),
+            traced => traced,
+        }
+    }
+
+    async fn set_by(
+        &mut self,
+        transition: &Transition,
+        (before, after): (&Value, &Value),
+        at: &Pointer,
+    ) -> Result<Option<Vec<Chosen>>> {
+        let statement = &transition.statement;
+        let stays = at.resolve(before) == at.resolve(after) && !transition.named.contains(at);
+        if let (true, Some(version)) = (stays, statement.version.checked_sub(1)) {
+            return self.traced(vec![Leaf { thread: statement.thread.clone(), version, at: at.clone() }]).await;
+        }
+        let mut open = Vec::new();
+        let chosen = self.step(transition.clone(), (before, after), at, &mut open).await?;
+        let mut all: Vec<Chosen> = chosen.into_iter().collect();
+        let Some(more) = self.traced(open).await? else { return Ok(None) };
+        all.extend(more);
+        Ok(Some(all))
+    }
+
+    /// Follows leaves to those who chose them.
+    async fn traced(&mut self, mut open: Vec<Leaf>) -> Result<Option<Vec<Chosen>>> {
+        let (mut chosen, mut seen) = (Vec::new(), HashSet::new());
+        for _ in 0..STEPS_MAX {
+            let Some(leaf) = open.pop() else { return Ok(Some(chosen)) };
+            if !seen.insert(leaf.clone()) {
+                continue;
+            }
+            let version = self.version(&leaf.thread, leaf.version).await?;
+            let Some(origin) = version.tree.origin(&leaf.at).cloned() else { return Ok(None) };
+            let Some(made) = self.made(&leaf, &origin).await? else { return Ok(None) };
+            let transition = self.service.transition(self.keys, made).await?;
+            let (before, after) = match transition.statement.version.checked_sub(1) {
+                Some(version) => {
+                    let before = self.version(&leaf.thread, version).await?.state.clone();
+                    let after = transition.delta.apply(&before).map_err(|_| Error::Broken("a transition's effect"))?;
+                    (before, after)
+                }
+                None => (Value::Object(Default::default()), self.version(&leaf.thread, 0).await?.state.clone()),
+            };
+            chosen.extend(self.step(transition, (&before, &after), &leaf.at, &mut open).await?);
+        }
+        Ok(None)
+    }
+
+    /// Who chose what a transition put at a place; or, added to what is open, where it was taken over from.
+    async fn step(
+        &mut self,
+        mut transition: Transition,
+        (before, after): (&Value, &Value),
+        at: &Pointer,
+        open: &mut Vec<Leaf>,
+    ) -> Result<Option<Chosen>> {
+        let (service, keys) = (self.service, self.keys);
+        // An edit takes over what it leaves as it was proposed.
+        while let (Kind::Edit, Some(earlier)) = (transition.statement.kind, transition.statement.supersedes) {
+            let earlier = service.transition(keys, earlier).await?;
+            let would_be = earlier.delta.apply(before).map_err(|_| Error::Broken("a transition's effect"))?;
+            if at.resolve(&would_be) != at.resolve(after) {
+                break;
+            }
+            transition = earlier;
+        }
+        let from = |thread: &ThreadId, version, at: &Pointer| Leaf { thread: thread.clone(), version, at: at.clone() };
+        let statement = &transition.statement;
+        match statement.kind {
+            Kind::Rollback => {
+                let restored = statement.restores.ok_or(Error::Broken("a rollback"))?;
+                open.push(from(&statement.thread, service.stated(keys, restored).await?.statement.version, at));
+                return Ok(None);
+            }
+            Kind::Fork => {
+                let fork = statement.fork.as_ref().ok_or(Error::Broken("a branch"))?;
+                open.push(from(&fork.thread, fork.version, at));
+                return Ok(None);
+            }
+            Kind::Join => {
+                for branch in statement.join.iter().flat_map(|it| &it.branches) {
+                    let version = service.stated(keys, branch.transition).await?.statement.version;
+                    let tip = self.version(&branch.thread, version).await?;
+                    if at.resolve(&tip.state) == at.resolve(after) && at.resolve(before) != at.resolve(after) {
+                        open.push(from(&branch.thread, version, at));
+                        return Ok(None);
+                    }
+                }
+            }
+            Kind::Propose | Kind::Confirm => {
+                let copied = self.copied_from(statement, (before, after), at).await?;
+                if !copied.is_empty() {
+                    open.extend(copied.iter().map(|at| from(&statement.thread, statement.version - 1, at)));
+                    return Ok(None);
+                }
+            }
+            Kind::Create | Kind::Edit | Kind::Reaffirm => {}
+        }
+        self.chosen_by(&transition).await.map(Some)
+    }
+
+    /// Leaves that a node read and that are equal to one that it set: inserting into a list moves those behind. Only what
+    /// the node reads is looked at, so a guess finds nothing.
+    async fn copied_from(
+        &self,
+        statement: &Statement,
+        (before, after): (&Value, &Value),
+        at: &Pointer,
+    ) -> Result<Vec<Pointer>> {
+        let (Some(node), Some(value)) = (&statement.node, at.resolve(after)) else { return Ok(Vec::new()) };
+        let policy = self.service.policy(self.keys, statement.policy).await?;
+        let read = project(&policy, node, before);
+        let equal = leaves(&read).into_iter().filter(|(_, leaf)| *leaf == value);
+        Ok(equal.map(|it| it.0).take(COPIED_FROM_MAX).collect())
+    }
+
+    async fn chosen_by(&mut self, transition: &Transition) -> Result<Chosen> {
+        if let Some(known) = self.chosen.get(&transition.digest) {
+            return Ok(known.clone());
+        }
+        let author = self.service.author_of(self.keys, transition).await?;
+        let policy = self.service.policy(self.keys, transition.statement.policy).await?;
+        let chosen = Chosen { author, policy };
+        self.chosen.insert(transition.digest, chosen.clone());
+        Ok(chosen)
+    }
+
+    async fn version(&mut self, thread: &ThreadId, version: u64) -> Result<Arc<Version>> {
+        let is_it = |it: &&Arc<Version>| it.entry.thread == *thread && it.entry.version == version;
+        if let Some(known) = self.versions.iter().find(is_it) {
+            return Ok(Arc::clone(known));
+        }
+        let loaded = Arc::new(self.service.version(self.keys, thread, version).await?);
+        if self.versions.len() >= VERSIONS_KEPT {
+            self.versions.remove(0);
+        }
+        self.versions.push(Arc::clone(&loaded));
+        Ok(loaded)
+    }
+
+    /// The transition that an origin names. Statements are read once each, the last first, without their states.
+    async fn made(&mut self, leaf: &Leaf, origin: &ProposalId) -> Result<Option<Digest>> {
+        let end = leaf.version + 1;
+        let (mut from, mut below) = self.read.get(&leaf.thread).copied().unwrap_or((end, end));
+        let lowest = leaf.version.saturating_sub(VERSIONS_WALKED_MAX);
+        while !self.made.contains_key(origin) && (below < end || from > lowest) {
+            let window = match below < end {
+                true => below..=end.min(below + WINDOW) - 1,
+                false => from.saturating_sub(WINDOW).max(lowest)..=from - 1,
+            };
+            (from, below) = (from.min(*window.start()), below.max(*window.end() + 1));
+            self.read_statements(&leaf.thread, window).await?;
+            self.read.insert(leaf.thread.clone(), (from, below));
+        }
+        Ok(self.made.get(origin).copied())
+    }
+
+    async fn read_statements(&mut self, thread: &ThreadId, of: RangeInclusive<u64>) -> Result<()> {
+        let (service, keys) = (self.service, self.keys);
+        let rows = service.links((keys, &mut Files::default()), thread, of).await?;
+        let digests: Vec<Digest> = rows.iter().map(|it| it.transition).collect();
+        for (digest, transition) in service.transitions_of((keys, &mut Files::default()), &digests).await? {
+            self.made.insert(transition.statement.proposal, digest);
+        }
+        Ok(())
+    }
+}

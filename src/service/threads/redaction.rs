@@ -1,0 +1,241 @@
+//! What one reader is shown of the texts and states of a thread. The only place that decides which of them are compared
+//! with redacted values: never one that the reader could have chosen, or the result would answer a guess.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::provenance::{Chosen, Standpoint, Traces};
+use crate::domain::account::{Account, Token};
+use crate::domain::id::{NodeId, PrincipalId};
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::Keys;
+use crate::domain::party::{Author, Party};
+use crate::domain::policy::{HiddenValues, Hiding, Policy, Side, project};
+use crate::domain::tool::Tool;
+use crate::domain::transition::Transition;
+use crate::service::Service;
+use crate::service::error::Result;
+
+/// Texts that stand beside some states, as one reader is shown them.
+#[derive(Clone, Debug)]
+pub struct Redaction {
+    reader: Party,
+    policies: Vec<Arc<Policy>>,
+    every: Vec<HiddenValues>,
+    /// What authors with these nodes could read of the same states.
+    readable: Vec<(BTreeSet<NodeId>, Vec<HiddenValues>)>,
+}
+
+impl Redaction {
+    /// For a reader, of texts beside these states by these authors, if the reader could be one of them.
+    pub(in crate::service) fn new<'a>(
+        reader: Party,
+        policies: &[Arc<Policy>],
+        (states, tool): (&[&Value], Option<&Tool>),
+        authors: impl IntoIterator<Item = &'a Author>,
+    ) -> Self {
+        let values = |hidings: Vec<Hiding<'_>>| hidings.iter().map(|it| it.values().clone()).collect::<Vec<_>>();
+        let every = values(beside(policies, Seen::Everything, states, tool));
+        let mut readable: Vec<(BTreeSet<NodeId>, Vec<HiddenValues>)> = Vec::new();
+        for author in authors.into_iter().filter(|it| reader.could_have_written_as(it.party())) {
+            if !readable.iter().any(|it| it.0 == *author.nodes()) {
+                let seen = Seen::By { nodes: author.nodes(), then: None };
+                readable.push((author.nodes().clone(), values(beside(policies, seen, states, tool))));
+            }
+        }
+        Self { reader, policies: policies.to_vec(), every, readable }
+    }
+
+    /// Who reads.
+    pub const fn reader(&self) -> &Party {
+        &self.reader
+    }
+
+    /// The policies that redact.
+    pub fn policies(&self) -> &[Arc<Policy>] {
+        &self.policies
+    }
+
+    /// What somebody wrote, as the reader is shown it.
+    pub fn words<'t>(&self, author: &Author, words: &'t str) -> Cow<'t, str> {
+        let none = || vec![HiddenValues::default(); self.policies.len()];
+        let values = match self.reader.could_have_written_as(author.party()) {
+            false => Cow::Borrowed(&self.every),
+            true => {
+                let known = self.readable.iter().find(|it| it.0 == *author.nodes());
+                known.map_or_else(|| Cow::Owned(none()), |it| Cow::Borrowed(&it.1))
+            }
+        };
+        let each_policy: Vec<(&Arc<Policy>, &HiddenValues)> = self.policies.iter().zip(values.iter()).collect();
+        each(words, &each_policy, |(policy, values), words| values.masked(policy, words))
+    }
+}
+
+/// What of a transition is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// What agents are shown: the effect by what their nodes read, and their own arguments. Nobody's leaves are looked up, so
+    /// how long it takes tells nothing.
+    OfAnAgent,
+    /// With the redacted effect.
+    Whole,
+}
+
+/// Words with something taken out for each of those; borrowed if nothing was.
+pub(in crate::service) fn each<'t, T>(
+    words: &'t str,
+    of: &[T],
+    without: impl for<'w> Fn(&T, &'w str) -> Cow<'w, str>,
+) -> Cow<'t, str> {
+    of.iter().fold(Cow::Borrowed(words), |words, it| match words {
+        Cow::Borrowed(words) => without(it, words),
+        Cow::Owned(words) => Cow::Owned(without(it, &words).into_owned()),
+    })
+}
+
+/// What of some states a text is compared with.
+#[derive(Clone, Copy)]
+pub(in crate::service) enum Seen<'a> {
+    /// Everything: the reader could not have chosen the text.
+    Everything,
+    /// What an author with these nodes could read: by one of the policies that redact, or by the one of the time.
+    By { nodes: &'a BTreeSet<NodeId>, then: Option<&'a Arc<Policy>> },
+}
+
+impl<'a> Seen<'a> {
+    /// What a text of this author is compared with before a reader is shown it.
+    pub(in crate::service) fn of(reader: &Party, author: &'a Author) -> Self {
+        match reader.could_have_written_as(author.party()) {
+            true => Self::By { nodes: author.nodes(), then: None },
+            false => Self::Everything,
+        }
+    }
+}
+
+/// What each policy redacts of a text or of a tool's arguments that stand beside these states.
+pub(in crate::service) fn beside<'p>(
+    policies: &'p [Arc<Policy>],
+    seen: Seen<'_>,
+    states: &[&Value],
+    tool: Option<&Tool>,
+) -> Vec<Hiding<'p>> {
+    let Seen::By { nodes, then } = seen else {
+        return policies.iter().map(|it| Hiding::beside(it, states, tool)).collect();
+    };
+    let reads = || policies.iter().chain(then);
+    let known: Vec<Value> = states
+        .iter()
+        .flat_map(|state| reads().flat_map(|policy| nodes.iter().map(|node| project(policy, node, state))))
+        .collect();
+    let known: Vec<&Value> = known.iter().collect();
+    policies.iter().map(|it| Hiding::beside(it, &known, tool.filter(|_| !nodes.is_empty()))).collect()
+}
+
+/// What each policy hides of these states, beside each of these calls.
+fn hidings<'p>(policies: &'p [Arc<Policy>], sides: &[Side<'_>], tools: &[Option<&Tool>]) -> Vec<Hiding<'p>> {
+    let each = policies.iter().flat_map(|policy| tools.iter().map(move |tool| (policy, tool)));
+    each.map(|(policy, tool)| Hiding::of_sides(policy, sides, *tool)).collect()
+}
+
+/// What authors of leaves could read, built once for each.
+#[derive(Default)]
+struct Known<'p>(Vec<(Chosen, Vec<Hiding<'p>>)>);
+
+impl<'p> Known<'p> {
+    /// Whether the author of a leaf could read the redacted value that stands in it.
+    fn has(
+        &mut self,
+        (policies, states, tools): (&'p [Arc<Policy>], &[&Value], &[Option<&Tool>]),
+        chosen: &Chosen,
+        (at, state): (&Pointer, &Value),
+    ) -> bool {
+        let index = self.0.iter().position(|it| it.0.is_alike(chosen)).unwrap_or_else(|| {
+            let seen = Seen::By { nodes: chosen.author.nodes(), then: Some(&chosen.policy) };
+            let hidings = tools.iter().flat_map(|tool| beside(policies, seen, states, *tool)).collect();
+            self.0.push((chosen.clone(), hidings));
+            self.0.len() - 1
+        });
+        self.0[index].1.iter().any(|it| it.equals_redacted(at, state))
+    }
+}
+
+impl Service {
+    /// Who is behind an id.
+    pub(in crate::service) async fn party_of(&self, keys: &Keys, principal: &PrincipalId) -> Result<Party> {
+        if let Some(token) = self.fetch::<Token>(keys, principal.as_str()).await? {
+            return Ok(Party::from(&token.record));
+        }
+        let account = self.fetch::<Account>(keys, principal.as_str()).await?;
+        Ok(account.map_or(Party::Gone, |it| Party::from(&it.record)))
+    }
+
+    /// Who wrote a transition's rationale: its editor, or whoever proposed it as its node.
+    pub(in crate::service) async fn author_of(&self, keys: &Keys, transition: &Transition) -> Result<Author> {
+        let statement = &transition.statement;
+        match &transition.editor {
+            Some(editor) => Ok(Author::of(self.party_of(keys, &PrincipalId::from(editor)).await?)),
+            None => Ok(Author::as_node(self.party_of(keys, &statement.principal).await?, statement.node.as_ref())),
+        }
+    }
+
+    /// Who wrote a transition's rationale, and who the arguments of its tool: an edit takes those over as they were proposed.
+    pub(in crate::service) async fn authors_of(
+        &self,
+        keys: &Keys,
+        transition: &Transition,
+    ) -> Result<(Author, Author)> {
+        let author = self.author_of(keys, transition).await?;
+        let Some(before) = transition.statement.supersedes.filter(|_| transition.editor.is_some()) else {
+            return Ok((author.clone(), author));
+        };
+        let mut proposed = self.stated(keys, before).await?;
+        while let (Some(_), Some(before)) = (&proposed.editor, proposed.statement.supersedes) {
+            proposed = self.stated(keys, before).await?;
+        }
+        Ok((author, self.author_of(keys, &proposed).await?))
+    }
+
+    /// What each policy redacts of these states, as one reader is shown them: a leaf that the reader could have chosen is
+    /// compared with what its author could read, and with nothing else.
+    pub(in crate::service) async fn hidings_for<'p, const N: usize>(
+        &self,
+        keys: &Keys,
+        reader: &Party,
+        policies: &'p [Arc<Policy>],
+        standpoints: [Standpoint<'_>; N],
+        tools: &[Option<&Tool>],
+    ) -> Result<Vec<Hiding<'p>>> {
+        let states: [&Value; N] = standpoints.each_ref().map(Standpoint::state);
+        let mut spared: [BTreeSet<Pointer>; N] = std::array::from_fn(|_| BTreeSet::new());
+        let sides = |spared: &[BTreeSet<Pointer>; N]| -> Vec<Hiding<'p>> {
+            let sides: Vec<Side<'_>> =
+                states.iter().zip(spared).map(|(state, spared)| Side { state, spared }).collect();
+            hidings(policies, &sides, tools)
+        };
+        let strict = sides(&spared);
+        let Some(asker) = reader.id() else { return Ok(strict) };
+        let mut turn = None;
+        let (mut traces, mut known) = (Traces::new(self, keys), Known::default());
+        for (standpoint, spared) in standpoints.iter().zip(&mut spared) {
+            let state = standpoint.state();
+            let found: BTreeSet<Pointer> = strict.iter().flat_map(|it| it.found_by_comparison(state)).collect();
+            for at in found {
+                // A long past takes long to look through.
+                if turn.is_none() {
+                    turn = Some(self.turns.telling.take(asker).await?);
+                }
+                let Some(chosen) = traces.of_leaf(standpoint, &at).await? else { continue };
+                let own = |it: &Chosen| reader.could_have_written_as(it.author.party());
+                if chosen.iter().all(own)
+                    && !chosen.iter().any(|it| known.has((policies, &states, tools), it, (&at, state)))
+                {
+                    spared.insert(at);
+                }
+            }
+        }
+        if spared.iter().all(BTreeSet::is_empty) { Ok(strict) } else { Ok(sides(&spared)) }
+    }
+}

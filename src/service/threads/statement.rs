@@ -1,0 +1,130 @@
+//! Stating: what a judged step would make of a thread, put into words that can be signed.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::heads::Version;
+use crate::domain::branch::Joining;
+use crate::domain::carried::Carried;
+use crate::domain::chain::commitment::Setting;
+use crate::domain::chain::hash::{Digest, Tag};
+use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::id::{AccountId, NodeId, PrincipalId, ProposalId, StepKey, WriteId};
+use crate::domain::json::delta::Delta;
+use crate::domain::json::patch::Format;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Hiding, Policy, Warning};
+use crate::domain::time::Timestamp;
+use crate::domain::tool::Tool;
+use crate::domain::transition::{Outcome, Transition, Values};
+use crate::domain::usage::Usage;
+use crate::random;
+use crate::service::Service;
+
+/// A step that was judged and stated, and has not been committed or held yet.
+pub(in crate::service) struct Step {
+    pub(in crate::service) transition: Transition,
+    pub(in crate::service) after: Version,
+}
+
+/// What goes into a statement besides the thread and its head.
+pub(in crate::service) struct Stating<'a> {
+    pub(in crate::service) kind: Kind,
+    pub(in crate::service) node: &'a NodeId,
+    pub(in crate::service) principal: PrincipalId,
+    pub(in crate::service) attempt: Option<u32>,
+    pub(in crate::service) format: Format,
+    pub(in crate::service) patch: Value,
+    pub(in crate::service) rationale: Option<String>,
+    pub(in crate::service) tool: Option<Tool>,
+    pub(in crate::service) usage: Usage,
+    /// What its node is given of the head, where that is counted.
+    pub(in crate::service) context_tokens: Option<u64>,
+    /// The step that it is, by its agent's name for it.
+    pub(in crate::service) step: Option<StepKey>,
+    pub(in crate::service) restores: Option<Digest>,
+    /// Which transition it takes the place of, and who rewrote it.
+    pub(in crate::service) edits: Option<(Digest, AccountId)>,
+    pub(in crate::service) write_id: Option<WriteId>,
+    /// What it joins, and what that brings along.
+    pub(in crate::service) joins: Option<(Joining, Carried)>,
+    pub(in crate::service) identity: Digest,
+    pub(in crate::service) now: Timestamp,
+}
+
+/// What a judgement led to.
+pub(in crate::service) struct Effected {
+    pub(in crate::service) after: Value,
+    pub(in crate::service) named: BTreeSet<Pointer>,
+    pub(in crate::service) warnings: Vec<Warning>,
+}
+
+impl Service {
+    /// The statement, digest and tree of a step on a head.
+    pub(in crate::service) fn state(
+        &self,
+        keys: &Keys,
+        (head, policy): (&Version, &Policy),
+        stating: Stating<'_>,
+        effected: Effected,
+    ) -> Step {
+        let proposal = new_proposal_id();
+        let secret = self.secret(keys, &head.entry.thread);
+        let setting = Setting { proposal: &proposal, named: &effected.named };
+        let tree = head.tree.advance(&secret, &head.state, &effected.after, &setting);
+        let tool = stating.tool.as_ref().map(|it| it.stated(&secret, &proposal));
+        let statement = Statement {
+            kind: stating.kind,
+            flow: head.statement.flow.clone(),
+            policy: policy.digest(),
+            thread: head.entry.thread.clone(),
+            version: head.entry.version + 1,
+            parent: Some(head.entry.transition),
+            node: Some(stating.node.clone()),
+            principal: stating.principal,
+            proposal,
+            attempt: stating.attempt,
+            from: head.tree.root(),
+            to: tree.root(),
+            tool,
+            usage: stating.usage.stated(),
+            rationale: stating.rationale.as_ref().map(|it| Digest::of(Tag::Rationale, &[it.as_bytes()])),
+            supersedes: stating.edits.as_ref().map(|it| it.0),
+            restores: stating.restores,
+            write_id: stating.write_id,
+            proposed_at: stating.now,
+            fork: None,
+            join: stating.joins.as_ref().map(|it| it.0.clone()),
+        };
+        let shown = (!effected.warnings.is_empty()).then(|| {
+            let states = [&head.state, &effected.after];
+            Hiding::of(policy, states, stating.tool.as_ref()).warnings(&effected.warnings)
+        });
+        let transition = Transition {
+            digest: statement.digest(),
+            identity: stating.identity,
+            statement: statement.clone(),
+            format: stating.format,
+            patch: stating.patch,
+            delta: Delta::between(&head.state, &effected.after),
+            named: effected.named,
+            rationale: stating.rationale,
+            tool: stating.tool,
+            warnings_cut: shown.filter(|it| *it != effected.warnings),
+            warnings: effected.warnings,
+            step: stating.step,
+            carried: stating.joins.map(|it| Box::new(it.1)),
+            context_tokens: stating.context_tokens,
+            editor: stating.edits.map(|it| it.1),
+            outcome: Outcome::Committed { entry: String::new() },
+            values: Values::Here,
+        };
+        Step { transition, after: head.followed_by(statement, effected.after, tree) }
+    }
+}
+
+pub(in crate::service) fn new_proposal_id() -> ProposalId {
+    ProposalId::try_from(random::uuid_v4().to_string()).expect("a UUID is a name")
+}

@@ -1,0 +1,178 @@
+//! Versions of a thread, each checked against what was signed by the very call that loads it.
+
+use std::ops::RangeInclusive;
+
+use super::archive_lookup::OfVersion;
+use super::archive_lookup::{Files, Taken};
+use super::heads::Version;
+use crate::domain::archive::Archived;
+use crate::domain::chain::commitment::{Setting, Tree};
+use crate::domain::chain::entry::Entry;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::jws::{self, Typ};
+use crate::domain::chain::link::{Link, check_link};
+use crate::domain::id::ThreadId;
+use crate::domain::keys::{KeyState, KeyUse, Keys, ThreadSecret};
+use crate::domain::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::store::LIST_ROWS_MAX;
+use crate::store::record::{Record, Stored};
+use crate::store::records::version_id;
+
+/// So many are loaded at once: their rows, the one before and those that states go back to are one list each.
+pub(in crate::service) const VERSIONS_MAX: u64 = LIST_ROWS_MAX as u64 - STATE_DELTAS_MAX - 1;
+
+const BROKEN: Error = Error::Broken("the chain");
+
+/// A state with its tree, and the version of the whole state that its row goes back to.
+struct At {
+    state: serde_json::Value,
+    tree: Tree,
+    base: u64,
+}
+
+impl Service {
+    /// Any version, checked like a head: its own link, its parent's, and its state.
+    pub(in crate::service) async fn version(&self, keys: &Keys, thread: &ThreadId, version: u64) -> Result<Version> {
+        let mut one = self.versions(keys, thread, version..=version).await?;
+        one.pop().map(|(it, _)| it).ok_or(BROKEN)
+    }
+
+    /// Neighbouring versions and what was asked for by each, the oldest first; each checked like a head. The number of
+    /// reads does not depend on how many they are.
+    pub(in crate::service) async fn versions(
+        &self,
+        keys: &Keys,
+        thread: &ThreadId,
+        of: RangeInclusive<u64>,
+    ) -> Result<Vec<(Version, Transition)>> {
+        let (first, last) = (*of.start(), *of.end());
+        if last.saturating_sub(first) >= VERSIONS_MAX {
+            return Err(Error::invalid("", "so many versions are not loaded at once"));
+        }
+        let mut files = Files::default();
+        let rows = self.links((keys, &mut files), thread, first.saturating_sub(1)..=last).await?;
+        let own = usize::from(first > 0);
+        let digests: Vec<Digest> = rows[own..].iter().map(|it| it.transition).collect();
+        let mut transitions = self.transitions_of((keys, &mut files), &digests).await?;
+        let states = self.states_at((keys, &mut files), thread, of).await?;
+        let mut versions = Vec::with_capacity(digests.len());
+        for (index, at) in (own..).zip(states) {
+            let (row, before) = (&rows[index], index.checked_sub(1).map(|it| &rows[it]));
+            let transition = transitions.remove(&row.transition).ok_or(BROKEN)?;
+            let link = Link { entry: &row.entry, statement: &transition.statement, root: at.tree.root() };
+            let entry = check_link(&link, keys.trusted(), keys.issuer()).map_err(|_| BROKEN)?;
+            if entry.transition != row.transition || entry.version != row.version || entry.thread != *thread {
+                return Err(BROKEN);
+            }
+            let kid = jws::read::<Entry>(&row.entry, Typ::Entry).map_err(|_| BROKEN)?.kid().to_owned();
+            let parent_kid = check_parent(keys, &entry, before)?;
+            let (statement, token) = (transition.statement.clone(), row.entry.clone());
+            let At { state, tree, base } = at;
+            versions.push((Version { statement, entry, token, kid, parent_kid, state, tree, base }, transition));
+        }
+        Ok(versions)
+    }
+
+    /// The rows of these versions in the database, in order; all of them are there.
+    pub(in crate::service) async fn stored_of<R: Record + OfVersion>(
+        &self,
+        keys: &Keys,
+        thread: &ThreadId,
+        of: RangeInclusive<u64>,
+    ) -> Result<Vec<Stored<R>>> {
+        let ids: Vec<String> = of.clone().map(|it| version_id(thread, it)).collect();
+        let mut rows = self.reader(keys).get_many::<R>(&ids).await?;
+        rows.sort_by_key(|it| it.record.version());
+        let whole = rows.iter().map(|it| it.record.version()).eq(of);
+        if whole { Ok(rows) } else { Err(BROKEN) }
+    }
+
+    /// The places in the chain of these versions in order, from the database or from archives.
+    pub(in crate::service) async fn links(
+        &self,
+        read: (&Keys, &mut Files),
+        thread: &ThreadId,
+        of: RangeInclusive<u64>,
+    ) -> Result<Vec<ChainRow>> {
+        self.rows_of(read, thread, of, |it| Some(it.link())).await
+    }
+
+    /// The rows of these versions in order, from the database or from archives; all of them are there.
+    async fn rows_of<R: Record + OfVersion>(
+        &self,
+        (keys, files): (&Keys, &mut Files),
+        thread: &ThreadId,
+        of: RangeInclusive<u64>,
+        taken: Taken<R>,
+    ) -> Result<Vec<R>> {
+        let ids: Vec<String> = of.clone().map(|it| version_id(thread, it)).collect();
+        let found = self.reader(keys).get_many::<R>(&ids).await?.into_iter().map(|it| it.record).collect();
+        let rows = self.with_archived((keys, files), thread, of.clone(), (found, taken)).await?;
+        if rows.iter().map(OfVersion::version).eq(of) { Ok(rows) } else { Err(BROKEN) }
+    }
+
+    /// The states of neighbouring versions with their trees, rolled forward from the whole state before the first.
+    async fn states_at(
+        &self,
+        (keys, files): (&Keys, &mut Files),
+        thread: &ThreadId,
+        of: RangeInclusive<u64>,
+    ) -> Result<Vec<At>> {
+        let (first, mut rows) = (*of.start(), self.rows_of((keys, &mut *files), thread, of, Archived::state).await?);
+        let base = match rows.first().map(|it| &it.content) {
+            Some(StateContent::Delta { base, .. }) => *base,
+            _ => first,
+        };
+        if base > first || first - base > STATE_DELTAS_MAX {
+            return Err(BROKEN);
+        }
+        if base < first {
+            let older = self.rows_of((keys, files), thread, base..=first - 1, Archived::state).await?;
+            rows.splice(..0, older);
+        }
+        let rolled = roll_forward(&self.secret(keys, thread), rows).ok_or(BROKEN)?;
+        Ok(rolled.into_iter().skip(usize::try_from(first - base).unwrap_or(usize::MAX)).collect())
+    }
+}
+
+/// The key that signed the parent's entry; none at version 0.
+fn check_parent(keys: &Keys, entry: &Entry, before: Option<&ChainRow>) -> Result<Option<String>> {
+    let Some(row) = before else {
+        return if entry.version == 0 && entry.parent.is_none() { Ok(None) } else { Err(BROKEN) };
+    };
+    let unverified = jws::read::<Entry>(&row.entry, Typ::Entry).map_err(|_| BROKEN)?;
+    let key = keys.trusted().public(KeyUse::Chain, unverified.kid()).ok_or(BROKEN)?;
+    if matches!(key.state(), KeyState::Revoked | KeyState::Next) {
+        return Err(BROKEN);
+    }
+    let kid = key.kid().to_owned();
+    let parent = unverified.verify(key).ok_or(BROKEN)?;
+    let follows = parent.version.checked_add(1) == Some(entry.version);
+    let links = follows && parent.thread == entry.thread && Some(parent.transition) == entry.parent;
+    if links { Ok(Some(kid)) } else { Err(BROKEN) }
+}
+
+/// The first content must be whole, and each other one whole or a difference that goes back to the whole one before it.
+/// What comes of it proves itself by its root.
+fn roll_forward(secret: &ThreadSecret, rows: Vec<StateRow>) -> Option<Vec<At>> {
+    let mut rolled: Vec<At> = Vec::with_capacity(rows.len());
+    for row in rows {
+        let next = match (row.content, rolled.last()) {
+            (StateContent::Full { state, origins }, _) => {
+                let tree = Tree::restore(secret, &state, &origins).ok()?;
+                At { state, tree, base: row.version }
+            }
+            (StateContent::Delta { base, proposal, delta, named }, Some(before)) if base == before.base => {
+                let state = delta.apply(&before.state).ok()?;
+                let setting = Setting { proposal: &proposal, named: &named };
+                let tree = before.tree.advance(secret, &before.state, &state, &setting);
+                At { state, tree, base }
+            }
+            _ => return None,
+        };
+        rolled.push(next);
+    }
+    Some(rolled)
+}

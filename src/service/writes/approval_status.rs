@@ -1,0 +1,57 @@
+//! Whether what was let through still is. A decision is the same for ever; what became of it since is asked here.
+
+use crate::domain::chain::denial::DenialCode;
+use crate::domain::chain::entry::Entry;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::jws::{self, Typ};
+use crate::domain::chain::receipt::Receipt;
+use crate::domain::chain::verify::check_times;
+use crate::domain::flow::ReceiptRow;
+use crate::domain::keys::{KeyState, KeyUse, Keys, PublicKey};
+use crate::domain::transition::{Outcome, Transition};
+use crate::service::Service;
+use crate::service::error::Result;
+
+impl Service {
+    /// Why nothing may be done any more by a transition that is in the chain, in verify's words; `None` while something
+    /// may, and for what is not in it. Whether it is the head, and was written, is between verify and a writer.
+    pub async fn stopped(&self, digest: Digest) -> Result<Option<DenialCode>> {
+        let keys = self.keys()?;
+        let transition = self.stated(&keys, digest).await?;
+        let Some(entry) = transition.outcome.entry() else { return Ok(None) };
+        let signed = jws::read::<Entry>(entry, Typ::Entry).is_ok_and(|it| is_trusted(&keys, it.kid()));
+        let thread = self.thread(&keys, &transition.statement.thread).await?;
+        let standing = self.standing(&keys, thread).await?;
+        Ok(if standing.verifying_halted() {
+            Some(DenialCode::Halted)
+        } else if standing.thread.record.closed.is_some() {
+            Some(DenialCode::Closed)
+        } else if !signed {
+            Some(DenialCode::ChainBroken)
+        } else if !standing.flow.record.accepted().contains(&transition.statement.policy) {
+            Some(DenialCode::PolicyMismatch)
+        } else {
+            self.receipt_stopped(&keys, &transition).await?
+        })
+    }
+
+    async fn receipt_stopped(&self, keys: &Keys, transition: &Transition) -> Result<Option<DenialCode>> {
+        let Outcome::Approved { receipt, .. } = &transition.outcome else { return Ok(None) };
+        let receipt = self.fetch::<ReceiptRow>(keys, receipt.as_str()).await?.map(|it| it.record);
+        let read = receipt.as_ref().and_then(|it| jws::read::<Receipt>(&it.token, Typ::Receipt).ok());
+        let Some(read) = read else { return Ok(Some(DenialCode::ChainBroken)) };
+        if !is_trusted(keys, read.kid()) {
+            return Ok(Some(DenialCode::UnknownKey));
+        }
+        if receipt.is_some_and(|it| it.revoked.is_some()) {
+            return Ok(Some(DenialCode::Revoked));
+        }
+        Ok(check_times(read.claims_unverified(), self.now()).err())
+    }
+}
+
+/// Whether what this key signed still counts.
+fn is_trusted(keys: &Keys, kid: &str) -> bool {
+    let state = keys.public(KeyUse::Chain, kid).map(PublicKey::state);
+    matches!(state, Some(KeyState::Signing | KeyState::Retired))
+}

@@ -1,0 +1,304 @@
+//! Writes: how a writer, the clock or an administrator says that one ended.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::verify::writer_node;
+use crate::domain::account::Token;
+use crate::domain::chain::entry::Gate;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::statement::Kind;
+use crate::domain::event::EventType;
+use crate::domain::id::{PrincipalId, ThreadId, WriteId};
+use crate::domain::json::patch::{Format, Patch};
+use crate::domain::keys::Keys;
+use crate::domain::policy::{Judgement, Policy, RejectCode};
+use crate::domain::review::{Hold, HoldState};
+use crate::domain::thread::{Thread, WriteKey};
+use crate::domain::transition::{EndWord, Identity, Outcome, Transition, patch_digest};
+use crate::domain::usage::Usage;
+use crate::domain::write::{ConfirmEffect, Resolution, ResultError, Write, WriteState};
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::judge_queue::{Around, Asks, Judging};
+use crate::service::platform::retry::retrying;
+use crate::service::proposals::reject::result_error;
+use crate::service::threads::commit::Base;
+use crate::service::threads::heads::Version;
+use crate::service::threads::statement::{Effected, Stating};
+use crate::service::{Service, Standing};
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::write_row_id;
+
+/// A reason is a sentence.
+const REASON_CHARS_MAX: usize = 1_000;
+
+/// As much of a reason as is kept. Whoever gives one is a machine, and its act is not refused for its length.
+pub(in crate::service) fn cut_reason(reason: &str) -> String {
+    reason.chars().take(REASON_CHARS_MAX).collect()
+}
+
+/// Everything around one write while it ends.
+struct Ending {
+    keys: Arc<Keys>,
+    token: Stored<Token>,
+    write: Stored<Write>,
+    standing: Standing,
+}
+
+impl Service {
+    /// The writer says that it wrote. While the head is still its own, its transition commits.
+    pub async fn confirm(&self, token: &Stored<Token>, write_id: &WriteId, result: &Value) -> Result<Write> {
+        retrying!(self.confirm_once(token, write_id, result))
+    }
+
+    async fn confirm_once(&self, token: &Stored<Token>, write_id: &WriteId, result: &Value) -> Result<Write> {
+        let ending = self.ending(token, write_id).await?;
+        if !ending.write.record.is_open() {
+            return Ok(ending.write.record);
+        }
+        match ending.write.record.confirm_effect(&ending.standing.thread.record) {
+            ConfirmEffect::Commit => self.confirm_commit(&ending, &token.record.owner, result).await,
+            ConfirmEffect::Late => self.confirm_late(&ending).await,
+        }
+    }
+
+    async fn ending(&self, token: &Stored<Token>, write_id: &WriteId) -> Result<Ending> {
+        writer_node(&token.record)?;
+        let keys = self.keys()?;
+        let token = self.token_still(&keys, token).await?;
+        let key = WriteKey { principal: token.record.principal(), write_id: write_id.clone() };
+        let write: Stored<Write> = self.need(&keys, &write_row_id(&key), "write").await?;
+        let thread = self.thread(&keys, &write.record.thread).await?;
+        let standing = self.standing(&keys, thread).await?;
+        Ok(Ending { keys, token, write, standing })
+    }
+
+    async fn confirm_late(&self, ending: &Ending) -> Result<Write> {
+        let now = self.now();
+        let (write, mut thread) = ending.write.record.clone().late(ending.standing.thread.record.clone(), now);
+        let mut draft = Draft::new(ending.keys.row(), now);
+        let data =
+            json!({"write_id": write.key.write_id, "by": write.key.principal, "fence": write.fence, "late": true});
+        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteConfirmed, data)?;
+        self.put_ending(draft, ending, &write, &thread).await?;
+        Ok(write)
+    }
+
+    /// A write that happened is never left unrecorded: a result that is not admitted is replaced by none.
+    async fn confirm_commit(&self, ending: &Ending, owner: &str, result: &Value) -> Result<Write> {
+        let keys = &*ending.keys;
+        let head = self.head(keys, &ending.standing.thread.record).await?;
+        let policy = self.policy(keys, ending.standing.flow.record.policy).await?;
+        let write = ending.write.record.clone();
+        let around = Around {
+            principal: write.key.principal.to_string(),
+            owner: owner.to_owned(),
+            committed_nodes: ending.standing.thread.record.committed_nodes.clone(),
+            tool: None,
+            usage: Usage::default(),
+            spent: None,
+            context_tokens: None,
+        };
+        let (after, content, refused) = self.admitted(&policy, &head, (&write, around), result).await?;
+        let identity = identity_of(keys, &write, &content);
+        // The judgement may have waited for its turn.
+        let now = self.now();
+        let stating = Stating {
+            kind: Kind::Confirm,
+            node: &write.node,
+            principal: write.key.principal.clone(),
+            attempt: None,
+            format: Format::Merge,
+            patch: content,
+            rationale: None,
+            tool: None,
+            usage: Usage::default(),
+            context_tokens: None,
+            step: None,
+            restores: None,
+            edits: None,
+            write_id: Some(write.key.write_id.clone()),
+            joins: None,
+            identity,
+            now,
+        };
+        let step = self.state(keys, (&head, &policy), stating, after);
+        let mut draft = Draft::new(keys.row(), now);
+        ending.standing.rely(&mut draft);
+        let mut thread = ending.standing.thread.record.clone();
+        self.supersede_hold(&mut draft, keys, &mut thread, step.transition.digest).await?;
+        let gate = Gate::Written { write_id: write.key.write_id.clone(), receipt: write.receipt.clone() };
+        let transition = step.transition.clone();
+        let base = Base { head: &head, policy: &policy, flow: &ending.standing.flow.record };
+        thread.head.usage = crate::domain::thread::HeadUse::Used {};
+        // It is written: what was let through is not undone.
+        thread.taken_back = false;
+        let advanced = self.advance(&mut draft, keys, base, (step, gate, now), &mut thread)?;
+        let confirmed = confirmed(write, &mut thread, &advanced, refused, now);
+        let data = json!({
+            "write_id": confirmed.key.write_id, "by": confirmed.key.principal, "fence": confirmed.fence,
+            "transition": advanced.entry.transition, "version": advanced.entry.version, "late": false,
+        });
+        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteConfirmed, data)?;
+        draft.insert(&Transition { outcome: Outcome::Committed { entry: advanced.token.clone() }, ..transition })?;
+        self.put_ending(draft, ending, &confirmed, &thread).await?;
+        self.heads.put(Arc::new(advanced));
+        Ok(confirmed)
+    }
+
+    /// The writer's result as judged by its own node's rules; without effect if it is not admitted.
+    async fn admitted(
+        &self,
+        policy: &Arc<Policy>,
+        head: &Arc<Version>,
+        (write, around): (&Write, Around),
+        result: &Value,
+    ) -> Result<(Effected, Value, Vec<ResultError>)> {
+        let nothing = || Effected { after: head.state.clone(), named: Default::default(), warnings: Vec::new() };
+        let patch = match Patch::read(Format::Merge, result.clone()) {
+            Ok(patch) => patch,
+            Err(error) => return Ok((nothing(), json!({}), vec![unreadable(&error.pointer().to_string())])),
+        };
+        let (policy, head, node) = (Arc::clone(policy), Arc::clone(head), write.node.clone());
+        let judged = self.judged(Judging { policy, head, node, asks: Asks::Confirm(patch), around }).await?;
+        Ok(match judged {
+            Judgement::Commit { after, named, warnings, .. } => {
+                (Effected { after, named: named.into_iter().collect(), warnings }, result.clone(), Vec::new())
+            }
+            Judgement::Hold { .. } => (nothing(), json!({}), vec![unreadable("")]),
+            Judgement::Reject { violations } => (nothing(), json!({}), violations.iter().map(result_error).collect()),
+        })
+    }
+
+    /// A hold on the head that was written asks about a state that is not the head any more.
+    async fn supersede_hold(&self, draft: &mut Draft<'_>, keys: &Keys, thread: &mut Thread, by: Digest) -> Result<()> {
+        let Some(review) = thread.hold.clone() else { return Ok(()) };
+        let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
+        if !matches!(hold.record.state, HoldState::Open {}) {
+            return Ok(());
+        }
+        let now = self.now();
+        let end = if hold.record.is_open(now) {
+            (HoldState::Superseded { at: now, by: Some(by), policy: None }, EndWord::Superseded, now)
+        } else {
+            (HoldState::Expired { at: now }, EndWord::Expired, now)
+        };
+        self.put_end(draft, keys, thread, &hold, end).await
+    }
+
+    /// The writer says that it wrote nothing. A receipt is used up all the same.
+    pub async fn abort(&self, token: &Stored<Token>, write_id: &WriteId, reason: &str) -> Result<Write> {
+        retrying!(self.abort_once(token, write_id, reason))
+    }
+
+    async fn abort_once(&self, token: &Stored<Token>, write_id: &WriteId, reason: &str) -> Result<Write> {
+        let ending = self.ending(token, write_id).await?;
+        if !ending.write.record.is_open() {
+            return Ok(ending.write.record);
+        }
+        let now = self.now();
+        let reason = cut_reason(reason);
+        let thread = ending.standing.thread.record.clone();
+        let (write, mut thread) = ending.write.record.clone().aborted(thread, reason, now);
+        let mut draft = Draft::new(ending.keys.row(), now);
+        let data = json!({"write_id": write.key.write_id, "by": write.key.principal, "fence": write.fence});
+        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteAborted, data)?;
+        self.put_ending(draft, &ending, &write, &thread).await?;
+        Ok(write)
+    }
+
+    async fn put_ending(&self, mut draft: Draft<'_>, ending: &Ending, write: &Write, thread: &Thread) -> Result<()> {
+        draft.rely_on(&ending.token).replace(&ending.write, write)?;
+        draft.replace(&ending.standing.thread, thread)?;
+        self.commit(draft.finish()).await
+    }
+
+    /// An administrator says what became of a lapsed write, and how they know.
+    pub async fn resolve_write(
+        &self,
+        by: &PrincipalId,
+        thread: &ThreadId,
+        key: &WriteKey,
+        verdict: (Resolution, &str),
+    ) -> Result<Write> {
+        retrying!(self.resolve_once(by, thread, key, verdict))
+    }
+
+    async fn resolve_once(
+        &self,
+        by: &PrincipalId,
+        thread: &ThreadId,
+        key: &WriteKey,
+        (outcome, reason): (Resolution, &str),
+    ) -> Result<Write> {
+        let (keys, now) = (self.keys()?, self.now());
+        let write: Stored<Write> = self.need(&keys, &write_row_id(key), "write").await?;
+        if write.record.thread != *thread {
+            return Err(Error::NotFound("write"));
+        }
+        if !matches!(write.record.state, WriteState::Reserved {}) {
+            return Err(Error::WrongState("this write has ended"));
+        }
+        if write.record.is_live(now) {
+            return Err(Error::WriteInProgress);
+        }
+        let stored = self.thread(&keys, &write.record.thread).await?;
+        let verdict = (outcome, cut_reason(reason));
+        let (resolved, mut thread) = write.record.clone().resolved(stored.record.clone(), by.clone(), verdict, now);
+        let mut draft = Draft::new(keys.row(), now);
+        // By the database's clock, as for whoever writes by the lease.
+        draft.not_before(write.record.lease_expires_at);
+        let data = json!({"write_id": key.write_id, "of": key.principal, "by": by, "outcome": outcome});
+        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteResolved, data)?;
+        draft.replace(&write, &resolved)?;
+        draft.replace(&stored, &thread)?;
+        self.put_answer(&mut draft, &keys, &resolved)?;
+        self.commit(draft.finish()).await?;
+        Ok(resolved)
+    }
+}
+
+fn confirmed(
+    mut write: Write,
+    thread: &mut Thread,
+    advanced: &Version,
+    refused: Vec<ResultError>,
+    now: crate::domain::time::Timestamp,
+) -> Write {
+    thread.unresolved.remove(&write.key);
+    thread.authors.clear();
+    thread.written_version = advanced.entry.version;
+    let (version, transition) = (advanced.entry.version, advanced.entry.transition);
+    write.state = WriteState::Confirmed { at: now, version, transition, refused };
+    write
+}
+
+fn unreadable(pointer: &str) -> ResultError {
+    ResultError {
+        pointer: pointer.to_owned(),
+        code: RejectCode::PatchFailed.as_str().to_owned(),
+        detail: "the result is not a patch of the writer's own node".to_owned(),
+        rule: None,
+    }
+}
+
+/// What makes another confirmation the same.
+fn identity_of(keys: &Keys, write: &Write, content: &Value) -> Digest {
+    let secret = &keys.salt().thread_secret(write.thread.as_str());
+    let identity = Identity {
+        thread: &write.thread,
+        parent: Some(write.transition),
+        node: Some(&write.node),
+        principal: &write.key.principal,
+        kind: Kind::Confirm,
+        format: Format::Merge,
+        patch: patch_digest(secret, &json!({"write_id": write.key.write_id, "result": content})),
+        attempt: 1,
+        tool: None,
+        step: None,
+    };
+    identity.digest(secret)
+}

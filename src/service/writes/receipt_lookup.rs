@@ -1,0 +1,92 @@
+//! What this gateway knows of a receipt that somebody holds. What the receipt proves by itself is no matter of a
+//! gateway: see [`crate::domain::chain::offline`].
+
+use super::verify::peek_receipt;
+use crate::domain::chain::offline::{self, Check, Evidence};
+use crate::domain::chain::statement::Statement;
+use crate::domain::flow::ReceiptRow;
+use crate::domain::thread::{HeadUse, Thread};
+use crate::domain::time::Timestamp;
+use crate::domain::write::Write;
+use crate::service::Service;
+use crate::service::error::Result;
+
+/// A receipt, and what it should belong to.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The receipt, as text.
+    pub receipt: String,
+    /// The entry of the version that it approved.
+    pub entry: Option<String>,
+    /// What was stated.
+    pub statement: Option<Statement>,
+}
+
+/// What this gateway knows of a receipt.
+pub enum Known {
+    /// It issued none of that id.
+    Nothing,
+    /// It issued another one of that id.
+    Another,
+    /// It issued this very one.
+    Issued(Box<Issued>),
+}
+
+/// A receipt that this gateway issued, as it stands.
+pub struct Issued {
+    /// The receipt's row.
+    pub row: ReceiptRow,
+    /// Until when it is valid.
+    pub expires_at: Timestamp,
+    /// The version that it approves.
+    pub version: u64,
+    /// Its thread.
+    pub thread: Thread,
+    /// The writer that was let through with it, if one was.
+    pub write: Option<Write>,
+}
+
+impl Issued {
+    /// Whether its version is the head still, and nobody was let through on it.
+    pub fn is_unused_head(&self) -> bool {
+        self.thread.head.transition == self.row.transition && self.thread.head.usage == (HeadUse::Unused {})
+    }
+}
+
+impl Service {
+    /// Every check that offline verification makes, by the keys of this gateway, at this moment.
+    pub fn check_offline(&self, shown: &Shown) -> Result<Vec<Check>> {
+        let keys = self.keys()?;
+        let evidence = Evidence {
+            receipt: &shown.receipt,
+            keys: keys.trusted(),
+            entry: shown.entry.as_deref(),
+            statement: shown.statement.as_ref(),
+            opening: None,
+            // What a gateway pins of its own says nothing to who trusts no gateway.
+            votes: &[],
+            passkeys: None,
+        };
+        Ok(offline::check(&evidence, self.now()))
+    }
+
+    /// What this gateway knows of the receipt. Only of the very bytes that it issued does it tell anything.
+    pub async fn known_receipt(&self, receipt: &str) -> Result<Known> {
+        let Some(claims) = peek_receipt(receipt) else { return Ok(Known::Nothing) };
+        let keys = self.keys()?;
+        let Some(row) = self.fetch::<ReceiptRow>(&keys, claims.jti.as_str()).await? else { return Ok(Known::Nothing) };
+        let row = row.record;
+        if row.token != receipt {
+            return Ok(Known::Another);
+        }
+        let thread = self.thread(&keys, &row.thread).await?.record;
+        let writes = self.writes_of(&keys, &thread, claims.version).await?;
+        Ok(Known::Issued(Box::new(Issued {
+            write: writes.into_iter().find(|it| it.receipt.as_ref() == Some(&row.jti)),
+            expires_at: Timestamp::from_millis(claims.exp.saturating_mul(1000)),
+            version: claims.version,
+            thread,
+            row,
+        })))
+    }
+}

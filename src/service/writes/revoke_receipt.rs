@@ -1,0 +1,70 @@
+//! Receipts: taking one back before it is used.
+
+use serde_json::json;
+
+use super::outcome::cut_reason;
+use super::verify::peek_receipt;
+use crate::domain::event::EventType;
+use crate::domain::flow::{ReceiptRow, Revoked};
+use crate::domain::id::{Jti, PrincipalId};
+use crate::domain::thread::{HeadUse, Thread};
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+
+/// Who takes a receipt back.
+#[derive(Clone, Debug)]
+pub enum Revoker {
+    /// An administrator.
+    Admin(PrincipalId),
+    /// A reviewer, who must be one of those that approved.
+    Reviewer(crate::domain::id::AccountId),
+}
+
+impl Service {
+    /// Takes a receipt back: verify refuses it from then on. What was let through before is not undone.
+    pub async fn revoke_receipt(&self, by: &Revoker, jti: &Jti, reason: &str) -> Result<()> {
+        retrying!(self.revoke_receipt_once(by, jti, reason))
+    }
+
+    async fn revoke_receipt_once(&self, by: &Revoker, jti: &Jti, reason: &str) -> Result<()> {
+        let (keys, now, reason) = (self.keys()?, self.now(), cut_reason(reason));
+        let receipt: Stored<ReceiptRow> = self.need(&keys, jti.as_str(), "receipt").await?;
+        let principal = match by {
+            Revoker::Admin(principal) => principal.clone(),
+            Revoker::Reviewer(account) if receipt.record.reviewers.contains(account) => PrincipalId::from(account),
+            Revoker::Reviewer(_) => return Err(Error::Forbidden("only who approved may take a receipt back")),
+        };
+        if receipt.record.revoked.is_some() {
+            return Ok(());
+        }
+        let stored = self.thread(&keys, &receipt.record.thread).await?;
+        let mut thread = stored.record.clone();
+        if thread.head.transition == receipt.record.transition && thread.head.usage == (HeadUse::Unused {}) {
+            thread.head.usage = HeadUse::Revoked {};
+        } else {
+            thread.taken_back |= rests_on(&thread, &receipt.record);
+        }
+        let mut record = receipt.record.clone();
+        record.revoked = Some(Revoked { at: now, by: principal.clone(), reason: reason.clone() });
+        let mut draft = Draft::new(keys.row(), now);
+        let data =
+            json!({"receipt": jti, "by": principal, "reason": reason, "owed": thread.rests_on_what_was_taken_back()});
+        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::ReceiptRevoked, data)?;
+        draft.replace(&receipt, &record)?;
+        draft.replace(&stored, &thread)?;
+        self.put_answer(&mut draft, &keys, &())?;
+        self.commit(draft.finish()).await
+    }
+}
+
+/// Whether the head could be written by force of this approval: because it is what was approved, or because it came on top
+/// of that and nothing was written since, and no approval of its own is asked for.
+fn rests_on(thread: &Thread, receipt: &ReceiptRow) -> bool {
+    let version = peek_receipt(&receipt.token).map(|it| it.version);
+    let on_top = !thread.head.needs_receipt && version.is_none_or(|it| it > thread.written_version);
+    thread.head.transition == receipt.transition || on_top
+}

@@ -1,0 +1,336 @@
+//! Verify: the writer's question before any write.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::domain::account::{MachineRole, Token};
+use crate::domain::chain::denial::DenialCode;
+use crate::domain::chain::entry::Gate;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::jws::{self, Typ};
+use crate::domain::chain::receipt::{Issued, Receipt, Verification};
+use crate::domain::chain::verify::{Allow, Ask, Facts, StoredReceipt, verify};
+use crate::domain::event::EventType;
+use crate::domain::flow::{Flow, ReceiptRow};
+use crate::domain::id::{Jti, NodeId, ThreadId, WriteId};
+use crate::domain::json::pointer::Pointer;
+use crate::domain::keys::{KeyUse, Keys};
+use crate::domain::policy::{Policy, project};
+use crate::domain::thread::{Thread, WriteKey};
+use crate::domain::time::Timestamp;
+use crate::domain::write::{Reserve, Write};
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::service::threads::heads::Version;
+use crate::service::{Service, Standing};
+use crate::store::StoreError;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::{GATEWAY_ID, write_row_id};
+use crate::store::row::Table;
+
+/// What a writer asks.
+#[derive(Clone, Debug)]
+pub struct VerifyAsk {
+    /// In which thread.
+    pub thread: ThreadId,
+    /// Which transition it means to write.
+    pub transition: Digest,
+    /// The receipt, if it has one.
+    pub receipt: Option<String>,
+    /// What it calls the write.
+    pub write_id: WriteId,
+    /// What it expects to read there.
+    pub expect: Vec<(Pointer, Value)>,
+}
+
+/// A writer that was let through.
+#[derive(Clone, Debug)]
+pub struct Allowed {
+    /// The write.
+    pub write: Write,
+    /// What that writer may read, from the gateway's checked copy.
+    pub view: Value,
+    /// Whether this was answered before.
+    pub replayed: bool,
+}
+
+/// Everything that one verify is decided on.
+struct Gatekeeping<'a> {
+    keys: &'a Keys,
+    token: &'a Stored<Token>,
+    standing: Standing,
+    policy: Arc<Policy>,
+    head: std::result::Result<Arc<Version>, DenialCode>,
+    write: Option<Stored<Write>>,
+    receipt: Option<Arc<Stored<ReceiptRow>>>,
+    ask: &'a VerifyAsk,
+    now: Timestamp,
+}
+
+impl Service {
+    /// Lets a writer through once, or says why not. A durable reservation is made before it answers yes.
+    ///
+    /// First by what is remembered: if that lets the writer through, the store decides whether it still is so.
+    /// Whatever else comes of it is decided again, on what is stored now, the token included.
+    pub async fn verify(&self, token: &Stored<Token>, ask: &VerifyAsk) -> Result<Allowed> {
+        let keys = self.keys()?;
+        if let Some(remembered) = self.remembered(&keys, token, ask).await
+            && let Ok(allowed) = self.conclude(&remembered).await
+        {
+            return Ok(allowed);
+        }
+        retrying!(self.verify_afresh(token, ask))
+    }
+
+    async fn verify_afresh(&self, token: &Stored<Token>, ask: &VerifyAsk) -> Result<Allowed> {
+        let keys = self.keys()?;
+        let token = &self.token_still(&keys, token).await?;
+        writer_node(&token.record)?;
+        let thread = self.fetch::<Thread>(&keys, ask.thread.as_str()).await?;
+        let Some(thread) = thread else {
+            return Err(match self.no_thread(&keys, &ask.thread).await {
+                Error::Imported => Error::Denied(DenialCode::Imported),
+                Error::NotFound(_) => Error::Denied(DenialCode::UnknownThread),
+                other => other,
+            });
+        };
+        if !token.record.of_flow(&thread.record.flow) {
+            return Err(Error::Denied(DenialCode::Forbidden));
+        }
+        let standing = self.standing(&keys, thread).await?;
+        let policy = self.policy(&keys, standing.flow.record.policy).await?;
+        let head = match self.head(&keys, &standing.thread.record).await {
+            Ok(head) => Ok(head),
+            Err(Error::Broken(_) | Error::Store(StoreError::Unsealed(_) | StoreError::Unreadable(_))) => {
+                Err(DenialCode::ChainBroken)
+            }
+            Err(other) => return Err(other),
+        };
+        let write = self.write_named(&keys, token, &ask.write_id).await?;
+        if write.as_ref().is_some_and(|it| came_after(&it.record, &standing.thread.record)) {
+            return Err(Error::Store(StoreError::Conflict(Table::Threads.name())));
+        }
+        let receipt = match head.as_ref().ok().and_then(|head| gate_receipt(head)) {
+            Some(jti) => self.fetch(&keys, jti.as_str()).await?.map(Arc::new),
+            None => None,
+        };
+        let now = self.now();
+        self.conclude(&Gatekeeping { keys: &keys, token, standing, policy, head, write, receipt, ask, now }).await
+    }
+
+    /// What is remembered of everything that a verify is decided on, if it is all there. Whether a write of that
+    /// name was made before is not asked: if it was, the store refuses to make it again.
+    async fn remembered<'a>(
+        &self,
+        keys: &'a Keys,
+        token: &'a Stored<Token>,
+        ask: &'a VerifyAsk,
+    ) -> Option<Gatekeeping<'a>> {
+        let thread = self.memory.recall::<Thread>(ask.thread.as_str())?;
+        let flow = self.memory.recall::<Flow>(thread.record.flow.as_str())?;
+        let standing = Standing { gateway: self.memory.recall(GATEWAY_ID)?, flow, thread, origin: None };
+        let policy = self.policy(keys, standing.flow.record.policy).await.ok()?;
+        let head = self.known_head(keys, &standing.thread.record)?;
+        let receipt = match gate_receipt(&head) {
+            Some(jti) => Some(self.memory.recall(jti.as_str())?),
+            None => None,
+        };
+        let (head, now) = (Ok(head), self.now());
+        Some(Gatekeeping { keys, token, standing, policy, head, write: None, receipt, ask, now })
+    }
+
+    async fn conclude(&self, keeping: &Gatekeeping<'_>) -> Result<Allowed> {
+        let node = writer_node(&keeping.token.record)?;
+        let flow = &keeping.standing.thread.record.flow;
+        let is_writer = keeping.policy.node(node).is_some_and(|it| it.is_writer());
+        if !keeping.token.record.of_flow(flow) || !is_writer {
+            return Err(Error::Denied(DenialCode::Forbidden));
+        }
+        let issued = keeping.receipt.as_ref().and_then(|it| self.issued.get(&it.record.jti));
+        let allow = keeping.decide(node, issued.as_deref())?;
+        let head = keeping.head.as_ref().map_err(|code| Error::Denied(*code))?;
+        let view = self.shown(keeping.keys, &keeping.policy, node, head).await?;
+        check_expectations(&keeping.policy, node, &view, &keeping.ask.expect)?;
+        match allow {
+            Allow::Replay => {
+                let write = self.reserved_before(keeping).await?;
+                Ok(Allowed { write, view, replayed: true })
+            }
+            Allow::Reserve { receipt, not_after } => {
+                let write = self.reserve(keeping, (node, head), receipt, not_after).await?;
+                Ok(Allowed { write, view, replayed: false })
+            }
+        }
+    }
+
+    /// The reservation that lives: by the database's clock and with all that it is decided on as it stands, like the first
+    /// answer. Nothing is written.
+    async fn reserved_before(&self, keeping: &Gatekeeping<'_>) -> Result<Write> {
+        let stored = keeping.write.as_ref().ok_or(Error::Broken("a write"))?;
+        let mut draft = Draft::new(keeping.keys.row(), keeping.now);
+        draft.rely_on(keeping.token).rely_on(&*keeping.standing.thread).rely_on(stored);
+        keeping.standing.rely(&mut draft);
+        draft.before(stored.record.lease_expires_at);
+        let late = |error: Error| if error.is_too_late() { Error::Denied(DenialCode::AlreadyUsed) } else { error };
+        self.commit(draft.finish()).await.map_err(late)?;
+        Ok(stored.record.clone())
+    }
+
+    /// What the writer may read; of a head that people approved no more than they were shown, which a later
+    /// policy that accepts that head may have widened.
+    async fn shown(&self, keys: &Keys, policy: &Policy, node: &NodeId, head: &Version) -> Result<Value> {
+        let view = project(policy, node, &head.state);
+        if !head.entry.needs_receipt() || head.entry.policy == policy.digest() {
+            return Ok(view);
+        }
+        let approved = self.policy(keys, head.entry.policy).await?;
+        Ok(project(&approved, node, &view))
+    }
+
+    async fn write_named(
+        &self,
+        keys: &Keys,
+        token: &Stored<Token>,
+        write_id: &WriteId,
+    ) -> Result<Option<Stored<Write>>> {
+        let key = WriteKey { principal: token.record.principal(), write_id: write_id.clone() };
+        self.fetch(keys, &write_row_id(&key)).await
+    }
+
+    async fn reserve(
+        &self,
+        keeping: &Gatekeeping<'_>,
+        (node, head): (&NodeId, &Version),
+        jti: Option<Jti>,
+        not_after: Option<Timestamp>,
+    ) -> Result<Write> {
+        let (standing, now) = (&keeping.standing, keeping.now);
+        let ask = Reserve {
+            key: WriteKey { principal: keeping.token.record.principal(), write_id: keeping.ask.write_id.clone() },
+            node: node.clone(),
+            receipt: jti.clone(),
+            mode: keeping.policy.mode(),
+            lease: keeping.policy.approval().write_lease(),
+        };
+        let (mut thread, mut write) = standing.thread.record.clone().reserved(ask, now);
+        let claims = Verification {
+            iss: keeping.keys.issuer().to_owned(),
+            sub: thread.id.clone(),
+            aud: write.key.principal.clone(),
+            iat: now.seconds(),
+            exp: write.lease_expires_at.seconds(),
+            write_id: write.key.write_id.clone(),
+            fence: write.fence,
+            flow: thread.flow.clone(),
+            policy: head.entry.policy,
+            transition: head.entry.transition,
+            version: head.entry.version,
+            to: head.statement.to,
+            receipt: jti,
+            enforced: write.enforced,
+        };
+        write.verification = jws::sign(keeping.keys.signing(KeyUse::Chain), Typ::Verification, &claims);
+        let mut draft = Draft::new(keeping.keys.row(), now);
+        draft.rely_on(keeping.token);
+        standing.rely(&mut draft);
+        if let Some(receipt) = &keeping.receipt {
+            draft.rely_on(receipt);
+        }
+        if let Some(moment) = not_after {
+            draft.before(moment);
+        }
+        draft.insert(&write)?;
+        let data = json!({
+            "write_id": write.key.write_id, "by": write.key.principal, "node": write.node, "fence": write.fence,
+            "transition": write.transition, "version": write.version, "lease_expires_at": write.lease_expires_at,
+        });
+        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteReserved, data)?;
+        draft.replace(&standing.thread, &thread)?;
+        let late = |error: Error| if error.is_too_late() { Error::Denied(DenialCode::Expired) } else { error };
+        self.commit(draft.finish()).await.map_err(late)?;
+        Ok(write)
+    }
+}
+
+/// The receipt that a head's gate names.
+fn gate_receipt(head: &Version) -> Option<&Jti> {
+    match &head.entry.gate {
+        Gate::Approved { receipt, .. } => Some(receipt),
+        Gate::Auto {} | Gate::Observed {} | Gate::Written { .. } => None,
+    }
+}
+
+impl Gatekeeping<'_> {
+    /// Gathers the facts for the one pure function that decides.
+    fn decide(&self, node: &NodeId, issued: Option<&Issued>) -> Result<Allow> {
+        let accepted = self.standing.flow.record.accepted();
+        let facts = Facts {
+            thread: &self.standing.thread.record,
+            halted: self.standing.verifying_halted(),
+            head: self.head.as_ref().map(|it| (&it.entry, &it.statement)).map_err(|code| *code),
+            mode: self.policy.mode(),
+            accepted: &accepted,
+            write: self.write.as_ref().map(|it| &it.record),
+            stored_receipt: self.receipt.as_ref().map(|it| StoredReceipt {
+                jti: &it.record.jti,
+                token: &it.record.token,
+                revoked: it.record.revoked.is_some(),
+            }),
+            issued,
+            keys: self.keys.trusted(),
+            issuer: self.keys.issuer(),
+        };
+        let principal = self.token.record.principal();
+        let ask = Ask {
+            principal: &principal,
+            node,
+            transition: self.ask.transition,
+            receipt: self.ask.receipt.as_deref(),
+            write_id: &self.ask.write_id,
+        };
+        verify(&facts, &ask, self.now).map_err(Error::Denied)
+    }
+}
+
+/// Whether a write was let through after the thread was read: the very same question, asked twice at once.
+fn came_after(write: &Write, thread: &Thread) -> bool {
+    write.thread == thread.id && write.fence > thread.fence
+}
+
+/// A writer's token acts as exactly one node.
+pub(in crate::service) fn writer_node(token: &Token) -> Result<&NodeId> {
+    let mut nodes = token.nodes.iter();
+    match (token.role, nodes.next(), nodes.next()) {
+        (MachineRole::Writer, Some(node), None) => Ok(node),
+        _ => Err(Error::Denied(DenialCode::Forbidden)),
+    }
+}
+
+/// What the writer expects must lie within what it may read, and be so in what it is shown.
+fn check_expectations(policy: &Policy, node: &NodeId, view: &Value, expect: &[(Pointer, Value)]) -> Result<()> {
+    let reads = policy.node(node).map(|it| it.reads());
+    let met = |(pointer, value): &(Pointer, Value)| {
+        reads.is_some_and(|it| it.covers(pointer)) && pointer.resolve(view) == Some(value)
+    };
+    if expect.iter().all(met) { Ok(()) } else { Err(Error::Denied(DenialCode::ExpectationFailed)) }
+}
+
+/// How many expectations one verify may carry.
+const EXPECTATIONS_MAX: usize = 100;
+
+/// Reads `expect` as it comes over the wire.
+pub fn read_expectations(expect: Map<String, Value>) -> Result<Vec<(Pointer, Value)>> {
+    if expect.len() > EXPECTATIONS_MAX {
+        return Err(Error::Denied(DenialCode::Malformed));
+    }
+    let read = |(pointer, value): (String, Value)| Some((Pointer::try_from(pointer.as_str()).ok()?, value));
+    expect.into_iter().map(read).collect::<Option<Vec<_>>>().ok_or(Error::Denied(DenialCode::Malformed))
+}
+
+/// The claims of a receipt, for callers that show them.
+pub fn peek_receipt(token: &str) -> Option<Receipt> {
+    jws::read::<Receipt>(token, Typ::Receipt).ok().map(|it| it.claims_unverified().clone())
+}

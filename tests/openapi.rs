@@ -10,9 +10,9 @@ use countersign::domain::interrupt::NotTaken;
 use countersign::domain::json::parse::JsonCode;
 use countersign::domain::policy::RejectCode;
 use countersign::domain::repeat::NotRepeated;
-use countersign::web::api::description::KEYLESS;
-use countersign::web::api::open::DESCRIPTION;
-use countersign::web::roles::TABLE;
+use countersign::web::api::openapi::KEYLESS;
+use countersign::web::api::public::DESCRIPTION;
+use countersign::web::auth::permissions::TABLE;
 use serde_json::{Value, json};
 
 /// What anybody may call.

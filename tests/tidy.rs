@@ -74,8 +74,8 @@ fn an_arrow_that_points_up_is_found() {
         ("src/store/sqlite.rs", "use crate::{domain::id::Jti, config::Config};"),
         ("src/store/mod.rs", "use crate :: keyring :: Keyring;"),
         ("src/service/mod.rs", "use crate::web::auth::Person;"),
-        ("src/web/pages/inbox.rs", "use crate::store::Store;"),
-        ("src/web/pages/inbox.rs", "use crate::{\n    service::Service,\n    store::{Store, Change},\n};"),
+        ("src/web/pages/inbox/list.rs", "use crate::store::Store;"),
+        ("src/web/pages/inbox/list.rs", "use crate::{\n    service::Service,\n    store::{Store, Change},\n};"),
         ("src/worker/expire.rs", "use crate::store::Store;"),
         ("src/web/mod.rs", "use crate::cli::Exit;"),
         ("src/config.rs", "use crate::service::Service;"),
@@ -148,10 +148,10 @@ fn long_work_out_of_turn_is_found() {
 #[test]
 fn a_form_from_anybody_is_found() {
     let text = "async fn submit(form: web::Form<Fields>) {}";
-    assert_eq!(complaints(rules::forms, "src/web/pages/account.rs", text).len(), 1);
-    assert_eq!(complaints(rules::forms, "src/web/pages/form.rs", text).len(), 0);
+    assert_eq!(complaints(rules::forms, "src/web/pages/identity/account.rs", text).len(), 1);
+    assert_eq!(complaints(rules::forms, "src/web/pages/shared/form.rs", text).len(), 0);
     let ours = "async fn submit(form: Form<Fields>, config: web::FormConfig) {}";
-    assert_eq!(complaints(rules::forms, "src/web/pages/account.rs", ours).len(), 0);
+    assert_eq!(complaints(rules::forms, "src/web/pages/identity/account.rs", ours).len(), 0);
 }
 
 #[test]

@@ -21,9 +21,9 @@ use countersign::service::{PeopleSettings, Service, Settings, Stored};
 use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
-use countersign::web::app::{App, Edge};
-use countersign::web::site::serve;
-use countersign::web::throttle::Throttle;
+use countersign::web::limits::rate_limit::Throttle;
+use countersign::web::server::serve;
+use countersign::web::state::{App, Edge};
 use serde_json::{Value, json};
 
 use super::{bare, gateway, memory, postgres};
@@ -166,14 +166,14 @@ pub fn listen(service: &Arc<Service>) -> u16 {
         origin: "http://localhost:1".to_owned(),
         peers: Default::default(),
         requests: Throttle::new(u32::MAX, Duration::from_nanos(1)),
-        elsewhere: countersign::web::pages::oidc::throttle(),
-        reveals: countersign::web::pages::reveal::throttle(),
+        elsewhere: countersign::web::pages::identity::oidc::throttle(),
+        reveals: countersign::web::pages::reviews::reveal::throttle(),
         posts: countersign::web::api::interrupts::throttle(),
         metrics: countersign::config::MetricsAccess::Token,
         docs: true,
         hearing: Default::default(),
-        unread: countersign::web::seats::Seats::new(1 << 26, 1 << 29),
-        waits: countersign::web::seats::Seats::new(1_000, 1_000),
+        unread: countersign::web::limits::quota::Seats::new(1 << 26, 1 << 29),
+        waits: countersign::web::limits::quota::Seats::new(1_000, 1_000),
         streams: Default::default(),
     };
     let app = App { service: Arc::clone(service), edge: Arc::new(edge) };

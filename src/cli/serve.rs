@@ -17,15 +17,16 @@ use crate::mail::Mailer;
 use crate::service::Service;
 use crate::store::sqlite::Purpose;
 use crate::web::api::interrupts;
-use crate::web::app::{App, Edge};
-use crate::web::hearing::Hearing;
-use crate::web::pages::{oidc, reveal};
-use crate::web::peers::Peers;
-use crate::web::seats::Seats;
-use crate::web::site::serve;
-use crate::web::streams::Streams;
-use crate::web::throttle::Throttle;
-use crate::web::unread;
+use crate::web::client_ip::Peers;
+use crate::web::limits::quota::Seats;
+use crate::web::limits::rate_limit::Throttle;
+use crate::web::limits::request_body::Hearing;
+use crate::web::limits::response_buffer;
+use crate::web::limits::sse::Streams;
+use crate::web::pages::identity::oidc;
+use crate::web::pages::reviews::reveal;
+use crate::web::server::serve;
+use crate::web::state::{App, Edge};
 use crate::worker::Workers;
 
 /// Serves until it is told to stop.
@@ -189,7 +190,7 @@ fn edge(config: &Config, url: &PublicUrl) -> Edge {
         metrics: config.metrics,
         docs: config.docs,
         hearing: Hearing::default(),
-        unread: Seats::new(unread::OF_ONE_BYTES_MAX, unread::ALL_BYTES_MAX),
+        unread: Seats::new(response_buffer::OF_ONE_BYTES_MAX, response_buffer::ALL_BYTES_MAX),
         waits: Seats::new(config.limits.waiting, WAITS_MAX),
         streams: Streams::default(),
     }

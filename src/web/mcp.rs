@@ -3,8 +3,8 @@
 //! Each message is a request of its own with its own token: there are no sessions, so any gateway answers any of them,
 //! and a token that is revoked is revoked at once. The SDK speaks the protocol; what is asked is read strictly before.
 
-mod asks;
-mod refused;
+mod errors;
+mod inputs;
 mod tools;
 
 use std::convert::Infallible;
@@ -21,12 +21,13 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::api::body::{self, Bytes};
+use super::api::idempotency_key::Post;
+use super::api::json_body;
+use super::api::json_body::Bytes;
 use super::api::problem::Problem;
-use super::api::repeat::Post;
-use super::app::App;
-use super::auth::Machine;
-use super::request_id::RequestId;
+use super::auth::extractors::Machine;
+use super::request_log::RequestId;
+use super::state::App;
 use crate::domain::trace::TraceParent;
 use crate::service::error::Error;
 use crate::service::platform::trace_context;
@@ -83,8 +84,8 @@ pub struct Message {
 pub async fn answer(post: Post, speaker: Data<Speaker>) -> Result<HttpResponse, Problem> {
     let Post { request, app, token, body: bytes } = post;
     let asker = Asker { machine: Machine(token), request: RequestId::of(&request), trace: trace_context::trace() };
-    if let Err(error) = body::strict(&app, bytes.sent()) {
-        let told = refused::unread(&app, &asker, bytes.sent(), &error);
+    if let Err(error) = json_body::strict(&app, bytes.sent()) {
+        let told = errors::unread(&app, &asker, bytes.sent(), &error);
         return match told {
             Some(told) => Ok(HttpResponse::Ok().json(told)),
             None => Err(Problem::of(&request, error)),

@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use countersign::web::pages::view::nav::SCREENS;
+use countersign::web::pages::shared::nav::SCREENS;
 
 use crate::program::{Ending, PROGRAM};
 

@@ -14,7 +14,7 @@ use countersign::service::reviews::comment::Saying;
 use countersign::service::reviews::edit::{Rewrite, Rewritten};
 use countersign::service::threads::history::HistoryItem;
 use countersign::service::threads::tool_call_view::Arguments;
-use countersign::web::roles::TABLE;
+use countersign::web::auth::permissions::TABLE;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use countersign::domain::account::{Account, MachineRole, PersonRole};
 use countersign::domain::review::Verdict;
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
-use countersign::web::roles::TABLE;
+use countersign::web::auth::permissions::TABLE;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};

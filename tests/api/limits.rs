@@ -8,11 +8,11 @@ use countersign::clock::ClockOffset;
 use countersign::domain::review::HoldState;
 use countersign::service::log::browse::{Audience, LogSought};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::web::app::{App, Edge};
-use countersign::web::peers::Peers;
-use countersign::web::seats::Seats;
-use countersign::web::site::{serve, site};
-use countersign::web::throttle::Throttle;
+use countersign::web::client_ip::Peers;
+use countersign::web::limits::quota::Seats;
+use countersign::web::limits::rate_limit::Throttle;
+use countersign::web::server::{serve, site};
+use countersign::web::state::{App, Edge};
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

@@ -14,7 +14,7 @@ use countersign::domain::id::TokenId;
 use countersign::service::error::Error;
 use countersign::service::operations::halt::Scope;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::web::throttle::Throttle;
+use countersign::web::limits::rate_limit::Throttle;
 use futures_util::future::join_all;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use reqwest::header::{HeaderMap, HeaderName};

@@ -7,9 +7,9 @@ use actix_web::dev::ServiceResponse;
 use actix_web::test::{TestRequest, call_service, init_service, read_body, read_body_json};
 use countersign::cli::serve::{ClockBack, Running};
 use countersign::config::{Config, Flags, Network};
-use countersign::web::app::App;
-use countersign::web::peers::Peers;
-use countersign::web::site::site;
+use countersign::web::client_ip::Peers;
+use countersign::web::server::site;
+use countersign::web::state::App;
 use serde_json::Value;
 
 use crate::gateway::{Gateway, SIGN_INS, edge, spawn_gateway};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use countersign::domain::account::{MachineRole, PersonRole};
 use countersign::service::identity::accounts::{NewAccount, NewToken};
-use countersign::web::roles::TABLE;
+use countersign::web::auth::permissions::TABLE;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -331,7 +331,7 @@ fn documented() -> Vec<Line> {
 fn registered() -> BTreeSet<(String, String)> {
     let mut all = BTreeSet::new();
     let (api, pages, site) =
-        (source_of("src/web/api/mod.rs"), source_of("src/web/pages/mod.rs"), source_of("src/web/site.rs"));
+        (source_of("src/web/api/mod.rs"), source_of("src/web/pages/mod.rs"), source_of("src/web/server.rs"));
     let pieces = api.split(".route(\"").skip(1);
     let pieces = pieces.chain([&pages, &site].into_iter().flat_map(|it| it.split("web::resource(\"").skip(1)));
     for piece in pieces {

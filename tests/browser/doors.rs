@@ -1,7 +1,7 @@
 //! Getting in: sessions, links, throttles, and where one goes on to.
 
 use countersign::domain::account::PersonRole;
-use countersign::web::roles::TABLE;
+use countersign::web::auth::permissions::TABLE;
 
 use crate::chromium::Chromium;
 use crate::gateway::{PASSWORD, SIGN_INS, spawn_gateway};

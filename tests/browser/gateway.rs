@@ -28,9 +28,9 @@ use countersign::service::identity::owner_names::NewOwner;
 use countersign::service::{PeopleSettings, Service, Settings};
 use countersign::store::Store;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::web::app::{App, Edge};
-use countersign::web::site::serve;
-use countersign::web::throttle::Throttle;
+use countersign::web::limits::rate_limit::Throttle;
+use countersign::web::server::serve;
+use countersign::web::state::{App, Edge};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -159,14 +159,14 @@ fn edge(url: &str) -> Edge {
         origin: url.to_owned(),
         peers: Default::default(),
         requests: Throttle::new(100_000, Duration::from_millis(1)),
-        elsewhere: countersign::web::pages::oidc::throttle(),
-        reveals: countersign::web::pages::reveal::throttle(),
+        elsewhere: countersign::web::pages::identity::oidc::throttle(),
+        reveals: countersign::web::pages::reviews::reveal::throttle(),
         posts: countersign::web::api::interrupts::throttle(),
         metrics: countersign::config::MetricsAccess::Token,
         docs: true,
         hearing: Default::default(),
-        unread: countersign::web::seats::Seats::new(1 << 26, 1 << 29),
-        waits: countersign::web::seats::Seats::new(1_000, 1_000),
+        unread: countersign::web::limits::quota::Seats::new(1 << 26, 1 << 29),
+        waits: countersign::web::limits::quota::Seats::new(1_000, 1_000),
         streams: Default::default(),
     }
 }

@@ -28,10 +28,10 @@ use countersign::service::reviews::vote::Voted;
 use countersign::service::{PeopleSettings, Service, Settings};
 use countersign::store::Store;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::web::app::{App, Edge};
-use countersign::web::peers::Peers;
-use countersign::web::site::serve;
-use countersign::web::throttle::Throttle;
+use countersign::web::client_ip::Peers;
+use countersign::web::limits::rate_limit::Throttle;
+use countersign::web::server::serve;
+use countersign::web::state::{App, Edge};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -200,14 +200,14 @@ pub fn edge(url: &str, peers: Peers) -> Edge {
         origin: url.to_owned(),
         peers,
         requests: Throttle::new(100_000, Duration::from_micros(1)),
-        elsewhere: countersign::web::pages::oidc::throttle(),
-        reveals: countersign::web::pages::reveal::throttle(),
+        elsewhere: countersign::web::pages::identity::oidc::throttle(),
+        reveals: countersign::web::pages::reviews::reveal::throttle(),
         posts: countersign::web::api::interrupts::throttle(),
         metrics: MetricsAccess::Token,
         docs: true,
         hearing: Default::default(),
-        unread: countersign::web::seats::Seats::new(1 << 26, 1 << 29),
-        waits: countersign::web::seats::Seats::new(1_000, 1_000),
+        unread: countersign::web::limits::quota::Seats::new(1 << 26, 1 << 29),
+        waits: countersign::web::limits::quota::Seats::new(1_000, 1_000),
         streams: Default::default(),
     }
 }

@@ -246,7 +246,7 @@ pub fn databases_in_store(file: &File, source: &Source) -> Vec<String> {
 
 /// Fields of forms are had only together with the check that a page of ours sent them.
 pub fn forms(file: &File, source: &Source) -> Vec<String> {
-    if !is_ours(file) || file.path == "src/web/pages/form.rs" || !squeezed(&source.code).contains("web::Form<") {
+    if !is_ours(file) || file.path == "src/web/pages/shared/form.rs" || !squeezed(&source.code).contains("web::Form<") {
         return Vec::new();
     }
     vec![say(file, "web::Form is taken from anybody, take pages::form::Form")]

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::amendments;
-use super::body;
-use super::repeat::{Post, told};
+use super::idempotency_key::{Post, told};
+use super::json_body;
+use super::policy_changes;
 use super::threads::Reason;
 use crate::domain::chain::hash::Digest;
 use crate::domain::halt::Halt;
@@ -55,10 +55,10 @@ pub struct SetHalt {
     params(
         ("flow" = FlowId, Path, description = "The flow"),
     ),
-    responses((status = 200, description = "It judges its flow", body = super::answers::PolicyActive), (status = 202, description = "People are asked first", body = super::answers::AmendmentTold))
+    responses((status = 200, description = "It judges its flow", body = super::responses::PolicyActive), (status = 202, description = "People are asked first", body = super::responses::AmendmentTold))
 )]
 pub async fn activate(post: Post, flow: Path<String>) -> Result<HttpResponse> {
-    let flow: FlowId = body::name("/flow", &flow)?;
+    let flow: FlowId = json_body::name("/flow", &flow)?;
     let ask: Activate = post.read()?;
     let source = PolicySource { text: ask.policy, schemas: ask.schemas };
     let by = post.token.record.principal();
@@ -69,7 +69,7 @@ pub async fn activate(post: Post, flow: Path<String>) -> Result<HttpResponse> {
                 told(StatusCode::OK, &json!({"flow": it.flow, "policy": it.policy, "accepts": it.accepts}))
             }
             Activation::Waiting(it) => {
-                told(StatusCode::ACCEPTED, &amendments::told(it, app.service.public_url(), app.service.now()))
+                told(StatusCode::ACCEPTED, &policy_changes::told(it, app.service.public_url(), app.service.now()))
             }
         })
     })
@@ -82,11 +82,11 @@ pub async fn activate(post: Post, flow: Path<String>) -> Result<HttpResponse> {
     params(
         ("scope" = FlowId, Path, description = "A flow, or `all`"),
     ),
-    responses((status = 200, description = "Set", body = super::answers::HaltStanding), (status = 202, description = "A second person must ask for the same; how it stands until then", body = super::answers::HaltStanding))
+    responses((status = 200, description = "Set", body = super::responses::HaltStanding), (status = 202, description = "A second person must ask for the same; how it stands until then", body = super::responses::HaltStanding))
 )]
 pub async fn halt(post: Post, scope: Path<String>) -> Result<HttpResponse> {
     let ask: SetHalt = post.read()?;
-    let at = if *scope == "all" { Scope::All } else { Scope::Flow(body::name("/scope", &scope)?) };
+    let at = if *scope == "all" { Scope::All } else { Scope::Flow(json_body::name("/scope", &scope)?) };
     let halt = Halt { proposing: ask.proposing, verifying: ask.verifying, reason: ask.reason };
     let standing = post.app.service.wish_halt(Puller::Token(&post.token), &at, &Wish::Set(halt)).await?;
     let lifting = standing.stops.as_ref().and_then(|it| it.lifting.as_ref());
@@ -107,10 +107,10 @@ pub async fn halt(post: Post, scope: Path<String>) -> Result<HttpResponse> {
     params(
         ("jti" = Jti, Path, description = "The receipt's id"),
     ),
-    responses((status = 200, description = "Taken back", body = super::answers::ReceiptRevoked))
+    responses((status = 200, description = "Taken back", body = super::responses::ReceiptRevoked))
 )]
 pub async fn revoke(post: Post, jti: Path<String>) -> Result<HttpResponse> {
-    let jti: Jti = body::name("/jti", &jti)?;
+    let jti: Jti = json_body::name("/jti", &jti)?;
     let ask: Reason = post.read()?;
     let by = Revoker::Admin(post.token.record.principal());
     let (work, body) = (post.app.service.revoke_receipt(&by, &jti, &ask.reason), json!({"jti": jti, "revoked": true}));

@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::body;
-use super::repeat::{Post, told};
+use super::idempotency_key::{Post, told};
+use super::json_body;
 use super::transitions::read_along;
-use super::transitions_told::answer;
+use super::transitions::view::answer;
 use crate::domain::branch::Strategy;
 use crate::domain::chain::hash::Digest;
 use crate::domain::id::{BranchName, NodeId, StepKey, ThreadId};
@@ -19,7 +19,7 @@ use crate::service::branches::fork::{Forked, Made, NewBranches};
 use crate::service::error::Result;
 use crate::service::proposals::join_request::Join as Joining;
 use crate::service::proposals::request::{Asked, Proposal};
-use crate::web::app::App;
+use crate::web::state::App;
 
 /// `POST /v1/threads/{thread}/forks`
 #[derive(Debug, Deserialize, ToSchema)]
@@ -54,7 +54,7 @@ pub struct Join {
     #[schema(minimum = 1)]
     pub attempt: Option<u32>,
     /// What it took: `{tokens, cost}`, both optional.
-    #[schema(value_type = Option<super::answers::Used>)]
+    #[schema(value_type = Option<super::responses::Used>)]
     pub usage: Option<Value>,
     /// Why, in the agent's words; shown to people as untrusted.
     #[schema(min_length = 1, max_length = 8000)]
@@ -80,10 +80,10 @@ pub struct Resolution {
     params(
         ("thread" = ThreadId, Path, description = "The thread's name"),
     ),
-    responses((status = 201, description = "The branches", body = super::answers::BranchesMade))
+    responses((status = 201, description = "The branches", body = super::responses::BranchesMade))
 )]
 pub async fn fork(post: Post, thread: Path<String>) -> Result<HttpResponse> {
-    let thread: ThreadId = body::name("/thread", &thread)?;
+    let thread: ThreadId = json_body::name("/thread", &thread)?;
     let ask: Fork = post.read()?;
     let new = NewBranches { thread: thread.clone(), node: ask.node, parent: ask.parent, names: ask.branches };
     let tell = move |_: &App, forked: &Forked| Ok(told(StatusCode::CREATED, &forked_json(&thread, forked)));
@@ -107,10 +107,10 @@ fn forked_json(thread: &ThreadId, forked: &Forked) -> Value {
     params(
         ("thread" = ThreadId, Path, description = "The thread's name"),
     ),
-    responses((status = 201, description = "It is in the chain", body = super::answers::Committed), (status = 202, description = "People are asked", body = super::answers::Held))
+    responses((status = 201, description = "It is in the chain", body = super::responses::Committed), (status = 202, description = "People are asked", body = super::responses::Held))
 )]
 pub async fn join(post: Post, thread: Path<String>) -> Result<HttpResponse> {
-    let thread: ThreadId = body::name("/thread", &thread)?;
+    let thread: ThreadId = json_body::name("/thread", &thread)?;
     let proposal = read_join(thread, post.read()?)?;
     post.once(post.app.service.propose(&post.token, &proposal), answer).await
 }

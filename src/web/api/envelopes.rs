@@ -6,16 +6,16 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
-use super::body;
+use super::idempotency_key::Post;
+use super::json_body;
 use super::of_own_flow;
-use super::repeat::Post;
 use crate::domain::account::MachineRole;
 use crate::domain::context::Envelope;
 use crate::domain::id::{FlowId, NodeId, ThreadId};
 use crate::service::episodes::envelopes::{Asked, Bears};
 use crate::service::error::{Error, Result};
-use crate::web::app::App;
-use crate::web::auth::Machine;
+use crate::web::auth::extractors::Machine;
+use crate::web::state::App;
 
 /// Whose view.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -56,7 +56,8 @@ pub async fn envelope(
     thread: Path<String>,
     query: Query<EnvelopeQuery>,
 ) -> Result<HttpResponse> {
-    let (thread, node): (ThreadId, NodeId) = (body::name("/thread", &thread)?, body::name("/node", &query.node)?);
+    let (thread, node): (ThreadId, NodeId) =
+        (json_body::name("/thread", &thread)?, json_body::name("/node", &query.node)?);
     let flow = app.service.flow_of(&thread).await?;
     of_own_flow(&machine, &flow, "thread")?;
     if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, &node) {
@@ -73,10 +74,10 @@ pub async fn envelope(
         ("flow" = FlowId, Path, description = "The flow"),
         ("node" = NodeId, Path, description = "The node that the token acts as"),
     ),
-    responses((status = 200, description = "Those that are good now", body = super::answers::NodeSecretsShown))
+    responses((status = 200, description = "Those that are good now", body = super::responses::NodeSecretsShown))
 )]
 pub async fn secret(app: Data<App>, machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
-    let (flow, node): (FlowId, NodeId) = (body::name("/flow", &path.0)?, body::name("/node", &path.1)?);
+    let (flow, node): (FlowId, NodeId) = (json_body::name("/flow", &path.0)?, json_body::name("/node", &path.1)?);
     of_own_flow(&machine, &flow, "flow")?;
     if !machine.0.record.acts_as(&flow, &node) {
         return Err(Error::Forbidden("this token may not act as this node of this flow"));
@@ -89,7 +90,7 @@ pub async fn secret(app: Data<App>, machine: Machine, path: Path<(String, String
 /// node may receive, and not too much.
 #[utoipa::path(
     post, path = "/v1/envelopes/verify", tag = "threads", request_body = CheckEnvelope,
-    responses((status = 200, description = "It may", body = super::answers::EnvelopeChecked))
+    responses((status = 200, description = "It may", body = super::responses::EnvelopeChecked))
 )]
 pub async fn verify(post: Post) -> Result<HttpResponse> {
     let ask: CheckEnvelope = post.read()?;

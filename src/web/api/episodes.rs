@@ -7,17 +7,17 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::body;
+use super::idempotency_key::{Post, told};
+use super::json_body;
 use super::of_own_flow;
-use super::repeat::{Post, told};
 use crate::domain::episode::Artefact;
 use crate::domain::episode::posted::{POSTED_MAX, Phase, Posted};
 use crate::domain::id::{EventId, NodeId, ThreadId};
 use crate::domain::party::Party;
 use crate::service::episodes::NewEvent;
 use crate::service::error::{Error, Result};
-use crate::web::app::App;
-use crate::web::auth::Machine;
+use crate::web::auth::extractors::Machine;
+use crate::web::state::App;
 
 /// `POST /v1/threads/{thread}/episode/events`
 #[derive(Debug, Deserialize, ToSchema)]
@@ -44,10 +44,10 @@ pub struct AddEvent {
     params(
         ("thread" = ThreadId, Path, description = "The thread's name"),
     ),
-    responses((status = 201, description = "It is in the timeline", body = super::answers::EventAdded))
+    responses((status = 201, description = "It is in the timeline", body = super::responses::EventAdded))
 )]
 pub async fn add_event(post: Post, thread: Path<String>) -> Result<HttpResponse> {
-    let thread: ThreadId = body::name("/thread", &thread)?;
+    let thread: ThreadId = json_body::name("/thread", &thread)?;
     let AddEvent { node, phase, payload, caused_by, evidence_ids } = post.read()?;
     let new = NewEvent { thread, node, phase, payload, caused_by, evidence_ids };
     post.once(post.app.service.add_episode_event(&post.token, &new), |_, added: &Posted| {
@@ -73,7 +73,7 @@ pub async fn add_event(post: Post, thread: Path<String>) -> Result<HttpResponse>
 )]
 pub async fn artefact(app: Data<App>, machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
     let (thread, file) = path.into_inner();
-    let thread: ThreadId = body::name("/thread", &thread)?;
+    let thread: ThreadId = json_body::name("/thread", &thread)?;
     let wanted = Artefact::of_file(&file).ok_or(Error::NotFound("artefact"))?;
     let by = (machine.0.record.id.as_str(), &Party::from(&machine.0.record));
     match app.service.flow_of(&thread).await {

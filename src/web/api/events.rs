@@ -9,9 +9,10 @@ use crate::domain::account::Token;
 use crate::service::Stored;
 use crate::service::error::{Error, Result};
 use crate::service::log::sequencer::Placed;
-use crate::web::app::App;
-use crate::web::auth::Machine;
-use crate::web::streams::{self, BEAT, Source, Told};
+use crate::web::auth::extractors::Machine;
+use crate::web::limits::sse;
+use crate::web::limits::sse::{BEAT, Source, Told};
+use crate::web::state::App;
 
 /// Where in the log.
 #[derive(Debug, Deserialize)]
@@ -40,7 +41,7 @@ const BATCH: u32 = 100;
         ("Last-Event-ID" = Option<u64>, Header, description = "Of a stream: the last `id` that arrived; counts more than `after`"),
     ),
     responses((status = 200, description = "A page; or, to who accepts `text/event-stream`, a stream", content(
-        (super::answers::EventPage = "application/json"), (String = "text/event-stream"))))
+        (super::responses::EventPage = "application/json"), (String = "text/event-stream"))))
 )]
 pub async fn events(
     request: HttpRequest,
@@ -48,7 +49,7 @@ pub async fn events(
     machine: Machine,
     query: Query<EventsQuery>,
 ) -> Result<HttpResponse> {
-    if streams::is_wanted(&request) {
+    if sse::is_wanted(&request) {
         stream(&request, app, machine, &query).await
     } else {
         page(&request, &app, &machine, &query).await
@@ -57,7 +58,7 @@ pub async fn events(
 
 async fn page(request: &HttpRequest, app: &App, machine: &Machine, query: &EventsQuery) -> Result<HttpResponse> {
     // It counts for a stream; what is none is refused wherever it is said.
-    streams::last_seen(request)?;
+    sse::last_seen(request)?;
     let limit = query.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1);
     let after = query.after.unwrap_or(0);
     if after > PLACE_MAX {
@@ -72,12 +73,12 @@ async fn stream(request: &HttpRequest, app: Data<App>, machine: Machine, query: 
     if query.limit.is_some() {
         return Err(Error::invalid("/limit", "a stream has no limit; end it when you have enough"));
     }
-    let after = streams::last_seen(request)?.or(query.after).unwrap_or(0);
+    let after = sse::last_seen(request)?.or(query.after).unwrap_or(0);
     if after > app.service.log_length().await? {
         return Err(Error::invalid("/after", "the log does not reach that far; begin with what `next` of a page said"));
     }
     let seat = app.edge.streams.take(machine.0.record.id.as_str())?;
-    Ok(streams::answer(seat, after, OfMachine { app, token: machine.0 }))
+    Ok(sse::answer(seat, after, OfMachine { app, token: machine.0 }))
 }
 
 struct OfMachine {
@@ -101,7 +102,7 @@ impl Source for OfMachine {
                 break events;
             }
         };
-        let frames = events.iter().map(|it| streams::frame(it.index, Some(it.event.kind.name()), &event_json(it)));
+        let frames = events.iter().map(|it| sse::frame(it.index, Some(it.event.kind.name()), &event_json(it)));
         Ok(Told { frames: frames.collect(), reach })
     }
 }

@@ -9,15 +9,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::repeat::{Post, told};
-use super::{of_own_flow, waiting};
+use super::idempotency_key::{Post, told};
+use super::{long_poll, of_own_flow};
 use crate::domain::account::MachineRole;
 use crate::domain::id::InterruptId;
 use crate::domain::interrupt::{Asserted, Interrupt, Kind};
 use crate::service::error::{Error, Result};
-use crate::web::app::App;
-use crate::web::auth::{Machine, Sender};
-use crate::web::throttle::Throttle;
+use crate::web::auth::extractors::{Machine, Sender};
+use crate::web::limits::rate_limit::Throttle;
+use crate::web::state::App;
 
 /// `POST /v1/interrupts`
 #[derive(Debug, Deserialize, ToSchema)]
@@ -96,7 +96,7 @@ pub fn throttle() -> Throttle {
         ("webhook-timestamp" = Option<String>, Header, description = "Of a signed post: when, in seconds"),
         ("webhook-signature" = Option<String>, Header, description = "Of a signed post: `v1,` and an HMAC-SHA-256"),
     ),
-    responses((status = 202, description = "People are asked, or were", body = super::answers::InterruptTaken))
+    responses((status = 202, description = "People are asked, or were", body = super::responses::InterruptTaken))
 )]
 pub async fn post(request: HttpRequest, app: Data<App>, sender: Sender) -> Result<HttpResponse> {
     let Sender { token, body, post: named } = sender;
@@ -125,7 +125,7 @@ fn reference(interrupt: &Interrupt, url: &str) -> Value {
         ("interrupt" = InterruptId, Path, description = "The interrupt's name here"),
         ("Prefer" = Option<String>, Header, description = "`wait=N` waits up to so many seconds for the end", example = "wait=30"),
     ),
-    responses((status = 200, description = "What people decided: the same bytes each time; for auditors also `evidence`, what passkeys signed of the votes", body = crate::domain::interrupt::Answered), (status = 202, description = "Still asked: ask again", body = super::answers::StillOpen))
+    responses((status = 200, description = "What people decided: the same bytes each time; for auditors also `evidence`, what passkeys signed of the votes", body = crate::domain::interrupt::Answered), (status = 202, description = "Still asked: ask again", body = super::responses::StillOpen))
 )]
 pub async fn read(
     request: HttpRequest,
@@ -137,8 +137,8 @@ pub async fn read(
     let known = app.service.interrupt(&id).await?;
     of_own_flow(&machine, &known.flow, "interrupt")?;
     let look = || async { Ok(app.service.interrupt(&id).await?.answered()) };
-    let wish = (&*machine.0, waiting::wished(&request));
-    let Some(answered) = waiting::until_there(&app, wish, look).await? else {
+    let wish = (&*machine.0, long_poll::wished(&request));
+    let Some(answered) = long_poll::until_there(&app, wish, look).await? else {
         return Ok(HttpResponse::Accepted().json(json!({"status": "open"})));
     };
     if machine.0.record.role == MachineRole::Auditor {

@@ -7,8 +7,8 @@ use actix_web::{FromRequest as _, HttpRequest, HttpResponse};
 use super::problem::Problem;
 use crate::config::MetricsAccess;
 use crate::service::error::Error;
-use crate::web::app::App;
-use crate::web::auth::Machine;
+use crate::web::auth::extractors::Machine;
+use crate::web::state::App;
 
 /// Prometheus' text, as every collector reads it.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -1,48 +1,43 @@
 //! JSON for machines: one file for each resource.
 
 pub mod admin;
-pub mod amendments;
-pub mod answers;
-pub mod body;
 pub mod branches;
-pub mod codes;
-pub mod deliveries;
-pub mod description;
-pub mod endpoint_answers;
 pub mod endpoints;
-mod endpoints_told;
 pub mod envelopes;
 pub mod episodes;
+pub mod error_codes;
 pub mod events;
-pub mod examples;
+pub mod idempotency_key;
 pub mod interrupts;
-pub mod judgements;
+pub mod json_body;
+pub mod long_poll;
 mod marks;
 pub mod metrics;
-pub mod open;
+pub mod openapi;
+pub mod openapi_examples;
 pub mod passkeys;
+pub mod policy_changes;
 pub mod problem;
-pub mod rejections;
-pub mod repeat;
+pub mod public;
+pub mod rejected_proposals;
 pub mod replays;
-pub mod template_body;
+pub mod responses;
 pub mod threads;
-pub mod told;
 pub mod transitions;
-pub mod transitions_told;
-pub mod waiting;
+pub mod what_if;
 pub mod writes;
 
 use actix_web::web::{ServiceConfig, delete, get, patch, post, put};
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
 
 use problem::Problem;
-use told::Told;
+use problem::responder::Told;
 
+use super::auth::extractors::Machine;
+use super::auth::permissions;
+use super::mcp;
 use crate::domain::id::FlowId;
 use crate::service::error::{Error, Result};
-use crate::web::auth::Machine;
-use crate::web::{mcp, roles};
 
 /// This surface, described from its own types.
 #[derive(utoipa::OpenApi)]
@@ -79,17 +74,17 @@ use crate::web::{mcp, roles};
         writes::abort,
         writes::resolve,
         admin::activate,
-        amendments::list,
-        amendments::read,
-        amendments::cancel,
+        policy_changes::list,
+        policy_changes::read,
+        policy_changes::cancel,
         admin::halt,
         admin::revoke,
-        open::jwks,
-        open::livez,
-        open::readyz,
-        judgements::judge,
+        public::jwks,
+        public::livez,
+        public::readyz,
+        what_if::judge,
         replays::replay,
-        rejections::list,
+        rejected_proposals::list,
         passkeys::list,
         passkeys::evidence,
         events::events,
@@ -103,10 +98,10 @@ use crate::web::{mcp, roles};
         endpoints::remove,
         endpoints::secret,
         endpoints::test,
-        deliveries::deliveries,
-        deliveries::delivery,
-        deliveries::redeliver,
-        deliveries::redeliver_many,
+        endpoints::deliveries::deliveries,
+        endpoints::deliveries::delivery,
+        endpoints::deliveries::redeliver,
+        endpoints::deliveries::redeliver_many,
         mcp::answer,
     )
 )]
@@ -147,33 +142,36 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/endpoints/{endpoint}", delete().to(Told(endpoints::remove)))
         .route("/v1/endpoints/{endpoint}/secret", post().to(Told(endpoints::secret)))
         .route("/v1/endpoints/{endpoint}/test", post().to(Told(endpoints::test)))
-        .route("/v1/endpoints/{endpoint}/redeliveries", post().to(Told(deliveries::redeliver_many)))
-        .route("/v1/endpoints/{endpoint}/deliveries", get().to(Told(deliveries::deliveries)))
-        .route("/v1/endpoints/{endpoint}/deliveries/{delivery}", get().to(Told(deliveries::delivery)))
-        .route("/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery", post().to(Told(deliveries::redeliver)))
-        .route("/v1/rejections", get().to(Told(rejections::list)))
+        .route("/v1/endpoints/{endpoint}/redeliveries", post().to(Told(endpoints::deliveries::redeliver_many)))
+        .route("/v1/endpoints/{endpoint}/deliveries", get().to(Told(endpoints::deliveries::deliveries)))
+        .route("/v1/endpoints/{endpoint}/deliveries/{delivery}", get().to(Told(endpoints::deliveries::delivery)))
+        .route(
+            "/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery",
+            post().to(Told(endpoints::deliveries::redeliver)),
+        )
+        .route("/v1/rejections", get().to(Told(rejected_proposals::list)))
         .route("/v1/passkeys", get().to(Told(passkeys::list)))
         .route("/v1/receipts/{jti}/evidence", get().to(Told(passkeys::evidence)))
         .route("/v1/interrupts", post().to(Told(interrupts::post)))
         .route("/v1/interrupts/{interrupt}", get().to(Told(interrupts::read)))
         .route("/v1/events", get().to(Told(events::events)))
         .route("/v1/flows/{flow}/policies", post().to(Told(admin::activate)))
-        .route("/v1/flows/{flow}/amendments", get().to(Told(amendments::list)))
-        .route("/v1/amendments/{amendment}", get().to(Told(amendments::read)))
-        .route("/v1/amendments/{amendment}/cancellation", post().to(Told(amendments::cancel)))
-        .route("/v1/flows/{flow}/judgements", post().to(Told(judgements::judge)))
+        .route("/v1/flows/{flow}/amendments", get().to(Told(policy_changes::list)))
+        .route("/v1/amendments/{amendment}", get().to(Told(policy_changes::read)))
+        .route("/v1/amendments/{amendment}/cancellation", post().to(Told(policy_changes::cancel)))
+        .route("/v1/flows/{flow}/judgements", post().to(Told(what_if::judge)))
         .route("/v1/flows/{flow}/replays", post().to(Told(replays::replay)))
-        .route("/.well-known/jwks.json", get().to(Told(open::jwks)))
-        .route("/openapi.json", get().to(open::openapi))
+        .route("/.well-known/jwks.json", get().to(Told(public::jwks)))
+        .route("/openapi.json", get().to(public::openapi))
         .route("/mcp", post().to(mcp::answer))
         .route("/metrics", get().to(metrics::metrics))
-        .route("/livez", get().to(open::livez))
-        .route("/readyz", get().to(Told(open::readyz)));
+        .route("/livez", get().to(public::livez))
+        .route("/readyz", get().to(Told(public::readyz)));
 }
 
 /// No such route; or not by this method.
 pub async fn not_found(request: HttpRequest) -> HttpResponse {
-    match roles::methods_of(request.path()) {
+    match permissions::methods_of(request.path()) {
         methods if methods.is_empty() => Problem::of(&request, Error::NotFound("route")).error_response(),
         methods => problem::wrong_method(&request, &methods),
     }

@@ -4,17 +4,17 @@ use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
 use serde_json::json;
 
-use super::body;
+use super::json_body;
 use crate::domain::chain::offline::Pinned;
 use crate::domain::id::Jti;
 use crate::service::error::Result;
-use crate::web::app::App;
-use crate::web::auth::Machine;
+use crate::web::auth::extractors::Machine;
+use crate::web::state::App;
 
 /// Every passkey that was ever enrolled, with its public key: what an auditor pins.
 #[utoipa::path(
     get, path = "/v1/passkeys", tag = "audit",
-    responses((status = 200, description = "Each with its public key", body = super::answers::PasskeyList))
+    responses((status = 200, description = "Each with its public key", body = super::responses::PasskeyList))
 )]
 pub async fn list(app: Data<App>, _machine: Machine) -> Result<HttpResponse> {
     let all: Vec<Pinned> = app.service.passkeys().await?.into_iter().map(Pinned::from).collect();
@@ -27,10 +27,10 @@ pub async fn list(app: Data<App>, _machine: Machine) -> Result<HttpResponse> {
     params(
         ("jti" = Jti, Path, description = "The receipt's id"),
     ),
-    responses((status = 200, description = "Statements and assertions", body = super::answers::EvidenceList))
+    responses((status = 200, description = "Statements and assertions", body = super::responses::EvidenceList))
 )]
 pub async fn evidence(app: Data<App>, _machine: Machine, jti: Path<String>) -> Result<HttpResponse> {
-    let jti: Jti = body::name("/jti", &jti)?;
+    let jti: Jti = json_body::name("/jti", &jti)?;
     let evidence = app.service.evidence_of_receipt(&jti).await?;
     Ok(HttpResponse::Ok().json(json!({"evidence": evidence})))
 }

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::body;
-use super::repeat::{Post, told};
+use super::idempotency_key::{Post, told};
+use super::json_body;
 use crate::domain::id::FlowId;
 use crate::domain::policy::PolicySource;
 use crate::service::error::{Error, Result};
@@ -42,10 +42,10 @@ const ROWS: (u32, u32) = (50, 200);
     params(
         ("flow" = FlowId, Path, description = "The flow"),
     ),
-    responses((status = 200, description = "What became of each, and what would have", body = super::answers::ReplayPage))
+    responses((status = 200, description = "What became of each, and what would have", body = super::responses::ReplayPage))
 )]
 pub async fn replay(post: Post, flow: Path<String>) -> Result<HttpResponse> {
-    let flow: FlowId = body::name("/flow", &flow)?;
+    let flow: FlowId = json_body::name("/flow", &flow)?;
     let ask: AskReplay = post.read()?;
     let wrong = || Error::invalid("/after", "after is the `next` of an answer of this list");
     let after = ask.after.map(|it| ReplayFrom::read(&it).ok_or_else(wrong)).transpose()?;

@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::body;
+use super::idempotency_key::{Post, told};
+use super::json_body;
 use super::of_own_flow;
-use super::repeat::{Post, told};
 use crate::domain::account::MachineRole;
 use crate::domain::episode::goal::Terms;
 use crate::domain::id::{FlowId, NodeId, ThreadId};
 use crate::domain::thread::{Context, Status};
 use crate::service::error::{Error, Result};
 use crate::service::threads::{Created, NewThread};
-use crate::web::app::App;
-use crate::web::auth::Machine;
+use crate::web::auth::extractors::Machine;
+use crate::web::state::App;
 
 /// `POST /v1/threads`
 #[derive(Debug, Deserialize, ToSchema)]
@@ -82,7 +82,7 @@ const PAGE: (u32, u32) = (50, 200);
 /// Makes a thread.
 #[utoipa::path(
     post, path = "/v1/threads", tag = "threads", request_body = CreateThread,
-    responses((status = 201, description = "The thread, and its signed version 0", body = super::answers::ThreadMade))
+    responses((status = 201, description = "The thread, and its signed version 0", body = super::responses::ThreadMade))
 )]
 pub async fn create(post: Post) -> Result<HttpResponse> {
     let ask: CreateThread = post.read()?;
@@ -104,10 +104,10 @@ pub async fn create(post: Post) -> Result<HttpResponse> {
     params(
         ("thread" = ThreadId, Path, description = "The thread's name"),
     ),
-    responses((status = 200, description = "As it stands", body = super::answers::ThreadNow))
+    responses((status = 200, description = "As it stands", body = super::responses::ThreadNow))
 )]
 pub async fn read(app: Data<App>, machine: Machine, thread: Path<String>) -> Result<HttpResponse> {
-    let thread: ThreadId = body::name("/thread", &thread)?;
+    let thread: ThreadId = json_body::name("/thread", &thread)?;
     of_own_flow(&machine, &app.service.flow_of(&thread).await?, "thread")?;
     let overview = app.service.overview(&thread).await?;
     let head = &overview.thread.head;
@@ -128,7 +128,7 @@ pub async fn read(app: Data<App>, machine: Machine, thread: Path<String>) -> Res
         answer["branch_of"] = json!(origin);
     }
     if let Some(review) = &overview.review {
-        answer["review"] = super::transitions_told::review_link(&app, review);
+        answer["review"] = super::transitions::view::review_link(&app, review);
     }
     Ok(HttpResponse::Ok().json(answer))
 }
@@ -141,7 +141,7 @@ pub async fn read(app: Data<App>, machine: Machine, thread: Path<String>) -> Res
         ("node" = NodeId, Query, description = "Whose view"),
         ("version" = Option<u64>, Query, description = "Of which version; of the head unless said"),
     ),
-    responses((status = 200, description = "What the node may read", body = super::answers::StateSeen))
+    responses((status = 200, description = "What the node may read", body = super::responses::StateSeen))
 )]
 pub async fn state(
     app: Data<App>,
@@ -149,7 +149,8 @@ pub async fn state(
     thread: Path<String>,
     query: Query<ViewQuery>,
 ) -> Result<HttpResponse> {
-    let (thread, node): (ThreadId, NodeId) = (body::name("/thread", &thread)?, body::name("/node", &query.node)?);
+    let (thread, node): (ThreadId, NodeId) =
+        (json_body::name("/thread", &thread)?, json_body::name("/node", &query.node)?);
     Ok(HttpResponse::Ok().json(seen_by(&app, &machine, &thread, &node, query.version).await?))
 }
 
@@ -178,7 +179,7 @@ pub async fn seen_by(
         ("page_size" = Option<u32>, Query, description = "How many at most; 50 unless said, and never more than 200"),
         ("page_token" = Option<u64>, Query, description = "The `next_page_token` of the page before"),
     ),
-    responses((status = 200, description = "Signed entries with their statements", body = super::answers::ChainPage))
+    responses((status = 200, description = "Signed entries with their statements", body = super::responses::ChainPage))
 )]
 pub async fn chain(
     app: Data<App>,
@@ -186,7 +187,7 @@ pub async fn chain(
     thread: Path<String>,
     query: Query<ChainQuery>,
 ) -> Result<HttpResponse> {
-    let thread: ThreadId = body::name("/thread", &thread)?;
+    let thread: ThreadId = json_body::name("/thread", &thread)?;
     of_own_flow(&machine, &app.service.flow_of(&thread).await?, "thread")?;
     let overview = app.service.overview(&thread).await?;
     let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
@@ -221,10 +222,10 @@ pub async fn chain(
     params(
         ("thread" = ThreadId, Path, description = "The thread's name"),
     ),
-    responses((status = 200, description = "Closed", body = super::answers::ThreadStatus))
+    responses((status = 200, description = "Closed", body = super::responses::ThreadStatus))
 )]
 pub async fn close(post: Post, thread: Path<String>) -> Result<HttpResponse> {
-    let thread: ThreadId = body::name("/thread", &thread)?;
+    let thread: ThreadId = json_body::name("/thread", &thread)?;
     let ask: ReasonIfAny = post.read()?;
     let (by, body) = (post.token.record.principal(), json!({"thread": thread, "status": "closed"}));
     let work = post.app.service.close_thread(&by, &thread, &ask.reason);
@@ -237,10 +238,10 @@ pub async fn close(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     params(
         ("thread" = ThreadId, Path, description = "The thread's name"),
     ),
-    responses((status = 200, description = "Open again", body = super::answers::ThreadStatus))
+    responses((status = 200, description = "Open again", body = super::responses::ThreadStatus))
 )]
 pub async fn reopen(post: Post, thread: Path<String>) -> Result<HttpResponse> {
-    let thread: ThreadId = body::name("/thread", &thread)?;
+    let thread: ThreadId = json_body::name("/thread", &thread)?;
     let ask: ReasonIfAny = post.read()?;
     let (by, name) = (post.token.record.principal(), thread.clone());
     let work = post.app.service.reopen_thread(&by, &thread, &ask.reason);

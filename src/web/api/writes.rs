@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::body;
-use super::repeat::{Post, told};
+use super::idempotency_key::{Post, told};
+use super::json_body;
 use super::threads::Reason;
 use crate::domain::chain::denial::DenialCode;
 use crate::domain::chain::hash::Digest;
@@ -18,8 +18,8 @@ use crate::domain::time::Timestamp;
 use crate::domain::write::{Resolution, Write, WriteState};
 use crate::service::error::{Error, Result};
 use crate::service::writes::verify::{VerifyAsk, read_expectations};
-use crate::web::app::App;
-use crate::web::auth::Presumed;
+use crate::web::auth::extractors::Presumed;
+use crate::web::state::App;
 
 /// `POST /v1/verify`
 #[derive(Debug, Deserialize, ToSchema)]
@@ -89,7 +89,7 @@ pub struct Resolve {
     responses((status = 200, description = "Let through, once", body = Verified))
 )]
 pub async fn verify(app: Data<App>, sender: Presumed) -> Result<HttpResponse> {
-    let ask: Verify = body::read(&app, &sender.body).map_err(malformed)?;
+    let ask: Verify = json_body::read(&app, &sender.body).map_err(malformed)?;
     let ask = VerifyAsk {
         thread: ask.thread,
         transition: ask.transition,
@@ -124,10 +124,10 @@ fn malformed(error: Error) -> Error {
     params(
         ("write_id" = WriteId, Path, description = "What the writer called the write"),
     ),
-    responses((status = 200, description = "How the write ended", body = super::answers::WriteEnded))
+    responses((status = 200, description = "How the write ended", body = super::responses::WriteEnded))
 )]
 pub async fn confirm(post: Post, write_id: Path<String>) -> Result<HttpResponse> {
-    let write_id: WriteId = body::name("/write_id", &write_id)?;
+    let write_id: WriteId = json_body::name("/write_id", &write_id)?;
     let ask: Confirm = post.read()?;
     ended(&post.app.service.confirm(&post.token, &write_id, &ask.result).await?)
 }
@@ -138,10 +138,10 @@ pub async fn confirm(post: Post, write_id: Path<String>) -> Result<HttpResponse>
     params(
         ("write_id" = WriteId, Path, description = "What the writer called the write"),
     ),
-    responses((status = 200, description = "How the write ended", body = super::answers::WriteEnded))
+    responses((status = 200, description = "How the write ended", body = super::responses::WriteEnded))
 )]
 pub async fn abort(post: Post, write_id: Path<String>) -> Result<HttpResponse> {
-    let write_id: WriteId = body::name("/write_id", &write_id)?;
+    let write_id: WriteId = json_body::name("/write_id", &write_id)?;
     let ask: Reason = post.read()?;
     ended(&post.app.service.abort(&post.token, &write_id, &ask.reason).await?)
 }
@@ -175,10 +175,11 @@ fn ended(write: &Write) -> Result<HttpResponse> {
         ("thread" = ThreadId, Path, description = "The thread's name"),
         ("write_id" = WriteId, Path, description = "What the writer called the write"),
     ),
-    responses((status = 200, description = "Written down", body = super::answers::WriteResolved))
+    responses((status = 200, description = "Written down", body = super::responses::WriteResolved))
 )]
 pub async fn resolve(post: Post, path: Path<(String, String)>) -> Result<HttpResponse> {
-    let (thread, write_id): (ThreadId, WriteId) = (body::name("/thread", &path.0)?, body::name("/write_id", &path.1)?);
+    let (thread, write_id): (ThreadId, WriteId) =
+        (json_body::name("/thread", &path.0)?, json_body::name("/write_id", &path.1)?);
     let ask: Resolve = post.read()?;
     let key = WriteKey { principal: ask.principal, write_id };
     let (by, outcome) = (post.token.record.principal(), ask.outcome);

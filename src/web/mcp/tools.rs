@@ -17,12 +17,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::Asker;
-use super::asks::{LookAtHold, Propose, ReadView, TakeBack, WaitForDecision};
-use super::refused;
+use super::errors;
+use super::inputs::{LookAtHold, Propose, ReadView, TakeBack, WaitForDecision};
 use crate::service::error::{Error, Result};
 use crate::service::platform::trace_context;
-use crate::web::api::{body, threads, transitions, transitions_told};
-use crate::web::app::App;
+use crate::web::api::transitions::view;
+use crate::web::api::{json_body, threads, transitions};
+use crate::web::state::App;
 
 /// How long is waited for a decision if nothing is said: shorter than clients wait for a tool.
 const WAIT_DEFAULT_SECS: u32 = 30;
@@ -59,7 +60,7 @@ impl Tools {
 
     /// Arguments as what a tool takes, in the one normal form that values have here.
     fn read<T: DeserializeOwned>(&self, arguments: Map<String, Value>) -> Result<T> {
-        body::shaped(body::strict(&self.app, Value::Object(arguments).to_string().as_bytes())?)
+        json_body::shaped(json_body::strict(&self.app, Value::Object(arguments).to_string().as_bytes())?)
     }
 
     async fn read_view(&self, asker: &Asker, ask: ReadView) -> Result<Value> {
@@ -71,12 +72,12 @@ impl Tools {
         let ask = transitions::Propose { node, parent, patch, format, reaffirm, attempt, tool, usage, rationale, step };
         let proposal = transitions::read_proposal(thread, ask)?;
         let answer = self.app.service.propose(&asker.machine.0, &proposal).await?;
-        let told = transitions_told::answer(&self.app, &answer)?;
+        let told = view::answer(&self.app, &answer)?;
         Ok(serde_json::from_str(told.body.expose()).expect("an answer is JSON"))
     }
 
     async fn look_at_hold(&self, asker: &Asker, ask: LookAtHold) -> Result<Value> {
-        transitions_told::told_to(&self.app, &asker.machine, ask.transition).await
+        view::told_to(&self.app, &asker.machine, ask.transition).await
     }
 
     async fn wait_for_decision(&self, asker: &Asker, ask: WaitForDecision) -> Result<Value> {
@@ -119,7 +120,7 @@ impl ServerHandler for Tools {
         let asker = asker.ok_or_else(|| ErrorData::internal_error("nobody asks", None))?;
         let work = self.call(asker, &request.name, request.arguments.unwrap_or_default());
         let done = trace_context::within(asker.trace.clone(), work).await;
-        Ok(done.map_or_else(|error| refused::told(&self.app, asker, &error), CallToolResult::structured).into())
+        Ok(done.map_or_else(|error| errors::told(&self.app, asker, &error), CallToolResult::structured).into())
     }
 }
 

@@ -3,66 +3,23 @@
 //! A handler parses the edge, calls the service, and fills a view model of [`view`]. Whoever has no
 //! session is led to `/sign-in`; whatever goes wrong becomes a page in words ([`failure`]).
 
-pub mod account;
-pub mod amendment;
-pub mod ballot;
-pub mod comments;
-pub mod compare;
-pub mod decision;
-pub mod delegations;
 pub mod delivery;
-mod delivery_rows;
-pub mod differing;
-pub mod done;
-pub mod door;
-pub mod edit;
-pub mod emergency;
-pub mod endpoint;
-pub mod endpoints;
-pub mod episode;
-pub mod extension;
-pub mod failure;
-pub mod form;
-pub mod imports;
+pub mod episodes;
+pub mod identity;
 pub mod inbox;
-pub mod insight;
-pub mod interrupt;
-pub mod live;
-pub mod local;
+pub mod interrupts;
 pub mod log;
-pub mod nonce;
-pub mod oidc;
-pub mod parts;
-pub mod passkeys;
-pub mod password;
-pub mod people;
-pub mod person;
+pub mod operations;
 pub mod policies;
-pub mod reference;
-pub mod rejections;
-pub mod replays;
-pub mod reveal;
-pub mod review;
-pub mod revocation;
-pub mod rollback;
-pub mod set_up;
-pub mod several;
-pub mod shown;
-pub mod sign_in;
-pub mod thread;
+pub mod policy_changes;
+pub mod reviews;
+pub mod shared;
 pub mod threads;
-pub mod tokens;
-pub mod verifier;
-pub mod version;
-pub mod view;
-pub mod visitor;
-pub mod what_if;
-pub mod withdrawal;
 
 use actix_web::web::{self, ServiceConfig};
 
-use failure::Failure;
-use shown::Shown;
+use shared::error_page::Failure;
+use shared::responder::Shown;
 
 /// A comment of 4,000 characters, each of which may take 12 bytes in a form, and the fields around it.
 const FORM_BYTES_MAX: usize = 64 * 1024;
@@ -78,8 +35,8 @@ pub fn routes(cfg: &mut ServiceConfig) {
     let form = web::FormConfig::default().limit(FORM_BYTES_MAX);
     cfg.app_data(form.error_handler(|_, request| Failure::unreadable(request).into()))
         .configure(ways_in)
-        .service(web::resource("/").route(web::get().to(Shown(inbox::show))))
-        .service(web::resource("/live").route(web::get().to(live::show)))
+        .service(web::resource("/").route(web::get().to(Shown(inbox::list::show))))
+        .service(web::resource("/live").route(web::get().to(log::live::show)))
         .configure(of_reviews)
         .service(
             web::resource("/what-if")
@@ -88,21 +45,23 @@ pub fn routes(cfg: &mut ServiceConfig) {
                         .limit(STATE_FORM_BYTES_MAX)
                         .error_handler(|_, request| Failure::unreadable(request).into()),
                 )
-                .route(web::get().to(Shown(what_if::show)))
-                .route(web::post().to(what_if::submit)),
+                .route(web::get().to(Shown(policies::what_if::show)))
+                .route(web::post().to(policies::what_if::submit)),
         )
-        .service(web::resource("/policies").route(web::get().to(Shown(policies::show))))
-        .service(web::resource("/amendments/{amendment}").route(web::get().to(Shown(amendment::show))))
+        .service(web::resource("/policies").route(web::get().to(Shown(policies::list::show))))
+        .service(
+            web::resource("/amendments/{amendment}").route(web::get().to(Shown(policy_changes::change_request::show))),
+        )
         .service(
             web::resource("/amendments/{amendment}/decision")
-                .route(web::get().to(amendment::back))
-                .route(web::post().to(amendment::submit)),
+                .route(web::get().to(policy_changes::change_request::back))
+                .route(web::post().to(policy_changes::change_request::submit)),
         )
-        .service(web::resource("/interrupts/{interrupt}").route(web::get().to(Shown(interrupt::show))))
+        .service(web::resource("/interrupts/{interrupt}").route(web::get().to(Shown(interrupts::show))))
         .service(
             web::resource("/interrupts/{interrupt}/decision")
-                .route(web::get().to(interrupt::back))
-                .route(web::post().to(interrupt::submit)),
+                .route(web::get().to(interrupts::back))
+                .route(web::post().to(interrupts::submit)),
         )
         .service(
             web::resource("/replays")
@@ -111,10 +70,10 @@ pub fn routes(cfg: &mut ServiceConfig) {
                         .limit(STATE_FORM_BYTES_MAX)
                         .error_handler(|_, request| Failure::unreadable(request).into()),
                 )
-                .route(web::get().to(Shown(replays::show)))
-                .route(web::post().to(replays::submit)),
+                .route(web::get().to(Shown(policy_changes::replay::show)))
+                .route(web::post().to(policy_changes::replay::submit)),
         )
-        .service(web::resource("/rejections").route(web::get().to(Shown(rejections::show))))
+        .service(web::resource("/rejections").route(web::get().to(Shown(policies::rejections::show))))
         .configure(past)
         .configure(people_routes)
         .configure(sending)
@@ -125,55 +84,67 @@ pub fn routes(cfg: &mut ServiceConfig) {
 fn sending(cfg: &mut ServiceConfig) {
     let post = web::post;
     cfg.service(
-        web::resource("/endpoints").route(web::get().to(Shown(endpoints::show))).route(post().to(endpoints::add)),
+        web::resource("/endpoints")
+            .route(web::get().to(Shown(delivery::endpoints::show)))
+            .route(post().to(delivery::endpoints::add)),
     )
-    .service(web::resource("/endpoints/{endpoint}").route(web::get().to(Shown(endpoint::show))))
-    .service(web::resource("/endpoints/{endpoint}/settings").route(post().to(endpoint::change)))
-    .service(web::resource("/endpoints/{endpoint}/serving").route(post().to(endpoint::serve)))
-    .service(web::resource("/endpoints/{endpoint}/secret").route(post().to(endpoint::rotate)))
-    .service(web::resource("/endpoints/{endpoint}/test").route(post().to(endpoint::test)))
-    .service(web::resource("/endpoints/{endpoint}/redeliveries").route(post().to(endpoint::redeliver)))
-    .service(web::resource("/endpoints/{endpoint}/removal").route(post().to(endpoint::remove)))
-    .service(web::resource("/endpoints/{endpoint}/deliveries/{delivery}").route(web::get().to(Shown(delivery::show))))
+    .service(web::resource("/endpoints/{endpoint}").route(web::get().to(Shown(delivery::endpoint::show))))
+    .service(web::resource("/endpoints/{endpoint}/settings").route(post().to(delivery::endpoint::change)))
+    .service(web::resource("/endpoints/{endpoint}/serving").route(post().to(delivery::endpoint::serve)))
+    .service(web::resource("/endpoints/{endpoint}/secret").route(post().to(delivery::endpoint::rotate)))
+    .service(web::resource("/endpoints/{endpoint}/test").route(post().to(delivery::endpoint::test)))
+    .service(web::resource("/endpoints/{endpoint}/redeliveries").route(post().to(delivery::endpoint::redeliver)))
+    .service(web::resource("/endpoints/{endpoint}/removal").route(post().to(delivery::endpoint::remove)))
     .service(
-        web::resource("/endpoints/{endpoint}/deliveries/{delivery}/redelivery").route(post().to(delivery::redeliver)),
+        web::resource("/endpoints/{endpoint}/deliveries/{delivery}")
+            .route(web::get().to(Shown(delivery::delivery::show))),
+    )
+    .service(
+        web::resource("/endpoints/{endpoint}/deliveries/{delivery}/redelivery")
+            .route(post().to(delivery::delivery::redeliver)),
     );
 }
 
 /// How all of it is stopped.
 fn stopping(cfg: &mut ServiceConfig) {
     cfg.service(
-        web::resource("/emergency").route(web::get().to(Shown(emergency::show))).route(web::post().to(emergency::stop)),
+        web::resource("/emergency")
+            .route(web::get().to(Shown(operations::halt::show)))
+            .route(web::post().to(operations::halt::stop)),
     )
     .service(
         web::resource("/emergency/lifting")
-            .route(web::get().to(emergency::back))
-            .route(web::post().to(emergency::lift)),
+            .route(web::get().to(operations::halt::back))
+            .route(web::post().to(operations::halt::lift)),
     );
 }
 
 /// What was.
 fn past(cfg: &mut ServiceConfig) {
-    cfg.service(web::resource("/threads").route(web::get().to(Shown(threads::show))))
-        .service(web::resource("/imports").route(web::get().to(Shown(imports::show))))
-        .service(web::resource("/threads/{thread}").route(web::get().to(thread::show)))
-        .service(web::resource("/threads/{thread}/episode").route(web::get().to(Shown(episode::show))))
-        .service(web::resource("/threads/{thread}/episode/{artefact}").route(web::get().to(episode::download)))
-        .service(web::resource("/threads/{thread}/compare").route(web::get().to(Shown(compare::show))))
-        .service(web::resource("/threads/{thread}/versions/{version}").route(web::get().to(Shown(version::show))))
+    cfg.service(web::resource("/threads").route(web::get().to(Shown(threads::list::show))))
+        .service(web::resource("/imports").route(web::get().to(Shown(episodes::imports::show))))
+        .service(web::resource("/threads/{thread}").route(web::get().to(threads::thread::show)))
+        .service(web::resource("/threads/{thread}/episode").route(web::get().to(Shown(episodes::episode::show))))
+        .service(
+            web::resource("/threads/{thread}/episode/{artefact}").route(web::get().to(episodes::episode::download)),
+        )
+        .service(web::resource("/threads/{thread}/compare").route(web::get().to(Shown(threads::compare::show))))
+        .service(
+            web::resource("/threads/{thread}/versions/{version}").route(web::get().to(Shown(threads::version::show))),
+        )
         .service(
             web::resource("/threads/{thread}/versions/{version}/rollback")
-                .route(web::get().to(rollback::back))
-                .route(web::post().to(rollback::submit)),
+                .route(web::get().to(threads::rollback::back))
+                .route(web::post().to(threads::rollback::submit)),
         )
-        .service(web::resource("/insight").route(web::get().to(Shown(insight::show))))
-        .service(web::resource("/log").route(web::get().to(Shown(log::show))))
-        .service(web::resource("/log.jsonl").route(web::get().to(log::download)))
-        .service(web::resource("/log/{event}").route(web::get().to(Shown(log::show_event))))
+        .service(web::resource("/insight").route(web::get().to(Shown(log::insight::show))))
+        .service(web::resource("/log").route(web::get().to(Shown(log::browse::show))))
+        .service(web::resource("/log.jsonl").route(web::get().to(log::browse::download)))
+        .service(web::resource("/log/{event}").route(web::get().to(Shown(log::browse::show_event))))
         .service(
             web::resource("/verifier")
-                .route(web::get().to(Shown(verifier::show)))
-                .route(web::post().to(verifier::submit)),
+                .route(web::get().to(Shown(log::receipt_verifier::show)))
+                .route(web::post().to(log::receipt_verifier::submit)),
         );
 }
 
@@ -183,42 +154,44 @@ fn of_reviews(cfg: &mut ServiceConfig) {
     cfg.service(
         web::resource("/votes")
             .app_data(several.error_handler(|_, request| Failure::unreadable(request).into()))
-            .route(web::get().to(several::back))
-            .route(web::post().to(several::submit)),
+            .route(web::get().to(inbox::bulk_decide::back))
+            .route(web::post().to(inbox::bulk_decide::submit)),
     )
-    .service(web::resource("/reviews/{review}").route(web::get().to(Shown(review::show))))
+    .service(web::resource("/reviews/{review}").route(web::get().to(Shown(reviews::review::show))))
     .service(
         web::resource("/reviews/{review}/decision")
-            .route(web::get().to(review::back))
-            .route(web::post().to(decision::submit)),
+            .route(web::get().to(reviews::review::back))
+            .route(web::post().to(reviews::decide::submit)),
     )
     .service(
         web::resource("/reviews/{review}/revocation")
-            .route(web::get().to(review::back))
-            .route(web::post().to(revocation::submit)),
+            .route(web::get().to(reviews::review::back))
+            .route(web::post().to(reviews::revoke_receipt::submit)),
     )
     .service(
         web::resource("/reviews/{review}/withdrawal")
-            .route(web::get().to(review::back))
-            .route(web::post().to(withdrawal::submit)),
+            .route(web::get().to(reviews::review::back))
+            .route(web::post().to(reviews::withdraw::submit)),
     )
     .service(
         web::resource("/reviews/{review}/extension")
-            .route(web::get().to(review::back))
-            .route(web::post().to(extension::submit)),
+            .route(web::get().to(reviews::review::back))
+            .route(web::post().to(reviews::extend::submit)),
     )
     .service(
         web::resource("/reviews/{review}/comments")
-            .route(web::get().to(review::back))
-            .route(web::post().to(comments::submit)),
+            .route(web::get().to(reviews::review::back))
+            .route(web::post().to(reviews::comment::submit)),
     )
     .service(
-        web::resource("/reviews/{review}/edit").route(web::get().to(edit::show)).route(web::post().to(edit::submit)),
+        web::resource("/reviews/{review}/edit")
+            .route(web::get().to(reviews::edit::show))
+            .route(web::post().to(reviews::edit::submit)),
     )
     .service(
         web::resource("/reviews/{review}/reveal")
-            .route(web::get().to(review::back))
-            .route(web::post().to(reveal::submit)),
+            .route(web::get().to(reviews::review::back))
+            .route(web::post().to(reviews::reveal::submit)),
     );
 }
 
@@ -227,60 +200,81 @@ fn people_routes(cfg: &mut ServiceConfig) {
     let post = web::post;
     cfg.service(
         web::resource("/password/{secret}")
-            .route(web::get().to(password::show))
-            .route(web::post().to(password::submit)),
+            .route(web::get().to(identity::choose_password::show))
+            .route(web::post().to(identity::choose_password::submit)),
     )
-    .service(web::resource("/people").route(web::get().to(Shown(people::show))))
-    .service(web::resource("/people/invitations").route(web::get().to(people::back)).route(post().to(people::invite)))
-    .service(web::resource("/people/links/{link}/withdrawal").route(post().to(people::withdraw)))
-    .service(web::resource("/people/{account}").route(web::get().to(Shown(person::show))))
-    .service(web::resource("/people/{account}/access").route(post().to(person::change_access)))
-    .service(web::resource("/people/{account}/admission").route(post().to(person::admit)))
-    .service(web::resource("/people/{account}/unlocking").route(post().to(person::unlock)))
-    .service(web::resource("/people/{account}/passkeys").route(post().to(person::remove_passkeys)))
-    .service(web::resource("/people/{account}/reset").route(post().to(person::reset)))
-    .service(web::resource("/tokens").route(web::get().to(Shown(tokens::show))).route(post().to(tokens::add)))
-    .service(web::resource("/tokens/{token}/revocation").route(post().to(tokens::revoke)))
+    .service(web::resource("/people").route(web::get().to(Shown(identity::people::show))))
+    .service(
+        web::resource("/people/invitations")
+            .route(web::get().to(identity::people::back))
+            .route(post().to(identity::people::invite)),
+    )
+    .service(web::resource("/people/links/{link}/withdrawal").route(post().to(identity::people::withdraw)))
+    .service(web::resource("/people/{account}").route(web::get().to(Shown(identity::person::show))))
+    .service(web::resource("/people/{account}/access").route(post().to(identity::person::change_access)))
+    .service(web::resource("/people/{account}/admission").route(post().to(identity::person::admit)))
+    .service(web::resource("/people/{account}/unlocking").route(post().to(identity::person::unlock)))
+    .service(web::resource("/people/{account}/passkeys").route(post().to(identity::person::remove_passkeys)))
+    .service(web::resource("/people/{account}/reset").route(post().to(identity::person::reset)))
+    .service(
+        web::resource("/tokens")
+            .route(web::get().to(Shown(identity::tokens::show)))
+            .route(post().to(identity::tokens::add)),
+    )
+    .service(web::resource("/tokens/{token}/revocation").route(post().to(identity::tokens::revoke)))
     .service(
         web::resource("/delegations")
-            .route(web::get().to(Shown(delegations::show)))
-            .route(post().to(delegations::submit)),
+            .route(web::get().to(Shown(identity::delegations::show)))
+            .route(post().to(identity::delegations::submit)),
     )
     .service(
         web::resource("/delegations/{delegation}/end")
-            .route(web::get().to(delegations::back))
-            .route(post().to(delegations::end)),
+            .route(web::get().to(identity::delegations::back))
+            .route(post().to(identity::delegations::end)),
     )
-    .service(web::resource("/account").route(web::get().to(Shown(account::show))))
-    .service(web::resource("/account/password").route(post().to(account::change_password)))
-    .service(web::resource("/account/contact").route(post().to(account::set_contact)))
-    .service(web::resource("/account/sessions").route(post().to(account::end_sessions)));
+    .service(web::resource("/account").route(web::get().to(Shown(identity::account::show))))
+    .service(web::resource("/account/password").route(post().to(identity::account::change_password)))
+    .service(web::resource("/account/contact").route(post().to(identity::account::set_contact)))
+    .service(web::resource("/account/sessions").route(post().to(identity::account::end_sessions)));
 }
 
 /// What is seen without a session, and the way out.
 fn ways_in(cfg: &mut ServiceConfig) {
-    cfg.service(web::resource("/docs").route(web::get().to(reference::show)));
-    cfg.service(web::resource("/sign-in").route(web::get().to(sign_in::show)).route(web::post().to(sign_in::submit)))
-        .service(web::resource("/sign-in/oidc").route(web::get().to(sign_in::show)).route(web::post().to(oidc::submit)))
-        .service(web::resource("/sign-in/oidc/return").route(web::get().to(oidc::come_back)))
-        .service(web::resource("/sign-in/passkey").route(web::post().to(passkeys::sign_in)))
-        .service(
-            web::resource("/account/passkeys")
-                .route(web::get().to(Shown(passkeys::show)))
-                .route(web::post().to(passkeys::add)),
-        )
-        .service(
-            web::resource("/account/passkeys/removal")
-                .route(web::get().to(passkeys::back))
-                .route(web::post().to(passkeys::remove)),
-        )
-        .service(
-            web::resource("/sign-in/{secret}")
-                .route(web::get().to(sign_in::show_link))
-                .route(web::post().to(sign_in::use_link)),
-        )
-        .service(
-            web::resource("/set-up/{secret}").route(web::get().to(set_up::show)).route(web::post().to(set_up::submit)),
-        )
-        .service(web::resource("/sign-out").route(web::post().to(sign_in::sign_out)));
+    cfg.service(web::resource("/docs").route(web::get().to(operations::api_reference::show)));
+    cfg.service(
+        web::resource("/sign-in")
+            .route(web::get().to(identity::sign_in::show))
+            .route(web::post().to(identity::sign_in::submit)),
+    )
+    .service(
+        web::resource("/sign-in/oidc")
+            .route(web::get().to(identity::sign_in::show))
+            .route(web::post().to(identity::oidc::submit)),
+    )
+    .service(web::resource("/sign-in/oidc/return").route(web::get().to(identity::oidc::come_back)))
+    .service(web::resource("/sign-in/passkey").route(web::post().to(identity::passkeys::sign_in)))
+    .service(
+        web::resource("/account/passkeys")
+            .route(web::get().to(Shown(identity::passkeys::show)))
+            .route(web::post().to(identity::passkeys::add)),
+    )
+    .service(
+        web::resource("/account/passkeys/removal")
+            .route(web::get().to(identity::passkeys::back))
+            .route(web::post().to(identity::passkeys::remove)),
+    )
+    .service(
+        web::resource("/sign-in/{secret}")
+            .route(web::get().to(identity::sign_in::show_link))
+            .route(web::post().to(identity::sign_in::use_link)),
+    )
+    .service(
+        web::resource("/set-up/{secret}")
+            .route(web::get().to(identity::set_up::show))
+            .route(web::post().to(identity::set_up::submit)),
+    )
+    .service(web::resource("/sign-out").route(web::post().to(identity::sign_in::sign_out)));
 }
+
+#[cfg(test)]
+mod tests;

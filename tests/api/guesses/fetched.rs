@@ -2,7 +2,7 @@
 
 use countersign::domain::account::{Account, MachineRole};
 use countersign::domain::episode::Artefact;
-use countersign::web::roles::TABLE;
+use countersign::web::auth::permissions::TABLE;
 use reqwest::header::{ACCEPT, COOKIE};
 use serde_json::Value;
 

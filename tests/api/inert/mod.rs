@@ -15,7 +15,7 @@ use countersign::service::identity::accounts::NewAccount;
 use countersign::service::policies::Activation;
 use countersign::service::reviews::comment::Saying;
 use countersign::service::reviews::edit::{Rewrite, Rewritten};
-use countersign::web::roles::TABLE;
+use countersign::web::auth::permissions::TABLE;
 use countersign::worker::deliver;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

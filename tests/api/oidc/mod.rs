@@ -22,7 +22,7 @@ use countersign::provider::Provider;
 use countersign::service::identity::oidc_sign_in::{Local, Ways};
 use countersign::service::{PeopleSettings, Service};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::web::throttle::Throttle;
+use countersign::web::limits::rate_limit::Throttle;
 
 use crate::gateway::{Gateway, MovedClock, POLICY, settings, spawn_letting_in};
 

@@ -13,9 +13,9 @@ use countersign::store::postgres::PostgresStore;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::store::{Store, StoreError};
-use countersign::web::app::App;
-use countersign::web::peers::Peers;
-use countersign::web::site::serve;
+use countersign::web::client_ip::Peers;
+use countersign::web::server::serve;
+use countersign::web::state::App;
 use tokio::sync::Notify;
 
 use crate::gateway::{Gateway, MovedClock, edge, settings, spawn_on};

@@ -1,0 +1,140 @@
+//! What was sent to endpoints, and sending it again.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path, Query};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::view::delivery_json;
+use super::{Nothing, id};
+use crate::domain::endpoint::delivery::Delivery;
+use crate::domain::id::EndpointId;
+use crate::domain::time::Timestamp;
+use crate::service::delivery::deliveries::{Again, Place, Which};
+use crate::service::error::{Error, Result};
+use crate::service::operations::halt_request::Puller;
+use crate::web::api::idempotency_key::{Post, told};
+use crate::web::auth::extractors::Machine;
+use crate::web::state::App;
+
+/// `POST /v1/endpoints/{endpoint}/redeliveries`. One of the two.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RedeliverMany {
+    /// What was given up since then.
+    #[schema(value_type = Option<String>)]
+    pub failed_since: Option<String>,
+    /// What lies after this place in the log and has not arrived.
+    pub after: Option<u64>,
+}
+
+/// Which deliveries.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeliveriesQuery {
+    state: Option<String>,
+    page_size: Option<u32>,
+    page_token: Option<String>,
+}
+
+/// Deliveries on a page, unless told otherwise, and at most.
+const PAGE: (u32, u32) = (50, 200);
+
+/// A page of what was sent to an endpoint, or is about to be.
+#[utoipa::path(
+    get, path = "/v1/endpoints/{endpoint}/deliveries", tag = "endpoints",
+    params(
+        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
+        ("state" = Option<String>, Query, description = "`waiting` or `failed`; all unless said, the last event's first", pattern = "^(waiting|failed)$"),
+        ("page_size" = Option<u32>, Query, description = "How many; 50 unless said, and never more than 200"),
+        ("page_token" = Option<String>, Query, description = "The `next_page_token` of the page before"),
+    ),
+    responses((status = 200, description = "What was sent, or is about to be", body = crate::web::api::responses::endpoints::DeliveryPage))
+)]
+pub async fn deliveries(
+    app: Data<App>,
+    _machine: Machine,
+    endpoint: Path<String>,
+    query: Query<DeliveriesQuery>,
+) -> Result<HttpResponse> {
+    let which = match query.state.as_deref() {
+        None => Which::All,
+        Some("waiting") => Which::Waiting,
+        Some("failed") => Which::Failed,
+        Some(_) => return Err(Error::invalid("/state", "`waiting`, `failed`, or nothing for all")),
+    };
+    let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+    let after = query.page_token.as_deref().map(place).transpose()?;
+    let (deliveries, next) = app.service.deliveries(&id(&endpoint)?, which, after, size).await?;
+    let deliveries: Vec<Value> = deliveries.iter().map(delivery_json).collect();
+    let next = next.map(|it| format!("{}.{}", it.moment, it.index));
+    Ok(HttpResponse::Ok().json(json!({"deliveries": deliveries, "next_page_token": next})))
+}
+
+fn place(token: &str) -> Result<Place> {
+    let read = || {
+        let (moment, index) = token.split_once('.')?;
+        Some(Place { moment: moment.parse().ok()?, index: index.parse().ok()? })
+    };
+    read().ok_or_else(|| Error::invalid("/page_token", "give `next_page_token` of the page before"))
+}
+
+/// One delivery, with the body that is sent.
+#[utoipa::path(
+    get, path = "/v1/endpoints/{endpoint}/deliveries/{delivery}", tag = "endpoints",
+    params(
+        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
+        ("delivery" = u64, Path, description = "The event's place in the log"),
+    ),
+    responses((status = 200, description = "With `body`, what is sent", body = crate::web::api::responses::endpoints::DeliveryTold))
+)]
+pub async fn delivery(app: Data<App>, _machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
+    let found = app.service.delivery(&id(&path.0)?, index(&path.1)?).await?;
+    let mut answer = delivery_json(&found.delivery);
+    answer["body"] = json!(found.body);
+    Ok(HttpResponse::Ok().json(answer))
+}
+
+/// Sends one again, whatever became of it before.
+#[utoipa::path(
+    post, path = "/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery", tag = "endpoints", request_body = Nothing,
+    params(
+        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
+        ("delivery" = u64, Path, description = "The event's place in the log"),
+    ),
+    responses((status = 202, description = "It is sent as soon as may be", body = crate::web::api::responses::endpoints::DeliveryTold))
+)]
+pub async fn redeliver(post: Post, path: Path<(String, String)>) -> Result<HttpResponse> {
+    let (id, index, Nothing {}) = (id(&path.0)?, index(&path.1)?, post.read()?);
+    let work = post.app.service.redeliver(Puller::Token(&post.token), &id, index);
+    post.once(work, |_, delivery: &Delivery| Ok(told(StatusCode::ACCEPTED, &delivery_json(delivery)))).await
+}
+
+/// Sends many again.
+#[utoipa::path(
+    post, path = "/v1/endpoints/{endpoint}/redeliveries", tag = "endpoints", request_body = RedeliverMany,
+    params(
+        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
+    ),
+    responses((status = 202, description = "How many", body = crate::web::api::responses::endpoints::Count))
+)]
+pub async fn redeliver_many(post: Post, endpoint: Path<String>) -> Result<HttpResponse> {
+    let ask: RedeliverMany = post.read()?;
+    let since = |text: &str| {
+        Timestamp::parse(text).ok_or_else(|| Error::invalid("/failed_since", "a moment like 2026-11-21T10:00:00.000Z"))
+    };
+    let again = match (ask.failed_since.as_deref(), ask.after) {
+        (Some(text), None) => Again::FailedSince(since(text)?),
+        (None, Some(after)) => Again::LogAfter(after),
+        _ => return Err(Error::invalid("", "either `failed_since` or `after`")),
+    };
+    let id = id(&endpoint)?;
+    let work = post.app.service.redeliver_many(Puller::Token(&post.token), &id, again);
+    post.once(work, |_, count: &u64| Ok(told(StatusCode::ACCEPTED, &json!({"count": count})))).await
+}
+
+fn index(text: &str) -> Result<u64> {
+    text.parse().map_err(|_| Error::NotFound("delivery"))
+}

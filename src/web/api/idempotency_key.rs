@@ -1,0 +1,120 @@
+//! `Idempotency-Key`: POSTs that may be sent again. It means nothing where `write_id` does, and where people decide.
+
+use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use actix_web::dev::Payload;
+use actix_web::http::{StatusCode, header};
+use actix_web::web::Data;
+use actix_web::{FromRequest, HttpRequest, HttpResponse};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::json_body;
+use super::json_body::Bytes;
+use super::problem::Problem;
+use crate::domain::account::Token;
+use crate::domain::repeat::{RepeatKey, Repeatable, Told};
+use crate::domain::secret::Secret;
+use crate::service::Stored;
+use crate::service::error::{Error, Result};
+use crate::service::platform::idempotency::Repeated;
+use crate::web::auth::extractors::{Machine, app_of, said_by};
+use crate::web::state::App;
+
+/// What a sender calls its request.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// Says that an answer was given before.
+pub const REPLAYED: &str = "idempotency-replayed";
+
+/// A POST of a machine.
+pub struct Post {
+    /// As it came.
+    pub request: HttpRequest,
+    /// Where to.
+    pub app: Data<App>,
+    /// By whom.
+    pub token: Arc<Stored<Token>>,
+    /// What it says.
+    pub body: Bytes,
+}
+
+impl FromRequest for Post {
+    type Error = Problem;
+    type Future = Pin<Box<dyn Future<Output = std::result::Result<Self, Problem>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (machine, body) = (Machine::extract(request), Bytes::from_request(request, payload));
+        let request = request.clone();
+        Box::pin(async move {
+            // Of somebody who may not ask nothing is read.
+            let (token, app) = (machine.await?.0, app_of(&request));
+            let body = said_by(&token, (&request, &app), body).await?;
+            Ok(Self { request, app, token, body })
+        })
+    }
+}
+
+impl Post {
+    /// What it says, as what the call takes.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        json_body::read(&self.app, &self.body)
+    }
+
+    /// Does the work and tells what was done; once for each key, if the sender gave one.
+    pub async fn once<T: Any>(
+        &self,
+        work: impl Future<Output = Result<T>>,
+        tell: impl Fn(&App, &T) -> Result<Told> + Clone + 'static,
+    ) -> Result<HttpResponse> {
+        let Some(named) = self.key()? else { return Ok(answer(&tell(&self.app, &work.await?)?)) };
+        let service = &self.app.service;
+        let route = (self.request.method().as_str(), self.request.path());
+        let keys = service.keys()?;
+        let request = Repeatable::new(keys.row(), self.token.record.principal(), route, &named, self.body.sent());
+        let app = self.app.clone();
+        Ok(match service.once(&request, move |done| tell(&app, done), work).await? {
+            Repeated::First(told) => answer(&told),
+            Repeated::Again(told) => {
+                let mut answer = answer(&told);
+                answer
+                    .headers_mut()
+                    .insert(header::HeaderName::from_static(REPLAYED), header::HeaderValue::from_static("true"));
+                answer
+            }
+        })
+    }
+
+    /// Does the work and tells what was done, whatever key came with it: what is signed says by itself which it is, and no key is
+    /// signed along with it.
+    pub async fn signed<T: Any>(
+        &self,
+        work: impl Future<Output = Result<T>>,
+        tell: impl Fn(&App, &T) -> Result<Told>,
+    ) -> Result<HttpResponse> {
+        Ok(answer(&tell(&self.app, &work.await?)?))
+    }
+
+    fn key(&self) -> Result<Option<RepeatKey>> {
+        let mut all = self.request.headers().get_all(IDEMPOTENCY_KEY);
+        let Some(first) = all.next() else { return Ok(None) };
+        let only = if all.next().is_some() { None } else { first.to_str().ok().and_then(RepeatKey::read) };
+        let wrong = "Idempotency-Key is said once, in 1 to 255 ASCII characters that can be seen";
+        only.map(Some).ok_or_else(|| Error::invalid("", wrong))
+    }
+}
+
+/// An answer in JSON, as it is kept if it is kept.
+pub fn told(status: StatusCode, body: &impl Serialize) -> Told {
+    let body = serde_json::to_string(body).expect("an answer is made of texts, numbers and lists");
+    Told { status: status.as_u16(), body: Secret::new(body) }
+}
+
+fn answer(told: &Told) -> HttpResponse {
+    let status = StatusCode::from_u16(told.status).expect("an answer has the status of an answer");
+    let json = (header::CONTENT_TYPE, "application/json");
+    HttpResponse::build(status).insert_header(json).body(told.body.expose().clone())
+}

@@ -1,0 +1,222 @@
+//! The description of this surface for programs, OpenAPI 3.1: from the handlers and their types, with what holds for
+//! all of them added here: who may call, what may go wrong, and with which codes.
+
+use actix_web::http::Method;
+use serde_json::{Value, json};
+use utoipa::OpenApi as _;
+
+use super::{Description, error_codes, openapi_examples};
+use crate::domain::account::MachineRole;
+use crate::web::auth::permissions::{Rule, TABLE};
+
+/// Calls on which an `Idempotency-Key` means nothing: `write_id` does, or what a tool is asked is known by itself.
+pub const KEYLESS: &[&str] =
+    &["/v1/verify", "/v1/envelopes/verify", "/v1/writes/{write_id}/confirm", "/v1/writes/{write_id}/abort", "/mcp"];
+
+/// Parts of the surface, in the order in which one meets them.
+const TAGS: &[(&str, &str)] = &[
+    ("threads", "One piece of work, its state and its chain."),
+    ("proposals", "What agents ask for, and what became of it."),
+    ("writes", "What writers ask before they write, and say afterwards."),
+    ("interrupts", "What hosts that keep their own state ask people about."),
+    ("events", "Everything that happened."),
+    ("audit", "For those who read everything."),
+    ("policies", "What judges, and what it would do."),
+    ("episodes", "A thread as a run of agents: what they say they do, and what remains of it."),
+    ("administration", "Stopping, closing, revoking."),
+    ("endpoints", "Where events are sent."),
+    ("mcp", "The Model Context Protocol, for agents that are given tools."),
+    ("open", "What anybody may read."),
+];
+
+/// A number in JSON that is larger is not exact, and refused.
+const INTEGER_MAX: u64 = (1 << 53) - 1;
+
+/// The whole description.
+pub fn description() -> Value {
+    let mut told = serde_json::to_value(Description::openapi()).expect("a description is made of texts and lists");
+    told["tags"] = TAGS.iter().map(|(name, what)| json!({"name": name, "description": what})).collect();
+    told["servers"] = json!([{"url": "/", "description": "This gateway"}]);
+    for (path, item) in told["paths"].as_object_mut().into_iter().flatten() {
+        for (method, call) in item.as_object_mut().into_iter().flatten() {
+            complete(path, method, call);
+            for parameter in call.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
+                // A place in the log comes back as a number in JSON; other numbers of addresses do not.
+                let most = if parameter["name"] == "after" { INTEGER_MAX } else { u64::MAX };
+                bound(&mut parameter["schema"], most);
+                // What is optional there is left out; nothing in an address is null.
+                if let Some(kind) = parameter["schema"]["type"].as_array().and_then(|it| it.first()).cloned() {
+                    parameter["schema"]["type"] = kind;
+                }
+            }
+        }
+    }
+    say_which_bodies_are_needed(&mut told);
+    let parts = &mut told["components"];
+    for (_, schema) in parts["schemas"].as_object_mut().into_iter().flatten() {
+        bound(schema, INTEGER_MAX);
+    }
+    parts["securitySchemes"] = json!({"token": {
+        "type": "http", "scheme": "bearer", "bearerFormat": "cs_…",
+        "description": "A token of one role: `countersign token add`.",
+    }});
+    parts["schemas"]["ProblemCode"] = json!({
+        "type": "string", "description": "What programs look at.", "enum": all_codes(),
+    });
+    parts["schemas"]["FaultCode"] =
+        json!({"type": "string", "description": "What is wrong.", "enum": error_codes::faults()});
+    parts["schemas"]["DenialCode"] = json!({
+        "type": "string", "enum": error_codes::denials(),
+        "description": "Why a writer is not let through, in the order of the checks.",
+    });
+    parts["responses"] =
+        error_codes::BY_STATUS.iter().map(|(status, what, codes)| (name_of(*status), problem(what, codes))).collect();
+    // Its two forms differ in what they have, so neither has more.
+    for form in parts["schemas"]["RedactedChange"]["oneOf"].as_array_mut().into_iter().flatten() {
+        form["additionalProperties"] = json!(false);
+    }
+    parts["responses"]["Denied"] = problem("Do not write", &error_codes::denials());
+    openapi_examples::put(&mut told);
+    told
+}
+
+/// An empty body is `{}`, so only a call that takes a member that must be there needs one.
+fn say_which_bodies_are_needed(told: &mut Value) {
+    let schemas = told["components"]["schemas"].clone();
+    let calls = told["paths"].as_object_mut().into_iter().flatten().flat_map(|(_, it)| it.as_object_mut());
+    for (_, call) in calls.flatten() {
+        let Some(body) = call.get_mut("requestBody") else { continue };
+        let schema = &body["content"]["application/json"]["schema"];
+        let name = schema["$ref"].as_str().and_then(|it| it.rsplit('/').next()).unwrap_or_default();
+        body["required"] = json!(!schemas[name]["required"].is_null());
+    }
+}
+
+/// Says how large numbers may be that are none below zero: Rust's types are not those of the formats.
+fn bound(value: &mut Value, integer_max: u64) {
+    if value["minimum"] == 0 && value["format"].is_string() {
+        let most = if value["format"] == "int32" { u64::from(u32::MAX) } else { integer_max };
+        let members = value.as_object_mut().into_iter();
+        members.for_each(|it| drop(it.remove("format")));
+        if value["maximum"].is_null() {
+            value["maximum"] = json!(most);
+        }
+    }
+    match value {
+        Value::Object(members) => members.values_mut().for_each(|it| bound(it, integer_max)),
+        Value::Array(items) => items.iter_mut().for_each(|it| bound(it, integer_max)),
+        _ => {}
+    }
+}
+
+fn all_codes() -> Vec<&'static str> {
+    let mut all: Vec<_> =
+        error_codes::BY_STATUS.iter().flat_map(|it| it.2).copied().chain(error_codes::denials()).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn name_of(status: u16) -> String {
+    format!("Problem{status}")
+}
+
+fn problem(what: &str, codes: &[&str]) -> Value {
+    let only = json!({"properties": {"code": {"enum": codes}}});
+    let schema = json!({"allOf": [{"$ref": "#/components/schemas/ProblemBody"}, only]});
+    json!({"description": what, "content": {"application/problem+json": {"schema": schema}}})
+}
+
+/// Adds to a call what follows from where it stands.
+fn complete(path: &str, method: &str, call: &mut Value) {
+    let name = call["operationId"].as_str().unwrap_or_default().to_owned();
+    let of = path.trim_start_matches("/v1").split('/').find(|it| !it.is_empty()).unwrap_or_default();
+    call["operationId"] = json!(if of == name { name } else { format!("{name}_{of}") });
+    let rule = TABLE.iter().find(|it| it.route == path && it.method.eq_ignore_ascii_case(method));
+    let machines = rule.filter(|it| !it.machines.is_empty());
+    if let Some(rule) = machines {
+        say_who(rule, call);
+    }
+    let post = method == Method::POST.as_str().to_lowercase() && machines.is_some();
+    if post && !KEYLESS.contains(&path) {
+        push(
+            &mut call["parameters"],
+            json!({
+                "name": "Idempotency-Key", "in": "header", "required": false,
+                "description": "The sender's name for the request: sent again under it, it is answered as before and not done again.",
+                "schema": {"type": "string", "pattern": "^[!-~]{1,255}$", "minLength": 1, "maxLength": 255},
+                "example": "8e03978e-40d5-43dd-bc93-6894a57f9324",
+            }),
+        );
+    }
+    for status in failures(path, method, call, machines.is_some()) {
+        call["responses"][status.to_string()] = json!({"$ref": format!("#/components/responses/{}", name_of(status))});
+    }
+    if path == "/v1/verify" {
+        call["responses"]["403"] = json!({"$ref": "#/components/responses/Denied"});
+    }
+    if path == "/mcp" {
+        // What the protocol itself finds wrong is told in its own words.
+        let message = json!({"schema": {"type": "object"}});
+        let mut refused = problem("It cannot be understood", &["malformed"]);
+        refused["content"]["application/problem+json"]["schema"] = json!({"$ref": "#/components/schemas/ProblemBody"});
+        refused["content"]["application/json"] = message.clone();
+        call["responses"]["400"] = refused;
+        call["responses"]["404"] = json!({"description": "No such method", "content": {"application/json": message}});
+    }
+    if path == "/v1/interrupts" && post {
+        // A post that is signed shows no token.
+        call["security"] = json!([{"token": []}, {}]);
+    }
+}
+
+fn say_who(rule: &Rule, call: &mut Value) {
+    let roles: Vec<&str> = rule.machines.iter().copied().map(MachineRole::as_str).collect();
+    let said = call["description"].as_str().or(call["summary"].as_str()).unwrap_or_default();
+    call["description"] = json!(format!("{said}\n\nRoles: {}.", roles.join(", ")).trim_start());
+    call["x-roles"] = json!(roles);
+    call["security"] = json!([{"token": []}]);
+}
+
+/// The statuses of what may go wrong with a call.
+fn failures(path: &str, method: &str, call: &Value, asks_who: bool) -> Vec<u16> {
+    let mut all = vec![421, 500];
+    if asks_who {
+        all.extend([401, 403, 429, 503]);
+    }
+    let parameters = call["parameters"].as_array().into_iter().flatten();
+    let reads = parameters.clone().any(|it| it["in"] == "path" || it["in"] == "query");
+    let (body, verify) = (!call["requestBody"].is_null(), path == "/v1/verify");
+    if body {
+        all.push(413);
+    }
+    if (reads || body) && !verify {
+        all.push(400);
+    }
+    if (path.contains('{') || path == "/v1/threads" || path == "/metrics") && !verify {
+        all.push(404);
+    }
+    if !matches!(method, "get") && !verify && path != "/mcp" {
+        all.extend([409, 422]);
+    }
+    if ["/v1/threads", "/v1/transitions"].iter().any(|it| path.starts_with(it)) {
+        // What is told of an earlier version needs its values.
+        all.push(410);
+    }
+    if path.starts_with("/v1/threads/{thread}") {
+        // It may be a run that was imported.
+        all.push(409);
+    }
+    if path.ends_with("/envelope") {
+        // What a node requires may not be there, or too much.
+        all.push(422);
+    }
+    all
+}
+
+fn push(list: &mut Value, item: Value) {
+    match list {
+        Value::Array(list) => list.push(item),
+        list => *list = json!([item]),
+    }
+}

@@ -1,0 +1,85 @@
+//! Amendments: policies that people are asked about before they judge a flow.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path};
+use serde_json::{Value, json};
+
+use super::idempotency_key::{Post, told as telling};
+use super::json_body;
+use super::threads::Reason;
+use crate::domain::amendment::{Amendment, AmendmentState};
+use crate::domain::id::{AmendmentId, FlowId};
+use crate::domain::review::Vote;
+use crate::domain::time::Timestamp;
+use crate::service::error::{Error, Result};
+use crate::web::auth::extractors::Machine;
+use crate::web::state::App;
+
+/// An amendment as it stands.
+#[utoipa::path(
+    get, path = "/v1/amendments/{amendment}", tag = "policies",
+    params(
+        ("amendment" = AmendmentId, Path, description = "The amendment's name"),
+    ),
+    responses((status = 200, description = "As it stands", body = super::responses::AmendmentTold))
+)]
+pub async fn read(app: Data<App>, _machine: Machine, amendment: Path<String>) -> Result<HttpResponse> {
+    let amendment = app.service.amendment(&id(&amendment)?).await?;
+    let mut body = told(&amendment, app.service.public_url(), app.service.now());
+    let evidence = app.service.evidence_of_amendment(&amendment)?;
+    if !evidence.is_empty() {
+        body["evidence"] = json!(evidence);
+    }
+    Ok(HttpResponse::Ok().json(body))
+}
+
+/// The amendments of a flow, the latest first.
+#[utoipa::path(
+    get, path = "/v1/flows/{flow}/amendments", tag = "policies",
+    params(
+        ("flow" = FlowId, Path, description = "The flow"),
+    ),
+    responses((status = 200, description = "Each as it stands", body = super::responses::AmendmentList))
+)]
+pub async fn list(app: Data<App>, _machine: Machine, flow: Path<String>) -> Result<HttpResponse> {
+    let flow: FlowId = json_body::name("/flow", &flow)?;
+    let (url, now) = (app.service.public_url(), app.service.now());
+    let all: Vec<Value> = app.service.amendments_of(&flow).await?.iter().map(|it| told(it, url, now)).collect();
+    Ok(HttpResponse::Ok().json(json!({"amendments": all})))
+}
+
+/// Takes an open amendment back.
+#[utoipa::path(
+    post, path = "/v1/amendments/{amendment}/cancellation", tag = "policies", request_body = Reason,
+    params(
+        ("amendment" = AmendmentId, Path, description = "The amendment's name"),
+    ),
+    responses((status = 200, description = "As it ended", body = super::responses::AmendmentTold))
+)]
+pub async fn cancel(post: Post, amendment: Path<String>) -> Result<HttpResponse> {
+    let (id, ask) = (id(&amendment)?, post.read::<Reason>()?);
+    let by = post.token.record.principal();
+    post.once(post.app.service.cancel_amendment(&by, &id, &ask.reason), |app, ended: &Amendment| {
+        Ok(telling(StatusCode::OK, &told(ended, app.service.public_url(), app.service.now())))
+    })
+    .await
+}
+
+fn id(text: &str) -> Result<AmendmentId> {
+    AmendmentId::try_from(text).map_err(|_| Error::NotFound("amendment"))
+}
+
+/// What is told of an amendment.
+pub fn told(amendment: &Amendment, url: &str, now: Timestamp) -> Value {
+    let Amendment { id, change, proposer, digest, stages, opened_at, expires_at, votes, state, .. } = amendment;
+    let expired = matches!(state, AmendmentState::Open {}) && !amendment.is_open(now);
+    let vote = |it: &Vote| json!({"reviewer": it.reviewer, "name": it.name, "verdict": it.verdict, "comment": it.comment, "at": it.at});
+    json!({
+        "amendment": id, "state": if expired { "expired" } else { state.word() }, "digest": digest,
+        "flow": change.flow, "policy": change.policy, "accepts": change.accepts, "over": change.over.policy,
+        "proposer": proposer, "proposed_at": opened_at, "expires_at": expires_at, "url": format!("{url}/amendments/{id}"),
+        "needed": stages.iter().map(|it| json!({"groups": it.groups, "need": it.need})).collect::<Vec<_>>(),
+        "votes": votes.iter().map(vote).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,362 @@
+//! Errors as strangers see them: RFC 9457, one status for each, nothing that was sent in them.
+
+mod extensions;
+pub mod responder;
+
+use std::fmt;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse, ResponseError};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::archives::Unusable;
+use crate::domain::enrolment::NotLetIn;
+use crate::domain::interrupt::NotTaken;
+use crate::domain::json::parse::JsonCode;
+use crate::domain::repeat::NotRepeated;
+use crate::domain::review::VoteRefused;
+use crate::service::error::Error;
+use crate::web::request_log::RequestId;
+use crate::web::state::App;
+
+/// The body of an error.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ProblemBody {
+    /// Names the kind of problem; its last part is the code.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The kind of problem in words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What to do, in fixed words.
+    pub detail: String,
+    /// The path that was asked.
+    pub instance: String,
+    /// What programs look at.
+    #[schema(value_type = ProblemCode)]
+    pub code: String,
+    /// What to name when asking an administrator.
+    pub request_id: String,
+    /// Each thing that is wrong.
+    pub errors: Vec<Fault>,
+    /// Facts that help to go on: the head, the review.
+    #[serde(flatten)]
+    #[schema(value_type = super::responses::Facts)]
+    pub facts: Map<String, Value>,
+}
+
+/// What programs look at; which there are is said in `codes`.
+#[derive(Debug, ToSchema)]
+pub struct ProblemCode(pub String);
+
+/// What is wrong; which there are is said in `codes`.
+#[derive(Debug, ToSchema)]
+pub struct FaultCode(pub String);
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Fault {
+    /// Where, as a JSON Pointer.
+    pub pointer: String,
+    /// What kind.
+    #[schema(value_type = FaultCode)]
+    pub code: String,
+    /// In words.
+    pub detail: String,
+    /// At which byte of the body, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<usize>,
+    /// Which of the policy's rules, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// What the asker itself sent there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+}
+
+/// An error on its way out.
+#[derive(Debug)]
+pub struct Problem {
+    body: ProblemBody,
+    /// For pages, which show errors in their own way.
+    pub error: Error,
+}
+
+struct Shape {
+    status: StatusCode,
+    code: &'static str,
+    title: &'static str,
+}
+
+const fn shape(status: StatusCode, code: &'static str, title: &'static str) -> Shape {
+    Shape { status, code, title }
+}
+
+impl ProblemBody {
+    /// What is told of an error to whoever asked for `path`, logged here once if it is the gateway's own.
+    pub fn of(error: &Error, path: &str, id: &RequestId) -> Self {
+        let shape = shape_of(error);
+        // The store logs what the database refuses, a line a second and not one for each request.
+        let logged_by_store = matches!(error, Error::Unavailable(_) | Error::Busy);
+        if shape.status.is_server_error() && !logged_by_store {
+            tracing::error!(request_id = id.as_str(), error = %Chain(error), "request failed");
+        }
+        let errors = extensions::faults_of(error);
+        Self { detail: detail_of(error), errors, facts: extensions::facts_of(error), ..Self::bare(&shape, path, id) }
+    }
+
+    fn bare(shape: &Shape, path: &str, id: &RequestId) -> Self {
+        Self {
+            kind: format!("urn:countersign:problem:{}", shape.code),
+            title: shape.title.to_owned(),
+            status: shape.status.as_u16(),
+            detail: String::new(),
+            instance: path.to_owned(),
+            code: shape.code.to_owned(),
+            request_id: id.as_str().to_owned(),
+            errors: Vec::new(),
+            facts: Map::new(),
+        }
+    }
+}
+
+impl Problem {
+    /// The problem that an error is, logged here once if it is the gateway's own.
+    pub fn of(request: &HttpRequest, error: Error) -> Self {
+        count(request, &error);
+        Self { body: ProblemBody::of(&error, request.path(), &RequestId::of(request)), error }
+    }
+
+    /// The status it is answered with.
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.body.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// What to name when asking an administrator.
+    pub fn request_id(&self) -> &str {
+        &self.body.request_id
+    }
+}
+
+/// A path that is called by other methods.
+pub fn wrong_method(request: &HttpRequest, methods: &[&str]) -> HttpResponse {
+    let shape = shape(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Not by this method");
+    let detail = "this is called by another method; Allow says by which".to_owned();
+    let body = ProblemBody { detail, ..ProblemBody::bare(&shape, request.path(), &RequestId::of(request)) };
+    let mut answer = HttpResponse::build(shape.status);
+    answer.insert_header((header::CONTENT_TYPE, "application/problem+json"));
+    answer.insert_header((header::ALLOW, methods.join(", ")));
+    answer.json(&body)
+}
+
+/// Counts what watchers want to hear of.
+fn count(request: &HttpRequest, error: &Error) {
+    let Some(app) = request.app_data::<Data<App>>() else { return };
+    let metrics = app.service.metrics();
+    if let Error::Denied(code) = error
+        && request.match_pattern().as_deref() == Some("/v1/verify")
+    {
+        metrics.denied(*code);
+    }
+    count_broken(app, error);
+}
+
+/// Counts a chain that is not as it was signed.
+pub fn count_broken(app: &App, error: &Error) {
+    if error.is_chain_failure() {
+        app.service.metrics().chain_failed();
+    }
+}
+
+/// An error with everything that caused it.
+struct Chain<'a>(&'a dyn std::error::Error);
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.body.code)
+    }
+}
+
+impl ResponseError for Problem {
+    fn status_code(&self) -> StatusCode {
+        self.status()
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut answer = HttpResponse::build(self.status());
+        answer.insert_header((header::CONTENT_TYPE, "application/problem+json"));
+        answer.insert_header((header::CACHE_CONTROL, "no-store"));
+        match &self.error {
+            Error::Unauthenticated => {
+                answer.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+            }
+            Error::TooMany | Error::Busy | Error::Unavailable(_) => {
+                answer.insert_header((header::RETRY_AFTER, HeaderValue::from_static("1")));
+            }
+            // These are set right by people, or by a daemon that takes its time.
+            Error::ClockSkew | Error::Archive(_) | Error::NoArchives => {
+                answer.insert_header((header::RETRY_AFTER, HeaderValue::from_static("30")));
+            }
+            _ => {}
+        }
+        answer.json(&self.body)
+    }
+}
+
+/// Status, code and title of each error; a new error does not compile until it has its own.
+fn shape_of(error: &Error) -> Shape {
+    match error {
+        Error::NotFound(_) => shape(StatusCode::NOT_FOUND, "not_found", "Not found"),
+        Error::Forbidden(_) | Error::NotOfRole { .. } => shape(StatusCode::FORBIDDEN, "forbidden", "Forbidden"),
+        Error::Unauthenticated => shape(StatusCode::UNAUTHORIZED, "unauthenticated", "Not authenticated"),
+        Error::Json(error) => shape(json_status(error.code), error.code.as_str(), "The JSON is refused"),
+        Error::Invalid { .. } => shape(StatusCode::BAD_REQUEST, "malformed", "The request cannot be understood"),
+        Error::Rejected(_) => shape(StatusCode::UNPROCESSABLE_ENTITY, "rejected", "The policy rejects it"),
+        Error::Policy(_) => shape(StatusCode::UNPROCESSABLE_ENTITY, "policy_refused", "The policy is refused"),
+        Error::HeadMoved { .. } => shape(StatusCode::CONFLICT, "head_moved", "The head has moved"),
+        Error::StepReused { .. } => shape(StatusCode::CONFLICT, "step_reused", "The step has done something else"),
+        Error::Conflict { .. } => shape(StatusCode::CONFLICT, "conflict", "The branches do not agree"),
+        Error::NotSealed(why) => {
+            shape(StatusCode::UNPROCESSABLE_ENTITY, why.why.code().as_str(), "No envelope is made")
+        }
+        Error::Envelope(why) => {
+            shape(StatusCode::UNPROCESSABLE_ENTITY, why.code.as_str(), "The envelope is not believed")
+        }
+        Error::ThreadHeld(_) => shape(StatusCode::CONFLICT, "thread_held", "The thread is held"),
+        Error::WriteInProgress => shape(StatusCode::CONFLICT, "write_in_progress", "A write is in progress"),
+        Error::Halted => shape(StatusCode::CONFLICT, "halted", "Halted"),
+        Error::Closed => shape(StatusCode::CONFLICT, "closed", "The thread is closed"),
+        Error::Imported => shape(StatusCode::CONFLICT, "imported", "An imported run"),
+        Error::Exists(_) => shape(StatusCode::CONFLICT, "exists", "It exists already"),
+        Error::WrongState(_) => shape(StatusCode::CONFLICT, "wrong_state", "Not in this state"),
+        Error::Denied(code) => shape(StatusCode::FORBIDDEN, code.as_str(), "The write is denied"),
+        Error::NotTaken(why) => shape(not_taken_status(*why), why.code(), "The interrupt is not taken"),
+        Error::NotRepeated(why) => shape(not_repeated_status(*why), why.code(), "The request is not repeated"),
+        Error::Vote(refused) => shape(StatusCode::CONFLICT, vote_code(refused), "The vote is not counted"),
+        Error::Passkey(_) => shape(StatusCode::CONFLICT, "passkey_refused", "The passkey does not count"),
+        Error::Misdirected => shape(StatusCode::MISDIRECTED_REQUEST, "misdirected", "Not through the proxy"),
+        Error::NotLetIn(reason) => shape(not_let_in_status(*reason), reason.as_str(), "Not let in"),
+        Error::TooMany => shape(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "Too many requests"),
+        Error::Busy => shape(StatusCode::SERVICE_UNAVAILABLE, "busy", "Busy"),
+        Error::Expired => shape(StatusCode::CONFLICT, "expired", "The deadline has passed"),
+        Error::ClockSkew => shape(StatusCode::SERVICE_UNAVAILABLE, "clock_skew", "The clocks disagree"),
+        Error::Erased => shape(StatusCode::GONE, "state_erased", "The values are erased"),
+        Error::Archive(Unusable::Missing(..)) | Error::NoArchives => {
+            shape(StatusCode::SERVICE_UNAVAILABLE, "archive_missing", "An archive is not there")
+        }
+        Error::Archive(Unusable::Damaged(..)) => {
+            shape(StatusCode::SERVICE_UNAVAILABLE, "archive_damaged", "An archive is not the one that was written")
+        }
+        Error::Broken(_) => {
+            shape(StatusCode::INTERNAL_SERVER_ERROR, "chain_broken", "What is stored is not what was signed")
+        }
+        Error::Unavailable(_) => {
+            shape(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", "The database cannot be used")
+        }
+        Error::Store(_) | Error::Copy(_) | Error::Mail(_) | Error::Unwritten(_) => {
+            shape(StatusCode::INTERNAL_SERVER_ERROR, "internal", "The gateway failed")
+        }
+        Error::Keyring(_) => shape(StatusCode::INTERNAL_SERVER_ERROR, "keyring", "The gateway's keys cannot be used"),
+    }
+}
+
+fn json_status(code: JsonCode) -> StatusCode {
+    if code == JsonCode::TooLarge { StatusCode::PAYLOAD_TOO_LARGE } else { StatusCode::BAD_REQUEST }
+}
+
+const fn not_taken_status(why: NotTaken) -> StatusCode {
+    match why {
+        NotTaken::Differs | NotTaken::EarlierAttempt => StatusCode::CONFLICT,
+        NotTaken::Stale => StatusCode::UNAUTHORIZED,
+        NotTaken::PostDiffers | NotTaken::AttemptsExhausted | NotTaken::NobodyAsked | NotTaken::NobodyCanApprove => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
+    }
+}
+
+const fn not_repeated_status(why: NotRepeated) -> StatusCode {
+    match why {
+        NotRepeated::Differs => StatusCode::UNPROCESSABLE_ENTITY,
+        NotRepeated::Running | NotRepeated::TooLong => StatusCode::CONFLICT,
+    }
+}
+
+fn not_let_in_status(reason: NotLetIn) -> StatusCode {
+    match reason {
+        NotLetIn::ProviderDown => StatusCode::SERVICE_UNAVAILABLE,
+        NotLetIn::UnknownState => StatusCode::BAD_REQUEST,
+        _ => StatusCode::FORBIDDEN,
+    }
+}
+
+/// The code of each refused vote.
+pub fn vote_code(refused: &VoteRefused) -> &'static str {
+    match refused {
+        VoteRefused::Ended => "review_ended",
+        VoteRefused::Expired => "expired",
+        VoteRefused::Digest => "digest_mismatch",
+        VoteRefused::Ineligible(_) => "not_eligible",
+        VoteRefused::Stage => "wrong_stage",
+        VoteRefused::Delegation => "not_delegated",
+        VoteRefused::CommentRequired => "comment_required",
+        VoteRefused::CommentTooLong => "comment_too_long",
+        VoteRefused::NonceUsed => "nonce_used",
+        VoteRefused::Mismatch => "browser_mismatch",
+        VoteRefused::OutcomeUnknown => "write_outcome_unknown",
+        VoteRefused::NotTyped => "confirmation_not_typed",
+        VoteRefused::MovedOn => "vote_moved_on",
+        VoteRefused::Alone(_) => "decided_alone",
+        VoteRefused::PolicyChanged => "policy_changed",
+        VoteRefused::NothingToWithdraw => "nothing_to_withdraw",
+        VoteRefused::WithdrawnTooOften => "withdrawn_too_often",
+        VoteRefused::PasskeyRequired => "passkey_required",
+        VoteRefused::PasskeyStale => "passkey_stale",
+        VoteRefused::SignatureExpired => "signature_expired",
+        VoteRefused::Passkey(_) => "passkey_refused",
+    }
+}
+
+/// Fixed words; what strangers sent is never in them.
+fn detail_of(error: &Error) -> String {
+    match error {
+        Error::Denied(code) => code.detail().to_owned(),
+        Error::Envelope(why) => why.code.detail().to_owned(),
+        Error::Archive(_) | Error::NoArchives => {
+            "This version's values are in an archive that cannot be used. Name the request id to an administrator: the log \
+             names the file, which has to be put back as it was, from a backup."
+                .to_owned()
+        }
+        Error::Unavailable(_) => {
+            "The gateway's database cannot be used now, so this request may or may not have been carried out. Wait as long as \
+             `Retry-After` says, then send the same request again, with the same `write_id` or `Idempotency-Key` if it has one: \
+             nothing is done twice."
+                .to_owned()
+        }
+        Error::Broken(_)
+        | Error::Store(_)
+        | Error::Copy(_)
+        | Error::Mail(_)
+        | Error::Unwritten(_)
+        | Error::Keyring(_) => {
+            "Nothing was changed. Name the request id to an administrator; the log says more.".to_owned()
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,26 @@
+//! Handlers say what went wrong as the service does; whoever asked is told of it as a problem.
+
+use actix_web::{Handler, HttpRequest, Responder};
+use futures_util::future::LocalBoxFuture;
+
+use super::Problem;
+use crate::service::error::Result as Done;
+
+/// A handler whose errors are answered as problems.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<F>(pub F);
+
+impl<F, Args, R> Handler<(HttpRequest, Args)> for Told<F>
+where
+    F: Handler<Args, Output = Done<R>>,
+    F::Future: 'static,
+    R: Responder + 'static,
+{
+    type Output = Result<R, Problem>;
+    type Future = LocalBoxFuture<'static, Self::Output>;
+
+    fn call(&self, (request, args): (HttpRequest, Args)) -> Self::Future {
+        let done = self.0.call(args);
+        Box::pin(async move { done.await.map_err(|error| Problem::of(&request, error)) })
+    }
+}

@@ -1,0 +1,42 @@
+//! What anybody may read: keys, health, the description of this surface.
+
+use std::sync::LazyLock;
+
+use actix_web::HttpResponse;
+use actix_web::http::header;
+use actix_web::web::Data;
+use serde_json::json;
+
+use super::openapi::description;
+use crate::service::error::Result;
+use crate::web::state::App;
+
+/// The description as it is served and committed, made once.
+pub static DESCRIPTION: LazyLock<String> =
+    LazyLock::new(|| serde_json::to_string_pretty(&description()).expect("a description is made of texts and lists"));
+
+/// The published keys, with their states.
+#[utoipa::path(get, path = "/.well-known/jwks.json", tag = "open",
+    responses((status = 200, description = "Every key that ever signed, with its status", body = super::responses::KeySet)))]
+pub async fn jwks(app: Data<App>) -> Result<HttpResponse> {
+    let keys = app.service.keys()?;
+    Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "max-age=60")).json(keys.trusted().jwks()))
+}
+
+/// The process runs.
+#[utoipa::path(get, path = "/livez", tag = "open", responses((status = 200, description = "Alive", body = super::responses::Health)))]
+pub async fn livez() -> HttpResponse {
+    HttpResponse::Ok().json(json!({"status": "alive"}))
+}
+
+/// It can do its work: keys are there and the store answers.
+#[utoipa::path(get, path = "/readyz", tag = "open", responses((status = 200, description = "Ready", body = super::responses::Health)))]
+pub async fn readyz(app: Data<App>) -> Result<HttpResponse> {
+    app.service.ready_to_work().await?;
+    Ok(HttpResponse::Ok().json(json!({"status": "ready"})))
+}
+
+/// This surface, described from its own types.
+pub async fn openapi() -> HttpResponse {
+    HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "application/json")).body(DESCRIPTION.as_str())
+}

@@ -1,0 +1,59 @@
+//! Rejected attempts, for those who read everything.
+
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Query};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::domain::policy::Instruction;
+use crate::domain::transition::Rejection;
+use crate::service::error::{Error, Result};
+use crate::service::proposals::rejection_list::Older;
+use crate::web::auth::extractors::Machine;
+use crate::web::state::App;
+
+/// Which page.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Page {
+    page_size: Option<u32>,
+    page_token: Option<String>,
+}
+
+/// Rejections on a page, unless told otherwise, and at most.
+const PAGE: (u32, u32) = (50, 200);
+
+/// Attempts that the policy turned away, the latest first; what it hides is hidden here too.
+#[utoipa::path(
+    get, path = "/v1/rejections", tag = "audit",
+    params(
+        ("page_size" = Option<u32>, Query, description = "How many; 50 unless said, and never more than 200"),
+        ("page_token" = Option<String>, Query, description = "The `next_page_token` of the page before"),
+    ),
+    responses((status = 200, description = "Who tried what, and why it was turned away", body = super::responses::RejectionPage))
+)]
+pub async fn list(app: Data<App>, machine: Machine, query: Query<Page>) -> Result<HttpResponse> {
+    let after = match &query.page_token {
+        Some(token) => {
+            let detail = "page_token is a next_page_token of this list";
+            Some(Older::read(token).ok_or(Error::invalid("/page_token", detail))?)
+        }
+        None => None,
+    };
+    let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
+    let (rejections, next) = app.service.rejections(&(&machine.0.record).into(), after.as_ref(), size).await?;
+    let rejections: Vec<Value> = rejections.iter().map(told).collect();
+    let next = next.map(|it| it.token());
+    Ok(HttpResponse::Ok().json(json!({"rejections": rejections, "next_page_token": next})))
+}
+
+fn told(rejection: &Rejection) -> Value {
+    // What its own proposer sent at each place is told to that proposer alone.
+    let Rejection { identity, thread, flow, node, principal, patch, excerpt, at, parent, tool, .. } = rejection;
+    let instruction = rejection.instruction.map(Instruction::as_str);
+    json!({
+        "proposal": identity, "thread": thread, "flow": flow, "node": node, "principal": principal,
+        "patch_digest": patch, "excerpt": excerpt, "errors": rejection.errors_shown(), "at": at,
+        "parent": parent, "instruction": instruction, "tool": tool,
+    })
+}

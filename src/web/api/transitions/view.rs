@@ -1,0 +1,193 @@
+//! What machines are told of transitions and of the reviews that hold them.
+
+use std::collections::BTreeSet;
+
+use actix_web::http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::domain::account::MachineRole;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::opening::{Opened, Opening};
+use crate::domain::id::ReviewId;
+use crate::domain::json::diff::Change;
+use crate::domain::policy::{Kind, RedactedLeaf, Warning};
+use crate::domain::repeat::Told;
+use crate::domain::review::{CannotDecide, Hold, Place};
+use crate::service::error::{Error, Result};
+use crate::service::reviews::eligible_voters::Elector;
+use crate::service::threads::commit::{Answer, warnings_for_everyone};
+use crate::service::threads::redacted_fields::HiddenPlace;
+use crate::service::threads::redaction::Part;
+use crate::web::api::idempotency_key::told;
+use crate::web::api::marks::put_marks;
+use crate::web::api::of_own_flow;
+use crate::web::auth::extractors::Machine;
+use crate::web::state::App;
+
+/// What is told of a proposal to whoever made it.
+pub fn answer(app: &App, answer: &Answer) -> Result<Told> {
+    match answer {
+        Answer::Committed { version, transition, entry, changed, would_hold, warnings } => {
+            let mut body = json!({
+                "outcome": "committed", "version": version, "transition": transition, "entry": entry,
+                "changed": changed,
+            });
+            if let Some(reasons) = would_hold {
+                body["would_hold"] = json!(reasons);
+            }
+            put_warnings(&mut body, warnings);
+            Ok(told(StatusCode::CREATED, &body))
+        }
+        Answer::Held { transition, hold, reasons, warnings, diff } => {
+            let mut body = json!({
+                "outcome": "held", "transition": transition, "review": review_of(app, hold),
+                "reasons": reasons, "diff": diff_json(diff),
+            });
+            put_warnings(&mut body, warnings);
+            put_marks(&mut body);
+            Ok(told(StatusCode::ACCEPTED, &body))
+        }
+        Answer::Rejected(refusal) => Err(Error::Rejected(refusal.clone())),
+    }
+}
+
+/// What rules warn of: `[{rule, pointer, detail}]`, if they do.
+fn put_warnings(told: &mut Value, warnings: &[Warning]) {
+    let line = |it: &Warning| json!({"rule": it.rule, "pointer": it.pointer, "detail": it.detail});
+    if !warnings.is_empty() {
+        told["warnings"] = warnings.iter().map(line).collect();
+    }
+}
+
+/// A review as machines are told it. None of them decides, and they are told so by a code like everybody.
+fn review_of(app: &App, hold: &Hold) -> Value {
+    let mut review = review_link(app, &hold.id);
+    let needed: Vec<Value> =
+        hold.stages.iter().map(|stage| json!({"groups": stage.groups, "need": stage.need})).collect();
+    review["expires_at"] = json!(hold.expires_at);
+    if let Some(last) = hold.extensions.last() {
+        review["extended"] = json!({"by": last.person, "at": last.at, "was": last.was});
+    }
+    review["needed"] = json!(needed);
+    if let Some(escalation) = hold.notices.escalation.as_ref().filter(|it| it.from <= app.service.now()) {
+        review["escalated"] = json!({"at": escalation.from, "to": escalation.to});
+    }
+    let why =
+        if hold.is_open(app.service.now()) { MACHINE } else { (CannotDecide::Ended.code(), "this review is over") };
+    review["can_decide"] = json!(false);
+    review["why_not"] = json!({"code": why.0, "detail": why.1});
+    review
+}
+
+/// Why no token decides.
+const MACHINE: (&str, &str) = ("machine", "people decide, signed in and in a browser; no token does");
+
+/// People and whether each can decide now: `[{reviewer, name, can_decide, stages}]`, or `why_not` for `stages`.
+fn people_json(people: &[Elector]) -> Value {
+    let line = |it: &Elector| {
+        let mut line = json!({"reviewer": it.account.id, "name": it.account.name, "can_decide": it.can_decide.is_ok()});
+        match &it.can_decide {
+            Ok(places) => put_places(&mut line, places),
+            Err(why) => line["why_not"] = json!({"code": why.code(), "detail": why.to_string()}),
+        }
+        line
+    };
+    people.iter().map(line).collect()
+}
+
+/// The stages that somebody may decide; and in whose place, if only so.
+fn put_places(line: &mut Value, places: &[Place]) {
+    let stages: BTreeSet<u32> = places.iter().map(|it| it.stage).collect();
+    line["stages"] = json!(stages);
+    let other = |it: &Place| {
+        Some(json!({"reviewer": it.absent.as_ref()?.person, "name": it.absent.as_ref()?.name, "stage": it.stage}))
+    };
+    let others: Vec<Value> = places.iter().filter_map(other).collect();
+    if !others.is_empty() {
+        line["for"] = json!(others);
+    }
+}
+
+/// A review's name and address.
+pub fn review_link(app: &App, review: &ReviewId) -> Value {
+    json!({"id": review, "url": format!("{}/reviews/{review}", app.service.public_url())})
+}
+
+fn leaf_json(leaf: &RedactedLeaf) -> Value {
+    match leaf {
+        RedactedLeaf::Shown { pointer, value } => json!({"pointer": pointer, "value": value}),
+        RedactedLeaf::Hidden { pointer } => json!({"pointer": pointer, "hidden": true}),
+    }
+}
+
+/// Something hidden as auditors are told it: type, length class and commitment of each side that is there.
+fn hidden_json(place: &HiddenPlace, opening: &Opening) -> Value {
+    let side = |kind: Option<Kind>, tree: &Opened| {
+        let mut told = json!(kind?);
+        told["commitment"] = json!(tree.at(&place.pointer).and_then(Opened::root));
+        Some(told)
+    };
+    let mut line = json!({"pointer": place.pointer});
+    let sides = [("before", side(place.before, &opening.from)), ("after", side(place.after, &opening.to))];
+    for (name, told) in sides.into_iter().filter_map(|(name, side)| Some((name, side?))) {
+        line[name] = told;
+    }
+    line
+}
+
+fn diff_json(diff: &[Change]) -> Value {
+    let line = |change: &Change| {
+        let mut line = json!({"pointer": change.pointer});
+        if let Some(before) = &change.before {
+            line["before"] = before.clone();
+        }
+        if let Some(after) = &change.after {
+            line["after"] = after.clone();
+        }
+        line
+    };
+    diff.iter().map(line).collect()
+}
+
+/// A transition as a machine is told it.
+pub async fn told_to(app: &App, machine: &Machine, digest: Digest) -> Result<Value> {
+    of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
+    let token = &machine.0.record;
+    let part = if token.role == MachineRole::Agent { Part::OfAnAgent } else { Part::Whole };
+    let told = app.service.told(digest, &token.into(), part).await?;
+    let mut answer = json!({
+        "transition": digest, "thread": told.thread, "status": told.status,
+        "statement": told.statement, "entry": told.entry,
+    });
+    if let Some(code) = app.service.stopped(digest).await? {
+        answer["stopped"] = json!(code.as_str());
+    }
+    let is_own = told.statement.principal == token.principal();
+    if let (Some(arguments), true) = (&told.arguments, is_own || token.role != MachineRole::Agent) {
+        answer["arguments"] = arguments.iter().map(leaf_json).collect();
+    }
+    match (token.role, is_own) {
+        (MachineRole::Agent, true) => put_warnings(&mut answer, &warnings_for_everyone(&told.warnings)),
+        (MachineRole::Agent, false) => {}
+        (MachineRole::Host, _) => put_warnings(&mut answer, &warnings_for_everyone(&told.warnings_shown)),
+        _ => put_warnings(&mut answer, &told.warnings_shown),
+    }
+    answer["diff"] = match token.role {
+        MachineRole::Agent => diff_json(&app.service.visible_to(token, &told).await?),
+        _ => json!(told.redacted),
+    };
+    put_marks(&mut answer);
+    if token.role == MachineRole::Auditor {
+        let opening = app.service.opening(digest).await?;
+        answer["hidden"] = told.hidden.iter().map(|it| hidden_json(it, &opening)).collect();
+        answer["opening"] = json!(opening);
+    }
+    if let Some(hold) = &told.hold {
+        answer["review"] = review_of(app, hold);
+        // Who could decide is for whoever watches over people, and for nobody who might want to choose among them.
+        if token.role == MachineRole::Auditor {
+            answer["review"]["people"] = people_json(&app.service.electorate(&hold.id).await?);
+        }
+    }
+    Ok(answer)
+}

@@ -1,0 +1,5 @@
+//! Authentication: extractors, the permission table and the CSRF token.
+
+pub mod csrf;
+pub mod extractors;
+pub mod permissions;

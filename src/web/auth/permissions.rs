@@ -1,0 +1,231 @@
+//! Who may call what: the one table, which a test walks.
+
+use actix_web::http::Method;
+
+use crate::domain::account::{MachineRole, PersonRole};
+use crate::domain::chain::denial::DenialCode;
+use crate::service::error::Error;
+
+/// Who asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Caller {
+    /// A token.
+    Machine(MachineRole),
+    /// A session.
+    Person(PersonRole),
+}
+
+use crate::domain::account::MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
+
+/// A route and who may call it.
+pub struct Rule {
+    /// The method.
+    pub method: &'static str,
+    /// The route as it is registered.
+    pub route: &'static str,
+    /// Which machines.
+    pub machines: &'static [MachineRole],
+    /// Which people.
+    pub people: &'static [PersonRole],
+}
+
+const fn machine(method: &'static str, route: &'static str, machines: &'static [MachineRole]) -> Rule {
+    Rule { method, route, machines, people: &[] }
+}
+
+const fn person(method: &'static str, route: &'static str, people: &'static [PersonRole]) -> Rule {
+    Rule { method, route, machines: &[], people }
+}
+
+const EVERYBODY: &[PersonRole] = &[PersonRole::Reviewer, PersonRole::Admin, PersonRole::Auditor];
+
+/// Who may ask a policy of their own about what was recorded, whose rules can ask about what pages hide, and have the
+/// log as machines do, with every word that people said.
+const OVERSEERS: &[PersonRole] = &[PersonRole::Admin, PersonRole::Auditor];
+
+/// Who looks after people and tokens, and lets go on what was stopped.
+const ADMINS: &[PersonRole] = &[PersonRole::Admin];
+
+/// Who may stop, or end what lets somebody vote: it is cheap, and safe.
+const STOPPERS: &[PersonRole] = &[PersonRole::Reviewer, PersonRole::Admin];
+
+/// Every route that asks who calls. A route that is not here lets nobody in.
+pub const TABLE: &[Rule] = &[
+    machine("POST", "/v1/threads", &[Host]),
+    machine("GET", "/v1/threads/{thread}", &[Host, Writer, Auditor]),
+    machine("GET", "/v1/threads/{thread}/state", &[Agent, Auditor]),
+    machine("GET", "/v1/threads/{thread}/chain", &[Host, Auditor]),
+    machine("GET", "/v1/threads/{thread}/envelope", &[Agent, Auditor]),
+    machine("POST", "/v1/envelopes/verify", &[Agent, Auditor]),
+    machine("GET", "/v1/flows/{flow}/nodes/{node}/envelope-secret", &[Agent]),
+    machine("POST", "/v1/threads/{thread}/transitions", &[Agent]),
+    machine("POST", "/v1/threads/{thread}/rollbacks", &[Agent]),
+    machine("POST", "/v1/threads/{thread}/forks", &[Agent]),
+    machine("POST", "/v1/threads/{thread}/joins", &[Agent]),
+    machine("POST", "/v1/threads/{thread}/episode/events", &[Agent]),
+    machine("GET", "/v1/threads/{thread}/episode/{artefact}", &[Host, Auditor]),
+    machine("POST", "/v1/threads/{thread}/closing", &[Admin]),
+    machine("POST", "/v1/threads/{thread}/reopening", &[Admin]),
+    machine("POST", "/v1/threads/{thread}/lapses/{write_id}/resolution", &[Admin]),
+    machine("GET", "/v1/transitions/{digest}", &[Host, Agent, Auditor]),
+    machine("GET", "/v1/transitions/{digest}/decision", &[Host, Agent, Auditor]),
+    machine("POST", "/v1/transitions/{digest}/cancellation", &[Agent]),
+    machine("POST", "/mcp", &[Agent]),
+    machine("POST", "/v1/verify", &[Writer]),
+    machine("POST", "/v1/writes/{write_id}/confirm", &[Writer]),
+    machine("POST", "/v1/writes/{write_id}/abort", &[Writer]),
+    machine("POST", "/v1/receipts/{jti}/revocation", &[Admin]),
+    machine("PUT", "/v1/halts/{scope}", &[Admin]),
+    machine("POST", "/v1/endpoints", &[Admin]),
+    machine("GET", "/v1/endpoints", &[Admin, Auditor]),
+    machine("GET", "/v1/endpoints/{endpoint}", &[Admin, Auditor]),
+    machine("PATCH", "/v1/endpoints/{endpoint}", &[Admin]),
+    machine("DELETE", "/v1/endpoints/{endpoint}", &[Admin]),
+    machine("POST", "/v1/endpoints/{endpoint}/secret", &[Admin]),
+    machine("POST", "/v1/endpoints/{endpoint}/test", &[Admin]),
+    machine("POST", "/v1/endpoints/{endpoint}/redeliveries", &[Admin]),
+    machine("GET", "/v1/endpoints/{endpoint}/deliveries", &[Admin, Auditor]),
+    machine("GET", "/v1/endpoints/{endpoint}/deliveries/{delivery}", &[Admin, Auditor]),
+    machine("POST", "/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery", &[Admin]),
+    machine("GET", "/v1/rejections", &[Auditor]),
+    machine("GET", "/v1/passkeys", &[Auditor, Admin]),
+    machine("GET", "/v1/receipts/{jti}/evidence", &[Auditor]),
+    machine("POST", "/v1/interrupts", &[Host]),
+    machine("GET", "/v1/interrupts/{interrupt}", &[Host, Auditor]),
+    machine("GET", "/v1/events", &[Host, Auditor]),
+    machine("POST", "/v1/flows/{flow}/policies", &[Admin]),
+    machine("GET", "/v1/flows/{flow}/amendments", &[Admin, Auditor]),
+    machine("GET", "/v1/amendments/{amendment}", &[Admin, Auditor]),
+    machine("POST", "/v1/amendments/{amendment}/cancellation", &[Admin]),
+    machine("POST", "/v1/flows/{flow}/judgements", &[Admin, Auditor]),
+    machine("POST", "/v1/flows/{flow}/replays", &[Admin, Auditor]),
+    // Where `metrics.access` asks for a token.
+    machine("GET", "/metrics", &[Monitor, Auditor]),
+    person("GET", "/", EVERYBODY),
+    person("GET", "/live", EVERYBODY),
+    person("GET", "/reviews/{review}", EVERYBODY),
+    person("POST", "/votes", &[PersonRole::Reviewer]),
+    person("POST", "/reviews/{review}/decision", &[PersonRole::Reviewer]),
+    person("POST", "/reviews/{review}/revocation", &[PersonRole::Reviewer]),
+    person("POST", "/reviews/{review}/withdrawal", &[PersonRole::Reviewer]),
+    person("POST", "/reviews/{review}/extension", &[PersonRole::Reviewer]),
+    person("GET", "/reviews/{review}/edit", &[PersonRole::Reviewer]),
+    person("POST", "/reviews/{review}/edit", &[PersonRole::Reviewer]),
+    person("POST", "/reviews/{review}/comments", &[PersonRole::Reviewer, PersonRole::Admin]),
+    person("POST", "/reviews/{review}/reveal", EVERYBODY),
+    person("GET", "/interrupts/{interrupt}", EVERYBODY),
+    person("POST", "/interrupts/{interrupt}/decision", &[PersonRole::Reviewer]),
+    person("GET", "/threads", EVERYBODY),
+    person("GET", "/imports", EVERYBODY),
+    person("GET", "/threads/{thread}", EVERYBODY),
+    person("GET", "/threads/{thread}/episode", EVERYBODY),
+    person("GET", "/threads/{thread}/episode/{artefact}", EVERYBODY),
+    person("GET", "/threads/{thread}/compare", EVERYBODY),
+    person("GET", "/threads/{thread}/versions/{version}", EVERYBODY),
+    person("POST", "/threads/{thread}/versions/{version}/rollback", &[PersonRole::Reviewer]),
+    person("GET", "/insight", EVERYBODY),
+    person("GET", "/log", EVERYBODY),
+    person("GET", "/log.jsonl", OVERSEERS),
+    person("GET", "/log/{event}", EVERYBODY),
+    person("GET", "/verifier", EVERYBODY),
+    person("POST", "/verifier", EVERYBODY),
+    person("GET", "/rejections", EVERYBODY),
+    person("GET", "/what-if", EVERYBODY),
+    person("POST", "/what-if", EVERYBODY),
+    person("GET", "/policies", EVERYBODY),
+    person("GET", "/amendments/{amendment}", EVERYBODY),
+    person("POST", "/amendments/{amendment}/decision", &[PersonRole::Reviewer]),
+    person("GET", "/replays", OVERSEERS),
+    person("POST", "/replays", OVERSEERS),
+    person("GET", "/emergency", EVERYBODY),
+    person("POST", "/emergency", STOPPERS),
+    person("POST", "/emergency/lifting", ADMINS),
+    person("GET", "/people", OVERSEERS),
+    person("POST", "/people/invitations", ADMINS),
+    person("POST", "/people/links/{link}/withdrawal", ADMINS),
+    person("GET", "/people/{account}", OVERSEERS),
+    person("POST", "/people/{account}/access", ADMINS),
+    person("POST", "/people/{account}/admission", ADMINS),
+    person("POST", "/people/{account}/passkeys", ADMINS),
+    person("POST", "/people/{account}/reset", ADMINS),
+    person("POST", "/people/{account}/unlocking", ADMINS),
+    person("GET", "/endpoints", OVERSEERS),
+    person("POST", "/endpoints", ADMINS),
+    person("GET", "/endpoints/{endpoint}", OVERSEERS),
+    person("POST", "/endpoints/{endpoint}/settings", ADMINS),
+    person("POST", "/endpoints/{endpoint}/serving", ADMINS),
+    person("POST", "/endpoints/{endpoint}/secret", ADMINS),
+    person("POST", "/endpoints/{endpoint}/test", ADMINS),
+    person("POST", "/endpoints/{endpoint}/redeliveries", ADMINS),
+    person("POST", "/endpoints/{endpoint}/removal", ADMINS),
+    person("GET", "/endpoints/{endpoint}/deliveries/{delivery}", OVERSEERS),
+    person("POST", "/endpoints/{endpoint}/deliveries/{delivery}/redelivery", ADMINS),
+    person("GET", "/tokens", OVERSEERS),
+    person("POST", "/tokens", ADMINS),
+    person("POST", "/tokens/{token}/revocation", ADMINS),
+    person("GET", "/delegations", EVERYBODY),
+    person("POST", "/delegations", &[PersonRole::Reviewer]),
+    person("POST", "/delegations/{delegation}/end", STOPPERS),
+    person("GET", "/account", EVERYBODY),
+    person("POST", "/account/password", EVERYBODY),
+    person("POST", "/account/contact", EVERYBODY),
+    person("POST", "/account/sessions", EVERYBODY),
+    person("GET", "/account/passkeys", EVERYBODY),
+    person("POST", "/account/passkeys", EVERYBODY),
+    person("POST", "/account/passkeys/removal", EVERYBODY),
+    person("POST", "/sign-out", EVERYBODY),
+];
+
+fn rule_of(method: &Method, route: &str) -> Option<&'static Rule> {
+    TABLE.iter().find(|it| it.method == method.as_str() && it.route == route)
+}
+
+/// Whether this caller may call that route.
+pub fn may(caller: Caller, method: &Method, route: &str) -> bool {
+    rule_of(method, route).is_some_and(|rule| match caller {
+        Caller::Machine(role) => rule.machines.contains(&role),
+        Caller::Person(role) => rule.people.contains(&role),
+    })
+}
+
+/// Lets a caller in, or says who is. Verify has its own word for it.
+pub fn admit(caller: Caller, method: &Method, route: &str) -> Result<(), Error> {
+    if may(caller, method, route) {
+        return Ok(());
+    }
+    let rule = rule_of(method, route);
+    let (role, admitted): (_, Vec<_>) = match caller {
+        Caller::Machine(role) => {
+            (role.as_str(), rule.iter().flat_map(|it| it.machines).map(|it| it.as_str()).collect())
+        }
+        Caller::Person(role) => (role.as_str(), rule.iter().flat_map(|it| it.people).map(|it| it.as_str()).collect()),
+    };
+    Err(match route {
+        "/v1/verify" => Error::Denied(DenialCode::Forbidden),
+        _ if admitted.is_empty() => Error::Forbidden("no role may do that"),
+        _ => Error::NotOfRole { role, may: admitted.join(" or ") },
+    })
+}
+
+/// Whether people open a page of that path.
+pub fn is_page(path: &str) -> bool {
+    TABLE.iter().any(|it| it.method == "GET" && !it.people.is_empty() && fits(it.route, path))
+}
+
+/// What anybody may read, without being asked who they are.
+pub const OPEN: &[&str] = &["/.well-known/jwks.json", "/openapi.json", "/docs", "/livez", "/readyz"];
+
+/// By which methods machines call that path. A route that names it beats one that has a place for any name there.
+pub fn methods_of(path: &str) -> Vec<&'static str> {
+    let open = OPEN.contains(&path).then_some("GET");
+    let fitting = || TABLE.iter().filter(|it| !it.machines.is_empty() && fits(it.route, path));
+    let places = |it: &Rule| it.route.matches('{').count();
+    let fewest = fitting().map(places).min();
+    let machines = fitting().filter(|it| Some(places(it)) == fewest).map(|it| it.method);
+    open.into_iter().chain(machines).collect()
+}
+
+fn fits(route: &str, path: &str) -> bool {
+    let same = route.split('/').zip(path.split('/')).all(|(name, it)| name.starts_with('{') || name == it);
+    same && route.split('/').count() == path.split('/').count()
+}

@@ -1,0 +1,7 @@
+//! Limits at the edge: quotas, rate limits, body and response memory, streams.
+
+pub mod quota;
+pub mod rate_limit;
+pub mod request_body;
+pub mod response_buffer;
+pub mod sse;

@@ -1,0 +1,142 @@
+//! Hearing a request out: what is sent comes in its time, within its sender's share of the memory, and counts as said when its
+//! last byte is there. Whoever was let in at the first byte may not be any more by then.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use actix_web::HttpRequest;
+use actix_web::http::header::CONTENT_LENGTH;
+
+use super::quota::{Seat, Seats};
+use crate::service::error::Error;
+
+/// Whoever sends for longer has hung up, or holds on to what others need.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Bytes of one sender's requests that are not all there yet. One alone may be longer.
+const OF_ONE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes of everybody's who is known.
+const ALL_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// The same of those at one address of whom nobody knows yet who they are.
+const OF_UNKNOWN_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The same of all who are unknown: they take nothing from those who are known.
+const ALL_UNKNOWN_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How long it is waited for what is sent, and how much of it may be waited for at once.
+pub struct Hearing {
+    patience: Duration,
+    unheard: Seats,
+    unknown: Seats,
+}
+
+/// What was heard.
+pub struct Heard<T> {
+    /// What was sent.
+    pub sent: T,
+    /// Whether it was waited for: then whoever sent it is looked at again.
+    pub late: bool,
+}
+
+/// Who sends.
+#[derive(Clone, Copy)]
+pub enum By<'a> {
+    /// The holder of this token.
+    Token(&'a str),
+    /// Somebody at this address. Whoever signs what they send is known when all of it is there.
+    Address(&'a str),
+}
+
+/// Whose bytes they are, and how many at most.
+pub struct Share<'a> {
+    /// The sender.
+    pub by: By<'a>,
+    /// Their bytes.
+    pub bytes: usize,
+}
+
+impl Default for Hearing {
+    fn default() -> Self {
+        Self {
+            patience: PATIENCE,
+            unheard: Seats::new(OF_ONE_BYTES_MAX, ALL_BYTES_MAX),
+            unknown: Seats::new(OF_UNKNOWN_BYTES_MAX, ALL_UNKNOWN_BYTES_MAX),
+        }
+    }
+}
+
+impl<'a> Share<'a> {
+    /// What a request says of its length. Without a word about it, it may be as long as any.
+    pub fn of(by: By<'a>, request: &HttpRequest, longest: usize) -> Self {
+        let said = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
+        Self { by, bytes: said.unwrap_or(longest).min(longest) }
+    }
+}
+
+impl Hearing {
+    fn seat(&self, share: &Share<'_>) -> Option<Seat> {
+        match share.by {
+            By::Token(id) => self.unheard.take_so_much(id, share.bytes),
+            By::Address(address) => self.unknown.take_so_much(address, share.bytes),
+        }
+    }
+
+    /// All that somebody sends. What is there at once is taken as it is; what has no share is too short to be counted.
+    pub async fn heard<T>(&self, share: Option<Share<'_>>, sent: impl Future<Output = T>) -> Result<Heard<T>, Error> {
+        let mut sent = pin!(sent);
+        if let Some(sent) = at_once(sent.as_mut()).await {
+            return Ok(Heard { sent, late: false });
+        }
+        let _seat = match share {
+            Some(it) => Some(self.seat(&it).ok_or(Error::TooMany)?),
+            None => None,
+        };
+        let slow = |_| Error::invalid("", "the body did not come to its end in time; send it again");
+        Ok(Heard { sent: tokio::time::timeout(self.patience, sent).await.map_err(slow)?, late: true })
+    }
+}
+
+/// What is there already. The server hands on what came with a request's head after the first look.
+async fn at_once<T>(mut sent: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    let mut looks = 0..2;
+    poll_fn(|context| match (sent.as_mut().poll(context), looks.next()) {
+        (Poll::Ready(sent), _) => Poll::Ready(Some(sent)),
+        (Poll::Pending, Some(0)) => {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+        (Poll::Pending, _) => Poll::Ready(None),
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    fn share(bytes: usize) -> Option<Share<'static>> {
+        Some(Share { by: By::Token("a"), bytes })
+    }
+
+    #[tokio::test]
+    async fn what_is_there_at_once_needs_no_seat_and_what_never_comes_is_given_up() {
+        let hearing = Hearing { patience: Duration::ZERO, unheard: Seats::new(10, 10), unknown: Seats::new(10, 10) };
+        let _all = hearing.unheard.take_so_much("a", 10).unwrap();
+        assert!(!hearing.heard(share(1), ready(())).await.unwrap().late);
+        assert!(matches!(hearing.heard(share(1), pending::<()>()).await, Err(Error::TooMany)));
+        for whose in
+            [Some(Share { by: By::Token("b"), bytes: 0 }), Some(Share { by: By::Address("a"), bytes: 10 }), None]
+        {
+            assert!(matches!(hearing.heard(whose, pending::<()>()).await, Err(Error::Invalid { .. })));
+        }
+        let patient = Hearing::default();
+        assert!(patient.heard(share(1), tokio::time::sleep(Duration::from_millis(1))).await.unwrap().late);
+        assert!(patient.unheard.take_so_much("a", OF_ONE_BYTES_MAX).is_some(), "what it took was given back");
+    }
+}

@@ -1,0 +1,94 @@
+//! Answers that are not read yet. What they take of the memory is counted as their asker's, and has a bound: whoever asks for
+//! much and reads nothing of it is answered no more, instead of everybody.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::middleware::Next;
+use actix_web::web::{self, Bytes};
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _};
+
+use super::quota::Seat;
+use crate::service::error::Error;
+use crate::web::api::problem::Problem;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::rate_limit_key::Asker;
+use crate::web::state::App;
+
+/// Bytes of one asker's answers. One alone may be longer.
+pub const OF_ONE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes of everybody's.
+pub const ALL_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// Answers up to here are not counted, and no longer piece is handed on at once: a connection buffers about as much.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Counts a long answer until it is read or given up.
+pub async fn counted(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
+    let answer = next.call(request).await?.map_into_boxed_body();
+    let Some(Asker(asker)) = answer.request().extensions_mut().remove() else { return Ok(answer) };
+    let size = answer.response().body().size();
+    let bytes = match size {
+        BodySize::Sized(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
+        BodySize::None | BodySize::Stream => 0,
+    };
+    if bytes <= PIECE_BYTES {
+        return Ok(answer);
+    }
+    let app = answer.request().app_data::<web::Data<App>>().expect("the server gives every handler the app");
+    let unread = &app.edge.unread;
+    let seat = match answer.request().method().is_safe() {
+        true => unread.take_so_much(&asker, bytes),
+        false => Some(unread.take_in_any_case(&asker, bytes)),
+    };
+    match seat {
+        Some(seat) => {
+            Ok(answer.map_body(|_, body| BoxBody::new(Unread { body, piece: Bytes::new(), size, _seat: seat })))
+        }
+        None => {
+            let refusal = refused(answer.request(), Error::TooMany);
+            Ok(answer.into_response(refusal))
+        }
+    }
+}
+
+/// Machines are answered as machines, people as people.
+pub fn refused(request: &HttpRequest, error: Error) -> HttpResponse {
+    match request.path().starts_with("/v1/") {
+        true => Problem::of(request, error).error_response(),
+        false => Failure::of(request, error).error_response(),
+    }
+}
+
+/// A body that is handed on piece by piece, and counted until the last of them.
+struct Unread {
+    body: BoxBody,
+    piece: Bytes,
+    size: BodySize,
+    _seat: Seat,
+}
+
+impl MessageBody for Unread {
+    type Error = Box<dyn std::error::Error>;
+
+    fn size(&self) -> BodySize {
+        self.size
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        if self.piece.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_next(cx)) {
+                Some(Ok(bytes)) => self.piece = bytes,
+                end => return Poll::Ready(end),
+            }
+        }
+        let length = self.piece.len().min(PIECE_BYTES);
+        Poll::Ready(Some(Ok(self.piece.split_to(length))))
+    }
+}

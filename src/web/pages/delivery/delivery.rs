@@ -1,0 +1,80 @@
+//! `/endpoints/{endpoint}/deliveries/{delivery}`: one event to one endpoint, and how each attempt went.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+
+use super::delivery_rows::{attempt_row, delivery_row};
+use super::endpoint::id;
+use super::endpoints::may_change;
+use super::endpoints_view::DeliveryPage;
+use crate::service::error::{Error, Result};
+use crate::service::operations::halt_request::Puller;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::flash::{Done, refusal};
+use crate::web::pages::shared::form::Bare;
+use crate::web::pages::shared::format::{html, lines, see_other};
+use crate::web::pages::shared::layout::{Notice, Tone};
+use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// What the page says after the form was taken.
+const DONE: &[(&str, Tone, &str)] =
+    &[("again", Tone::Good, "It is sent again, as soon as may be. Look again in a moment.")];
+
+/// `GET /endpoints/{endpoint}/deliveries/{delivery}`.
+pub async fn show(
+    app: web::Data<App>,
+    visitor: Visitor,
+    path: web::Path<(String, String)>,
+    done: web::Query<Done>,
+) -> Result<DeliveryPage> {
+    page(&app, &visitor, &path, done.notice(DONE)).await
+}
+
+/// `POST /endpoints/{endpoint}/deliveries/{delivery}/redelivery`.
+pub async fn redeliver(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Bare,
+    path: web::Path<(String, String)>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, _) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    let sent = async {
+        let by = Puller::Person(&visitor.0.signed_in.account);
+        app.service.redeliver(by, &id(&path.0)?, index(&path.1)?).await
+    };
+    match sent.await {
+        Ok(_) => Ok(see_other(&format!("/endpoints/{}/deliveries/{}?done=again", path.0, path.1))),
+        Err(error) => {
+            let notice = refusal(error).map_err(failed)?;
+            let page = page(&app, &visitor, &path, Some(notice)).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+    }
+}
+
+fn index(text: &str) -> Result<u64> {
+    text.parse().map_err(|_| Error::NotFound("delivery"))
+}
+
+async fn page(app: &App, visitor: &Visitor, path: &(String, String), notice: Option<Notice>) -> Result<DeliveryPage> {
+    let (service, now) = (&app.service, app.service.now());
+    let (endpoint, index) = (service.endpoint(&id(&path.0)?).await?.endpoint, index(&path.1)?);
+    let told = service.delivery(&endpoint.id, index).await?;
+    Ok(DeliveryPage {
+        shell: visitor.shell(service, notice).await?,
+        csrf: visitor.0.csrf.shown(),
+        endpoint_url: format!("/endpoints/{}", endpoint.id),
+        endpoint: Line::new(endpoint.name.as_str()),
+        row: delivery_row(&told.delivery, now),
+        event: told.delivery.event.to_string(),
+        signed: endpoint.kind.is_signed(),
+        headers: lines(endpoint.headers.keys().map(String::as_str)),
+        body: lines(told.body.lines()),
+        attempts: told.delivery.attempts.iter().rev().map(|it| attempt_row(it, now)).collect(),
+        may_change: may_change(visitor),
+    })
+}

@@ -1,0 +1,54 @@
+//! Deliveries and attempts, as lists and pages have them.
+
+use super::endpoints_view::{AttemptRow, DeliveryRow, Health};
+use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended, OVER};
+use crate::domain::time::Timestamp;
+use crate::web::pages::log::event_names;
+use crate::web::pages::shared::format::{lines, moment};
+use crate::web::pages::shared::layout::Tone;
+use crate::web::pages::shared::safe_text::Line;
+
+/// A delivery as lists have it.
+pub(in crate::web::pages) fn delivery_row(delivery: &Delivery, now: Timestamp) -> DeliveryRow {
+    let (tone, word, due) = match delivery.state {
+        DeliveryState::Delivered { .. } => (Tone::Good, "Arrived", None),
+        DeliveryState::Failed { .. } => (Tone::Bad, "Given up", None),
+        DeliveryState::Behind {} => (Tone::Plain, "Behind another of its thread", None),
+        DeliveryState::Waiting { due, .. } if delivery.tries > 0 => (Tone::Care, "To be tried again", Some(due)),
+        DeliveryState::Waiting { due, .. } => (Tone::Plain, "To be sent", Some(due)),
+    };
+    let thread = delivery.thread.as_ref();
+    DeliveryRow {
+        url: format!("/endpoints/{}/deliveries/{}", delivery.endpoint, delivery.index),
+        words: event_names::of(delivery.kind.name()),
+        name: delivery.kind.name(),
+        index: delivery.index,
+        thread: thread.map(|it| (Line::new(it.as_str()), format!("/threads/{it}"))),
+        health: Health { tone, word },
+        due: due.map(|it| moment(it, now)),
+        last: delivery.attempts.last().map(|it| attempt_row(it, now)),
+    }
+}
+
+/// An attempt as pages have it.
+pub(in crate::web::pages) fn attempt_row(attempt: &Attempt, now: Timestamp) -> AttemptRow {
+    let (words, why, answer, cut) = match &attempt.ended {
+        Ended::Answered { status, body, cut } => (format!("Answered {status}"), None, lines(body.lines()), *cut),
+        Ended::Looked { status, saw } => {
+            let words = if saw.settles() { "Nothing left to do".to_owned() } else { format!("Looked first: {status}") };
+            (words, Some(saw.sentence()), Vec::new(), false)
+        }
+        Ended::Over {} => ("Nothing left to do".to_owned(), Some(OVER), Vec::new(), false),
+        Ended::Failed { why } => ("No answer".to_owned(), Some(why.sentence()), Vec::new(), false),
+    };
+    AttemptRow {
+        at: moment(attempt.at, now),
+        seconds: attempt.at.millis().div_euclid(1000),
+        took_ms: attempt.took_ms,
+        tone: if attempt.ended.arrived() { Tone::Good } else { Tone::Bad },
+        words,
+        why,
+        answer,
+        cut,
+    }
+}

@@ -1,0 +1,377 @@
+//! `/endpoints/{endpoint}`: one endpoint, what was sent to it, and what administrators do about it.
+
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::delivery_rows::{attempt_row, delivery_row};
+use super::endpoints::{EndpointFields, kinds, may_change, row, secret_page, template_lines};
+use super::endpoints_view::{EndpointFacts, EndpointPage, Tab, TypedEndpoint};
+use crate::domain::endpoint::delivery::Attempt;
+use crate::domain::endpoint::{Endpoint, EndpointKind, EndpointState, FAILING_MAX, PayloadVersion, WhyDisabled};
+use crate::domain::id::EndpointId;
+use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
+use crate::service::delivery::deliveries::{Again, Place, Which};
+use crate::service::delivery::endpoints::{EndpointEdit, EndpointTold, Serving};
+use crate::service::error::{Error, Result};
+use crate::service::operations::halt_request::Puller;
+use crate::web::pages::log::browse::moment_of;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::flash::{Done, refusal};
+use crate::web::pages::shared::form::{Bare, Form};
+use crate::web::pages::shared::format::{html, lines, moment, see_other};
+use crate::web::pages::shared::layout::{Notice, Tone};
+use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// Deliveries of one page.
+const ROWS_MAX: u32 = 25;
+
+/// What the page says after a form was taken.
+const DONE: &[(&str, Tone, &str)] = &[
+    ("added", Tone::Good, "Added. What is sent there is not signed, so there is no secret."),
+    ("changed", Tone::Good, "Changed. It counts from now on; the log says who changed it."),
+    ("off", Tone::Care, "Disabled. Nothing is sent there until it is enabled."),
+    ("on", Tone::Good, "Enabled. It goes on."),
+    ("again", Tone::Good, "It is sent again, as soon as may be."),
+    ("none", Tone::Plain, "There was nothing to send again."),
+];
+
+/// Which list is looked at, and from where on.
+#[derive(Deserialize, Default, Clone)]
+#[serde(default)]
+pub struct Asked {
+    list: String,
+    after: String,
+}
+
+/// What the form about serving sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct ServingFields {
+    serving: String,
+}
+
+/// What the form about the secret sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct SecretFields {
+    overlap: String,
+}
+
+/// What the forms about sending again send.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct AgainFields {
+    what: String,
+    since: String,
+    after: String,
+}
+
+/// What a page shows beside the endpoint.
+#[derive(Default)]
+struct Beside {
+    notice: Option<Notice>,
+    asked: Asked,
+    typed: Option<TypedEndpoint>,
+    test: Option<Attempt>,
+}
+
+/// `GET /endpoints/{endpoint}`.
+pub async fn show(
+    app: web::Data<App>,
+    visitor: Visitor,
+    endpoint: web::Path<String>,
+    (done, asked): (web::Query<Done>, web::Query<Asked>),
+) -> Result<EndpointPage> {
+    let beside = Beside { notice: done.notice(DONE), asked: asked.into_inner(), ..Beside::default() };
+    page(&app, &visitor, &id(&endpoint)?, beside).await
+}
+
+/// `POST /endpoints/{endpoint}/settings`.
+pub async fn change(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<EndpointFields>,
+    endpoint: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let changed = async |id: &EndpointId| {
+        let edit = EndpointEdit {
+            name: Some(form.name.trim().to_owned()),
+            url: Some(Secret::new(form.url.trim().to_owned())),
+            events: Some(form.events()?),
+            flows: Some(form.flows()?),
+            headers: (form.replace_headers == "yes").then(|| form.headers()).transpose()?,
+            serving: None,
+        };
+        // What the form was filled with was not asked for.
+        let before = typed(&app.service.endpoint(id).await?);
+        let edit = EndpointEdit {
+            name: edit.name.filter(|it| *it != before.name),
+            url: edit.url.filter(|it| *it.expose() != before.url),
+            ..edit
+        };
+        app.service.change_endpoint(Puller::Person(&visitor.0.signed_in.account), id, &edit).await?;
+        Ok(see_other(&format!("/endpoints/{id}?done=changed")))
+    };
+    answered(&app, &request, &visitor, (&endpoint, Some(EndpointFields::clone(&form).typed()), changed)).await
+}
+
+/// `POST /endpoints/{endpoint}/serving`.
+pub async fn serve(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<ServingFields>,
+    endpoint: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let served = async |id: &EndpointId| {
+        let (serving, done) = match form.serving.as_str() {
+            "off" => (Serving::Off, "off"),
+            "where_it_stopped" => (Serving::WhereItStopped, "on"),
+            "now" => (Serving::Now, "on"),
+            _ => return Err(Error::invalid("/serving", "say off, where_it_stopped or now")),
+        };
+        let edit = EndpointEdit { serving: Some(serving), ..EndpointEdit::default() };
+        app.service.change_endpoint(Puller::Person(&visitor.0.signed_in.account), id, &edit).await?;
+        Ok(see_other(&format!("/endpoints/{id}?done={done}")))
+    };
+    answered(&app, &request, &visitor, (&endpoint, None, served)).await
+}
+
+/// `POST /endpoints/{endpoint}/secret`: the answer has it, this once.
+pub async fn rotate(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<SecretFields>,
+    endpoint: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let rotated = async |id: &EndpointId| {
+        let secs = form.overlap.parse().map_err(|_| Error::invalid("/overlap", "say for how many seconds"))?;
+        let (by, overlap) = (Puller::Person(&visitor.0.signed_in.account), Duration::from_secs(secs));
+        let (secret, until) = app.service.rotate_endpoint_secret(by, id, overlap).await?;
+        let told = app.service.endpoint(id).await?;
+        let until = (!overlap.is_zero()).then_some(until);
+        let page = secret_page(&app, &visitor, &told.endpoint.name, (secret, until)).await?;
+        Ok(html(StatusCode::OK, page.render()))
+    };
+    answered(&app, &request, &visitor, (&endpoint, None, rotated)).await
+}
+
+/// `POST /endpoints/{endpoint}/test`: the answer says how it went.
+pub async fn test(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Bare,
+    endpoint: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, _) = sent.parts();
+    let tested = async |id: &EndpointId| {
+        let test = Some(app.service.test_endpoint(id).await?);
+        let page = page(&app, &visitor, id, Beside { test, ..Beside::default() }).await?;
+        Ok(html(StatusCode::OK, page.render()))
+    };
+    answered(&app, &request, &visitor, (&endpoint, None, tested)).await
+}
+
+/// `POST /endpoints/{endpoint}/redeliveries`.
+pub async fn redeliver(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<AgainFields>,
+    endpoint: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let sent = async |id: &EndpointId| {
+        let again = match form.what.as_str() {
+            "failed" if form.since.is_empty() => Again::FailedSince(Timestamp::from_millis(0)),
+            "failed" => {
+                let since = moment_of(&form.since);
+                let why = "“since” is not a moment, such as 2026-11-03T14:32";
+                Again::FailedSince(since.ok_or_else(|| Error::invalid("/since", why))?)
+            }
+            "log" => {
+                let after = form.after.trim().parse();
+                Again::LogAfter(after.map_err(|_| Error::invalid("/after", "say a place in the log: a whole number"))?)
+            }
+            _ => return Err(Error::invalid("/what", "say failed or log")),
+        };
+        let by = Puller::Person(&visitor.0.signed_in.account);
+        let done = if app.service.redeliver_many(by, id, again).await? == 0 { "none" } else { "again" };
+        Ok(see_other(&format!("/endpoints/{id}?done={done}")))
+    };
+    answered(&app, &request, &visitor, (&endpoint, None, sent)).await
+}
+
+/// `POST /endpoints/{endpoint}/removal`.
+pub async fn remove(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Bare,
+    endpoint: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, _) = sent.parts();
+    let removed = async |id: &EndpointId| {
+        app.service.remove_endpoint(Puller::Person(&visitor.0.signed_in.account), id).await?;
+        Ok(see_other("/endpoints?done=removed"))
+    };
+    answered(&app, &request, &visitor, (&endpoint, None, removed)).await
+}
+
+async fn answered(
+    app: &App,
+    request: &HttpRequest,
+    visitor: &Visitor,
+    (endpoint, typed, run): (&str, Option<TypedEndpoint>, impl AsyncFnOnce(&EndpointId) -> Result<HttpResponse>),
+) -> std::result::Result<HttpResponse, Failure> {
+    let failed = |error| Failure::of(request, error);
+    let id = id(endpoint).map_err(failed)?;
+    match run(&id).await {
+        Ok(response) => Ok(response),
+        Err(error) => {
+            let notice = Some(refusal(error).map_err(failed)?);
+            let beside = Beside { notice, typed, ..Beside::default() };
+            let page = page(app, visitor, &id, beside).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+    }
+}
+
+pub(in crate::web::pages) fn id(text: &str) -> Result<EndpointId> {
+    EndpointId::try_from(text).map_err(|_| Error::NotFound("endpoint"))
+}
+
+async fn page(app: &App, visitor: &Visitor, id: &EndpointId, beside: Beside) -> Result<EndpointPage> {
+    let (service, now) = (&app.service, app.service.now());
+    let told = service.endpoint(id).await?;
+    let which = LISTS.iter().find(|it| it.0 == beside.asked.list).map_or(Which::All, |it| it.1);
+    let after = place(&beside.asked.after);
+    let (deliveries, next) = service.deliveries(id, which, after, ROWS_MAX).await?;
+    let next = next.map(|it| format!("/endpoints/{id}?list={}&after={}.{}", value_of(which), it.moment, it.index));
+    Ok(EndpointPage {
+        shell: visitor.shell(service, beside.notice).await?,
+        csrf: visitor.0.csrf.shown(),
+        row: row(&told, now),
+        standing: standing(&told, now),
+        served: told.endpoint.is_served(),
+        facts: facts(&told, now),
+        may_change: may_change(visitor),
+        typed: beside.typed.unwrap_or_else(|| typed(&told)),
+        kinds: kinds(),
+        tabs: LISTS.iter().map(|it| tab(id, it, which)).collect(),
+        deliveries: deliveries.iter().map(|it| delivery_row(it, now)).collect(),
+        next_url: next,
+        test: beside.test.as_ref().map(|it| attempt_row(it, now)),
+    })
+}
+
+/// The lists of deliveries: as the address says it, and as people read it.
+const LISTS: [(&str, Which, &str); 3] = [
+    ("", Which::All, "All"),
+    ("waiting", Which::Waiting, "Tried again by itself"),
+    ("failed", Which::Failed, "Given up"),
+];
+
+fn value_of(which: Which) -> &'static str {
+    LISTS.iter().find(|it| it.1 == which).map_or("", |it| it.0)
+}
+
+fn tab(id: &EndpointId, (value, which, label): &(&str, Which, &'static str), here: Which) -> Tab {
+    let url = if value.is_empty() { format!("/endpoints/{id}") } else { format!("/endpoints/{id}?list={value}") };
+    Tab { url, label, here: *which == here }
+}
+
+/// Where the page before ended; from the start where that cannot be read.
+fn place(text: &str) -> Option<Place> {
+    let (moment, index) = text.split_once('.')?;
+    Some(Place { moment: moment.parse().ok()?, index: index.parse().ok()? })
+}
+
+fn typed(told: &EndpointTold) -> TypedEndpoint {
+    let Endpoint { name, events, flows, ordered, .. } = &told.endpoint;
+    let events: Vec<&str> = events.iter().map(|it| it.as_str()).collect();
+    let flows: Vec<&str> = flows.iter().map(|it| it.as_str()).collect();
+    TypedEndpoint {
+        // A form's field is nothing that can be seen through, so the name stands there as it can be shown.
+        name: Line::new(name.as_str()).plain(),
+        url: told.url.expose().clone(),
+        events: events.join(", "),
+        flows: flows.join(", "),
+        ordered: *ordered,
+        ..TypedEndpoint::default()
+    }
+}
+
+fn facts(told: &EndpointTold, now: Timestamp) -> EndpointFacts {
+    let Endpoint { flows, ordered, kind, headers, secrets, created_at, .. } = &told.endpoint;
+    let before = secrets.before.as_ref().map(|it| it.until).filter(|it| *it > now);
+    EndpointFacts {
+        flows: lines(flows.iter().map(|it| it.as_str())),
+        ordered: *ordered,
+        payload: match kind {
+            EndpointKind::Webhook { payload: PayloadVersion::V1 } => Line::new("1: type, timestamp and data"),
+            EndpointKind::Chat { .. } => Line::new("a message that something waits, with a link to its page"),
+            EndpointKind::LangGraph { assistant } => {
+                Line::new(format!("a run of {assistant} that resumes what waits for the decision"))
+            }
+            EndpointKind::Resume { .. } => Line::new("by its template"),
+        },
+        signed: kind.is_signed(),
+        resumes: kind.resumes(),
+        template: match kind {
+            EndpointKind::Resume { template } => template_lines(template),
+            EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } | EndpointKind::Chat { .. } => Vec::new(),
+        },
+        headers: lines(headers.keys().map(String::as_str)),
+        public_keys: told.public_keys.clone(),
+        secret_made: moment(secrets.now.made_at, now),
+        secret_before: before.map(|it| moment(it, now)),
+        reached: told.lane.reached,
+        created: moment(*created_at, now),
+    }
+}
+
+/// How it stands, said plainly.
+fn standing(told: &EndpointTold, now: Timestamp) -> Vec<String> {
+    let mut said = Vec::new();
+    match told.endpoint.state {
+        EndpointState::Enabled {} => match told.lane.failing_since {
+            Some(since) => said.push(format!(
+                "Nothing has arrived since {}. What failed is tried again by itself; if nothing arrives until {}, the \
+                 endpoint is disabled.",
+                moment(since, now).words,
+                moment(since.plus(FAILING_MAX), now).words
+            )),
+            None if told.lane.arrived_at.is_some() => said.push("What is sent there arrives.".to_owned()),
+            None => said.push("Nothing was sent there yet.".to_owned()),
+        },
+        EndpointState::Disabled { at, why } => {
+            said.push(match why {
+                WhyDisabled::Gone => "It answered 410: nobody will be there again.".to_owned(),
+                WhyDisabled::Failing => "Nothing arrived for five days.".to_owned(),
+                WhyDisabled::ByHand => "An administrator switched it off.".to_owned(),
+            });
+            let or_else = match why {
+                WhyDisabled::Gone | WhyDisabled::Failing => {
+                    ", or when a test event or something that is sent again arrives"
+                }
+                WhyDisabled::ByHand => "",
+            };
+            said.push(format!("Nothing is sent there since {}. It is enabled below{or_else}.", moment(at, now).words));
+        }
+        EndpointState::Removed { .. } => (),
+    }
+    said.push(match told.beyond {
+        0 => "No event of the log lies ahead of it.".to_owned(),
+        1 => "1 event of the log lies ahead of it.".to_owned(),
+        more => format!("{more} events of the log lie ahead of it."),
+    });
+    said
+}

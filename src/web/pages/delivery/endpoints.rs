@@ -1,0 +1,279 @@
+//! `/endpoints`: where events are sent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::endpoints_view::{EndpointRow, EndpointsPage, Health, TypedEndpoint};
+use crate::domain::account::PersonRole;
+use crate::domain::endpoint::chat::Chat;
+use crate::domain::endpoint::template::Template;
+use crate::domain::endpoint::{EndpointState, EventPattern, KindName};
+use crate::domain::event::EventType;
+use crate::domain::id::{EndpointId, FlowId};
+use crate::domain::json::parse::{Limits, parse};
+use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
+use crate::service::delivery::endpoint_kind::{NewKind, NewLook, NewTemplate};
+use crate::service::delivery::endpoints::{EndpointTold, NewEndpoint};
+use crate::service::error::{Error, Result};
+use crate::service::operations::halt_request::Puller;
+use crate::web::pages::identity::people_view::SecretPage;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::flash::{Done, refusal};
+use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::format::{html, lines, moment, see_other};
+use crate::web::pages::shared::layout::{Notice, Tone};
+use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// What the page says after a form was taken.
+const DONE: &[(&str, Tone, &str)] = &[("removed", Tone::Good, "Removed. Nothing is sent there any more.")];
+
+/// How many events or flows one form names; there are not many more.
+const NAMES_MAX: usize = 200;
+
+/// How many lines of headers are looked at; the service allows fewer.
+const HEADER_LINES_MAX: usize = 64;
+
+/// What the form sends.
+#[derive(Clone, Deserialize, Default)]
+#[serde(default)]
+pub struct EndpointFields {
+    pub(in crate::web::pages) name: String,
+    pub(in crate::web::pages) url: String,
+    pub(in crate::web::pages) events: String,
+    pub(in crate::web::pages) flows: String,
+    pub(in crate::web::pages) headers: String,
+    pub(in crate::web::pages) replace_headers: String,
+    kind: String,
+    assistant: String,
+    body: String,
+    look_url: String,
+    look_pointer: String,
+    look_waiting: String,
+    ordered: String,
+    begin: String,
+}
+
+impl EndpointFields {
+    pub(in crate::web::pages) fn events(&self) -> Result<BTreeSet<EventPattern>> {
+        let named = names(&self.events).map(|it| EventPattern::try_from(it.to_owned()));
+        let events: std::result::Result<BTreeSet<_>, _> = named.collect();
+        events.map_err(|error| Error::invalid("/events", error.to_string()))
+    }
+
+    pub(in crate::web::pages) fn flows(&self) -> Result<BTreeSet<FlowId>> {
+        let flows: std::result::Result<BTreeSet<_>, _> = names(&self.flows).map(FlowId::try_from).collect();
+        flows.map_err(|error| Error::invalid("/flows", error.to_string()))
+    }
+
+    pub(in crate::web::pages) fn headers(&self) -> Result<BTreeMap<String, Secret<String>>> {
+        let lines = self.headers.lines().map(str::trim).filter(|it| !it.is_empty()).take(HEADER_LINES_MAX);
+        let pairs = lines.map(|it| it.split_once(':'));
+        let pairs =
+            pairs.map(|it| it.map(|(name, value)| (name.trim().to_owned(), Secret::new(value.trim().to_owned()))));
+        let headers: Option<BTreeMap<_, _>> = pairs.collect();
+        headers
+            .ok_or_else(|| Error::invalid("/headers", "a header is a name, a colon and a value, in a line of its own"))
+    }
+
+    fn kind(&self) -> Result<NewKind> {
+        let name = if self.kind.is_empty() { Ok(KindName::default()) } else { KindName::try_from(self.kind.as_str()) };
+        Ok(match name.map_err(|error| Error::invalid("/kind", error.to_string()))? {
+            KindName::Webhook => NewKind::Webhook,
+            KindName::LangGraph => NewKind::LangGraph { assistant: self.assistant.trim().to_owned() },
+            KindName::Resume => NewKind::Resume(NewTemplate { body: json("/body", &self.body)?, look: self.look()? }),
+            KindName::Slack => NewKind::Chat(Chat::Slack),
+            KindName::Teams => NewKind::Chat(Chat::Teams),
+        })
+    }
+
+    fn look(&self) -> Result<Option<NewLook>> {
+        if self.look_url.trim().is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(NewLook {
+            url: Secret::new(self.look_url.trim().to_owned()),
+            pointer: self.look_pointer.trim().to_owned(),
+            waiting: json("/look_waiting", &self.look_waiting)?,
+        }))
+    }
+
+    /// What the form is filled with when it comes again. Headers are not: they hold secrets.
+    pub(in crate::web::pages) fn typed(self) -> TypedEndpoint {
+        let (ordered, from_the_beginning) = (self.ordered == "yes", self.begin == "log");
+        TypedEndpoint {
+            name: self.name,
+            kind: self.kind,
+            assistant: self.assistant,
+            body: self.body,
+            look_url: self.look_url,
+            look_pointer: self.look_pointer,
+            look_waiting: self.look_waiting,
+            url: self.url,
+            events: self.events,
+            flows: self.flows,
+            ordered,
+            from_the_beginning,
+        }
+    }
+}
+
+fn json(pointer: &str, text: &str) -> Result<serde_json::Value> {
+    let value = parse(text.trim().as_bytes(), &Limits::default());
+    value.map_err(|error| Error::invalid(pointer, format!("this is no JSON value: {error}")))
+}
+
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', ' ']).map(str::trim).filter(|it| !it.is_empty()).take(NAMES_MAX)
+}
+
+/// `GET /endpoints`.
+pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<EndpointsPage> {
+    let (kind, events) = (KindName::default().as_str().to_owned(), EventPattern::all().as_str().to_owned());
+    let typed = TypedEndpoint { kind, events, ..TypedEndpoint::default() };
+    page(&app, &visitor, done.notice(DONE), typed).await
+}
+
+/// `POST /endpoints`: the answer has the secret, this once.
+pub async fn add(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<EndpointFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    match added(&app, &visitor, &form).await {
+        Ok((_, Some(page))) => Ok(html(StatusCode::OK, page.render())),
+        Ok((id, None)) => Ok(see_other(&format!("/endpoints/{id}?done=added"))),
+        Err(error) => {
+            let notice = refusal(error).map_err(failed)?;
+            let page = page(&app, &visitor, Some(notice), form.typed()).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+    }
+}
+
+async fn added(app: &App, visitor: &Visitor, form: &EndpointFields) -> Result<(EndpointId, Option<SecretPage>)> {
+    let new = NewEndpoint {
+        name: form.name.trim().to_owned(),
+        kind: form.kind()?,
+        url: Secret::new(form.url.trim().to_owned()),
+        events: form.events()?,
+        flows: form.flows()?,
+        ordered: form.ordered == "yes",
+        headers: form.headers()?,
+        after: (form.begin == "log").then_some(0),
+    };
+    let by = Puller::Person(&visitor.0.signed_in.account);
+    let (told, secret) = app.service.add_endpoint(by, &new).await?;
+    let page = match secret {
+        Some(secret) => Some(secret_page(app, visitor, &told.endpoint.name, (secret, None)).await?),
+        None => None,
+    };
+    Ok((told.endpoint.id, page))
+}
+
+/// A secret, this once.
+pub(in crate::web::pages) async fn secret_page(
+    app: &App,
+    visitor: &Visitor,
+    name: &str,
+    (secret, before_until): (Secret<String>, Option<Timestamp>),
+) -> Result<SecretPage> {
+    let lead = match before_until {
+        None => {
+            "Put it where the receiver checks signatures, and nowhere else. It is shown this once; another one can be \
+             made at any time."
+        }
+        Some(_) => {
+            "Put it where the receiver checks signatures, and nowhere else. It is shown this once. Until the moment below \
+             the one before signs as well."
+        }
+    };
+    let now = app.service.now();
+    Ok(SecretPage {
+        shell: visitor.shell(&app.service, None).await?,
+        title: format!("Secret of {}", Line::new(name).plain()),
+        lead,
+        label: "Secret",
+        secret: secret.expose().clone(),
+        until: before_until.map(|it| moment(it, now)),
+        note: None,
+        back: "/endpoints",
+        back_words: "Back to Webhooks",
+    })
+}
+
+async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: TypedEndpoint) -> Result<EndpointsPage> {
+    let now = app.service.now();
+    let endpoints = app.service.endpoints().await?;
+    Ok(EndpointsPage {
+        shell: visitor.shell(&app.service, notice).await?,
+        csrf: visitor.0.csrf.shown(),
+        endpoints: endpoints.iter().map(|it| row(it, now)).collect(),
+        may_change: may_change(visitor),
+        typed,
+        kinds: kinds(),
+    })
+}
+
+/// The names of all events.
+pub(in crate::web::pages) fn kinds() -> Vec<&'static str> {
+    EventType::ALL.iter().map(|it| it.name()).collect()
+}
+
+/// Auditors look.
+pub(in crate::web::pages) fn may_change(visitor: &Visitor) -> bool {
+    visitor.account().role == PersonRole::Admin
+}
+
+/// An endpoint as lists have it.
+pub(in crate::web::pages) fn row(told: &EndpointTold, now: Timestamp) -> EndpointRow {
+    let EndpointTold { endpoint, lane, beyond, .. } = told;
+    let events: Vec<&str> = endpoint.events.iter().map(|it| it.as_str()).collect();
+    let (tone, word) = match endpoint.state {
+        EndpointState::Enabled {} if lane.failing_since.is_some() => (Tone::Care, "Failing"),
+        EndpointState::Enabled {} => (Tone::Good, "Enabled"),
+        EndpointState::Disabled { .. } => (Tone::Bad, "Disabled"),
+        EndpointState::Removed { .. } => (Tone::Plain, "Removed"),
+    };
+    EndpointRow {
+        url: format!("/endpoints/{}", endpoint.id),
+        name: Line::new(endpoint.name.as_str()),
+        kind: kind_words(endpoint.kind.name()),
+        origin: Line::new(endpoint.origin.as_str()),
+        events: Line::new(match events.as_slice() {
+            ["*"] => "all".to_owned(),
+            some => some.join(", "),
+        }),
+        health: Health { tone, word },
+        ahead: *beyond,
+        arrived: lane.arrived_at.map(|it| moment(it, now)),
+        failed: lane.failed_at.map(|it| moment(it, now)),
+    }
+}
+
+/// A kind, for people.
+const fn kind_words(kind: KindName) -> &'static str {
+    match kind {
+        KindName::Webhook => "Webhook",
+        KindName::LangGraph => "LangGraph server",
+        KindName::Resume => "Resuming by a template",
+        KindName::Slack => "Slack",
+        KindName::Teams => "Microsoft Teams",
+    }
+}
+
+/// A template as people read it; of addresses it has none.
+pub(in crate::web::pages) fn template_lines(template: &Template) -> Vec<Line> {
+    let body = serde_json::to_string_pretty(&template.body).unwrap_or_default();
+    let look = template.look.as_ref();
+    let look = look.map(|it| format!("sent only while {} of what is looked at is {}", it.pointer.as_str(), it.waiting));
+    lines(body.lines().chain(look.as_deref()))
+}

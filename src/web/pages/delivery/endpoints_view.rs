@@ -1,0 +1,227 @@
+//! Endpoints, and what is sent to them.
+
+use askama::Template;
+
+use crate::web::pages::shared::layout::{Moment, Shell, Tone};
+use crate::web::pages::shared::safe_text::Line;
+
+/// `GET /endpoints`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "endpoints.html")]
+pub struct EndpointsPage {
+    /// The frame.
+    pub shell: Shell,
+    /// The session's token.
+    pub csrf: String,
+    /// All of them, the first made first.
+    pub endpoints: Vec<EndpointRow>,
+    /// Whether the reader may change anything.
+    pub may_change: bool,
+    /// What was typed, when the page comes again.
+    pub typed: TypedEndpoint,
+    /// The events there are.
+    pub kinds: Vec<&'static str>,
+}
+
+/// A form about an endpoint.
+#[derive(Clone, Debug, Default)]
+pub struct TypedEndpoint {
+    /// What people call it.
+    pub name: String,
+    /// What is sent there.
+    pub kind: String,
+    /// Of a LangGraph server: what runs there.
+    pub assistant: String,
+    /// Of a template: the body.
+    pub body: String,
+    /// Of a template: where is looked.
+    pub look_url: String,
+    /// The place in what is answered there.
+    pub look_pointer: String,
+    /// What stands there as long as it is waited for.
+    pub look_waiting: String,
+    /// Where to.
+    pub url: String,
+    /// Which events, separated by commas.
+    pub events: String,
+    /// Of which flows, separated by commas.
+    pub flows: String,
+    /// Whether a thread's events follow one another.
+    pub ordered: bool,
+    /// Whether it begins with the log's first event.
+    pub from_the_beginning: bool,
+}
+
+/// One in the list.
+#[derive(Clone, Debug)]
+pub struct EndpointRow {
+    /// Its page.
+    pub url: String,
+    /// What people call it.
+    pub name: Line,
+    /// What is sent there.
+    pub kind: &'static str,
+    /// Scheme and host.
+    pub origin: Line,
+    /// Which events.
+    pub events: Line,
+    /// How it is.
+    pub health: Health,
+    /// How many events of the log lie ahead of it.
+    pub ahead: u64,
+    /// When something last arrived.
+    pub arrived: Option<Moment>,
+    /// When something last failed.
+    pub failed: Option<Moment>,
+}
+
+/// How something is, in a word.
+#[derive(Clone, Copy, Debug)]
+pub struct Health {
+    /// How it is meant.
+    pub tone: Tone,
+    /// The word.
+    pub word: &'static str,
+}
+
+/// `GET /endpoints/{endpoint}`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "endpoint.html")]
+pub struct EndpointPage {
+    /// The frame.
+    pub shell: Shell,
+    /// The session's token.
+    pub csrf: String,
+    /// As the list has it.
+    pub row: EndpointRow,
+    /// How it stands, in sentences.
+    pub standing: Vec<String>,
+    /// Whether it is served.
+    pub served: bool,
+    /// What does not change much.
+    pub facts: EndpointFacts,
+    /// Whether the reader may change anything.
+    pub may_change: bool,
+    /// What the form begins with.
+    pub typed: TypedEndpoint,
+    /// The events there are.
+    pub kinds: Vec<&'static str>,
+    /// The lists there are.
+    pub tabs: Vec<Tab>,
+    /// What is sent, or was.
+    pub deliveries: Vec<DeliveryRow>,
+    /// The next page, if there is one.
+    pub next_url: Option<String>,
+    /// How a test event went that was just sent.
+    pub test: Option<AttemptRow>,
+}
+
+/// What is known of an endpoint.
+#[derive(Clone, Debug)]
+pub struct EndpointFacts {
+    /// Of which flows; none: of all.
+    pub flows: Vec<Line>,
+    /// Whether a thread's events follow one another.
+    pub ordered: bool,
+    /// The form of the body.
+    pub payload: Line,
+    /// Whether what is sent is signed.
+    pub signed: bool,
+    /// Whether what is sent resumes something.
+    pub resumes: bool,
+    /// What an administrator wrote to be sent, by lines.
+    pub template: Vec<Line>,
+    /// The names of its own headers.
+    pub headers: Vec<Line>,
+    /// What second signatures are checked with.
+    pub public_keys: Vec<String>,
+    /// Since when the secret exists.
+    pub secret_made: Moment,
+    /// Until when the one before signs, too.
+    pub secret_before: Option<Moment>,
+    /// Up to where in the log it was served.
+    pub reached: u64,
+    /// Since when it exists.
+    pub created: Moment,
+}
+
+/// One of several lists.
+#[derive(Clone, Debug)]
+pub struct Tab {
+    /// Where it is.
+    pub url: String,
+    /// What it is called.
+    pub label: &'static str,
+    /// Whether it is the one.
+    pub here: bool,
+}
+
+/// One delivery in a list.
+#[derive(Clone, Debug)]
+pub struct DeliveryRow {
+    /// Its page.
+    pub url: String,
+    /// What the event tells, in words.
+    pub words: &'static str,
+    /// The event's name.
+    pub name: &'static str,
+    /// The event's place in the log.
+    pub index: u64,
+    /// Of which thread, and where that is.
+    pub thread: Option<(Line, String)>,
+    /// How it stands.
+    pub health: Health,
+    /// When it is tried next.
+    pub due: Option<Moment>,
+    /// How the last one went.
+    pub last: Option<AttemptRow>,
+}
+
+/// One attempt.
+#[derive(Clone, Debug)]
+pub struct AttemptRow {
+    /// When.
+    pub at: Moment,
+    /// `webhook-timestamp`.
+    pub seconds: i64,
+    /// How long it took.
+    pub took_ms: u64,
+    /// How it is meant.
+    pub tone: Tone,
+    /// "Answered 500".
+    pub words: String,
+    /// Why there was no answer.
+    pub why: Option<&'static str>,
+    /// What they answered, by lines.
+    pub answer: Vec<Line>,
+    /// Whether there was more of it.
+    pub cut: bool,
+}
+
+/// `GET /endpoints/{endpoint}/deliveries/{delivery}`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "delivery.html")]
+pub struct DeliveryPage {
+    /// The frame.
+    pub shell: Shell,
+    /// The session's token.
+    pub csrf: String,
+    /// The endpoint's page.
+    pub endpoint_url: String,
+    /// What people call it.
+    pub endpoint: Line,
+    /// As the list has it.
+    pub row: DeliveryRow,
+    /// The event's id, which is `webhook-id`.
+    pub event: String,
+    /// Whether what is sent is signed, and has such headers.
+    pub signed: bool,
+    /// The names of the endpoint's own headers.
+    pub headers: Vec<Line>,
+    /// The body, by lines.
+    pub body: Vec<Line>,
+    /// The attempts, the last first.
+    pub attempts: Vec<AttemptRow>,
+    /// Whether the reader may send it again.
+    pub may_change: bool,
+}

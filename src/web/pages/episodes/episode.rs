@@ -1,0 +1,127 @@
+//! `GET /threads/{thread}/episode`: a run of agents, with what remains of it to download.
+
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, web};
+
+use super::episode_view::{EpisodePage, EventRow, Head};
+use super::run_parts::{EVENTS_SHOWN, file, outcomes, plan, says, standing, steps, summary};
+use crate::domain::episode::Artefact;
+use crate::domain::episode::record::{Record, phase};
+use crate::domain::episode::state::{self};
+use crate::domain::episode::told;
+use crate::domain::event::EventType;
+use crate::domain::id::{ReviewId, ThreadId};
+use crate::domain::time::Timestamp;
+use crate::service::episodes::Run;
+use crate::service::error::{Error, Result};
+use crate::web::pages::log::event_names;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::format::moment;
+use crate::web::pages::shared::layout::{Shell, Tone};
+use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// `GET /threads/{thread}/episode`.
+pub async fn show(app: web::Data<App>, visitor: Visitor, thread: web::Path<String>) -> Result<EpisodePage> {
+    page(&app, &visitor, &thread).await
+}
+
+/// `GET /threads/{thread}/episode/{artefact}`: one file.
+pub async fn download(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    path: web::Path<(String, String)>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (thread, file) = path.into_inner();
+    let (name, bytes) =
+        file_of(&app, &visitor, (&thread, &file)).await.map_err(|error| Failure::of(&request, error))?;
+    Ok(HttpResponse::Ok()
+        .content_type("application/octet-stream")
+        .insert_header((header::CACHE_CONTROL, "no-store"))
+        .insert_header((header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")))
+        .body(bytes))
+}
+
+/// A file of a run. What an imported one is called was checked when it was imported: letters, digits and `._-`.
+async fn file_of(app: &App, visitor: &Visitor, (thread, file): (&str, &str)) -> Result<(String, Vec<u8>)> {
+    let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
+    let reader = visitor.account();
+    let files = app.service.files_of_run((reader.id.as_str(), &reader.into()), &id).await?;
+    files.into_iter().find(|it| it.0 == file).ok_or(Error::NotFound("artefact"))
+}
+
+async fn page(app: &App, visitor: &Visitor, thread: &str) -> Result<EpisodePage> {
+    let service = &app.service;
+    let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
+    let (shell, now) = (visitor.shell(service, None).await?, service.now());
+    let own = shell.clone();
+    let reader = visitor.account();
+    match service.of_run((reader.id.as_str(), &reader.into()), &id, move |run| of_run(run, own, now)).await {
+        Err(Error::Imported) => Ok(super::imported::page(&service.imported_run(&id).await?, shell, now)),
+        page => page,
+    }
+}
+
+fn of_run(run: &Run, shell: Shell, now: Timestamp) -> EpisodePage {
+    let Run { thread, timeline } = run;
+    let (id, status) = (&thread.id, state::status(timeline.events()));
+    let told: Vec<&Record> = timeline.events().iter().filter(|it| !it.is_projection()).collect();
+    let state = state::state(timeline.events());
+    let files = Artefact::ALL.into_iter().filter(|it| status.is_final() || !it.is_of_finished_runs());
+    EpisodePage {
+        shell,
+        thread: Line::new(id.as_str()),
+        head: Head::Own { thread_url: format!("/threads/{id}"), flow: Line::new(thread.flow.as_str()) },
+        task: Line::new(state["goal"]["task"].as_str().unwrap_or_default()),
+        status: standing(status, thread.hold.is_some(), thread.episode.as_ref()),
+        summary: summary(&state),
+        begun: moment(thread.created_at, now),
+        plan: plan(&state),
+        steps: steps(&state),
+        earlier: told.len().saturating_sub(EVENTS_SHOWN),
+        events: told.iter().skip(told.len().saturating_sub(EVENTS_SHOWN)).map(|it| event(it, now)).collect(),
+        outcomes: outcomes(&state["outcomes"]),
+        files: files.map(|it| file(id, it.file())).collect(),
+    }
+}
+
+/// What the gateway did is told in its own words; of an agent, its phase and what it says.
+fn event(record: &Record, now: Timestamp) -> EventRow {
+    let by_gateway = record.is(phase::RUNTIME) || record.is(phase::START);
+    let what = match (&record.event_type, record.phase.as_str()) {
+        (Some(name), phase::RUNTIME) => of_gateway(name),
+        (_, phase::START) => "The run began",
+        (_, other) => other,
+    };
+    let review = record.text("review").filter(|_| by_gateway).and_then(|it| ReviewId::try_from(it).ok());
+    let branches = if by_gateway { told::branches_named(record) } else { Vec::new() };
+    let what = match (record.event_type.as_deref(), branches.as_slice()) {
+        (_, []) => what.to_owned(),
+        (Some("thread.forked"), names) => format!("{what}: {}", names.join(", ")),
+        (_, names) => format!("{what}, joined out of {}", names.join(", ")),
+    };
+    EventRow {
+        what: Line::new(what),
+        tone: tone(record),
+        who: (!by_gateway).then(|| Line::new(record.agent_id.as_str())),
+        review_url: review.map(|it| format!("/reviews/{it}")),
+        says: says(record).filter(|_| !by_gateway),
+        at: moment(Timestamp::parse(&record.timestamp).unwrap_or(now), now),
+    }
+}
+
+fn of_gateway(name: &str) -> &'static str {
+    let kind = EventType::ALL.iter().find(|it| it.name() == name);
+    kind.map_or("Something happened", |it| event_names::of(it.name()))
+}
+
+fn tone(record: &Record) -> Tone {
+    match record.event_type.as_deref().filter(|_| record.is(phase::RUNTIME)) {
+        Some("transition.held" | "write.lapsed" | "thread.closed") => Tone::Care,
+        Some("transition.approved" | "transition.committed" | "write.confirmed") => Tone::Good,
+        Some("transition.denied" | "transition.rejected" | "receipt.revoked") => Tone::Bad,
+        _ => Tone::Plain,
+    }
+}

@@ -1,0 +1,36 @@
+//! Runs that were imported.
+
+use askama::Template;
+
+use super::episode_view::Badge;
+use crate::web::pages::shared::layout::{Moment, Shell};
+use crate::web::pages::shared::safe_text::Line;
+
+/// `GET /imports`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "imports.html")]
+pub struct ImportsPage {
+    /// The frame.
+    pub shell: Shell,
+    /// The runs.
+    pub rows: Vec<ImportRow>,
+    /// The next page, if there is one.
+    pub older_url: Option<String>,
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub struct ImportRow {
+    /// Its page.
+    pub url: String,
+    /// What it was for.
+    pub task: Line,
+    /// What it calls itself.
+    pub episode: Line,
+    /// Who vouched for it when it was imported.
+    pub vouched: &'static str,
+    /// How it ended.
+    pub status: Badge,
+    /// When it was imported.
+    pub at: Moment,
+}

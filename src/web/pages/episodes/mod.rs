@@ -1,0 +1,8 @@
+//! Pages about agent episodes and imported ones.
+
+pub mod episode;
+pub mod episode_view;
+pub(crate) mod imported;
+pub mod imports;
+pub mod imports_view;
+pub(crate) mod run_parts;

@@ -1,0 +1,187 @@
+//! `/account`: one's own password and sessions.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::account_view::{AccountPage, SessionRow};
+use crate::domain::account::Session;
+use crate::domain::contact::{Contact, MailAddress, Pace};
+use crate::domain::id::SessionId;
+use crate::domain::time::Timestamp;
+use crate::service::error::{Error, Result};
+use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;
+use crate::service::identity::self_service::Changed;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::flash::{Done, refusal};
+use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::format::{html, lines, moment, see_other};
+use crate::web::pages::shared::layout::{Notice, Tone};
+use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// What the page says after a form was taken.
+const DONE: &[(&str, Tone, &str)] = &[
+    ("password", Tone::Good, "Your password is changed. You are signed out everywhere else."),
+    ("ended", Tone::Good, "Signed out there."),
+    ("mail", Tone::Good, "Saved. What comes up from now on is told there."),
+    ("no-mail", Tone::Good, "Saved. You get no mail any more."),
+];
+
+/// What the form about the password sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct PasswordFields {
+    old: String,
+    password: String,
+    again: String,
+}
+
+/// What the forms about sessions send: one, or all others.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct SessionFields {
+    session: String,
+}
+
+/// What the form about mail sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct ContactFields {
+    mail: String,
+    pace: String,
+}
+
+/// Why a form comes again.
+#[derive(Default)]
+struct Again {
+    password: Option<String>,
+    /// What was typed, and what is wrong with it.
+    mail: Option<(String, String)>,
+}
+
+/// As the form about all other sessions says it; no session's id is so short.
+const OTHERS: &str = "others";
+
+/// `GET /account`.
+pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<AccountPage> {
+    page(&app, &visitor, done.notice(DONE), Again::default()).await
+}
+
+/// `POST /account/password`. Wrong old passwords are bounded as failed sign-ins are.
+pub async fn change_password(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<PasswordFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    let (status, problem) = match changed(&app, &visitor, form).await {
+        Ok(None) => return Ok(see_other("/account?done=password")),
+        Ok(Some(problem)) => (StatusCode::UNPROCESSABLE_ENTITY, problem),
+        Err(Error::TooMany) => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "Too many tries in a row. Wait a few minutes; then it works again.".to_owned(),
+        ),
+        Err(error) => (StatusCode::CONFLICT, refusal(error).map_err(failed)?.words),
+    };
+    let again = Again { password: Some(problem), ..Again::default() };
+    let page = page(&app, &visitor, None, again).await.map_err(failed)?;
+    Ok(html(status, page.render()))
+}
+
+async fn changed(app: &App, visitor: &Visitor, form: PasswordFields) -> Result<Option<String>> {
+    if form.password != form.again {
+        return Ok(Some("The new password was typed differently the second time. Nothing was changed.".to_owned()));
+    }
+    Ok(match app.service.change_password(&visitor.0.signed_in, form.old, form.password).await? {
+        Changed::Yes => None,
+        Changed::WrongPassword => Some("The old password is not right. Nothing was changed.".to_owned()),
+    })
+}
+
+/// `POST /account/sessions`: ends one, or all but this one.
+pub async fn end_sessions(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<SessionFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let me = &visitor.0.signed_in;
+    let done = async {
+        if form.session == OTHERS {
+            return app.service.end_other_sessions(me).await;
+        }
+        let which = SessionId::try_from(form.session.as_str()).map_err(|_| Error::NotFound("session"))?;
+        app.service.end_session(me, &which).await
+    };
+    done.await.map_err(|error| Failure::of(&request, error))?;
+    Ok(see_other("/account?done=ended"))
+}
+
+/// `POST /account/contact`: where one is told by mail, or that one is not.
+pub async fn set_contact(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<ContactFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    let account = &visitor.account().id;
+    let typed = form.mail.trim();
+    if typed.is_empty() {
+        app.service.set_contact(account, None).await.map_err(failed)?;
+        return Ok(see_other("/account?done=no-mail"));
+    }
+    let Ok(mail) = MailAddress::try_from(typed.to_owned()) else {
+        let problem = "That is not a mail address, such as name@example.org. Nothing was changed.";
+        let again = Again { mail: Some((typed.to_owned(), problem.to_owned())), ..Again::default() };
+        let page = page(&app, &visitor, None, again).await.map_err(failed)?;
+        return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
+    };
+    let pace = if form.pace == "digest" { Pace::Digest } else { Pace::Each };
+    let contact = Contact { account: account.clone(), mail, pace, at: app.service.now() };
+    app.service.set_contact(account, Some(contact)).await.map_err(failed)?;
+    Ok(see_other("/account?done=mail"))
+}
+
+async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, again: Again) -> Result<AccountPage> {
+    let (account, now) = (visitor.account(), app.service.now());
+    let sessions = app.service.sessions_of(&account.id).await?;
+    let ids: Vec<String> = sessions.iter().map(|it| format!("session/{}", it.id)).collect();
+    let seen = app.service.last_seen(&ids).await?;
+    let this = &visitor.0.signed_in.session.record.id;
+    let contact = app.service.contact_of(&account.id).await?;
+    let (mail, mail_problem) = match again.mail {
+        Some((typed, problem)) => (typed, Some(problem)),
+        None => (contact.as_ref().map(|it| it.mail.to_string()).unwrap_or_default(), None),
+    };
+    Ok(AccountPage {
+        shell: visitor.shell(&app.service, notice).await?,
+        csrf: visitor.0.csrf.shown(),
+        name: Line::new(account.name.as_str()),
+        role: account.role.as_str(),
+        groups: lines(account.groups.iter().map(|it| it.as_str())),
+        mail,
+        digest: contact.is_some_and(|it| it.pace == Pace::Digest),
+        mail_problem,
+        has_password: account.password_hash().is_some(),
+        password_chars_min: PASSWORD_CHARS_MIN,
+        sessions: sessions.iter().zip(&ids).map(|(it, id)| row(it, this, (seen.get(id).copied(), now))).collect(),
+        problem: again.password,
+    })
+}
+
+fn row(session: &Session, this: &SessionId, (seen, now): (Option<Timestamp>, Timestamp)) -> SessionRow {
+    let origin = session.origin.as_ref();
+    SessionRow {
+        id: session.id.to_string(),
+        this: session.id == *this,
+        origin: origin.map(|it| (Line::new(it.browser.as_str()), Line::new(it.network.as_str()))),
+        began: moment(session.created_at, now),
+        seen: seen.map(|it| moment(it, now)),
+        ends: moment(session.expires_at, now),
+    }
+}

@@ -1,0 +1,77 @@
+//! One's own account, and the link by which a password is chosen.
+
+use askama::Template;
+
+use crate::web::pages::shared::layout::{Moment, Shell};
+use crate::web::pages::shared::safe_text::Line;
+
+/// `GET /account`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "account.html")]
+pub struct AccountPage {
+    /// The frame.
+    pub shell: Shell,
+    /// The session's token.
+    pub csrf: String,
+    /// What one is called.
+    pub name: Line,
+    /// "reviewer".
+    pub role: &'static str,
+    /// What one stands for.
+    pub groups: Vec<Line>,
+    /// Where they are told by mail, or what they typed.
+    pub mail: String,
+    /// Whether all that came meanwhile comes in one mail.
+    pub digest: bool,
+    /// Why the form about that comes again.
+    pub mail_problem: Option<String>,
+    /// Whether there is a password here.
+    pub has_password: bool,
+    /// The shortest password that is taken.
+    pub password_chars_min: usize,
+    /// The open sessions, the latest first.
+    pub sessions: Vec<SessionRow>,
+    /// Why the form comes again.
+    pub problem: Option<String>,
+}
+
+/// One session.
+#[derive(Clone, Debug)]
+pub struct SessionRow {
+    /// Its id; the cookie's secret is not made of it.
+    pub id: String,
+    /// Whether it is this one.
+    pub this: bool,
+    /// "Firefox on Linux, from 192.0.2.0/24".
+    pub origin: Option<(Line, Line)>,
+    /// Since when.
+    pub began: Moment,
+    /// When it was last used, roughly.
+    pub seen: Option<Moment>,
+    /// Until when.
+    pub ends: Moment,
+}
+
+/// `GET /password/{secret}`; posts `password`, `again` and `csrf` to the same address.
+#[derive(Template, Clone, Debug)]
+#[template(path = "password.html")]
+pub struct PasswordPage {
+    /// The frame.
+    pub shell: Shell,
+    /// Where the form goes: the one-time link itself.
+    pub action: String,
+    /// The form's own token.
+    pub csrf: String,
+    /// "Welcome" or "Choose another password".
+    pub title: &'static str,
+    /// The person.
+    pub name: Line,
+    /// What an invitation makes of them: role and groups.
+    pub invited: Option<(&'static str, Vec<Line>)>,
+    /// Who gave it to them.
+    pub by: Line,
+    /// The shortest password that is taken.
+    pub password_chars_min: usize,
+    /// Why the page comes again.
+    pub problem: Option<String>,
+}

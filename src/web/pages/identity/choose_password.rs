@@ -1,0 +1,102 @@
+//! `/password/{secret}`: the one-time link by which somebody who is invited, or whose password is reset, chooses one.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::account_view::PasswordPage;
+use crate::domain::account::LinkPurpose;
+use crate::service::error::{Error, Result};
+use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;
+use crate::web::pages::shared::anonymous_session;
+use crate::web::pages::shared::anonymous_session::{Door, let_in};
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::flash::refusal;
+use crate::web::pages::shared::form::DoorForm;
+use crate::web::pages::shared::format::{html, lines};
+use crate::web::pages::shared::layout::Shell;
+use crate::web::pages::shared::return_path::LocalPath;
+use crate::web::pages::shared::safe_text::Line;
+use crate::web::state::App;
+
+/// What the form sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct ChoiceFields {
+    password: String,
+    again: String,
+}
+
+/// `GET /password/{secret}`. Opening a link does nothing: whoever previews links would use it up.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    secret: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    answer(&app, &request, &secret, (StatusCode::OK, None)).await
+}
+
+/// `POST /password/{secret}`: uses the link.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: DoorForm<ChoiceFields>,
+    secret: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (_, form) = sent.parts();
+    if form.password != form.again {
+        let problem = "The password was typed differently the second time.".to_owned();
+        return answer(&app, &request, &secret, (StatusCode::UNPROCESSABLE_ENTITY, Some(problem))).await;
+    }
+    let origin = anonymous_session::whence(&app, &request).origin;
+    match app.service.choose_password(&secret, form.password, origin).await {
+        Ok((person, session)) => {
+            Ok(anonymous_session::known(&app, &person, let_in(&app, session, &LocalPath::inbox())))
+        }
+        Err(error) => {
+            let problem = refusal(error).map_err(|error| Failure::of(&request, error))?.words;
+            answer(&app, &request, &secret, (StatusCode::UNPROCESSABLE_ENTITY, Some(problem))).await
+        }
+    }
+}
+
+async fn answer(
+    app: &App,
+    request: &HttpRequest,
+    secret: &str,
+    (status, problem): (StatusCode, Option<String>),
+) -> std::result::Result<HttpResponse, Failure> {
+    let door = Door::of(app, request);
+    let page = page(app, request, secret, (&door, problem)).await.map_err(|error| Failure::of(request, error))?;
+    Ok(door.hold_open(app, html(status, page.render())))
+}
+
+async fn page(
+    app: &App,
+    request: &HttpRequest,
+    secret: &str,
+    (door, problem): (&Door, Option<String>),
+) -> Result<PasswordPage> {
+    let link = app.service.link_of(secret).await?;
+    let (title, name, invited, by) = match link.record.purpose {
+        LinkPurpose::Invite { name, role, groups, by } => {
+            ("Welcome", name, Some((role.as_str(), lines(groups.iter().map(|it| it.as_str())))), by)
+        }
+        LinkPurpose::Reset { account, by } => {
+            ("Choose another password", app.service.account_row(&account).await?.record.name, None, by)
+        }
+        _ => return Err(Error::NotFound("link")),
+    };
+    Ok(PasswordPage {
+        shell: Shell::anonymous(),
+        action: request.path().to_owned(),
+        csrf: door.csrf().shown(),
+        title,
+        name: Line::new(name),
+        invited,
+        by: Line::new(by.name),
+        password_chars_min: PASSWORD_CHARS_MIN,
+        problem,
+    })
+}

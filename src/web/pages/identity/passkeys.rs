@@ -1,0 +1,236 @@
+//! `/account/passkeys`: one's own passkeys; and the passkey's way through the sign-in page.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::passkeys_view::{AddForm, Asking, Confirm, PasskeyRow, PasskeysPage, Place};
+use super::sign_in::page_again;
+use crate::domain::id::PasskeyId;
+use crate::domain::passkey::{Assertion, Passkey, Registration};
+use crate::service::error::{Error, Result};
+use crate::service::identity::passkeys::{Confirmation, NewPasskey, PasskeySignIn, Purpose};
+use crate::web::pages::shared::anonymous_session;
+use crate::web::pages::shared::anonymous_session::let_in;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::form::{DoorForm, Form};
+use crate::web::pages::shared::format::{html, moment, see_other};
+use crate::web::pages::shared::layout::{Notice, Tone};
+use crate::web::pages::shared::return_path::LocalPath;
+use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// Where the page is.
+pub const PASSKEYS_URL: &str = "/account/passkeys";
+
+/// `?done=`: what the form before came to.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct Done {
+    done: String,
+}
+
+/// What the forms of the page send. Fields that a form may leave out are empty then.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct PasskeyFields {
+    name: String,
+    password: String,
+    challenge: String,
+    registration: String,
+    confirm_challenge: String,
+    assertion: String,
+    passkey: String,
+}
+
+/// What the passkey's form on the sign-in page sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct SignInFields {
+    next: String,
+    challenge: String,
+    assertion: String,
+    account: String,
+}
+
+/// `GET /account/passkeys`.
+pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<PasskeysPage> {
+    let notice = match done.done.as_str() {
+        "added" => Some("The passkey is registered. It can sign you in, and sign what you decide."),
+        "removed" => Some("The passkey is removed. It opens nothing any more."),
+        _ => None,
+    };
+    let notice = notice.map(|words| Notice { tone: Tone::Good, words: words.to_owned() });
+    page(&app, &visitor, (notice, "")).await
+}
+
+/// `GET` where only forms go.
+pub async fn back() -> HttpResponse {
+    see_other(PASSKEYS_URL)
+}
+
+/// `POST /account/passkeys`: registers one.
+pub async fn add(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<PasskeyFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let name = form.name.clone();
+    let added = async {
+        let new = new_passkey(form)?;
+        app.service.add_passkey(&visitor.0.signed_in, new).await
+    };
+    match added.await {
+        Ok(_) => Ok(see_other(&format!("{PASSKEYS_URL}?done=added"))),
+        Err(error) => again(&app, &request, &visitor, (error, &name)).await,
+    }
+}
+
+/// `POST /account/passkeys/removal`: takes one away.
+pub async fn remove(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<PasskeyFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let removed = async {
+        let id = PasskeyId::try_from(form.passkey.as_str()).map_err(|_| Error::NotFound("passkey"))?;
+        let confirmation = confirmation(form)?;
+        app.service.remove_passkey(&visitor.0.signed_in, &id, confirmation).await
+    };
+    match removed.await {
+        Ok(()) => Ok(see_other(&format!("{PASSKEYS_URL}?done=removed"))),
+        Err(error) => again(&app, &request, &visitor, (error, "")).await,
+    }
+}
+
+/// `POST /sign-in/passkey`.
+pub async fn sign_in(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: DoorForm<SignInFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (door, form) = sent.parts();
+    let next = LocalPath::of(&form.next);
+    let again = |status, words: &str| page_again(&app, &request, status, &next, words);
+    let assertion = parsed::<Assertion>(&form.assertion);
+    let Ok(assertion) = assertion else {
+        return again(StatusCode::BAD_REQUEST, "Your browser sent no passkey. Use the password, or try again.");
+    };
+    let attempt = PasskeySignIn {
+        door: door.secret(),
+        challenge: &form.challenge,
+        assertion: &assertion,
+        account: &form.account,
+        origin: anonymous_session::whence(&app, &request).origin,
+    };
+    match app.service.sign_in_with_passkey(&attempt).await {
+        Ok((person, secret)) => Ok(anonymous_session::known(&app, &person, let_in(&app, secret, &next))),
+        Err(Error::Unauthenticated) => again(
+            StatusCode::UNAUTHORIZED,
+            "That passkey does not sign anybody in here. Use the password, or try again.",
+        ),
+        Err(error) => Err(Failure::of(&request, error)),
+    }
+}
+
+fn new_passkey(form: PasskeyFields) -> Result<NewPasskey> {
+    let registration = parsed::<Registration>(&form.registration)?;
+    let (name, challenge) = (form.name.clone(), form.challenge.clone());
+    Ok(NewPasskey { name, challenge, registration, confirmation: confirmation(form)? })
+}
+
+fn confirmation(form: PasskeyFields) -> Result<Confirmation> {
+    if form.assertion.is_empty() {
+        return Ok(Confirmation::Password(form.password));
+    }
+    Ok(Confirmation::Passkey { challenge: form.confirm_challenge, assertion: parsed(&form.assertion)? })
+}
+
+/// What a script put into a field.
+pub fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|_| Error::invalid("/passkey", "your browser sent no passkey"))
+}
+
+/// The page once more, with what was refused in words.
+async fn again(
+    app: &App,
+    request: &HttpRequest,
+    visitor: &Visitor,
+    (error, name): (Error, &str),
+) -> std::result::Result<HttpResponse, Failure> {
+    let (status, words) = match &error {
+        Error::Passkey(refused) => (StatusCode::CONFLICT, format!("That passkey does not count: {refused}.")),
+        Error::Forbidden(why) => (StatusCode::FORBIDDEN, format!("Not changed: {why}.")),
+        Error::WrongState(why) => (StatusCode::CONFLICT, format!("Not changed: {why}.")),
+        Error::Invalid { detail, .. } => (StatusCode::BAD_REQUEST, format!("Not changed: {detail}.")),
+        Error::TooMany => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "Too many tries in a row. Wait a few minutes; then it works again.".to_owned(),
+        ),
+        _ => return Err(Failure::of(request, error)),
+    };
+    let notice = Some(Notice { tone: Tone::Bad, words });
+    let page = page(app, visitor, (notice, name)).await.map_err(|error| Failure::of(request, error))?;
+    Ok(html(status, page.render()))
+}
+
+async fn page(app: &App, visitor: &Visitor, (notice, typed): (Option<Notice>, &str)) -> Result<PasskeysPage> {
+    let (service, account) = (&app.service, visitor.account());
+    let own = service.passkeys_of(&account.id).await?;
+    let rows = own.iter().map(|it| row(app, visitor, (it, &own))).collect::<Result<Vec<_>>>()?;
+    Ok(PasskeysPage {
+        shell: visitor.shell(service, notice).await?,
+        csrf: visitor.0.csrf.shown(),
+        place: match service.relying_party() {
+            Some(party) => Place::Here(add_form(app, visitor, (&own, party.id(), typed))?),
+            None => Place::Nowhere(service.public_url().to_owned()),
+        },
+        rows,
+    })
+}
+
+fn add_form(app: &App, visitor: &Visitor, (own, rp_id, typed): (&[Passkey], &str, &str)) -> Result<AddForm> {
+    let (account, session) = (visitor.account(), visitor.0.signed_in.session.record.id.as_str());
+    let challenge = app.service.passkey_challenge(&Purpose::Add { session })?;
+    let confirm = if own.is_empty() {
+        if account.password_hash().is_some() { Confirm::Password } else { Confirm::FreshSession }
+    } else {
+        let purpose = Purpose::AllowAdding { session, registration: &challenge };
+        Confirm::Passkey(Asking {
+            rp_id: rp_id.to_owned(),
+            challenge: app.service.passkey_challenge(&purpose)?,
+            allow: ids(own),
+        })
+    };
+    Ok(AddForm {
+        name: Line::new(typed),
+        rp_id: rp_id.to_owned(),
+        challenge,
+        user: account.id.to_string(),
+        user_name: account.name.clone(),
+        confirm,
+    })
+}
+
+fn row(app: &App, visitor: &Visitor, (passkey, own): (&Passkey, &[Passkey])) -> Result<PasskeyRow> {
+    let (now, session) = (app.service.now(), visitor.0.signed_in.session.record.id.as_str());
+    let purpose = Purpose::AllowRemoving { session, passkey: passkey.id.as_str() };
+    let rp_id = app.service.relying_party().map(|it| it.id().to_owned()).unwrap_or_default();
+    Ok(PasskeyRow {
+        id: passkey.id.to_string(),
+        name: Line::new(passkey.name.as_str()),
+        added: moment(passkey.added_at, now),
+        used: passkey.used_at.map(|it| moment(it, now)),
+        kept: if passkey.backup_eligible { "may be synced to other devices" } else { "stays on its device" },
+        remove: Asking { rp_id, challenge: app.service.passkey_challenge(&purpose)?, allow: ids(own) },
+    })
+}
+
+/// As scripts read them.
+pub fn ids(passkeys: &[Passkey]) -> String {
+    passkeys.iter().map(|it| it.id.as_str()).collect::<Vec<_>>().join(" ")
+}

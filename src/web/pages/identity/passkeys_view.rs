@@ -1,0 +1,100 @@
+//! One's own passkeys.
+
+use askama::Template;
+
+use crate::web::pages::shared::layout::{Moment, Shell};
+use crate::web::pages::shared::safe_text::Line;
+
+/// `GET /account/passkeys`; its forms post to the same address and to `/account/passkeys/removal`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "passkeys.html")]
+pub struct PasskeysPage {
+    /// The frame.
+    pub shell: Shell,
+    /// The session's CSRF token.
+    pub csrf: String,
+    /// Whether passkeys work at this gateway's address.
+    pub place: Place,
+    /// The passkeys, the first one first.
+    pub rows: Vec<PasskeyRow>,
+}
+
+/// Whether browsers allow passkeys at the gateway's address.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// They do: one can be registered.
+    Here(AddForm),
+    /// They do not; the address.
+    Nowhere(String),
+}
+
+/// What a passkey is asked to sign.
+#[derive(Clone, Debug)]
+pub struct Asking {
+    /// The host that passkeys are bound to.
+    pub rp_id: String,
+    /// The challenge, in base64url.
+    pub challenge: String,
+    /// Which passkeys may sign it, by blanks.
+    pub allow: String,
+}
+
+/// The form that registers one.
+#[derive(Clone, Debug)]
+pub struct AddForm {
+    /// What was typed for its name.
+    pub name: Line,
+    /// The host that passkeys are bound to.
+    pub rp_id: String,
+    /// The challenge, in base64url.
+    pub challenge: String,
+    /// The account's id.
+    pub user: String,
+    /// The account's name.
+    pub user_name: String,
+    /// What else has to be shown.
+    pub confirm: Confirm,
+}
+
+/// What has to be shown to register a passkey.
+#[derive(Clone, Debug)]
+pub enum Confirm {
+    /// The password: it is the first.
+    Password,
+    /// That one signed in a moment ago: it is the first, and there is no password.
+    FreshSession,
+    /// A passkey that is there has to sign this.
+    Passkey(Asking),
+}
+
+impl Confirm {
+    /// What a passkey that is there has to sign.
+    pub fn asking(&self) -> Option<&Asking> {
+        match self {
+            Self::Passkey(asking) => Some(asking),
+            Self::Password | Self::FreshSession => None,
+        }
+    }
+
+    /// Whether the password is asked for.
+    pub fn by_password(&self) -> bool {
+        matches!(self, Self::Password)
+    }
+}
+
+/// One passkey.
+#[derive(Clone, Debug)]
+pub struct PasskeyRow {
+    /// As its authenticator names it.
+    pub id: String,
+    /// What its owner calls it.
+    pub name: Line,
+    /// When it was registered.
+    pub added: Moment,
+    /// When it was used last.
+    pub used: Option<Moment>,
+    /// Where its key is.
+    pub kept: &'static str,
+    /// What is signed to remove it.
+    pub remove: Asking,
+}

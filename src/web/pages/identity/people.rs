@@ -1,0 +1,182 @@
+//! `/people`: who may come in, and whom else to let in.
+
+use std::collections::BTreeSet;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::people_view::{LinkRow, PeoplePage, PersonRow, SecretPage, TypedPerson};
+use crate::domain::account::{Account, LinkPurpose, PersonRole, SignIn};
+use crate::domain::id::{GroupName, SessionId};
+use crate::domain::time::Timestamp;
+use crate::service::error::{Error, Result};
+use crate::service::identity::accounts::NewAccount;
+use crate::service::identity::administration::{INVITATION_TTL, OpenLink};
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::flash::{Done, refusal};
+use crate::web::pages::shared::form::{Bare, Form};
+use crate::web::pages::shared::format::{html, lines, listed, moment, see_other};
+use crate::web::pages::shared::layout::{Notice, Tone};
+use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+const ADDRESS: &str = "/people";
+
+/// What the page says after a form was taken.
+const DONE: &[(&str, Tone, &str)] = &[("withdrawn", Tone::Good, "Withdrawn. The link lets nobody in any more.")];
+
+/// What the form sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct InvitationFields {
+    username: String,
+    role: String,
+    groups: String,
+}
+
+/// `GET /people`.
+pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<PeoplePage> {
+    let typed = TypedPerson { role: PersonRole::Reviewer.as_str().to_owned(), ..TypedPerson::default() };
+    page(&app, &visitor, done.notice(DONE), typed).await
+}
+
+/// `GET` where only forms go.
+pub async fn back() -> HttpResponse {
+    see_other(ADDRESS)
+}
+
+/// `POST /people/invitations`: the answer has the link, this once.
+pub async fn invite(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<InvitationFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    match invited(&app, &visitor, &form).await {
+        Ok(page) => Ok(html(StatusCode::OK, page.render())),
+        Err(error) => {
+            let notice = refusal(error).map_err(failed)?;
+            let InvitationFields { username: name, role, groups, .. } = form;
+            let page = page(&app, &visitor, Some(notice), TypedPerson { name, role, groups }).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+    }
+}
+
+async fn invited(app: &App, visitor: &Visitor, form: &InvitationFields) -> Result<SecretPage> {
+    let (role, groups) = (role_of(&form.role)?, groups_of(&form.groups)?);
+    let new = NewAccount { name: form.username.trim().to_owned(), role, groups };
+    let secret = app.service.invite(&visitor.0.signed_in.account, &new).await?;
+    let now = app.service.now();
+    Ok(SecretPage {
+        shell: visitor.shell(&app.service, None).await?,
+        title: format!("Invitation for {}", new.name),
+        lead: "Give this link to the person, and to nobody else: whoever opens it first chooses the password. It is shown \
+               this once, and works once.",
+        label: "Link",
+        secret: format!("{}/password/{secret}", app.service.public_url()),
+        until: Some(moment(now.plus(INVITATION_TTL), now)),
+        note: None,
+        back: ADDRESS,
+        back_words: "Back to People",
+    })
+}
+
+/// `POST /people/links/{link}/withdrawal`.
+pub async fn withdraw(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Bare,
+    link: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, _) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    let done = async {
+        let id = SessionId::try_from(link.as_str()).map_err(|_| Error::NotFound("link"))?;
+        app.service.withdraw_link(&visitor.0.signed_in.account, &id).await
+    };
+    match done.await {
+        Ok(()) => Ok(see_other("/people?done=withdrawn")),
+        Err(error) => {
+            let notice = refusal(error).map_err(failed)?;
+            let page = page(&app, &visitor, Some(notice), TypedPerson::default()).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+    }
+}
+
+/// The role that a form names.
+pub fn role_of(text: &str) -> Result<PersonRole> {
+    let all = [PersonRole::Reviewer, PersonRole::Admin, PersonRole::Auditor];
+    let found = all.into_iter().find(|it| it.as_str() == text);
+    found.ok_or_else(|| Error::invalid("/role", "choose a role: reviewer, admin or auditor"))
+}
+
+/// The groups that a form names, separated by commas or spaces.
+pub fn groups_of(text: &str) -> Result<BTreeSet<GroupName>> {
+    let named = text.split([',', ' ']).map(str::trim).filter(|it| !it.is_empty());
+    let groups: std::result::Result<BTreeSet<GroupName>, _> = named.map(GroupName::try_from).collect();
+    groups.map_err(|error| Error::invalid("/groups", error.to_string()))
+}
+
+async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: TypedPerson) -> Result<PeoplePage> {
+    let (service, now) = (&app.service, app.service.now());
+    let people = service.people().await?;
+    let links = service.open_links().await?;
+    let name_of = |link: &OpenLink| match &link.purpose {
+        LinkPurpose::Reset { account, .. } => people.iter().find(|it| it.id == *account).map(|it| it.name.clone()),
+        _ => None,
+    };
+    let ids: Vec<String> = people.iter().map(|it| format!("account/{}", it.id)).collect();
+    let seen = service.last_seen(&ids).await?;
+    Ok(PeoplePage {
+        links: links.iter().filter_map(|it| link_row(it, name_of(it), now)).collect(),
+        people: people.iter().zip(&ids).map(|(it, id)| person_row(it, visitor, (seen.get(id).copied(), now))).collect(),
+        shell: visitor.shell(service, notice).await?,
+        csrf: visitor.0.csrf.shown(),
+        may_change: visitor.account().role == PersonRole::Admin,
+        typed,
+    })
+}
+
+/// A person in a list.
+pub fn person_row(account: &Account, visitor: &Visitor, (seen, now): (Option<Timestamp>, Timestamp)) -> PersonRow {
+    PersonRow {
+        url: format!("{ADDRESS}/{}", account.id),
+        name: Line::new(account.name.as_str()),
+        role: account.role.as_str(),
+        groups: lines(account.groups.iter().map(|it| it.as_str())),
+        disabled: account.disabled,
+        way: match account.sign_in {
+            SignIn::Password { .. } => "a password",
+            SignIn::Oidc { .. } => "an OpenID provider",
+        },
+        created: moment(account.created_at, now),
+        changed: account.changed.as_ref().map(|it| (Line::new(it.name.as_str()), moment(it.at, now))),
+        seen: seen.map(|it| moment(it, now)),
+        me: account.id == visitor.account().id,
+    }
+}
+
+fn link_row(link: &OpenLink, named: Option<String>, now: Timestamp) -> Option<LinkRow> {
+    let (name, words, by) = match &link.purpose {
+        LinkPurpose::Invite { name, role, groups, by } => {
+            let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
+            let of = if groups.is_empty() { String::new() } else { format!(" in {}", listed(&groups, "and")) };
+            (name.clone(), format!("makes an account: {}{of}", role.as_str()), by)
+        }
+        LinkPurpose::Reset { by, .. } => (named?, "lets them choose another password".to_owned(), by),
+        _ => return None,
+    };
+    Some(LinkRow {
+        id: link.id.to_string(),
+        words,
+        name: Line::new(name),
+        by: Line::new(by.name.as_str()),
+        until: moment(link.expires_at, now),
+    })
+}

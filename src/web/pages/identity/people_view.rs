@@ -1,0 +1,196 @@
+//! People and tokens, as administrators look after them.
+
+use askama::Template;
+
+use crate::web::pages::shared::layout::{Moment, Shell};
+use crate::web::pages::shared::safe_text::Line;
+
+/// `GET /people`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "people.html")]
+pub struct PeoplePage {
+    /// The frame.
+    pub shell: Shell,
+    /// The session's token.
+    pub csrf: String,
+    /// Everybody, by name.
+    pub people: Vec<PersonRow>,
+    /// What was sent and not used yet.
+    pub links: Vec<LinkRow>,
+    /// Whether the reader may change anything.
+    pub may_change: bool,
+    /// What was typed, when the page comes again.
+    pub typed: TypedPerson,
+}
+
+/// A form about what a person may do.
+#[derive(Clone, Debug, Default)]
+pub struct TypedPerson {
+    /// What they sign in with.
+    pub name: String,
+    /// reviewer, admin or auditor.
+    pub role: String,
+    /// Separated by commas.
+    pub groups: String,
+}
+
+/// One person.
+#[derive(Clone, Debug)]
+pub struct PersonRow {
+    /// Their page.
+    pub url: String,
+    /// What they are called.
+    pub name: Line,
+    /// "reviewer".
+    pub role: &'static str,
+    /// What they stand for.
+    pub groups: Vec<Line>,
+    /// Whether they are let in no more.
+    pub disabled: bool,
+    /// How they sign in: "a password".
+    pub way: &'static str,
+    /// Since when there is an account.
+    pub created: Moment,
+    /// Who last had a hand in it, and when.
+    pub changed: Option<(Line, Moment)>,
+    /// When they were last seen, roughly.
+    pub seen: Option<Moment>,
+    /// Whether it is the reader.
+    pub me: bool,
+}
+
+/// A link that was given to somebody.
+#[derive(Clone, Debug)]
+pub struct LinkRow {
+    /// Its id, for withdrawing it.
+    pub id: String,
+    /// What it does: "makes the account ana, reviewer".
+    pub words: String,
+    /// For whom.
+    pub name: Line,
+    /// Who made it.
+    pub by: Line,
+    /// Until when.
+    pub until: Moment,
+}
+
+/// `GET /people/{account}`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "person.html")]
+pub struct PersonPage {
+    /// The frame.
+    pub shell: Shell,
+    /// The session's token.
+    pub csrf: String,
+    /// The person.
+    pub person: PersonRow,
+    /// What may be done to them here; why not, otherwise.
+    pub changing: Changing,
+    /// What the form begins with.
+    pub typed: TypedPerson,
+    /// How many sessions of theirs are open.
+    pub sessions: usize,
+    /// How many passkeys of theirs count.
+    pub passkeys: usize,
+    /// Where they are told by mail.
+    pub mail: Option<Line>,
+    /// Until when strangers wait, after too many wrong passwords.
+    pub slowed: Option<Moment>,
+}
+
+/// Whether the reader may change this person.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Changing {
+    /// They may.
+    Open,
+    /// It is themselves.
+    Oneself,
+    /// They only look.
+    Looking,
+}
+
+/// A secret, this once.
+#[derive(Template, Clone, Debug)]
+#[template(path = "secret.html")]
+pub struct SecretPage {
+    /// The frame.
+    pub shell: Shell,
+    /// "Invitation for ana".
+    pub title: String,
+    /// What to do with it.
+    pub lead: &'static str,
+    /// What it is: "Link".
+    pub label: &'static str,
+    /// The secret.
+    pub secret: String,
+    /// Until when it can be used.
+    pub until: Option<Moment>,
+    /// What follows from it.
+    pub note: Option<String>,
+    /// Where to go on to.
+    pub back: &'static str,
+    /// What that is called.
+    pub back_words: &'static str,
+}
+
+/// `GET /tokens`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "tokens.html")]
+pub struct TokensPage {
+    /// The frame.
+    pub shell: Shell,
+    /// The session's token.
+    pub csrf: String,
+    /// Every token, the latest first.
+    pub tokens: Vec<TokenRow>,
+    /// The flows there are.
+    pub flows: Vec<Line>,
+    /// Whether the reader may change anything.
+    pub may_change: bool,
+    /// What was typed, when the page comes again.
+    pub typed: TypedToken,
+}
+
+/// A form about a token.
+#[derive(Clone, Debug, Default)]
+pub struct TypedToken {
+    /// What people call it.
+    pub name: String,
+    /// host, agent, writer, auditor or admin.
+    pub role: String,
+    /// Who answers for it.
+    pub owner: String,
+    /// Whether that is a group which may have no members yet.
+    pub new_group: bool,
+    /// The flow, or nothing.
+    pub flow: String,
+    /// Separated by commas.
+    pub nodes: String,
+}
+
+/// One token.
+#[derive(Clone, Debug)]
+pub struct TokenRow {
+    /// Its public part.
+    pub id: String,
+    /// What people call it.
+    pub name: Line,
+    /// "writer".
+    pub role: &'static str,
+    /// Who answers for it.
+    pub owner: Line,
+    /// The reviewers who cannot approve what comes of it.
+    pub excludes: Vec<Line>,
+    /// Whether an account has the owner's name or is in that group.
+    pub owner_exists: bool,
+    /// The flow it is bound to.
+    pub flow: Option<Line>,
+    /// What it acts as.
+    pub nodes: Vec<Line>,
+    /// Whether nothing is accepted from it any more.
+    pub revoked: bool,
+    /// When it was last used, roughly.
+    pub used: Option<Moment>,
+    /// Since when there is one.
+    pub created: Moment,
+}

@@ -1,0 +1,122 @@
+//! The one-time link that makes the first account.
+
+use std::collections::BTreeSet;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::sign_in_view::{RoleChoice, SetUpPage};
+use crate::domain::account::{LinkPurpose, PersonRole};
+use crate::domain::id::GroupName;
+use crate::service::error::Error;
+use crate::service::identity::accounts::NewAccount;
+use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;
+use crate::web::pages::shared::anonymous_session;
+use crate::web::pages::shared::anonymous_session::{Door, let_in};
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::form::DoorForm;
+use crate::web::pages::shared::format::html;
+use crate::web::pages::shared::layout::Shell;
+use crate::web::pages::shared::return_path::LocalPath;
+use crate::web::pages::shared::safe_text::Line;
+use crate::web::state::App;
+
+/// The group that the first reviewer is in unless another is named.
+const GROUPS_DEFAULT: &str = "reviewers";
+
+/// How many groups one form names.
+const GROUPS_MAX: usize = 32;
+
+/// What the form sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct SetUpForm {
+    username: String,
+    password: String,
+    groups: String,
+    role: String,
+}
+
+/// `GET /set-up/{secret}`.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    secret: web::Path<String>,
+) -> Result<HttpResponse, Failure> {
+    let link = app.service.link_of(&secret).await.map_err(|error| Failure::of(&request, error))?;
+    if !matches!(link.record.purpose, LinkPurpose::SetUp {}) {
+        return Err(Failure::of(&request, Error::NotFound("link")));
+    }
+    let typed = SetUpForm { groups: GROUPS_DEFAULT.to_owned(), role: "reviewer".to_owned(), ..SetUpForm::default() };
+    Ok(page(&app, &request, StatusCode::OK, &typed, None))
+}
+
+/// `POST /set-up/{secret}`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: DoorForm<SetUpForm>,
+    secret: web::Path<String>,
+) -> Result<HttpResponse, Failure> {
+    let (_, form) = sent.parts();
+    let made = match new_account(&form) {
+        Ok(new) => app.service.use_set_up_link(&secret, &new, form.password.clone()).await,
+        Err(error) => Err(error),
+    };
+    match made {
+        Ok((person, session)) => {
+            Ok(anonymous_session::known(&app, &person, let_in(&app, session, &LocalPath::inbox())))
+        }
+        Err(Error::Invalid { pointer, detail }) => {
+            let problem = format!("{}: {detail}.", label(&pointer));
+            Ok(page(&app, &request, StatusCode::UNPROCESSABLE_ENTITY, &form, Some(problem)))
+        }
+        Err(error) => Err(Failure::of(&request, error)),
+    }
+}
+
+fn new_account(form: &SetUpForm) -> Result<NewAccount, Error> {
+    let role = match form.role.as_str() {
+        "reviewer" => PersonRole::Reviewer,
+        "admin" => PersonRole::Admin,
+        _ => return Err(Error::invalid("/role", "choose reviewer or administrator")),
+    };
+    let named = form.groups.split([',', ' ']).map(str::trim).filter(|it| !it.is_empty());
+    let groups: Result<BTreeSet<GroupName>, _> = named.take(GROUPS_MAX).map(GroupName::try_from).collect();
+    let groups = groups.map_err(|error| Error::invalid("/groups", error.to_string()))?;
+    Ok(NewAccount { name: form.username.trim().to_owned(), role, groups })
+}
+
+fn label(pointer: &str) -> &'static str {
+    match pointer {
+        "/name" => "User name",
+        "/password" => "Password",
+        "/groups" => "Groups",
+        "/role" => "Role",
+        _ => "The form",
+    }
+}
+
+fn page(
+    app: &App,
+    request: &HttpRequest,
+    status: StatusCode,
+    typed: &SetUpForm,
+    problem: Option<String>,
+) -> HttpResponse {
+    let door = Door::of(app, request);
+    let page = SetUpPage {
+        shell: Shell::anonymous(),
+        action: request.path().to_owned(),
+        csrf: door.csrf().shown(),
+        purpose: "It is the first account of this gateway.".to_owned(),
+        username: Line::new(typed.username.as_str()),
+        groups: Line::new(typed.groups.as_str()),
+        role: if typed.role == "admin" { RoleChoice::Admin } else { RoleChoice::Reviewer },
+        password_chars_min: PASSWORD_CHARS_MIN,
+        problem,
+    };
+    door.hold_open(app, html(status, page.render()))
+}

@@ -1,0 +1,162 @@
+//! Signing in, by password or by a one-time link, and out again.
+
+use actix_web::cookie::Cookie;
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::oidc::leading_to;
+use super::passkeys_view::Asking;
+use super::sign_in_view::{SignInLinkPage, SignInPage};
+use crate::domain::account::LinkPurpose;
+use crate::service::error::Error;
+use crate::service::identity::oidc_sign_in::Local;
+use crate::service::identity::passkeys::Purpose;
+use crate::web::auth::extractors::cookie_name;
+use crate::web::pages::shared::anonymous_session;
+use crate::web::pages::shared::anonymous_session::{Door, let_in};
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::form::{Bare, DoorForm};
+use crate::web::pages::shared::format::{html, see_other};
+use crate::web::pages::shared::layout::Shell;
+use crate::web::pages::shared::return_path::{LocalPath, Onward};
+use crate::web::pages::shared::safe_text::Line;
+use crate::web::state::App;
+
+/// What the form sends.
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+pub struct SignInForm {
+    username: String,
+    password: String,
+    next: String,
+}
+
+/// `GET /sign-in`.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    onward: web::Query<Onward>,
+) -> Result<HttpResponse, Failure> {
+    let next = LocalPath::of(&onward.next);
+    if let Some(cookie) = request.cookie(cookie_name(&app))
+        && app.service.session_of(cookie.value()).await.is_ok()
+    {
+        return Ok(see_other(next.as_str()));
+    }
+    Ok(page(&app, &request, StatusCode::OK, (&next, ""), None))
+}
+
+/// `POST /sign-in`. Failed tries are bounded, by the service.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: DoorForm<SignInForm>,
+) -> Result<HttpResponse, Failure> {
+    let (_, form) = sent.parts();
+    let SignInForm { username, password, next, .. } = form;
+    let (next, from) = (LocalPath::of(&next), anonymous_session::whence(&app, &request));
+    let again = |status, problem: &str| page(&app, &request, status, (&next, &username), Some(problem.to_owned()));
+    match app.service.sign_in_from(&username, password, &from).await {
+        Ok((person, secret)) => Ok(anonymous_session::known(&app, &person, let_in(&app, secret, &next))),
+        Err(Error::TooMany) => Ok(again(
+            StatusCode::TOO_MANY_REQUESTS,
+            "Too many tries in a row. Wait a few minutes; then it works again. A browser that you signed in with before \
+             need not wait.",
+        )),
+        Err(Error::Unauthenticated) => Ok(again(StatusCode::UNAUTHORIZED, "User name and password do not match.")),
+        Err(error) => Err(Failure::of(&request, error)),
+    }
+}
+
+fn page(
+    app: &App,
+    request: &HttpRequest,
+    status: StatusCode,
+    (next, username): (&LocalPath, &str),
+    problem: Option<String>,
+) -> HttpResponse {
+    let door = Door::of(app, request);
+    let ways = app.service.ways();
+    let page = SignInPage {
+        shell: Shell::anonymous(),
+        csrf: door.csrf().shown(),
+        next: next.as_str().to_owned(),
+        username: Line::new(username),
+        elsewhere: ways.provider.as_ref().map(|it| Line::new(it.settings.button.as_str())),
+        asks_password: ways.local == Local::On,
+        problem,
+        passkey: passkey(app, &door),
+    };
+    door.hold_open(app, html(status, page.render()))
+}
+
+/// The page once more, after something other than the password was refused.
+pub(in crate::web::pages) fn page_again(
+    app: &App,
+    request: &HttpRequest,
+    status: StatusCode,
+    next: &LocalPath,
+    problem: &str,
+) -> Result<HttpResponse, Failure> {
+    Ok(page(app, request, status, (next, ""), Some(problem.to_owned())))
+}
+
+/// What a passkey would sign to come in; none where browsers allow none.
+fn passkey(app: &App, door: &Door) -> Option<Asking> {
+    app.service.need_local_accounts().ok()?;
+    let party = app.service.relying_party()?;
+    let challenge = app.service.passkey_challenge(&Purpose::SignIn { door: door.secret() }).ok()?;
+    Some(Asking { rp_id: party.id().to_owned(), challenge, allow: String::new() })
+}
+
+/// `GET /sign-in/{secret}`. Opening a link does nothing: whoever previews links would use it up.
+pub async fn show_link(
+    app: web::Data<App>,
+    request: HttpRequest,
+    secret: web::Path<String>,
+    onward: web::Query<Onward>,
+) -> Result<HttpResponse, Failure> {
+    let link = app.service.link_of(&secret).await.map_err(|error| Failure::of(&request, error))?;
+    if !matches!(link.record.purpose, LinkPurpose::SignIn { .. }) {
+        return Err(Failure::of(&request, Error::NotFound("link")));
+    }
+    let door = Door::of(&app, &request);
+    let page = SignInLinkPage {
+        shell: Shell::anonymous(),
+        action: request.path().to_owned(),
+        csrf: door.csrf().shown(),
+        next: LocalPath::of(&onward.next).as_str().to_owned(),
+    };
+    Ok(door.hold_open(&app, html(StatusCode::OK, page.render())))
+}
+
+/// `POST /sign-in/{secret}`: uses the link.
+pub async fn use_link(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: DoorForm<Onward>,
+    secret: web::Path<String>,
+) -> Result<HttpResponse, Failure> {
+    let (_, form) = sent.parts();
+    let used = app.service.use_sign_in_link(&secret).await;
+    let (person, session) = used.map_err(|error| Failure::of(&request, error))?;
+    Ok(anonymous_session::known(&app, &person, let_in(&app, session, &LocalPath::of(&form.next))))
+}
+
+/// `POST /sign-out`.
+pub async fn sign_out(app: web::Data<App>, request: HttpRequest, sent: Bare) -> Result<HttpResponse, Failure> {
+    let (visitor, _) = sent.parts();
+    app.service.sign_out(&visitor.0.signed_in).await.map_err(|error| Failure::of(&request, error))?;
+    let mut response = match app.service.leave_elsewhere(&visitor.0.signed_in).await {
+        Some(url) => leading_to(url, "You are signed out here", "You are being signed out at your organisation, too."),
+        None => see_other("/sign-in"),
+    };
+    let mut gone = Cookie::build(cookie_name(&app), "").path("/").secure(app.edge.secure).finish();
+    gone.make_removal();
+    // The session is over in any case; the cookie is only tidied away.
+    let _ = response.add_cookie(&gone);
+    Ok(response)
+}

@@ -1,0 +1,97 @@
+//! The pages that are seen without a session.
+
+use askama::Template;
+
+use super::passkeys_view::Asking;
+use crate::web::pages::shared::layout::Shell;
+use crate::web::pages::shared::safe_text::Line;
+
+/// `GET /sign-in`; posts `username`, `password`, `csrf` and `next` to `/sign-in`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "sign_in.html")]
+pub struct SignInPage {
+    /// The frame.
+    pub shell: Shell,
+    /// The form's own token, from before there is a session.
+    pub csrf: String,
+    /// The path to go on to, on this gateway.
+    pub next: String,
+    /// What was typed, when the page comes again.
+    pub username: Line,
+    /// What the button says that leads to an OpenID provider, where there is one.
+    pub elsewhere: Option<Line>,
+    /// Whether names and passwords of this gateway's own are asked for.
+    pub asks_password: bool,
+    /// Why it comes again: "User name and password do not match. Nothing else was tried."
+    pub problem: Option<String>,
+    /// What a passkey would sign, where passkeys work. Posts to `/sign-in/passkey`.
+    pub passkey: Option<Asking>,
+}
+
+/// `GET /sign-in/{secret}`: a one-time link's only button. Posts `csrf` and `next` to the same address.
+#[derive(Template, Clone, Debug)]
+#[template(path = "sign_in_link.html")]
+pub struct SignInLinkPage {
+    /// The frame.
+    pub shell: Shell,
+    /// Where the form goes: the one-time link itself.
+    pub action: String,
+    /// The form's own token.
+    pub csrf: String,
+    /// The path to go on to, on this gateway.
+    pub next: String,
+}
+
+/// A page that leads on to another site.
+#[derive(Template, Clone, Debug)]
+#[template(path = "leaving.html")]
+pub struct LeavingPage {
+    /// The frame.
+    pub shell: Shell,
+    /// Where to.
+    pub url: String,
+    /// What happens: "Signing in".
+    pub title: String,
+    /// What to expect there.
+    pub lead: String,
+}
+
+/// What the first account will be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RoleChoice {
+    /// Decides on what agents propose.
+    Reviewer,
+    /// Runs the gateway; never votes.
+    Admin,
+}
+
+impl RoleChoice {
+    /// Whether it is the one that decides.
+    pub const fn is_reviewer(self) -> bool {
+        matches!(self, Self::Reviewer)
+    }
+}
+
+/// `GET /set-up/{secret}`, once; posts `username`, `password`, `groups`, `role`, `csrf` to the same address.
+#[derive(Template, Clone, Debug)]
+#[template(path = "set_up.html")]
+pub struct SetUpPage {
+    /// The frame.
+    pub shell: Shell,
+    /// Where the form goes: the one-time link itself.
+    pub action: String,
+    /// The form's own token.
+    pub csrf: String,
+    /// What the account is for: "It is the first account of this gateway."
+    pub purpose: String,
+    /// What was typed or is proposed, when there is something.
+    pub username: Line,
+    /// The groups it stands for, as typed: "reviewers, finance".
+    pub groups: Line,
+    /// What it will be.
+    pub role: RoleChoice,
+    /// The shortest password that is taken.
+    pub password_chars_min: usize,
+    /// Why the page comes again.
+    pub problem: Option<String>,
+}

@@ -1,0 +1,156 @@
+//! `/tokens`: which machines may come in.
+
+use std::collections::BTreeSet;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::people_view::{SecretPage, TokenRow, TokensPage, TypedToken};
+use crate::domain::account::{Account, MachineRole, PersonRole, Token};
+use crate::domain::id::{FlowId, NodeId, TokenId};
+use crate::domain::time::Timestamp;
+use crate::service::error::{Error, Result};
+use crate::service::identity::accounts::NewToken;
+use crate::service::identity::owner_names::{NewOwner, excluded_by};
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::flash::{Done, refusal};
+use crate::web::pages::shared::form::{Bare, Form};
+use crate::web::pages::shared::format::{html, lines, moment, see_other};
+use crate::web::pages::shared::layout::{Notice, Tone};
+use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// What the page says after a form was taken.
+const DONE: &[(&str, Tone, &str)] =
+    &[("revoked", Tone::Good, "Revoked. Nothing is accepted from that token any more.")];
+
+/// How many nodes one form names.
+const NODES_MAX: usize = 64;
+
+/// What the form sends.
+#[derive(Clone, Deserialize, Default)]
+#[serde(default)]
+pub struct TokenFields {
+    name: String,
+    role: String,
+    owner: String,
+    new_group: String,
+    flow: String,
+    nodes: String,
+}
+
+/// `GET /tokens`.
+pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<TokensPage> {
+    let typed = TypedToken { role: MachineRole::Agent.as_str().to_owned(), ..TypedToken::default() };
+    page(&app, &visitor, done.notice(DONE), typed).await
+}
+
+/// `POST /tokens`: the answer has the token, this once.
+pub async fn add(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<TokenFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    match added(&app, &visitor, &form).await {
+        Ok(page) => Ok(html(StatusCode::OK, page.render())),
+        Err(error) => {
+            let notice = refusal(error).map_err(failed)?;
+            let TokenFields { name, role, owner, new_group, flow, nodes } = form;
+            let typed = TypedToken { name, role, owner, new_group: !new_group.is_empty(), flow, nodes };
+            let page = page(&app, &visitor, Some(notice), typed).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+    }
+}
+
+async fn added(app: &App, visitor: &Visitor, form: &TokenFields) -> Result<SecretPage> {
+    use crate::domain::account::MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
+    let all = [Host, Agent, Writer, Auditor, Admin, Monitor];
+    let role = all.into_iter().find(|it| it.as_str() == form.role);
+    let role = role.ok_or_else(|| Error::invalid("/role", "choose a role"))?;
+    let flow = match form.flow.trim() {
+        "" => None,
+        flow => Some(FlowId::try_from(flow).map_err(|error| Error::invalid("/flow", error.to_string()))?),
+    };
+    let named = form.nodes.split([',', ' ']).map(str::trim).filter(|it| !it.is_empty());
+    let nodes: std::result::Result<BTreeSet<NodeId>, _> = named.take(NODES_MAX).map(NodeId::try_from).collect();
+    let nodes = nodes.map_err(|error| Error::invalid("/nodes", error.to_string()))?;
+    let (name, owner) = (form.name.trim().to_owned(), form.owner.trim().to_owned());
+    let owner = if form.new_group.is_empty() { NewOwner::Existing(owner) } else { NewOwner::Group(owner) };
+    let new = NewToken { name, role, owner, flow, nodes };
+    let (token, text) = app.service.add_token_by(&visitor.0.signed_in.account, &new).await?;
+    let excluded = app.service.excluded_by(&token.owner).await?;
+    Ok(SecretPage {
+        shell: visitor.shell(&app.service, None).await?,
+        title: format!("Token {}", token.name),
+        lead: "Put it where the machine reads it, and nowhere else. It is shown this once; the gateway keeps a hash of it.",
+        label: "Token",
+        secret: text,
+        until: None,
+        note: Some(exclusion(&excluded)),
+        back: "/tokens",
+        back_words: "Back to Tokens",
+    })
+}
+
+/// `POST /tokens/{token}/revocation`.
+pub async fn revoke(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Bare,
+    token: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, _) = sent.parts();
+    let done = async {
+        let id = TokenId::try_from(token.as_str()).map_err(|_| Error::NotFound("token"))?;
+        app.service.revoke_token_by(&visitor.0.signed_in.account, &id).await
+    };
+    done.await.map_err(|error| Failure::of(&request, error))?;
+    Ok(see_other("/tokens?done=revoked"))
+}
+
+async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: TypedToken) -> Result<TokensPage> {
+    let now = app.service.now();
+    let mut tokens = app.service.tokens().await?;
+    tokens.sort_by(|one, other| (one.revoked, other.created_at).cmp(&(other.revoked, one.created_at)));
+    let ids: Vec<String> = tokens.iter().map(|it| format!("token/{}", it.id)).collect();
+    let seen = app.service.last_seen(&ids).await?;
+    let people = app.service.people().await?;
+    Ok(TokensPage {
+        shell: visitor.shell(&app.service, notice).await?,
+        csrf: visitor.0.csrf.shown(),
+        tokens: tokens.iter().zip(&ids).map(|(it, id)| row((it, &people), seen.get(id).copied(), now)).collect(),
+        flows: lines(app.service.flows().await?.iter().map(|it| it.as_str())),
+        may_change: visitor.account().role == PersonRole::Admin,
+        typed,
+    })
+}
+
+/// Who cannot approve what comes of a token.
+fn exclusion(excluded: &[String]) -> String {
+    match excluded {
+        [] => "Its owner excludes no reviewer.".to_owned(),
+        _ => format!("By separation of duties it excludes: {}.", excluded.join(", ")),
+    }
+}
+
+fn row((token, people): (&Token, &[Account]), seen: Option<Timestamp>, now: Timestamp) -> TokenRow {
+    TokenRow {
+        id: token.id.to_string(),
+        name: Line::new(token.name.as_str()),
+        role: token.role.as_str(),
+        owner: Line::new(token.owner.as_str()),
+        excludes: lines(excluded_by(&token.owner, people).iter().map(String::as_str)),
+        owner_exists: people.iter().any(|it| it.answers_for(&token.owner)),
+        flow: token.flow.as_ref().map(|it| Line::new(it.as_str())),
+        nodes: lines(token.nodes.iter().map(|it| it.as_str())),
+        revoked: token.revoked,
+        used: seen.map(|it| moment(it, now)),
+        created: moment(token.created_at, now),
+    }
+}

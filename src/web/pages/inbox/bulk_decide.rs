@@ -1,0 +1,292 @@
+//! `POST /votes`: several reviews decided at once. First what each is about, then a vote on each.
+//!
+//! The nonces of one page are for that page (its *sheet*), so that what was put together here, and nothing else, is
+//! decided at once.
+
+mod results;
+
+use std::collections::BTreeSet;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::bulk_decide_view::{ApartPage, ApartRow, LeftOutRow, SeveralPage, SeveralRow};
+use crate::domain::chain::hash::Digest;
+use crate::domain::id::ReviewId;
+use crate::domain::review::{Ballot, BrowserCheck, Place, Proof, Ticked, Verdict, VoteRefused};
+use crate::random;
+use crate::service::error::{Error, Result};
+use crate::service::inbox::bulk_decisions::LeftOut;
+use crate::service::reviews::details::ReviewFacts;
+use crate::web::pages::reviews::decide::{alone_words, committed};
+use crate::web::pages::reviews::review::{change, progress};
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::form_nonce::{Binding, Nonce};
+use crate::web::pages::shared::format::{cannot_decide, headline, html, moment, see_other, urgency};
+use crate::web::pages::shared::layout::Hash;
+use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::pages::shared::vote_form;
+use crate::web::pages::shared::widgets::CommentWish;
+use crate::web::pages::threads::version::asker;
+use crate::web::state::App;
+
+/// 128 bits name a page among all.
+const SHEET_BYTES: usize = 16;
+
+/// What both forms send; fields that come several times are rows.
+#[derive(Clone, Debug, Default)]
+struct Sent {
+    reviews: Vec<ReviewId>,
+    sheet: String,
+    rows: Vec<Row>,
+    verdict: String,
+    comment: String,
+}
+
+/// A row of the page that is voted on.
+#[derive(Clone, Debug)]
+struct Row {
+    review: ReviewId,
+    stage: u32,
+    transition: Digest,
+    nonce: String,
+}
+
+/// `POST /votes`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<Vec<(String, String)>>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    let sent = Sent::read(form).map_err(failed)?;
+    let asked = Asked { app: &app, request: &request, visitor: &visitor, sent: &sent };
+    let answer = if sent.verdict.is_empty() { asked.ask().await } else { asked.count().await };
+    answer.map_err(failed)
+}
+
+/// `GET /votes`: whoever loads that again means the inbox.
+pub async fn back() -> HttpResponse {
+    see_other("/")
+}
+
+impl Sent {
+    fn read(fields: Vec<(String, String)>) -> Result<Self> {
+        let mut sent = Self::default();
+        let mut seen = BTreeSet::new();
+        for (name, value) in fields {
+            match name.as_str() {
+                "sheet" => sent.sheet = value,
+                "verdict" => sent.verdict = value,
+                "comment" => sent.comment = vote_form::as_typed(&value),
+                "review" => {
+                    let review = ReviewId::try_from(value.as_str()).map_err(|_| Error::NotFound("review"))?;
+                    if seen.insert(review.clone()) {
+                        sent.reviews.push(review);
+                    }
+                }
+                "row" => {
+                    let row = Row::read(&value).ok_or_else(|| Error::invalid("/row", "a row cannot be read"))?;
+                    if seen.insert(row.review.clone()) {
+                        sent.rows.push(row);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(sent)
+    }
+}
+
+impl Row {
+    /// What a page put into a row. No part of it has a blank.
+    fn read(token: &str) -> Option<Self> {
+        let mut parts = token.split(' ');
+        let review = ReviewId::try_from(parts.next()?).ok()?;
+        let stage = parts.next()?.parse().ok()?;
+        let transition = Digest::try_from(parts.next()?).ok()?;
+        let nonce = parts.next()?.to_owned();
+        parts.next().is_none().then_some(Self { review, stage, transition, nonce })
+    }
+
+    fn token(&self) -> String {
+        format!("{} {} {} {}", self.review, self.stage, self.transition, self.nonce)
+    }
+}
+
+/// A nonce of a page with several is for nothing else: a review's own id has no slash in it.
+fn page_name(sheet: &str, review: &ReviewId) -> String {
+    format!("several/{sheet}/{review}")
+}
+
+struct Asked<'a> {
+    app: &'a App,
+    request: &'a HttpRequest,
+    visitor: &'a Visitor,
+    sent: &'a Sent,
+}
+
+impl Asked<'_> {
+    /// What was ticked, as one page if it can be decided at once.
+    async fn ask(&self) -> Result<HttpResponse> {
+        if let [only] = self.sent.reviews.as_slice() {
+            return Ok(see_other(&format!("/reviews/{only}")));
+        }
+        self.page(&self.sent.reviews, None).await
+    }
+
+    async fn page(&self, reviews: &[ReviewId], problem: Option<&str>) -> Result<HttpResponse> {
+        let sorted = self.app.service.sorted(reviews, self.visitor.account()).await?;
+        let left_out = sorted.left_out.iter().map(|(facts, why)| left_out_row(facts, *why)).collect();
+        let shell = self.visitor.shell(&self.app.service, None).await?;
+        let csrf = self.visitor.0.csrf.shown();
+        let [alike] = sorted.alike.as_slice() else {
+            let problem = match sorted.alike.len() {
+                0 => "None of these can be decided here.".to_owned(),
+                kinds => format!(
+                    "These ask for {kinds} different kinds of change. Only what is alike is decided at once: the same \
+                     policy, the same node, held for the same reasons, changing the same places. Nothing was decided."
+                ),
+            };
+            let groups = sorted.alike.iter().map(|it| it.iter().map(apart_row).collect()).collect();
+            let page = ApartPage { shell, csrf, problem, groups, left_out };
+            return Ok(html(StatusCode::CONFLICT, page.render()));
+        };
+        let sheet = URL_SAFE_NO_PAD.encode(random::bytes::<SHEET_BYTES>());
+        let first = alike.first().ok_or(Error::NotFound("review"))?;
+        let rows: Result<Vec<(SeveralRow, CommentWish)>> = alike.iter().map(|it| self.row(&sheet, it)).collect();
+        let (rows, wishes): (Vec<_>, Vec<_>) = rows?.into_iter().unzip();
+        let page = SeveralPage {
+            shell,
+            csrf,
+            flow: Line::new(first.hold.flow.as_str()),
+            policy: Hash::new(first.hold.policy.to_string()),
+            reasons: change::reasons(&first.hold.reasons),
+            comment: wishes.into_iter().find(|it| *it == CommentWish::Required).unwrap_or(CommentWish::Optional),
+            typed: Prose::new(self.sent.comment.as_str()),
+            problem: problem.map(str::to_owned),
+            consequence: format!("Where your approval is the last that is needed, the {}", committed(first)),
+            sheet,
+            rows,
+            left_out,
+        };
+        Ok(html(if problem.is_some() { StatusCode::CONFLICT } else { StatusCode::OK }, page.render()))
+    }
+
+    fn row(&self, sheet: &str, facts: &ReviewFacts) -> Result<(SeveralRow, CommentWish)> {
+        let hold = &facts.hold;
+        let places = facts.can_decide.as_deref().unwrap_or_default();
+        let own: Vec<&Place> = places.iter().filter(|it| it.absent.is_none()).collect();
+        let stage = progress::place_to_vote_in(facts, &own).map_or(0, |it| it.stage);
+        let page = page_name(sheet, &hold.id);
+        let nonce = Nonce::new(self.app.service.keys()?.row(), &self.binding(&page, hold.transition, stage));
+        let token =
+            Row { review: hold.id.clone(), stage, transition: hold.transition, nonce: nonce.as_str().to_owned() };
+        let shown = change::read(facts)?;
+        let row = SeveralRow {
+            token: token.token(),
+            url: format!("/reviews/{}", hold.id),
+            headline: shown.headline,
+            thread: Line::new(hold.thread.as_str()),
+            title: hold.context.title.as_deref().map(Line::new),
+            on_behalf_of: hold.context.on_behalf_of.as_deref().map(Line::new),
+            asked_by: facts.by.as_ref().map(asker),
+            digest: Hash::new(hold.transition.to_string()),
+            needs: progress::needs(facts),
+            deadline: moment(hold.expires_at, facts.now),
+            urgency: urgency(hold.expires_at, facts.now),
+            rows: shown.rows.changed,
+            writers: shown.writers,
+            call: facts.call.as_ref().map(change::call),
+            usage: change::usage(&facts.transition.statement),
+            warnings: change::warnings(&facts.warnings),
+            rationale: facts.transition.rationale.as_deref().map(|it| change::rationale(facts, it)),
+        };
+        let asks = hold.stages.get(stage as usize).is_some_and(|it| it.comment_required);
+        Ok((row, if asks { CommentWish::Required } else { CommentWish::Optional }))
+    }
+
+    fn binding<'a>(&'a self, page: &'a str, digest: Digest, stage: u32) -> Binding<'a> {
+        Binding { session: &self.visitor.0.signed_in.session.record.id, page, digest, stage }
+    }
+
+    /// Votes on each row. What cannot be counted of any of them is asked again; all else is told row by row.
+    async fn count(&self) -> Result<HttpResponse> {
+        let verdict = vote_form::verdict(&self.sent.verdict)?;
+        let reviews: Vec<ReviewId> = self.sent.rows.iter().map(|it| it.review.clone()).collect();
+        let before = self.app.service.several(&reviews, self.visitor.account()).await?;
+        let silent = self.sent.comment.trim().is_empty();
+        let asks = |(row, item): (&Row, &crate::service::inbox::InboxItem)| {
+            item.hold.stages.get(row.stage as usize).is_some_and(|it| it.comment_required)
+        };
+        if silent && self.sent.rows.iter().zip(&before).any(asks) {
+            let problem = "A comment is required here: say why. None of your votes was counted.";
+            return self.page(&reviews, Some(problem)).await;
+        }
+        let ballot = |row: &Row| Ok((row.review.clone(), self.ballot(row, verdict)?));
+        let ballots: Vec<(ReviewId, Ballot)> = match self.sent.rows.iter().map(ballot).collect() {
+            Err(Error::Vote(_)) => {
+                let problem = "That form is not from a page of yours. Read what this one shows, and decide. None of your \
+                               votes was counted.";
+                return self.page(&reviews, Some(problem)).await;
+            }
+            read => read?,
+        };
+        let voted = self.app.service.vote_on_several(&self.visitor.account().id, &ballots).await?;
+        self.told(verdict, &ballots, voted).await
+    }
+
+    /// The ballot that a row is, if its page was this visitor's own.
+    fn ballot(&self, row: &Row, verdict: Verdict) -> Result<Ballot> {
+        let page = page_name(&self.sent.sheet, &row.review);
+        let binding = self.binding(&page, row.transition, row.stage);
+        let nonce = Nonce::read(self.app.service.keys()?.row(), &binding, &row.nonce).ok_or(VoteRefused::NonceUsed)?;
+        Ok(Ballot {
+            transition: row.transition,
+            delegation: None,
+            stage: row.stage,
+            verdict,
+            nonce: nonce.as_str().to_owned(),
+            comment: Some(self.sent.comment.clone()).filter(|it| !it.trim().is_empty()),
+            browser_check: BrowserCheck::NotRecomputed,
+            proof: Proof::of_session(&self.visitor.0.signed_in.session.record),
+            typed: None,
+            outcome_unknown_accepted: Ticked::No,
+            told: None,
+        })
+    }
+}
+
+fn apart_row(facts: &ReviewFacts) -> ApartRow {
+    ApartRow {
+        review: facts.hold.id.to_string(),
+        url: format!("/reviews/{}", facts.hold.id),
+        headline: headline(&facts.hold, Some(&facts.transition), &facts.diff),
+        flow: Line::new(facts.hold.flow.as_str()),
+        thread: Line::new(facts.hold.thread.as_str()),
+    }
+}
+
+fn left_out_row(facts: &ReviewFacts, why: LeftOut) -> LeftOutRow {
+    LeftOutRow {
+        url: format!("/reviews/{}", facts.hold.id),
+        headline: headline(&facts.hold, Some(&facts.transition), &facts.diff),
+        thread: Line::new(facts.hold.thread.as_str()),
+        why: match why {
+            LeftOut::CannotDecide(why) => cannot_decide(why).to_owned(),
+            LeftOut::ForAnother => "You vote there for somebody who is away: open it by itself.".to_owned(),
+            LeftOut::Alone(why) => alone_words(why).to_owned(),
+            LeftOut::OutcomeUnknown => {
+                "An earlier write of this thread may or may not have happened: decide it on its own page, which says \
+                 more."
+                    .to_owned()
+            }
+        },
+    }
+}

@@ -1,0 +1,112 @@
+//! What became of each vote, once they were asked to be counted.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use askama::Template as _;
+
+use super::Asked;
+use crate::domain::id::{AccountId, ReviewId};
+use crate::domain::review::{Ballot, HoldState, Verdict};
+use crate::domain::time::Timestamp;
+use crate::service::error::{Error, Result};
+use crate::service::inbox::InboxItem;
+use crate::service::reviews::vote::Voted;
+use crate::web::api::problem::Problem;
+use crate::web::pages::inbox::bulk_decide_view::{ToldPage, ToldRow};
+use crate::web::pages::reviews::decide::words;
+use crate::web::pages::shared::format::{deciders, ending, headline, html, moment};
+use crate::web::pages::shared::layout::Tone;
+use crate::web::pages::shared::safe_text::{Line, Prose};
+
+/// What became of one vote: counted, or why not.
+type Became = std::result::Result<(), String>;
+
+impl Asked<'_> {
+    pub(super) async fn told(
+        &self,
+        verdict: Verdict,
+        ballots: &[(ReviewId, Ballot)],
+        voted: Vec<Result<Voted>>,
+    ) -> Result<HttpResponse> {
+        let (service, me) = (&self.app.service, self.visitor.account());
+        let reviews: Vec<ReviewId> = ballots.iter().map(|it| it.0.clone()).collect();
+        let items = service.several(&reviews, me).await?;
+        let now = service.now();
+        let became = voted.into_iter().zip(&items).zip(ballots);
+        let became: Vec<Became> =
+            became.map(|((voted, item), (_, ballot))| self.became(voted, item, &me.id, ballot)).collect();
+        let counted = became.iter().filter(|it| it.is_ok()).count();
+        let page = ToldPage {
+            shell: self.visitor.shell(service, None).await?,
+            verdict: verdict.into(),
+            counted,
+            unsent: Some(self.sent.comment.as_str())
+                .filter(|it| counted < items.len() && !it.trim().is_empty())
+                .map(Prose::new),
+            rows: items.iter().zip(became).map(|(item, became)| row(item, became, verdict, now)).collect(),
+        };
+        Ok(html(StatusCode::OK, page.render()))
+    }
+
+    /// A form that is sent once more is answered as the first time: the vote with its nonce is there.
+    fn became(&self, voted: Result<Voted>, item: &InboxItem, me: &AccountId, ballot: &Ballot) -> Became {
+        let error = match voted {
+            Ok(Voted::Waiting | Voted::Approved | Voted::Denied) => return Ok(()),
+            Err(error) => error,
+        };
+        let same = |it: &crate::domain::review::Vote| {
+            it.reviewer == *me && it.nonce == ballot.nonce && it.verdict == ballot.verdict && it.stands()
+        };
+        if matches!(error, Error::Vote(_)) && item.hold.votes.iter().any(same) {
+            return Ok(());
+        }
+        Err(words(&error).unwrap_or_else(|| {
+            let problem = Problem::of(self.request, error);
+            format!(
+                "The gateway failed on this one; your vote was not counted. If you ask for help, give this: request {}",
+                problem.request_id()
+            )
+        }))
+    }
+}
+
+fn row(item: &InboxItem, became: Became, verdict: Verdict, now: Timestamp) -> ToldRow {
+    let hold = &item.hold;
+    let ended = ending(&hold.state);
+    let (word, tone, words) = match (became, verdict) {
+        (Err(words), _) => ("Not counted", Tone::Bad, words),
+        (Ok(()), verdict) => counted(&hold.state, verdict),
+    };
+    let words = match (tone, &ended) {
+        (Tone::Bad, Some((outcome, _))) => format!("{words} It ended as {}.", outcome.words().to_lowercase()),
+        _ => words,
+    };
+    ToldRow {
+        url: format!("/reviews/{}", hold.id),
+        headline: headline(hold, item.transition.as_ref(), &item.diff),
+        thread: Line::new(hold.thread.as_str()),
+        word,
+        tone,
+        words,
+        by: deciders(hold),
+        at: ended.map(|(_, at)| moment(at, now)),
+    }
+}
+
+fn counted(state: &HoldState, verdict: Verdict) -> (&'static str, Tone, String) {
+    match (state, verdict) {
+        (HoldState::Approved { version, .. }, Verdict::Approve) => {
+            ("Approved", Tone::Good, format!("It was committed as version {version}, with a receipt of its own."))
+        }
+        (HoldState::Denied { .. }, Verdict::Deny) => {
+            ("Denied", Tone::Good, "The review ended. Nothing was committed.".to_owned())
+        }
+        (HoldState::Open {}, Verdict::Approve) => {
+            ("Counted", Tone::Good, "Your approval is counted. The review waits for others.".to_owned())
+        }
+        (HoldState::Open {}, Verdict::Deny) => {
+            ("Counted", Tone::Good, "Your denial is counted. The review waits for others.".to_owned())
+        }
+        (_, _) => ("Counted", Tone::Good, "Your vote was counted; others have decided since.".to_owned()),
+    }
+}

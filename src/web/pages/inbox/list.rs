@@ -1,0 +1,282 @@
+//! `GET /`: what waits, what was decided lately, and what is searched for.
+
+use std::collections::BTreeSet;
+
+use actix_web::web;
+use serde::Deserialize;
+
+use super::list_view::{Choice, DecidedRow, InboxPage, Mark, Scope, SearchForm, Show, Tab, Votes, WaitingRow};
+use crate::domain::account::Account;
+use crate::domain::id::{FlowId, GroupName, ThreadId};
+use crate::domain::review::{Hold, Ineligible, Place as VotingPlace, SearchKey, Verdict};
+use crate::domain::time::Timestamp;
+use crate::service::Service;
+use crate::service::error::{Error, Result};
+use crate::service::inbox::{DIGEST_DIGITS_MIN, Found, InboxItem, Part, Place, Search, Wanted, Which};
+use crate::web::pages::interrupts;
+use crate::web::pages::policies::list;
+use crate::web::pages::shared::format::{
+    SOON, deciders, ending, headline, is_protected, lines, listed, moment, place, urgency, why_not,
+};
+use crate::web::pages::shared::return_path::encoded;
+use crate::web::pages::shared::safe_text::{Line, Path, Prose};
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::pages::shared::widgets::Badge;
+use crate::web::state::App;
+
+/// Reviews on one page.
+const ROWS_MAX: usize = 50;
+
+/// What hosts ask, on one page.
+const INTERRUPTS_MAX: u32 = 50;
+
+/// Enough to find what was decided a moment ago.
+const DECIDED_MAX: usize = 15;
+
+/// Protected places that a row names.
+const PROTECTED_SHOWN: usize = 4;
+
+/// What a person types to search; names are shorter.
+const SEARCH_BYTES_MAX: usize = 300;
+
+/// Flows to choose from; who has more searches for a thread or a key.
+const FLOWS_MAX: usize = 200;
+
+/// `?show=&flow=&q=`, a place that the page is after or before, and one after which it lists what hosts ask.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Asked {
+    show: Option<String>,
+    flow: Option<String>,
+    q: Option<String>,
+    after: Option<String>,
+    before: Option<String>,
+    asked: Option<String>,
+}
+
+/// What a page is about, once it was read.
+struct Reading {
+    show: Show,
+    flow: Option<FlowId>,
+    typed: String,
+    part: Part,
+    asked: Option<Place>,
+}
+
+/// `GET /`.
+pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Asked>) -> Result<InboxPage> {
+    page(&app, &visitor, query.into_inner()).await
+}
+
+async fn page(app: &App, visitor: &Visitor, asked: Asked) -> Result<InboxPage> {
+    let (service, viewer) = (&app.service, visitor.account());
+    let reading = read(asked)?;
+    let found = find(service, viewer, &reading).await?;
+    let now = service.now();
+    let overview = reading.is_overview();
+    let amendments = service.amendments_open().await?;
+    let policies =
+        amendments.iter().filter(|it| overview && it.jury().eligible(viewer).is_ok()).map(|it| list::row(it, now));
+    let asked =
+        if overview { Some(service.interrupts_open(reading.asked.as_ref(), INTERRUPTS_MAX).await?) } else { None };
+    let asked_next = asked.as_ref().and_then(|it| it.next.as_ref()).map(|it| reading.url(&[("asked", &it.token())]));
+    let (open, ended): (Vec<_>, Vec<_>) = found.items.iter().partition(|it| it.hold.state.ending().is_none());
+    let lately = if overview { service.recently_ended(viewer, DECIDED_MAX).await? } else { Vec::new() };
+    let ended = ended.into_iter().chain(&lately);
+    let mut waiting: Vec<WaitingRow> = open.into_iter().map(|it| waiting_row(it, now)).collect();
+    let several = waiting.iter().filter(|it| it.tick.is_some()).count() > 1;
+    if !several {
+        waiting.iter_mut().for_each(|it| it.tick = None);
+    }
+    Ok(InboxPage {
+        shell: visitor.shell(service, None).await?,
+        scope: if overview { Scope::Overview } else { Scope::Chosen(reading.show) },
+        tabs: reading.tabs(),
+        form: reading.form(service.flows().await?),
+        deciding_several: several.then(|| visitor.0.csrf.shown()),
+        waiting,
+        policies: policies.collect(),
+        interrupts: asked.iter().flat_map(|it| &it.interrupts).map(|it| interrupts::row(it, viewer, now)).collect(),
+        interrupts_first: reading.asked.is_some().then(|| reading.url(&[])),
+        interrupts_next: asked_next,
+        decided: ended.filter_map(|it| decided_row(it, now)).collect(),
+        previous_url: found.previous.map(|it| reading.url(&[("before", &it.token())])),
+        next_url: found.next.map(|it| reading.url(&[("after", &it.token())])),
+    })
+}
+
+/// A name that cannot be is like a page that is not there; an empty field is none.
+fn read(asked: Asked) -> Result<Reading> {
+    const NOT_THERE: Error = Error::NotFound("page");
+    let some = |it: Option<String>| it.filter(|it| !it.trim().is_empty());
+    let typed = some(asked.q).map(|it| it.trim().to_owned()).unwrap_or_default();
+    if typed.len() > SEARCH_BYTES_MAX {
+        return Err(Error::invalid("/q", "no digest, thread or key is as long as that"));
+    }
+    let show = match some(asked.show) {
+        Some(word) => Show::read(&word).ok_or(NOT_THERE)?,
+        None if typed.is_empty() => Show::Waiting,
+        None => Show::Everything,
+    };
+    let place = |token: String| Place::read(&token).ok_or(NOT_THERE);
+    let part = match (some(asked.after), some(asked.before)) {
+        (None, None) => Part::First,
+        (Some(token), None) => Part::After(place(token)?),
+        (None, Some(token)) => Part::Before(place(token)?),
+        (Some(_), Some(_)) => return Err(NOT_THERE),
+    };
+    let asked_after = some(asked.asked).map(place).transpose()?;
+    let flow = some(asked.flow).map(|it| FlowId::try_from(it).map_err(|_| NOT_THERE)).transpose()?;
+    Ok(Reading { show, flow, typed, part, asked: asked_after })
+}
+
+/// A digest's beginning is looked for as one; where there is none, it may be a thread's name or a key.
+async fn find(service: &Service, viewer: &Account, reading: &Reading) -> Result<Found> {
+    let mut wanted = Wanted { flow: reading.flow.clone(), ..reading.show.wanted(service.now()) };
+    if let Some(prefix) = digest_prefix(&reading.typed) {
+        wanted.search = Some(Search::Digest(prefix));
+        let found = service.find(viewer, &wanted, &reading.part, ROWS_MAX).await?;
+        if !found.items.is_empty() {
+            return Ok(found);
+        }
+    }
+    wanted.search = (!reading.typed.is_empty()).then(|| Search::Words {
+        thread: ThreadId::try_from(reading.typed.as_str()).ok(),
+        key: SearchKey::read(&reading.typed),
+    });
+    service.find(viewer, &wanted, &reading.part, ROWS_MAX).await
+}
+
+/// A digest as it is written, as far as it was typed.
+fn digest_prefix(typed: &str) -> Option<String> {
+    let typed = typed.to_ascii_lowercase();
+    let digits = typed.strip_prefix("sha256:").unwrap_or(&typed);
+    let hex = digits.bytes().all(|it| it.is_ascii_digit() || (b'a'..=b'f').contains(&it));
+    (hex && digits.len() >= DIGEST_DIGITS_MIN).then(|| format!("sha256:{digits}"))
+}
+
+impl Reading {
+    fn is_overview(&self) -> bool {
+        self.show == Show::Waiting && self.flow.is_none() && self.typed.is_empty() && self.part == Part::First
+    }
+
+    /// The address of another page of the same.
+    fn url(&self, more: &[(&str, &str)]) -> String {
+        let show = (self.show != self.show_unless_said()).then(|| ("show", self.show.word()));
+        let flow = self.flow.as_ref().map(|it| ("flow", it.as_str()));
+        let typed = Some(("q", self.typed.as_str())).filter(|it| !it.1.is_empty());
+        let fields = [show, flow, typed].into_iter().flatten().chain(more.iter().copied());
+        let query: Vec<String> = fields.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+        if query.is_empty() { "/".to_owned() } else { format!("/?{}", query.join("&")) }
+    }
+
+    fn show_unless_said(&self) -> Show {
+        if self.typed.is_empty() { Show::Waiting } else { Show::Everything }
+    }
+
+    /// The lists that people go to most, of the same flow.
+    fn tabs(&self) -> Vec<Tab> {
+        let tab = |show: Show| {
+            let there = Reading { show, flow: self.flow.clone(), typed: String::new(), part: Part::First, asked: None };
+            let mark = if self.typed.is_empty() && show == self.show { Mark::On } else { Mark::Off };
+            Tab { url: there.url(&[]), words: show.words(), mark }
+        };
+        [Show::Waiting, Show::Mine, Show::Soon, Show::Past].map(tab).into()
+    }
+
+    fn form(&self, flows: Vec<FlowId>) -> SearchForm {
+        let show = Show::ALL.iter().map(|it| Choice {
+            value: it.word().to_owned(),
+            words: it.words().to_owned(),
+            mark: if *it == self.show { Mark::On } else { Mark::Off },
+        });
+        let flow = flows.into_iter().take(FLOWS_MAX).map(|it| Choice {
+            mark: if self.flow.as_ref() == Some(&it) { Mark::On } else { Mark::Off },
+            value: it.to_string(),
+            words: it.to_string(),
+        });
+        SearchForm { typed: Prose::new(self.typed.as_str()), show: show.collect(), flows: flow.collect() }
+    }
+}
+
+impl Show {
+    fn wanted(self, now: Timestamp) -> Wanted {
+        let which = match self {
+            Self::Waiting => Which::Open,
+            Self::Mine => return Wanted::mine(),
+            Self::Soon => Which::EndingBy(now.plus(SOON)),
+            Self::Past => Which::Past,
+            Self::Ended(ending) => Which::Ended(ending),
+            Self::Everything => Which::Any,
+        };
+        Wanted { which, ..Wanted::open() }
+    }
+}
+
+/// Whether the reader may vote there for themselves: what is decided with others is not decided for somebody else.
+fn has_own_place(item: &InboxItem) -> bool {
+    item.eligible.as_ref().is_ok_and(|it| it.iter().any(|place| place.absent.is_none()))
+}
+
+fn waiting_row(item: &InboxItem, now: Timestamp) -> WaitingRow {
+    let hold = &item.hold;
+    let protected = item.diff.iter().map(place).filter(|it| is_protected(hold, it));
+    WaitingRow {
+        tick: (has_own_place(item) && hold.alone().is_none()).then(|| hold.id.to_string()),
+        url: format!("/reviews/{}", hold.id),
+        headline: headline(hold, item.transition.as_ref(), &item.diff),
+        flow: Line::new(hold.flow.as_str()),
+        thread: Line::new(hold.context.title.as_deref().unwrap_or(hold.thread.as_str())),
+        protected: protected.take(PROTECTED_SHOWN).map(|it| Path::new(it.to_string())).collect(),
+        reasons: lines(hold.reasons.iter().filter(|it| it.code != "protected").map(|it| it.text.as_str())),
+        on_behalf_of: hold.context.on_behalf_of.as_deref().map(Line::new),
+        votes: votes(hold, &item.eligible, now),
+        deadline: moment(hold.expires_at, now),
+        urgency: urgency(hold.expires_at, now),
+        badges: badges(item, now),
+    }
+}
+
+fn badges(item: &InboxItem, now: Timestamp) -> Vec<Badge> {
+    let own = match &item.eligible {
+        Ok(_) => Badge::Yours,
+        Err(Ineligible::Voted) => Badge::Voted,
+        Err(reason) => Badge::CannotDecide(why_not(*reason).1.to_owned()),
+    };
+    let names = |to: &BTreeSet<GroupName>| listed(&to.iter().map(ToString::to_string).collect::<Vec<_>>(), "and");
+    let escalated = item.hold.also_asked(now).map(|to| Badge::Escalated(names(to)));
+    let reminded = item.hold.notices.reminder.filter(|it| it.from <= now).map(|_| Badge::Reminded);
+    [Some(own), escalated.or(reminded)].into_iter().flatten().collect()
+}
+
+/// How far the stage is that the reader can vote in, or else the first that lacks votes.
+fn votes(hold: &Hold, eligible: &std::result::Result<Vec<VotingPlace>, Ineligible>, now: Timestamp) -> Votes {
+    let got = |stage: usize| {
+        let counts = |it: &&crate::domain::review::Vote| it.verdict == Verdict::Approve && it.stage as usize == stage;
+        u32::try_from(hold.standing_votes().filter(counts).count()).unwrap_or(u32::MAX)
+    };
+    let mine = |stage: usize| eligible.as_ref().is_ok_and(|it| it.iter().any(|place| place.stage as usize == stage));
+    let lacks = |stage: usize| hold.stages.get(stage).is_some_and(|it| got(stage) < it.need);
+    let all = 0..hold.stages.len();
+    let stage = all.clone().find(|it| mine(*it) && lacks(*it)).or_else(|| all.clone().find(|it| lacks(*it)));
+    let stage = stage.unwrap_or_default();
+    let asked = hold.stages.get(stage);
+    Votes {
+        got: got(stage),
+        need: asked.map_or(0, |it| it.need),
+        groups: lines(hold.groups_asked(stage, now).iter().map(|group| group.as_str())),
+    }
+}
+
+fn decided_row(item: &InboxItem, now: Timestamp) -> Option<DecidedRow> {
+    let hold = &item.hold;
+    let (outcome, at) = ending(&hold.state)?;
+    Some(DecidedRow {
+        url: format!("/reviews/{}", hold.id),
+        headline: headline(hold, item.transition.as_ref(), &item.diff),
+        flow: Line::new(hold.flow.as_str()),
+        thread: Line::new(hold.context.title.as_deref().unwrap_or(hold.thread.as_str())),
+        outcome,
+        by: deciders(hold),
+        at: moment(at, now),
+    })
+}

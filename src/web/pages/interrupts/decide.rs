@@ -1,0 +1,133 @@
+//! `POST /interrupts/{interrupt}/decision`: first the second look, then the vote.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+
+use super::view::InterruptConfirmPage;
+use super::{find, page, said};
+use crate::domain::review::{Ballot, Prospect, VoteRefused};
+use crate::service::error::{Error, Result};
+use crate::service::interrupts::Shown;
+use crate::web::pages::reviews::decide::{Needed, signing, words};
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::format::{html, moment, see_other, span};
+use crate::web::pages::shared::layout::Hash;
+use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::pages::shared::vote_form::{Again, VoteFields};
+use crate::web::state::App;
+
+/// `POST /interrupts/{interrupt}/decision`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<VoteFields>,
+    id: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    let shown = find(&app, &id).await.map_err(failed)?;
+    let asked = Asked { app: &app, visitor: &visitor, shown: &shown, form: &form };
+    let error = match asked.decide().await {
+        Ok(response) => return Ok(response),
+        Err(error) => error,
+    };
+    let Some(problem) = words(&error) else { return Err(failed(error)) };
+    let again = Again { problem: Some(problem), typed: form.comment() };
+    let now = find(&app, &id).await.map_err(failed)?;
+    let page = page(&app, &visitor, &now, again).await.map_err(failed)?;
+    Ok(html(StatusCode::CONFLICT, page.render()))
+}
+
+/// A decision that a form asks for.
+struct Asked<'a> {
+    app: &'a App,
+    visitor: &'a Visitor,
+    shown: &'a Shown,
+    form: &'a VoteFields,
+}
+
+impl Asked<'_> {
+    async fn decide(&self) -> Result<HttpResponse> {
+        let ballot = self.ballot()?;
+        if !self.form.is_confirmed() || ballot.told.is_none() {
+            return self.confirm(&ballot, None).await;
+        }
+        let (service, interrupt) = (&self.app.service, &self.shown.interrupt);
+        let signature = self.form.signature()?;
+        let voter = &self.visitor.account().id;
+        match service.vote_on_interrupt(voter, &interrupt.id, &ballot, signature.as_ref()).await {
+            Ok(_) => Ok(see_other(&format!("/interrupts/{}", interrupt.id))),
+            Err(error @ Error::Vote(VoteRefused::NotTyped | VoteRefused::MovedOn)) => {
+                self.look_again(&ballot, &error).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The second look once more, as the question stands by now: what is to be typed was not, or others have voted.
+    async fn look_again(&self, ballot: &Ballot, refused: &Error) -> Result<HttpResponse> {
+        let shown = find(self.app, self.shown.interrupt.id.as_str()).await?;
+        Asked { shown: &shown, ..*self }.confirm(ballot, words(refused)).await
+    }
+
+    /// The ballot that the form is, if its page was this visitor's own. Whether it counts is not said here.
+    fn ballot(&self) -> Result<Ballot> {
+        self.form.ballot(self.app, self.visitor, self.shown.interrupt.id.as_str())
+    }
+
+    /// What would come of a ballot now.
+    async fn prospect(&self, ballot: &Ballot) -> Result<Prospect> {
+        let (interrupt, voter) = (&self.shown.interrupt, self.visitor.account());
+        let typed = interrupt.asks_to_type(ballot.stage, ballot.verdict);
+        let roll = self.app.service.roll_of_interrupt(interrupt, &voter.id).await?;
+        let confirmed = Ballot { typed, told: None, ..ballot.clone() };
+        Ok(interrupt.clone().vote(confirmed, voter, &roll)?.prospect())
+    }
+
+    /// The second look. A ballot that would not count is refused here already, by the same rules.
+    async fn confirm(&self, ballot: &Ballot, problem: Option<String>) -> Result<HttpResponse> {
+        let (service, shown, visitor) = (&self.app.service, self.shown, self.visitor);
+        let (interrupt, now) = (&shown.interrupt, service.now());
+        let prospect = self.prospect(ballot).await?;
+        let must = interrupt.passkey_need(ballot.stage).met_by(&ballot.proof, now).is_err();
+        let voter = visitor.account();
+        let challenge = || service.interrupt_vote_challenge(interrupt, &voter.id, ballot);
+        let page = InterruptConfirmPage {
+            shell: visitor.shell(service, None).await?,
+            interrupt_url: format!("/interrupts/{}", interrupt.id),
+            action: format!("/interrupts/{}/decision", interrupt.id),
+            csrf: visitor.0.csrf.shown(),
+            digest: Hash::new(ballot.transition.to_string()),
+            nonce: ballot.nonce.clone(),
+            stage: ballot.stage,
+            verdict: ballot.verdict.into(),
+            host: Line::new(interrupt.source.name.as_str()),
+            flow: Line::new(interrupt.flow.as_str()),
+            said: said(shown),
+            deadline: moment(interrupt.expires_at, now),
+            consequence: consequence(shown, prospect),
+            expects: prospect.word(),
+            comment: Prose::new(ballot.comment.clone().unwrap_or_default()),
+            signing: signing(service, &voter.id, must.then_some(Needed), challenge).await?,
+            typing: interrupt.asks_to_type(ballot.stage, ballot.verdict),
+            problem,
+        };
+        let status = if page.problem.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
+        Ok(html(status, page.render()))
+    }
+}
+
+/// What this vote leads to, if it is confirmed.
+fn consequence(shown: &Shown, prospect: Prospect) -> String {
+    match prospect {
+        Prospect::Waits => "Your vote is counted, and others are waited for.".to_owned(),
+        Prospect::Ends => "The host is told no.".to_owned(),
+        Prospect::Passes => {
+            let good_for = span(shown.good_for().as_secs());
+            format!("The host is told yes, and may go on within {good_for}. Nothing is written under this gateway.")
+        }
+    }
+}

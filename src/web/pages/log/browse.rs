@@ -1,0 +1,272 @@
+//! `GET /log` and `GET /log/{event}`: what happened, the last first. `GET /log.jsonl`: the same as a file.
+
+use std::collections::BTreeMap;
+
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, web};
+use futures_util::stream;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::browse_view::{EventFact, EventPage, LogPage, LogRow};
+use crate::domain::event::Event;
+use crate::domain::id::{EventId, FlowId, InterruptId, ReviewId, ThreadId};
+use crate::domain::inert;
+use crate::domain::json::canonical::canonical;
+use crate::domain::time::Timestamp;
+use crate::service::error::{Error, Result};
+use crate::service::log::browse as service;
+use crate::service::log::browse::{Audience, LogSought};
+use crate::service::log::sequencer::Placed;
+use crate::service::threads::history::Who;
+use crate::web::api::events::event_json;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::format::moment;
+use crate::web::pages::shared::layout::Hash;
+use crate::web::pages::shared::return_path::encoded;
+use crate::web::pages::shared::safe_text::{Json, Line};
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::pages::threads::list_view::{Choice, Filter};
+use crate::web::state::App;
+
+/// Events of one page.
+const ROWS_MAX: usize = 50;
+
+/// Events of one file, and how many are asked for at once while it is sent.
+const FILE_EVENTS_MAX: usize = 10_000;
+const FILE_PAGE: usize = 500;
+
+/// Pages of which one file is made: where little fits, each looks through many.
+const FILE_PAGES_MAX: usize = 100;
+
+/// What the address asks for. An empty text asks for nothing.
+#[derive(Deserialize, Default, Clone)]
+#[serde(default)]
+pub struct Asked {
+    kind: String,
+    flow: String,
+    thread: String,
+    who: String,
+    since: String,
+    until: String,
+    below: Option<u64>,
+}
+
+/// `GET /log`.
+pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Asked>) -> Result<LogPage> {
+    page(&app, &visitor, &query).await
+}
+
+async fn page(app: &App, visitor: &Visitor, asked: &Asked) -> Result<LogPage> {
+    let (service, now) = (&app.service, app.service.now());
+    let audience = Audience::of(visitor.account().role);
+    let sought = sought(asked);
+    let (found, problem) = match &sought {
+        Ok(sought) => match service.log_page(sought, audience, asked.below, ROWS_MAX).await {
+            Err(Error::NotFound(_)) => (service::LogPage::default(), Some("There is no such thread.".to_owned())),
+            found => (found?, None),
+        },
+        Err(problem) => (service::LogPage::default(), Some((*problem).to_owned())),
+    };
+    let filter = if sought == Ok(LogSought::default()) { Filter::None } else { Filter::Some };
+    let full = found.lines.len() == ROWS_MAX;
+    let flows = service.flows().await?;
+    let flows = flows.iter().map(|it| Choice::new(it.as_str(), it.as_str(), &asked.flow));
+    let kinds = super::event_names::KINDS.iter().filter(|it| audience == Audience::Overseers || it.0 != "access");
+    let kinds = kinds.map(|(kind, label)| Choice::new(kind, label, &asked.kind));
+    let typed = |text: &str| Line::new(text);
+    Ok(LogPage {
+        shell: visitor.shell(service, None).await?,
+        kinds: std::iter::once(Choice::new("", "All kinds", &asked.kind)).chain(kinds).collect(),
+        flows: std::iter::once(Choice::new("", "All flows", &asked.flow)).chain(flows).collect(),
+        thread: typed(&asked.thread),
+        who: typed(&asked.who),
+        since: typed(&asked.since),
+        until: typed(&asked.until),
+        filter,
+        problem,
+        rows: found.lines.iter().map(|it| row(&it.event, it.index, &found.names, now)).collect(),
+        looked: (!full && found.below.is_some()).then_some(found.looked),
+        more_url: found.below.map(|it| address("/log", asked, Some(it))),
+        download_url: (audience == Audience::Overseers && sought.is_ok()).then(|| address("/log.jsonl", asked, None)),
+    })
+}
+
+fn sought(asked: &Asked) -> std::result::Result<LogSought, &'static str> {
+    let said = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
+    let time = |text: &str, why: &'static str| said(text).map(|it| moment_of(&it).ok_or(why)).transpose();
+    Ok(LogSought {
+        kind: said(&asked.kind),
+        flow: said(&asked.flow).map(FlowId::try_from).transpose().map_err(|_| "No flow has such a name.")?,
+        thread: said(&asked.thread).map(ThreadId::try_from).transpose().map_err(|_| "No thread has such a name.")?,
+        who: said(&asked.who),
+        since: time(&asked.since, "“Since” is not a moment, such as 2026-11-03T14:32.")?,
+        until: time(&asked.until, "“Until” is not a moment, such as 2026-11-03T14:32.")?,
+    })
+}
+
+/// A moment as browsers send it, with or without seconds, or in full.
+pub(in crate::web::pages) fn moment_of(text: &str) -> Option<Timestamp> {
+    let full = match text.len() {
+        16 => format!("{text}:00.000Z"),
+        19 => format!("{text}.000Z"),
+        _ => text.to_owned(),
+    };
+    serde_json::from_value(Value::String(full)).ok()
+}
+
+/// The same question, from there on.
+fn address(page: &str, asked: &Asked, below: Option<u64>) -> String {
+    let given = [
+        ("kind", &asked.kind),
+        ("flow", &asked.flow),
+        ("thread", &asked.thread),
+        ("who", &asked.who),
+        ("since", &asked.since),
+        ("until", &asked.until),
+    ];
+    let given = given.into_iter().filter(|(_, value)| !value.is_empty());
+    let mut parts: Vec<String> = given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    parts.extend(below.map(|it| format!("below={it}")));
+    if parts.is_empty() { page.to_owned() } else { format!("{page}?{}", parts.join("&")) }
+}
+
+fn row(event: &Event, index: Option<u64>, names: &BTreeMap<String, Who>, now: Timestamp) -> LogRow {
+    let name = event.kind.name();
+    let thread = event.thread.as_ref().map(|it| (Line::new(it.as_str()), format!("/threads/{it}")));
+    LogRow {
+        url: format!("/log/{}", event.id),
+        words: Line::new(super::event_names::of(name)),
+        name: Line::new(name),
+        index,
+        flow: event.flow.as_ref().map(|it| Line::new(it.as_str())),
+        thread,
+        who: named(event, names),
+        at: moment(event.at, now),
+    }
+}
+
+/// Who an event names, in the order of its members.
+fn named(event: &Event, names: &BTreeMap<String, Who>) -> Vec<Line> {
+    let members = event.data.as_object().into_iter().flat_map(|it| it.values());
+    members.filter_map(|it| names.get(it.as_str()?)).map(called).collect()
+}
+
+fn called(who: &Who) -> Line {
+    match who {
+        Who::Token { name, owner } => Line::new(format!("{name}, of {owner}")),
+        Who::Person(name) => Line::new(name.as_str()),
+    }
+}
+
+/// `GET /log/{event}`.
+pub async fn show_event(app: web::Data<App>, visitor: Visitor, event: web::Path<String>) -> Result<EventPage> {
+    event_page(&app, &visitor, &event).await
+}
+
+async fn event_page(app: &App, visitor: &Visitor, event: &str) -> Result<EventPage> {
+    let (service, now) = (&app.service, app.service.now());
+    let id = EventId::try_from(event).map_err(|_| Error::NotFound("event"))?;
+    let told = service.event_told(&id, visitor.account()).await?;
+    let members = told.event.data.as_object().into_iter().flatten();
+    Ok(EventPage {
+        shell: visitor.shell(service, None).await?,
+        row: row(&told.event, told.index, &told.names, now),
+        seq: told.event.seq,
+        id: Line::new(id.as_str()),
+        hash: Hash::new(told.hash.to_string()),
+        previous: told.event.previous.map(|it| Hash::new(it.to_string())),
+        facts: members.map(|(name, value)| fact(name, value, &told)).collect(),
+    })
+}
+
+fn fact(name: &str, value: &Value, told: &service::EventTold) -> EventFact {
+    let text = value.as_str().unwrap_or_default();
+    let url = match (name, &told.event.thread) {
+        ("review", Some(_)) => ReviewId::try_from(text).ok().map(|it| format!("/reviews/{it}")),
+        ("interrupt", None) => InterruptId::try_from(text).ok().map(|it| format!("/interrupts/{it}")),
+        ("version", Some(thread)) => value.as_u64().map(|it| format!("/threads/{thread}/versions/{it}")),
+        _ => None,
+    };
+    let called = told.names.get(text).map(called);
+    EventFact { name: Line::new(name), value: Json::new(canonical(value)), called, url }
+}
+
+/// `GET /log.jsonl`: a line for each event that fits, the last first; sent as it is found.
+pub async fn download(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    query: web::Query<Asked>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let failed = |error| Failure::of(&request, error);
+    let sought = sought(&query).map_err(|problem| failed(Error::invalid("", problem)))?;
+    let audience = Audience::of(visitor.account().role);
+    // What cannot be found is told before anything is sent.
+    let first = app.service.log_page(&sought, audience, query.below, FILE_PAGE).await.map_err(failed)?;
+    let begun = Sending { app, sought, audience, next: Some(Next::Have(Box::new(first))), sent: 0, pages: 0 };
+    let lines = stream::unfold(begun, |mut sending| async move {
+        let chunk = sending.chunk().await?;
+        Some((chunk, sending))
+    });
+    Ok(HttpResponse::Ok()
+        .content_type("application/jsonl")
+        .insert_header((header::CACHE_CONTROL, "no-store"))
+        .insert_header((header::CONTENT_DISPOSITION, "attachment; filename=\"countersign-log.jsonl\""))
+        .streaming(Box::pin(lines)))
+}
+
+/// A file while it is sent.
+struct Sending {
+    app: web::Data<App>,
+    sought: LogSought,
+    audience: Audience,
+    next: Option<Next>,
+    sent: usize,
+    pages: usize,
+}
+
+/// What is sent next.
+enum Next {
+    /// This.
+    Have(Box<service::LogPage>),
+    /// What stands below there.
+    Below(u64),
+}
+
+impl Sending {
+    async fn chunk(&mut self) -> Option<std::result::Result<web::Bytes, Error>> {
+        let page = match self.next.take()? {
+            Next::Have(page) => *page,
+            Next::Below(below) => {
+                match self.app.service.log_page(&self.sought, self.audience, Some(below), FILE_PAGE).await {
+                    Ok(page) => page,
+                    Err(error) => {
+                        tracing::error!(%error, "a download of the log broke off");
+                        return Some(Err(error));
+                    }
+                }
+            }
+        };
+        self.sent += page.lines.len();
+        self.pages += 1;
+        let mut text = String::new();
+        for line in page.lines {
+            let placed = Placed::untraced(line.index.unwrap_or_default(), line.event);
+            let mut told = event_json(&placed);
+            if line.index.is_none() {
+                told["index"] = Value::Null;
+            }
+            text.push_str(&inert::json(&told.to_string()));
+            text.push('\n');
+        }
+        if let Some(below) = page.below {
+            if self.sent + FILE_PAGE > FILE_EVENTS_MAX || self.pages == FILE_PAGES_MAX {
+                text.push_str(&format!("{}\n", json!({"go_on_below": below})));
+            } else {
+                self.next = Some(Next::Below(below));
+            }
+        }
+        Some(Ok(web::Bytes::from(text)))
+    }
+}

@@ -1,0 +1,265 @@
+//! `GET /insight`: how much is asked of people, and how long they take.
+
+mod chart;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use actix_web::web;
+use chrono::DateTime;
+use serde::Deserialize;
+
+use super::insight_view::{Chart, GroupRow, Groups, InsightPage, OutcomeRow, Shown, Table, Told};
+use crate::domain::id::FlowId;
+use crate::domain::insight::{Counts, FlowCounts, Histogram, Period, Step};
+use crate::service::error::{Error, Result};
+use crate::service::log::insight::InsightFacts;
+use crate::web::pages::inbox::list_view::{Mark, Tab};
+use crate::web::pages::shared::format::moment;
+use crate::web::pages::shared::return_path::encoded;
+use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::pages::threads::list_view::Choice;
+use crate::web::state::App;
+use chart::{Drawn, HEIGHT, Titled, lasting, of_counts, of_times, share};
+
+/// How far back one can look: the word of the address, its name, what the page says, and how many minutes,
+/// hours or days.
+const SPANS: [(&str, &str, &str, Step, u32); 5] = [
+    ("1h", "1 hour", "the last hour", Step::Minute, 60),
+    ("24h", "24 hours", "the last 24 hours", Step::Hour, 24),
+    ("7d", "7 days", "the last 7 days", Step::Day, 7),
+    ("30d", "30 days", "the last 30 days", Step::Day, 30),
+    ("90d", "90 days", "the last 90 days", Step::Day, 90),
+];
+
+/// Where one begins: a week has its days.
+const FIRST: &str = "7d";
+
+/// Rows of one list: the rest is told as a number.
+const GROUPS_MAX: usize = 30;
+
+/// What is asked for. An empty text asks for nothing.
+#[derive(Deserialize, Default, Clone)]
+#[serde(default)]
+pub struct Asked {
+    span: String,
+    flow: String,
+}
+
+/// `GET /insight`.
+pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Asked>) -> Result<InsightPage> {
+    page(&app, &visitor, &query).await
+}
+
+async fn page(app: &App, visitor: &Visitor, asked: &Asked) -> Result<InsightPage> {
+    let wanted = if asked.span.is_empty() { FIRST } else { &asked.span };
+    let chosen = SPANS.into_iter().find(|it| it.0 == wanted).ok_or(Error::NotFound("page"))?;
+    let (span, _, span_words, step, periods) = chosen;
+    let flow = Some(asked.flow.as_str()).filter(|it| !it.is_empty());
+    let flow = flow.map(FlowId::try_from).transpose().map_err(|_| Error::NotFound("flow"))?;
+    let facts = app.service.insight(step, periods).await?;
+    let now = facts.now;
+    let tab = |(word, words, ..): (&str, &'static str, &str, Step, u32)| Tab {
+        url: address(word, flow.as_ref()),
+        words,
+        mark: if word == span { Mark::On } else { Mark::Off },
+    };
+    let flows = facts.flows.iter().map(|it| Choice::new(it.as_str(), it.as_str(), &asked.flow));
+    Ok(InsightPage {
+        shell: visitor.shell(&app.service, None).await?,
+        spans: SPANS.into_iter().map(tab).collect(),
+        span,
+        span_words,
+        flows: std::iter::once(Choice::new("", "All flows", &asked.flow)).chain(flows).collect(),
+        counted_until: (facts.counted.index > 0).then(|| moment(facts.counted.at, now)),
+        behind: facts.behind,
+        since: facts.since.map(|it| moment(it, now)),
+        told: told(&facts, flow.as_ref()),
+    })
+}
+
+fn address(span: &str, flow: Option<&FlowId>) -> String {
+    match flow {
+        Some(flow) => format!("/insight?span={span}&flow={}", encoded(flow.as_str())),
+        None => format!("/insight?span={span}"),
+    }
+}
+
+/// Each period with what was counted of the flow, or of all.
+fn told(facts: &InsightFacts, flow: Option<&FlowId>) -> Told {
+    let mut periods: Vec<(Period, FlowCounts)> = Vec::new();
+    let mut flows: BTreeMap<Option<&FlowId>, Counts> = BTreeMap::new();
+    for figures in &facts.figures {
+        let mut together = FlowCounts::default();
+        let named = figures.flows.iter().map(|(flow, counts)| (Some(flow), counts));
+        let unnamed = figures.other_flows.iter().map(|counts| (None, counts));
+        for (name, counts) in named.chain(unnamed).filter(|it| flow.is_none() || it.0 == flow) {
+            together.merge(counts);
+            flows.entry(name).or_default().merge(&counts.all);
+        }
+        periods.push((figures.period, together));
+    }
+    let mut total = FlowCounts::default();
+    periods.iter().for_each(|(_, counts)| total.merge(counts));
+    let open = facts.counted.open_reviews(flow);
+    if total == FlowCounts::default() && open == 0 {
+        return Told::Nothing;
+    }
+    let waiting = waiting(&periods, open);
+    let name = |it: &FlowId| Line::new(it.as_str());
+    let by_flow = flows.into_iter().map(|(flow, counts)| (flow.map(name), counts));
+    let reasons = total.reasons.iter().map(|(reason, counts)| (Some(Line::new(reason.as_str())), counts.clone()));
+    let by_reason = reasons.chain(total.other_reasons.clone().map(|counts| (None, counts)));
+    Told::Figures(Box::new(Shown {
+        summary: summary(&total.all, open),
+        waiting: waiting_chart(&periods, &waiting, open),
+        times: times_chart(&periods, &total.all.times),
+        outcomes: outcomes(&total.all),
+        by_flow: groups(by_flow.collect()),
+        by_reason: groups(by_reason.collect()),
+    }))
+}
+
+/// How many reviews waited at the end of each period: what is open now, walked back.
+fn waiting(periods: &[(Period, FlowCounts)], open: u64) -> Vec<u64> {
+    let mut at_the_end = vec![0; periods.len()];
+    let mut after = open;
+    for (place, (_, counts)) in periods.iter().enumerate().rev() {
+        at_the_end[place] = after;
+        after = (after + counts.all.ended()).saturating_sub(counts.all.opened);
+    }
+    at_the_end
+}
+
+fn summary(all: &Counts, open: u64) -> Vec<(&'static str, String)> {
+    vec![
+        ("Waiting now", open.to_string()),
+        ("Opened", all.opened.to_string()),
+        ("Decided by people", (all.approved + all.denied).to_string()),
+        ("Half were decided within", quantile(&all.times, 50)),
+        ("95 of 100 within", quantile(&all.times, 95)),
+    ]
+}
+
+fn quantile(times: &Histogram, percent: u64) -> String {
+    times.quantile(percent).map_or_else(|| "–".to_owned(), lasting)
+}
+
+fn named(period: Period) -> String {
+    let format = match period.step {
+        Step::Minute => "%H:%M",
+        Step::Hour => "%-d %b, %H:00",
+        Step::Day => "%-d %b",
+    };
+    DateTime::from_timestamp_millis(period.begins.millis()).unwrap_or_default().format(format).to_string()
+}
+
+fn ends(periods: &[(Period, FlowCounts)]) -> (String, String) {
+    let name = |it: Option<&(Period, FlowCounts)>| it.map(|it| named(it.0)).unwrap_or_default();
+    (name(periods.first()), name(periods.last()))
+}
+
+/// What the first column of a table names.
+fn step(periods: &[(Period, FlowCounts)]) -> &'static str {
+    match periods.first().map(|it| it.0.step) {
+        Some(Step::Minute) => "Minute, UTC",
+        Some(Step::Hour) => "Hour, UTC",
+        Some(Step::Day) | None => "Day, UTC",
+    }
+}
+
+fn waiting_chart(periods: &[(Period, FlowCounts)], waiting: &[u64], open: u64) -> Chart {
+    let most = waiting.iter().max().copied().unwrap_or_default();
+    let row = |((period, counts), waiting): (&(Period, FlowCounts), &u64)| {
+        [named(*period), counts.all.opened.to_string(), counts.all.ended().to_string(), waiting.to_string()]
+    };
+    let table = Table {
+        columns: [step(periods), "Opened", "Ended", "Waiting at its end"],
+        rows: periods.iter().zip(waiting).rev().map(row).collect(),
+    };
+    let titled = Titled {
+        id: "waiting",
+        title: "Waiting over time",
+        told: format!("The most that waited at the end of a period: {most}. Waiting now: {open}."),
+        ends: ends(periods),
+        table,
+    };
+    let drawn = periods.iter().zip(waiting).map(|((period, _), waiting)| Drawn {
+        value: *waiting,
+        mark: None,
+        words: format!("{}: {waiting} waiting", named(*period)),
+    });
+    of_counts(titled, drawn.collect())
+}
+
+fn times_chart(periods: &[(Period, FlowCounts)], all: &Histogram) -> Chart {
+    let told = if all.is_empty() {
+        "People decided nothing in this time.".to_owned()
+    } else {
+        let (median, p95) = (quantile(all, 50), quantile(all, 95));
+        format!("Half of the {} decisions took {median} at most, 95 of 100 took {p95} at most.", all.count())
+    };
+    let row = |(period, counts): &(Period, FlowCounts)| {
+        let times = &counts.all.times;
+        [named(*period), times.count().to_string(), quantile(times, 50), quantile(times, 95)]
+    };
+    let columns = [step(periods), "Decided by people", "Median", "95 of 100"];
+    let table = Table { columns, rows: periods.iter().rev().map(row).collect() };
+    let titled = Titled { id: "times", title: "Time to decision", told, ends: ends(periods), table };
+    let millis = |time: Option<Duration>| time.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
+    let drawn = periods.iter().map(|(period, counts)| {
+        let times = &counts.all.times;
+        let words = match times.is_empty() {
+            true => format!("{}: nothing decided", named(*period)),
+            false => format!(
+                "{}: half within {}, 95 of 100 within {}",
+                named(*period),
+                quantile(times, 50),
+                quantile(times, 95)
+            ),
+        };
+        Drawn { value: millis(times.quantile(50)).unwrap_or_default(), mark: millis(times.quantile(95)), words }
+    });
+    of_times(titled, drawn.collect())
+}
+
+fn outcomes(all: &Counts) -> Vec<OutcomeRow> {
+    let counted = [
+        ("Committed: the policy let it in", all.committed),
+        ("Committed while the flow only observes", all.observed),
+        ("Rejected by the policy", all.rejected),
+        ("Held for people", all.opened),
+        ("Approved by people", all.approved),
+        ("Denied by people", all.denied),
+        ("Expired: nobody decided in time", all.expired),
+        ("Cancelled by who asked", all.cancelled),
+        ("Superseded by something else", all.superseded),
+    ];
+    let most = counted.iter().map(|it| it.1).max().unwrap_or_default();
+    let row = |(words, count)| OutcomeRow { words, count, width: share(count, most, HEIGHT) };
+    counted.into_iter().map(row).collect()
+}
+
+/// Those with the most reviews first.
+fn groups(mut counted: Vec<(Option<Line>, Counts)>) -> Groups {
+    counted.retain(|(_, counts)| counts.opened + counts.ended() > 0);
+    counted.sort_by(|a, b| (b.1.opened, b.1.ended(), &a.0).cmp(&(a.1.opened, a.1.ended(), &b.0)));
+    let more = counted.len().saturating_sub(GROUPS_MAX);
+    counted.truncate(GROUPS_MAX);
+    let millis = |counts: &Counts, percent| counts.times.quantile(percent).unwrap_or_default().as_millis();
+    let millis = |counts: &Counts, percent| u64::try_from(millis(counts, percent)).unwrap_or(u64::MAX);
+    let longest = counted.iter().map(|it| millis(&it.1, 95)).max().unwrap_or_default();
+    let row = |(name, counts): (Option<Line>, Counts)| GroupRow {
+        name,
+        opened: counts.opened,
+        approved: counts.approved,
+        denied: counts.denied,
+        undecided: counts.expired + counts.cancelled + counts.superseded,
+        median: quantile(&counts.times, 50),
+        p95: quantile(&counts.times, 95),
+        bar: (!counts.times.is_empty())
+            .then(|| (share(millis(&counts, 50), longest, HEIGHT), share(millis(&counts, 95), longest, HEIGHT))),
+    };
+    Groups { rows: counted.into_iter().map(row).collect(), more, longest: lasting(Duration::from_millis(longest)) }
+}

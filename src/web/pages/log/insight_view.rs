@@ -1,0 +1,150 @@
+//! How much is asked of people, and how long they take.
+
+use askama::Template;
+
+use crate::web::pages::inbox::list_view::Tab;
+use crate::web::pages::shared::layout::{Moment, Shell};
+use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::threads::list_view::Choice;
+
+/// `GET /insight`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "insight.html")]
+pub struct InsightPage {
+    /// The frame.
+    pub shell: Shell,
+    /// How far back one can look.
+    pub spans: Vec<Tab>,
+    /// How far back this page looks, as the address has it.
+    pub span: &'static str,
+    /// The same in words: `the last 7 days`.
+    pub span_words: &'static str,
+    /// The flows to choose from.
+    pub flows: Vec<Choice>,
+    /// Until when the log was counted; never where nothing was.
+    pub counted_until: Option<Moment>,
+    /// Events that were not counted yet.
+    pub behind: u64,
+    /// Since when, where not all that happened was looked through.
+    pub since: Option<Moment>,
+    /// What happened.
+    pub told: Told,
+}
+
+/// What the page tells.
+#[derive(Clone, Debug)]
+pub enum Told {
+    /// Nothing was asked, and nothing is open.
+    Nothing,
+    /// This.
+    Figures(Box<Shown>),
+}
+
+/// Everything that is drawn and listed.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The figures at the top, each with its name.
+    pub summary: Vec<(&'static str, String)>,
+    /// How many reviews waited.
+    pub waiting: Chart,
+    /// How long decisions took.
+    pub times: Chart,
+    /// What became of proposals.
+    pub outcomes: Vec<OutcomeRow>,
+    /// By flow.
+    pub by_flow: Groups,
+    /// By reason.
+    pub by_reason: Groups,
+}
+
+/// Bars over time. Its words stand around the picture, which stretches.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    /// What begins its ids.
+    pub id: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// What there is to see, in a sentence.
+    pub told: String,
+    /// How wide the drawing is in its own measure.
+    pub width: usize,
+    /// The bars.
+    pub bars: Vec<Bar>,
+    /// What the top of the scale means.
+    pub top: String,
+    /// What its middle means.
+    pub middle: String,
+    /// Where it begins.
+    pub from: String,
+    /// Where it ends.
+    pub to: String,
+    /// The same as a table.
+    pub table: Table,
+}
+
+/// What a chart is drawn from.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// What stands in its columns; the first names the row.
+    pub columns: [&'static str; 4],
+    /// The last period first.
+    pub rows: Vec<[String; 4]>,
+}
+
+/// One period's bar.
+#[derive(Clone, Debug)]
+pub struct Bar {
+    /// Where it begins, from the left.
+    pub x: usize,
+    /// Where its top is, from above.
+    pub y: u64,
+    /// How high it is.
+    pub height: u64,
+    /// The line above it, if there is one: a path.
+    pub mark: Option<String>,
+    /// What it says.
+    pub words: String,
+}
+
+/// What became of proposals, one way.
+#[derive(Clone, Debug)]
+pub struct OutcomeRow {
+    /// Which way.
+    pub words: &'static str,
+    /// How many.
+    pub count: u64,
+    /// How long its bar is, of 1000.
+    pub width: u64,
+}
+
+/// Reviews by something that they have.
+#[derive(Clone, Debug)]
+pub struct Groups {
+    /// The most first.
+    pub rows: Vec<GroupRow>,
+    /// How many more there are.
+    pub more: usize,
+    /// What the longest bar means.
+    pub longest: String,
+}
+
+/// Reviews that have one thing in common.
+#[derive(Clone, Debug)]
+pub struct GroupRow {
+    /// What; those that are counted together have no name.
+    pub name: Option<Line>,
+    /// Reviews that were opened.
+    pub opened: u64,
+    /// Those that people approved.
+    pub approved: u64,
+    /// Those that people denied.
+    pub denied: u64,
+    /// Those that ended otherwise.
+    pub undecided: u64,
+    /// How long half of the decisions took at most.
+    pub median: String,
+    /// How long nearly all did.
+    pub p95: String,
+    /// The bar of the two: how far each reaches, of 1000.
+    pub bar: Option<(u64, u64)>,
+}

@@ -1,0 +1,83 @@
+//! `GET /live`: that something happened, for pages that are open. What it was, each page asks for itself.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::domain::event::EventType;
+use crate::service::error::{Error, Result};
+use crate::service::identity::session::SignedIn;
+use crate::service::log::browse::Audience;
+use crate::service::log::sequencer::Placed;
+use crate::web::limits::sse;
+use crate::web::limits::sse::{BEAT, Source, Told};
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// Events that are told at once. Who missed more is told only that, and looks again.
+const BATCH: u32 = 100;
+
+/// Where the page that asks was in the log.
+#[derive(Debug, Deserialize)]
+pub struct Asked {
+    after: Option<u64>,
+}
+
+/// `GET /live?after=`: a stream. Each message says which threads something happened to, and what kind of thing.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    query: web::Query<Asked>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let told = stream(app, &request, visitor, query.after).await;
+    told.map_err(|error| Failure::of(&request, error))
+}
+
+async fn stream(
+    app: web::Data<App>,
+    request: &HttpRequest,
+    visitor: Visitor,
+    after: Option<u64>,
+) -> Result<HttpResponse> {
+    if !sse::is_wanted(request) {
+        return Err(Error::NotFound("page"));
+    }
+    let reach = app.service.log_length().await?;
+    let after = sse::last_seen(request)?.or(after).unwrap_or(reach);
+    let signed_in = visitor.0.signed_in;
+    let seat = app.edge.streams.take(signed_in.account.record.id.as_str())?;
+    Ok(sse::answer(seat, after.min(reach), OfPerson { app, signed_in }))
+}
+
+struct OfPerson {
+    app: web::Data<App>,
+    signed_in: SignedIn,
+}
+
+impl Source for OfPerson {
+    async fn next(&self, after: u64) -> Result<Told> {
+        let service = &self.app.service;
+        let reach = service.log_beyond(after, BEAT).await?;
+        let person = service.still_signed_in(&self.signed_in).await?;
+        if reach > after.saturating_add(u64::from(BATCH)) {
+            return Ok(Told { frames: sse::frame(reach, None, &json!({"missed": true})), reach });
+        }
+        let (events, reach) = service.events_after(after, None, BATCH).await?;
+        let audience = Audience::of(person.account.record.role);
+        let told: Vec<_> = events.iter().filter(|it| is_told(audience, it)).map(hint).collect();
+        let frames = if told.is_empty() { String::new() } else { sse::frame(reach, None, &json!({"events": told})) };
+        Ok(Told { frames, reach })
+    }
+}
+
+/// Stops are everybody's concern; for the rest it is as in the log.
+fn is_told(audience: Audience, placed: &Placed) -> bool {
+    let kind = placed.event.kind;
+    audience.may_see(kind) || matches!(kind, EventType::Halted | EventType::HaltLifting | EventType::HaltLifted)
+}
+
+fn hint(placed: &Placed) -> serde_json::Value {
+    json!({"type": placed.event.kind, "thread": placed.event.thread})
+}

@@ -1,0 +1,189 @@
+//! `GET` and `POST /verifier`: a receipt, check by check.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::receipt_verifier_view::{CheckRow, KnownRow, Said, Told, Typed, VerifierPage};
+use crate::domain::chain::offline::{Check, Conclusion, Outcome, conclusion};
+use crate::domain::chain::receipt::Receipt;
+use crate::domain::chain::statement::Statement;
+use crate::domain::json::parse::{Limits, parse};
+use crate::domain::time::Timestamp;
+use crate::domain::write::WriteState;
+use crate::service::error::Result;
+use crate::service::writes::receipt_lookup::{Issued, Known, Shown};
+use crate::service::writes::verify::peek_receipt;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::format::{html, moment};
+use crate::web::pages::shared::layout::Tone;
+use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// What the form sends. The form's own bound is the bound of each.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct Fields {
+    receipt: String,
+    entry: String,
+    statement: String,
+}
+
+/// `GET /verifier`.
+pub async fn show(app: web::Data<App>, visitor: Visitor) -> Result<VerifierPage> {
+    page(&app, &visitor, &Fields::default(), Ok(None)).await
+}
+
+/// `POST /verifier`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<Fields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    let told = match shown(&form) {
+        Ok(shown) => Ok(Some(told(&app, &shown).await.map_err(failed)?)),
+        Err(problem) => Err(problem),
+    };
+    let status = if told.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
+    let page = page(&app, &visitor, &form, told).await.map_err(failed)?;
+    Ok(html(status, page.render()))
+}
+
+async fn page(
+    app: &App,
+    visitor: &Visitor,
+    fields: &Fields,
+    told: std::result::Result<Option<Told>, String>,
+) -> Result<VerifierPage> {
+    let (told, problem) = match told {
+        Ok(told) => (told, None),
+        Err(problem) => (None, Some(problem)),
+    };
+    Ok(VerifierPage {
+        shell: visitor.shell(&app.service, None).await?,
+        csrf: visitor.0.csrf.shown(),
+        typed: Typed {
+            receipt: Prose::new(fields.receipt.as_str()),
+            entry: Prose::new(fields.entry.as_str()),
+            statement: Prose::new(fields.statement.as_str()),
+        },
+        problem,
+        told,
+    })
+}
+
+/// What was pasted. Blanks around a text are the clipboard's, and all that is forgiven.
+fn shown(fields: &Fields) -> std::result::Result<Shown, String> {
+    let given = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
+    let receipt = given(&fields.receipt).ok_or("Paste a receipt first.")?;
+    let statement = given(&fields.statement).map(|it| statement(&it)).transpose()?;
+    Ok(Shown { receipt, entry: given(&fields.entry), statement })
+}
+
+fn statement(text: &str) -> std::result::Result<Statement, String> {
+    let limits = Limits { bytes_max: text.len(), ..Limits::default() };
+    let value = parse(text.as_bytes(), &limits)
+        .map_err(|error| format!("The statement is not strict JSON: {}. Nothing was checked.", error.code.as_str()))?;
+    serde_json::from_value(value)
+        .map_err(|_| "The statement has not the members of a statement. Nothing was checked.".to_owned())
+}
+
+async fn told(app: &App, shown: &Shown) -> Result<Told> {
+    let (service, now) = (&app.service, app.service.now());
+    let checks = service.check_offline(shown)?;
+    let (tone, words) = match conclusion(&checks) {
+        Conclusion::Genuine => (Tone::Good, "Genuine: people approved exactly this"),
+        Conclusion::Refused => (Tone::Bad, "Refused: it opens nothing"),
+        Conclusion::CouldNotTell => (Tone::Care, "Could not tell"),
+    };
+    let known = match service.known_receipt(&shown.receipt).await? {
+        Known::Nothing => vec![row(Tone::Care, "It issued no receipt of that id")],
+        Known::Another => vec![row(Tone::Bad, "It issued another receipt of that id: this is not its own")],
+        Known::Issued(issued) => known(&issued, now),
+    };
+    Ok(Told {
+        tone,
+        conclusion: words,
+        checks: checks.iter().map(check_row).collect(),
+        says: peek_receipt(&shown.receipt).map(|it| says(&it)).unwrap_or_default(),
+        known,
+    })
+}
+
+fn check_row(check: &Check) -> CheckRow {
+    let (tone, outcome, code, says) = match check.outcome {
+        Outcome::Passed => (Tone::Good, "passed", None, check.name.says()),
+        Outcome::Failed { code, detail } => (Tone::Bad, "failed", Some(code.as_str()), detail),
+        Outcome::CouldNotTell { detail } => (Tone::Care, "could not tell", None, detail),
+        Outcome::NotChecked { detail } => (Tone::Plain, "not reached", None, detail),
+    };
+    CheckRow { name: check.name.as_str(), tone, outcome, says, code }
+}
+
+fn says(receipt: &Receipt) -> Vec<Said> {
+    let said = |name, value: String| Said { name, value: Line::new(value) };
+    let second = |secs: i64| Timestamp::from_millis(secs.saturating_mul(1000)).to_string();
+    let people: Vec<&str> = receipt.approvals.iter().map(|it| it.reviewer.as_str()).collect();
+    let writers: Vec<&str> = receipt.aud.iter().map(|it| it.as_str()).collect();
+    vec![
+        said("Thread", receipt.sub.to_string()),
+        said("Version", receipt.version.to_string()),
+        said("Flow", receipt.flow.to_string()),
+        said("Writers", writers.join(", ")),
+        said("Approved by", people.join(", ")),
+        said("Issued", second(receipt.iat)),
+        said("Expires", second(receipt.exp)),
+        said("Issuer", receipt.iss.clone()),
+        said("Transition", receipt.transition.to_string()),
+        said("Id", receipt.jti.to_string()),
+    ]
+}
+
+fn row(tone: Tone, words: impl Into<String>) -> KnownRow {
+    KnownRow { tone, words: Line::new(words.into()), at: None, url: None }
+}
+
+fn known(issued: &Issued, now: Timestamp) -> Vec<KnownRow> {
+    let mut rows = vec![KnownRow {
+        url: Some(format!("/threads/{}/versions/{}", issued.thread.id, issued.version)),
+        ..row(Tone::Good, format!("It issued exactly this, for version {} of {}", issued.version, issued.thread.id))
+    }];
+    rows.push(match &issued.row.revoked {
+        Some(revoked) => {
+            KnownRow { at: Some(moment(revoked.at, now)), ..row(Tone::Bad, "It was taken back: verify refuses it") }
+        }
+        None => row(Tone::Good, "It was not taken back"),
+    });
+    rows.push(match &issued.write {
+        Some(write) => {
+            let ended = match write.state {
+                WriteState::Reserved {} if write.is_live(now) => "is writing now",
+                WriteState::Reserved {} => "never answered",
+                WriteState::Confirmed { .. } => "has written",
+                WriteState::Aborted { .. } => "wrote nothing",
+                WriteState::Late { .. } => "confirmed too late",
+                WriteState::Resolved { .. } => "never answered, and an administrator settled it",
+            };
+            let words = format!("It was used: {} was let through, and {ended}", write.node);
+            KnownRow { at: Some(moment(write.reserved_at, now)), ..row(Tone::Care, words) }
+        }
+        None => row(Tone::Good, "It was not used"),
+    });
+    let head = issued.thread.head.version;
+    rows.push(if issued.is_unused_head() {
+        row(Tone::Good, "Its version is the thread’s head, and free to be written")
+    } else if head == issued.version {
+        row(Tone::Plain, "Its version is the thread’s head, and not free to be written")
+    } else {
+        row(Tone::Care, format!("Its version is not the thread’s head any more: that is version {head}"))
+    });
+    if issued.expires_at <= now {
+        rows.push(KnownRow { at: Some(moment(issued.expires_at, now)), ..row(Tone::Care, "It expired") });
+    }
+    rows
+}

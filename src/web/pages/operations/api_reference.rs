@@ -1,0 +1,21 @@
+//! `/docs`: the reference of the API, for whoever reaches the gateway, where the configuration shows it.
+
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template as _;
+
+use super::api_reference_view::{REFERENCE, ReferencePage};
+use crate::service::error::Error;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::format::html;
+use crate::web::pages::shared::layout::Shell;
+use crate::web::state::App;
+
+/// The page. It asks nobody who they are: it tells nothing of this gateway but its version.
+pub async fn show(request: HttpRequest, app: Data<App>) -> Result<HttpResponse, Failure> {
+    if !app.edge.docs {
+        return Err(Failure::of(&request, Error::NotFound("page")));
+    }
+    Ok(html(StatusCode::OK, ReferencePage { shell: Shell::anonymous(), told: &REFERENCE }.render()))
+}

@@ -1,0 +1,228 @@
+//! The reference of the API for people, made from the very description that programs read.
+
+use std::sync::LazyLock;
+
+use askama::Template;
+use serde_json::Value;
+
+use crate::web::api::openapi::description;
+use crate::web::pages::shared::layout::Shell;
+
+/// The page.
+#[derive(Template, Clone, Debug)]
+#[template(path = "reference.html")]
+pub struct ReferencePage {
+    /// The frame.
+    pub shell: Shell,
+    /// What is told.
+    pub told: &'static Reference,
+}
+
+/// Everything that is told, made once.
+pub static REFERENCE: LazyLock<Reference> = LazyLock::new(|| Reference::of(&description()));
+
+/// Calls by their parts, and what they are made of.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    /// Of which version.
+    pub version: String,
+    /// Part by part.
+    pub parts: Vec<Part>,
+    /// Every type.
+    pub types: Vec<Member>,
+    /// Every status of a problem, with its codes.
+    pub problems: Vec<Problem>,
+}
+
+/// Calls that belong together.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// What it is called.
+    pub name: String,
+    /// What it is for.
+    pub what: String,
+    /// Its calls.
+    pub calls: Vec<Call>,
+}
+
+/// One call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// By which method.
+    pub method: String,
+    /// At which path.
+    pub path: String,
+    /// Its name, which is its anchor.
+    pub id: String,
+    /// In a line.
+    pub summary: String,
+    /// In full.
+    pub description: String,
+    /// What it takes: in the path, the query, headers and the body.
+    pub takes: Vec<Member>,
+    /// What it answers with success.
+    pub answers: Vec<Member>,
+    /// With which other statuses.
+    pub failures: Vec<String>,
+    /// What was sent once, and answered.
+    pub examples: Vec<Example>,
+}
+
+/// JSON as it was sent or answered.
+#[derive(Clone, Debug)]
+pub struct Example {
+    /// `body`, or a status.
+    pub name: String,
+    /// The JSON, indented.
+    pub json: String,
+}
+
+/// Something with a name and a type.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Where it stands, or whether it must be there.
+    pub place: String,
+    /// Of which kind.
+    pub kind: Kind,
+    /// What it is.
+    pub what: String,
+    /// What it is made of.
+    pub members: Vec<Member>,
+}
+
+/// A type in words, of which one may be described further down.
+#[derive(Clone, Debug, Default)]
+pub struct Kind {
+    /// As `list of`.
+    pub before: &'static str,
+    /// The type.
+    pub name: String,
+    /// Whether it is described further down.
+    pub described: bool,
+    /// As `or null`.
+    pub after: &'static str,
+}
+
+/// A status that is no success.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    /// Its name.
+    pub name: String,
+    /// What it means.
+    pub what: String,
+    /// With which codes.
+    pub codes: Vec<String>,
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
+}
+
+impl Reference {
+    fn of(told: &Value) -> Self {
+        let part = |tag: &Value| Part {
+            name: text(&tag["name"]),
+            what: text(&tag["description"]),
+            calls: calls(told, &tag["name"]),
+        };
+        let types = members(&told["components"]["schemas"]).map(|(name, it)| described(name, "", it));
+        let problem = |(name, it): (&String, &Value)| {
+            let codes = &it["content"]["application/problem+json"]["schema"]["allOf"][1]["properties"]["code"]["enum"];
+            Problem { name: name.clone(), what: text(&it["description"]), codes: list(codes).map(text).collect() }
+        };
+        Self {
+            version: text(&told["info"]["version"]),
+            parts: list(&told["tags"]).map(part).collect(),
+            types: types.collect(),
+            problems: members(&told["components"]["responses"]).map(problem).collect(),
+        }
+    }
+}
+
+fn examples(call: &Value) -> Vec<Example> {
+    let answers = members(&call["responses"]).map(|(status, it)| (status.as_str(), &it["content"]));
+    let all = [("body", &call["requestBody"]["content"])].into_iter().chain(answers);
+    let one = |(name, content): (&str, &Value)| {
+        let example = &content["application/json"]["example"];
+        let json = serde_json::to_string_pretty(example).unwrap_or_default();
+        (!example.is_null()).then(|| Example { name: name.to_owned(), json })
+    };
+    all.filter_map(one).collect()
+}
+
+fn calls(told: &Value, tag: &Value) -> Vec<Call> {
+    let all =
+        members(&told["paths"]).flat_map(|(path, item)| members(item).map(move |(method, it)| (path, method, it)));
+    let own = all.filter(|(_, _, it)| it["tags"][0] == *tag);
+    own.map(|(path, method, it)| {
+        let parameter = |it: &Value| described(&text(&it["name"]), &text(&it["in"]), it);
+        let mut takes: Vec<Member> = list(&it["parameters"]).map(parameter).collect();
+        for (_, body) in members(&it["requestBody"]["content"]) {
+            takes.push(described("body", "", body));
+        }
+        let (good, bad): (Vec<_>, Vec<_>) = members(&it["responses"]).partition(|(_, it)| it["$ref"].is_null());
+        Call {
+            method: method.to_uppercase(),
+            path: path.clone(),
+            id: text(&it["operationId"]),
+            summary: text(&it["summary"]),
+            description: text(&it["description"]),
+            takes,
+            answers: good.into_iter().map(|(status, it)| answer(status, it)).collect(),
+            failures: bad.into_iter().map(|(_, it)| text(&it["$ref"]).replace("#/components/responses/", "")).collect(),
+            examples: examples(it),
+        }
+    })
+    .collect()
+}
+
+fn answer(status: &str, it: &Value) -> Member {
+    let first = members(&it["content"]).next();
+    let kind = first.map(|(_, it)| kind(&it["schema"])).unwrap_or_default();
+    Member { name: status.to_owned(), place: String::new(), kind, what: text(&it["description"]), members: Vec::new() }
+}
+
+fn described(name: &str, place: &str, it: &Value) -> Member {
+    let schema = if it["schema"].is_null() { it } else { &it["schema"] };
+    let of_one = list(&it["oneOf"]).map(|it| &it["description"]).find(|it| it.is_string());
+    let what = it["description"].as_str().or(of_one.and_then(Value::as_str)).unwrap_or_default();
+    let required: Vec<&str> = list(&schema["required"]).filter_map(Value::as_str).collect();
+    let forms = list(&schema["oneOf"]).chain(list(&schema["allOf"])).chain([schema]);
+    let inner = forms.flat_map(|it| members(&it["properties"])).map(|(name, it)| {
+        let place = if required.contains(&name.as_str()) { "required" } else { "" };
+        Member { members: Vec::new(), ..described(name, place, it) }
+    });
+    let place = if it["required"] == true { format!("{place}, required") } else { place.to_owned() };
+    Member { name: name.to_owned(), place, kind: kind(schema), what: what.to_owned(), members: inner.collect() }
+}
+
+fn kind(schema: &Value) -> Kind {
+    if let Some(to) = schema["$ref"].as_str() {
+        let name = to.rsplit('/').next().unwrap_or_default().to_owned();
+        return Kind { name, described: true, ..Kind::default() };
+    }
+    if let Some(one) = list(&schema["oneOf"]).find(|it| !it["$ref"].is_null()) {
+        let null = list(&schema["oneOf"]).any(|it| it["type"] == "null");
+        return Kind { after: if null { " or null" } else { "" }, ..kind(one) };
+    }
+    let words = |it: &Value| it.as_str().map(str::to_owned);
+    let (name, null) = match &schema["type"] {
+        Value::Array(all) => (all.iter().find(|it| **it != "null").and_then(words), true),
+        one => (words(one), false),
+    };
+    match name.as_deref() {
+        Some("array") => Kind { before: "list of ", ..kind(&schema["items"]) },
+        Some(name) => Kind { name: name.to_owned(), after: if null { " or null" } else { "" }, ..Kind::default() },
+        None => Kind { name: "any JSON".to_owned(), ..Kind::default() },
+    }
+}

@@ -1,0 +1,332 @@
+//! `/emergency`: stopping, and letting go on.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::halt_view::{EmergencyPage, HaltConfirmPage, LiftChoice, LiftingRow, ScopeCard, StopRow};
+use crate::domain::account::PersonRole;
+use crate::domain::halt::{Halt, LiftNeeds, Stop};
+use crate::domain::id::FlowId;
+use crate::domain::time::Timestamp;
+use crate::service::error::{Error, Result};
+use crate::service::operations::halt::{Halting, Scope};
+use crate::service::operations::halt_request::{Foreseen, Puller, Wish};
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::flash::{Done, refusal};
+use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::format::{html, moment, see_other};
+use crate::web::pages::shared::layout::{Notice, Tone};
+use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+const ADDRESS: &str = "/emergency";
+
+/// A sentence or two: whoever stops something has no time for more.
+const REASON_CHARS_MAX: usize = 500;
+
+/// How the value of a scope reads that is no flow's name.
+const ALL: &str = "all";
+
+/// What the forms send. Fields that a form may leave out are empty then.
+#[derive(Clone, Deserialize, Default)]
+#[serde(default)]
+pub struct HaltFields {
+    scope: String,
+    what: String,
+    reason: String,
+    confirmed: String,
+    expects: String,
+}
+
+/// What the page says after a form was taken.
+const DONE: &[(&str, Tone, &str)] = &[
+    ("stopped", Tone::Care, "Stopped. It holds from now on, on every gateway."),
+    ("lifted", Tone::Good, "Lifted. It goes on."),
+    ("asked", Tone::Care, "Asked for. It goes on once a second person asks for the same."),
+];
+
+/// What a form is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pull {
+    Stop,
+    Lift,
+}
+
+/// Which of the two, as forms say it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Both,
+    Proposing,
+    Verifying,
+}
+
+impl What {
+    const fn value(self) -> &'static str {
+        match self {
+            Self::Both => "both",
+            Self::Proposing => "proposing",
+            Self::Verifying => "verifying",
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Both => "proposing and verifying",
+            Self::Proposing => "proposing",
+            Self::Verifying => "verifying",
+        }
+    }
+
+    const fn of(proposing: bool, verifying: bool) -> Option<Self> {
+        match (proposing, verifying) {
+            (true, true) => Some(Self::Both),
+            (true, false) => Some(Self::Proposing),
+            (false, true) => Some(Self::Verifying),
+            (false, false) => None,
+        }
+    }
+
+    fn read(text: &str) -> Result<Self> {
+        let all = [Self::Both, Self::Proposing, Self::Verifying];
+        let found = all.into_iter().find(|it| it.value() == text);
+        found.ok_or_else(|| Error::invalid("/what", "say what: both, proposing or verifying"))
+    }
+
+    fn halt(self, reason: &str) -> Halt {
+        Halt { proposing: self != Self::Verifying, verifying: self != Self::Proposing, reason: reason.to_owned() }
+    }
+}
+
+/// `GET /emergency`.
+pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<EmergencyPage> {
+    let notice = done.notice(DONE);
+    page(&app, &visitor, notice, &HaltFields::default()).await
+}
+
+/// `GET` where only forms go.
+pub async fn back() -> HttpResponse {
+    see_other(ADDRESS)
+}
+
+/// `POST /emergency`: stops.
+pub async fn stop(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<HaltFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    submitted(&app, &request, &visitor, (Pull::Stop, &form)).await
+}
+
+/// `POST /emergency/lifting`: lets go on, or asks for it.
+pub async fn lift(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<HaltFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    submitted(&app, &request, &visitor, (Pull::Lift, &form)).await
+}
+
+async fn submitted(
+    app: &App,
+    request: &HttpRequest,
+    visitor: &Visitor,
+    (pull, form): (Pull, &HaltFields),
+) -> std::result::Result<HttpResponse, Failure> {
+    let failed = |error| Failure::of(request, error);
+    let done = match (form.confirmed.as_str(), pull, told(form)) {
+        ("yes", Pull::Stop, _) | ("yes", Pull::Lift, Some(_)) => pulled(app, visitor, pull, form).await,
+        _ => confirm(app, visitor, pull, form).await,
+    };
+    match done {
+        Ok(response) => Ok(response),
+        Err(error) => {
+            let notice = refusal(error).map_err(failed)?;
+            let page = page(app, visitor, Some(notice), form).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+    }
+}
+
+/// What a wish comes to, as forms say it back.
+const fn foreseen_word(foreseen: Foreseen) -> &'static str {
+    match foreseen {
+        Foreseen::Asked => "asked",
+        Foreseen::Done => "done",
+    }
+}
+
+fn told(form: &HaltFields) -> Option<Foreseen> {
+    [Foreseen::Asked, Foreseen::Done].into_iter().find(|it| foreseen_word(*it) == form.expects)
+}
+
+fn wish(pull: Pull, halt: Halt) -> Wish {
+    match pull {
+        Pull::Stop => Wish::Stop(halt),
+        Pull::Lift => Wish::Lift(halt),
+    }
+}
+
+fn scope_of(form: &HaltFields) -> Result<Scope> {
+    match form.scope.as_str() {
+        ALL => Ok(Scope::All),
+        flow => Ok(Scope::Flow(FlowId::try_from(flow).map_err(|_| Error::NotFound("flow"))?)),
+    }
+}
+
+fn reason_of(form: &HaltFields) -> Result<String> {
+    let reason = form.reason.trim();
+    if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
+        return Err(Error::WrongState("Say why, in at most 500 characters"));
+    }
+    Ok(reason.to_owned())
+}
+
+async fn pulled(app: &App, visitor: &Visitor, pull: Pull, form: &HaltFields) -> Result<HttpResponse> {
+    let (scope, halt) = (scope_of(form)?, What::read(&form.what)?.halt(&reason_of(form)?));
+    let me = Puller::Person(&visitor.0.signed_in.account);
+    let standing = app.service.wish_halt_as_told(me, &scope, &wish(pull, halt), told(form)).await?;
+    let asked = standing.stops.as_ref().is_some_and(|it| it.lifting.is_some());
+    let done = match pull {
+        Pull::Stop => "stopped",
+        Pull::Lift if asked => "asked",
+        Pull::Lift => "lifted",
+    };
+    Ok(see_other(&format!("{ADDRESS}?done={done}")))
+}
+
+async fn confirm(app: &App, visitor: &Visitor, pull: Pull, form: &HaltFields) -> Result<HttpResponse> {
+    let (scope, what, reason) = (scope_of(form)?, What::read(&form.what)?, reason_of(form)?);
+    let halts = app.service.halts().await?;
+    let standing = halts.iter().find(|it| it.scope == scope).ok_or(Error::NotFound("flow"))?;
+    let me = Puller::Person(&visitor.0.signed_in.account);
+    let foreseen = app.service.foresee(me, &scope, &wish(pull, what.halt(&reason))).await?;
+    let page = HaltConfirmPage {
+        shell: visitor.shell(&app.service, None).await?,
+        action: match pull {
+            Pull::Stop => ADDRESS.to_owned(),
+            Pull::Lift => format!("{ADDRESS}/lifting"),
+        },
+        csrf: visitor.0.csrf.shown(),
+        title: match pull {
+            Pull::Stop => "Stop",
+            Pull::Lift => "Lift the halt of",
+        },
+        what: what.words(),
+        what_value: what.value(),
+        scope: title_of(&scope),
+        scope_value: value_of(&scope),
+        consequences: consequences((pull, foreseen), what, needs(app, standing)),
+        expects: foreseen_word(foreseen),
+        reason: Prose::new(reason),
+        stops: pull == Pull::Stop,
+    };
+    Ok(html(StatusCode::OK, page.render()))
+}
+
+fn needs(app: &App, standing: &Halting) -> LiftNeeds {
+    app.service.lift_needs(standing.stops.as_ref())
+}
+
+fn consequences((pull, foreseen): (Pull, Foreseen), what: What, needs: LiftNeeds) -> Vec<&'static str> {
+    let mut said = Vec::new();
+    let two = needs == LiftNeeds::Two;
+    match pull {
+        Pull::Stop => {
+            if what != What::Verifying {
+                said.push("Nothing can be proposed, no thread is made, and no vote counts.");
+            }
+            if what != What::Proposing {
+                said.push("No writer is let through, not even one that asks again.");
+            }
+            said.push("What is written already stays. Writers that were let through can still say how it went.");
+            said.push(if two { "Two administrators lift it." } else { "An administrator lifts it." });
+        }
+        Pull::Lift if foreseen == Foreseen::Asked => {
+            said.push("It goes on once a second administrator asks for the same.");
+        }
+        Pull::Lift if two => said.push("You are the second who asks for it: it goes on at once."),
+        Pull::Lift => said.push("It goes on at once."),
+    }
+    said
+}
+
+fn title_of(scope: &Scope) -> Line {
+    match scope {
+        Scope::All => Line::new("all flows"),
+        Scope::Flow(flow) => Line::new(flow.as_str()),
+    }
+}
+
+fn value_of(scope: &Scope) -> String {
+    match scope {
+        Scope::All => ALL.to_owned(),
+        Scope::Flow(flow) => flow.to_string(),
+    }
+}
+
+async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: &HaltFields) -> Result<EmergencyPage> {
+    let now = app.service.now();
+    let halts = app.service.halts().await?;
+    let role = visitor.account().role;
+    // An address can be kept or sent on, and somebody else may have acted since.
+    let stopped = halts.iter().any(|it| it.halt.proposing || it.halt.verifying);
+    let notice = notice.filter(|it| stopped || it.tone != Tone::Care);
+    Ok(EmergencyPage {
+        shell: visitor.shell(&app.service, notice).await?,
+        csrf: visitor.0.csrf.shown(),
+        scopes: halts.iter().map(|it| card(app, visitor, it, now)).collect(),
+        all_stopped: halts.iter().any(|it| it.scope == Scope::All && (it.halt.proposing || it.halt.verifying)),
+        may_stop: role != PersonRole::Auditor,
+        chosen: if typed.scope.is_empty() { ALL.to_owned() } else { typed.scope.clone() },
+        reason: Line::new(typed.reason.as_str()),
+    })
+}
+
+fn card(app: &App, visitor: &Visitor, standing: &Halting, now: Timestamp) -> ScopeCard {
+    let Halting { scope, halt, stops } = standing;
+    let row = |what: What, stop: Option<&Stop>| StopRow {
+        what: what.words(),
+        by: stop.filter(|it| !it.name.is_empty()).map(|it| Line::new(it.name.as_str())),
+        at: stop.map(|it| moment(it.at, now)),
+        reason: Prose::new(stop.map_or(halt.reason.as_str(), |it| it.reason.as_str())),
+    };
+    let mut rows = Vec::new();
+    if halt.proposing {
+        rows.push(row(What::Proposing, stops.as_ref().and_then(|it| it.proposing.as_ref())));
+    }
+    if halt.verifying {
+        rows.push(row(What::Verifying, stops.as_ref().and_then(|it| it.verifying.as_ref())));
+    }
+    let lifting = stops.as_ref().and_then(|it| it.lifting.as_ref()).and_then(|it| {
+        let what = What::of(halt.proposing && !it.proposing, halt.verifying && !it.verifying)?;
+        Some(LiftingRow {
+            what: what.words(),
+            what_value: what.value(),
+            by: Line::new(it.name.as_str()),
+            at: moment(it.at, now),
+            reason: Prose::new(it.reason.as_str()),
+            mine: it.person == visitor.account().id,
+        })
+    });
+    let choices = match What::of(halt.proposing, halt.verifying) {
+        Some(What::Both) => vec![What::Both, What::Proposing, What::Verifying],
+        Some(one) => vec![one],
+        None => Vec::new(),
+    };
+    let choice = |it: What| LiftChoice { value: it.value(), words: it.words() };
+    ScopeCard {
+        title: title_of(scope),
+        value: value_of(scope),
+        whole: *scope == Scope::All,
+        rows,
+        lifting,
+        may_lift: visitor.account().role == PersonRole::Admin,
+        choices: choices.into_iter().map(choice).collect(),
+        needs_two: needs(app, standing) == LiftNeeds::Two,
+    }
+}

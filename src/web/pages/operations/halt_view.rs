@@ -1,0 +1,117 @@
+//! Stopping, and letting go on.
+
+use askama::Template;
+
+use crate::web::pages::shared::layout::{Moment, Shell};
+use crate::web::pages::shared::safe_text::{Line, Prose};
+
+/// `GET /emergency`; stops by a post to the same address, lifts by one to `/emergency/lifting`. Both send `csrf`,
+/// `scope`, `what` and `reason`, and are confirmed once.
+#[derive(Template, Clone, Debug)]
+#[template(path = "emergency.html")]
+pub struct EmergencyPage {
+    /// The frame.
+    pub shell: Shell,
+    /// The session's token.
+    pub csrf: String,
+    /// The whole first, then each flow.
+    pub scopes: Vec<ScopeCard>,
+    /// Whether something of all flows is stopped, and so of each.
+    pub all_stopped: bool,
+    /// Whether the reader may stop.
+    pub may_stop: bool,
+    /// The scope that is chosen in the form.
+    pub chosen: String,
+    /// What was typed, when the page comes again.
+    pub reason: Line,
+}
+
+/// How one scope stands.
+#[derive(Clone, Debug)]
+pub struct ScopeCard {
+    /// "all flows", or the flow.
+    pub title: Line,
+    /// As forms send it.
+    pub value: String,
+    /// Whether it is all of them.
+    pub whole: bool,
+    /// What is stopped; empty where everything goes on.
+    pub rows: Vec<StopRow>,
+    /// What somebody asked to lift.
+    pub lifting: Option<LiftingRow>,
+    /// Whether the reader may lift.
+    pub may_lift: bool,
+    /// What could be lifted.
+    pub choices: Vec<LiftChoice>,
+    /// Whether lifting takes two.
+    pub needs_two: bool,
+}
+
+/// One thing that is stopped.
+#[derive(Clone, Debug)]
+pub struct StopRow {
+    /// "proposing" or "verifying".
+    pub what: &'static str,
+    /// Who stopped it, if that is known.
+    pub by: Option<Line>,
+    /// Since when.
+    pub at: Option<Moment>,
+    /// Why.
+    pub reason: Prose,
+}
+
+/// What one of two asked for.
+#[derive(Clone, Debug)]
+pub struct LiftingRow {
+    /// "proposing and verifying".
+    pub what: &'static str,
+    /// As forms send it.
+    pub what_value: &'static str,
+    /// Who asked.
+    pub by: Line,
+    /// When.
+    pub at: Moment,
+    /// Why.
+    pub reason: Prose,
+    /// Whether it was the reader.
+    pub mine: bool,
+}
+
+/// What could be lifted.
+#[derive(Clone, Copy, Debug)]
+pub struct LiftChoice {
+    /// As forms send it.
+    pub value: &'static str,
+    /// For people.
+    pub words: &'static str,
+}
+
+/// The one question before it is done.
+#[derive(Template, Clone, Debug)]
+#[template(path = "emergency_confirm.html")]
+pub struct HaltConfirmPage {
+    /// The frame.
+    pub shell: Shell,
+    /// Where the form goes.
+    pub action: String,
+    /// The session's token.
+    pub csrf: String,
+    /// "Stop" or "Lift the halt of".
+    pub title: &'static str,
+    /// "proposing and verifying".
+    pub what: &'static str,
+    /// As the form sends it.
+    pub what_value: &'static str,
+    /// "all flows", or the flow.
+    pub scope: Line,
+    /// As the form sends it.
+    pub scope_value: String,
+    /// What happens then.
+    pub consequences: Vec<&'static str>,
+    /// The same in a word, as the form says it back.
+    pub expects: &'static str,
+    /// Why.
+    pub reason: Prose,
+    /// Whether it stops rather than lifts.
+    pub stops: bool,
+}

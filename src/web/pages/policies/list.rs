@@ -1,0 +1,77 @@
+//! `GET /policies`: which policies judge, and which wait for people.
+
+use actix_web::web;
+
+use super::list_view::{AmendmentRow, FlowCard, PoliciesPage};
+use crate::domain::amendment::{Amendment, AmendmentState};
+use crate::domain::flow::Mode;
+use crate::domain::id::FlowId;
+use crate::domain::time::Timestamp;
+use crate::service::error::Result;
+use crate::web::pages::shared::format::moment;
+use crate::web::pages::shared::layout::{Hash, Tone};
+use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// Amendments that a flow's card lists.
+const AMENDMENTS_SHOWN: usize = 10;
+
+/// `GET /policies`.
+pub async fn show(app: web::Data<App>, visitor: Visitor) -> Result<PoliciesPage> {
+    page(&app, &visitor).await
+}
+
+async fn page(app: &App, visitor: &Visitor) -> Result<PoliciesPage> {
+    let mut flows = Vec::new();
+    for flow in app.service.flows().await? {
+        flows.push(card(app, &flow).await?);
+    }
+    Ok(PoliciesPage { shell: visitor.shell(&app.service, None).await?, flows })
+}
+
+async fn card(app: &App, id: &FlowId) -> Result<FlowCard> {
+    let (service, now) = (&app.service, app.service.now());
+    let flow = service.flow_as_it_stands(id).await?;
+    let policy = service.active_policy(id).await?;
+    let amendments = service.amendments_of(id).await?;
+    Ok(FlowCard {
+        name: Line::new(id.as_str()),
+        mode: match policy.mode() {
+            Mode::Enforce => "Enforced",
+            Mode::Observe => "Observed only",
+        },
+        policy: Hash::new(flow.policy.to_string()),
+        since: moment(flow.activated_at, now),
+        by: Line::new(flow.activated_by.as_str()),
+        accepts: flow.accepts.iter().map(|it| Hash::new(it.to_string())).collect(),
+        text: policy.source().text.lines().map(Line::new).collect(),
+        amendments: amendments.iter().take(AMENDMENTS_SHOWN).map(|it| row(it, now)).collect(),
+    })
+}
+
+/// An amendment in a list.
+pub fn row(amendment: &Amendment, now: Timestamp) -> AmendmentRow {
+    let (words, tone) = standing(amendment, now);
+    AmendmentRow {
+        url: format!("/amendments/{}", amendment.id),
+        flow: Line::new(amendment.change.flow.as_str()),
+        policy: Hash::new(amendment.change.policy.to_string()),
+        proposer: Line::new(amendment.proposer.as_str()),
+        words,
+        tone,
+        at: moment(amendment.state.ended_at().unwrap_or(amendment.expires_at), now),
+    }
+}
+
+/// How an amendment stands, in a word.
+pub fn standing(amendment: &Amendment, now: Timestamp) -> (&'static str, Tone) {
+    match &amendment.state {
+        AmendmentState::Open {} if amendment.is_open(now) => ("Waits for approval", Tone::Care),
+        AmendmentState::Open {} | AmendmentState::Expired { .. } => ("Expired", Tone::Plain),
+        AmendmentState::Activated { .. } => ("Activated", Tone::Good),
+        AmendmentState::Denied { .. } => ("Denied", Tone::Bad),
+        AmendmentState::Cancelled { .. } => ("Cancelled", Tone::Plain),
+        AmendmentState::Superseded { .. } => ("Superseded", Tone::Plain),
+    }
+}

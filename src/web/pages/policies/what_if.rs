@@ -1,0 +1,166 @@
+//! `GET` and `POST /what-if`: what a flow's policy would make of a patch, with no effect.
+
+use actix_web::http::{Method, StatusCode};
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::what_if_view::{ChangeRow, Chosen, FlowChoice, Side, Told, Typed, WhatIfPage};
+use crate::domain::id::{FlowId, NodeId};
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::parse::{Limits, parse};
+use crate::domain::json::patch::Format;
+use crate::domain::policy::{Around, RedactedChange, Verdict, WhatIf};
+use crate::domain::usage::Malformed;
+use crate::service::error::{Error, Result};
+use crate::service::policy_changes::dry_run::DryRun;
+use crate::web::auth::permissions;
+use crate::web::auth::permissions::Caller;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::format::{error_row, html};
+use crate::web::pages::shared::layout::Tone;
+use crate::web::pages::shared::safe_text::{Json, Line, Path};
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// Changes that are listed.
+const CHANGES_SHOWN: usize = 200;
+
+/// What the form sends.
+#[derive(Deserialize, Default, Clone)]
+#[serde(default)]
+pub struct WhatIfFields {
+    flow: String,
+    node: String,
+    format: String,
+    state: String,
+    patch: String,
+    around: String,
+}
+
+/// `GET /what-if`.
+pub async fn show(app: web::Data<App>, visitor: Visitor) -> Result<WhatIfPage> {
+    let fields = WhatIfFields { format: Format::Merge.as_str().to_owned(), ..WhatIfFields::default() };
+    page(&app, &visitor, &fields, Ok(None)).await
+}
+
+/// `POST /what-if`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<WhatIfFields>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    let judged = judged(&app, &visitor, &form).await.map_err(failed)?;
+    let status = if judged.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
+    let page = page(&app, &visitor, &form, judged.map(Some)).await.map_err(failed)?;
+    Ok(html(status, page.render()))
+}
+
+/// The judgement, or what could not be read, in words for the page.
+async fn judged(app: &App, visitor: &Visitor, form: &WhatIfFields) -> Result<std::result::Result<WhatIf, String>> {
+    let (flow, dry_run) = match read(app, form) {
+        Ok(asked) => asked,
+        Err(problem) => return Ok(Err(problem)),
+    };
+    match app.service.what_if(visitor.account().id.as_str(), &flow, None, dry_run).await {
+        Ok(told) => Ok(Ok(told)),
+        Err(Error::NotFound(_)) => Ok(Err("There is no such flow any more: choose another.".to_owned())),
+        Err(Error::Invalid { .. }) => Ok(Err("The state must be a JSON object.".to_owned())),
+        Err(error) => Err(error),
+    }
+}
+
+fn read(app: &App, form: &WhatIfFields) -> std::result::Result<(FlowId, DryRun), String> {
+    let limits = Limits { bytes_max: app.edge.body_bytes_max, depth_max: app.edge.depth_max };
+    let json = |what: &str, text: &str| {
+        parse(text.as_bytes(), &limits).map_err(|error| format!("The {what} is not JSON that can be read: {error}."))
+    };
+    let formats = [Format::Merge, Format::MergePatch, Format::JsonPatch];
+    let flow = FlowId::try_from(form.flow.as_str()).map_err(|_| "Choose a flow.".to_owned())?;
+    let dry_run = DryRun {
+        node: NodeId::try_from(form.node.trim()).map_err(|_| "Say which node asks.".to_owned())?,
+        format: formats.into_iter().find(|it| it.as_str() == form.format).ok_or("Choose the patch’s form.")?,
+        state: json("state", &form.state)?,
+        patch: json("patch", &form.patch)?,
+        around: match form.around.trim() {
+            "" => Around::default(),
+            text => Around::read(&json("rest", text)?).map_err(|it| format!("In the rest, {}.", sentence(&it)))?,
+        },
+    };
+    Ok((flow, dry_run))
+}
+
+/// A fault of what was typed, with its place if it has one.
+fn sentence(wrong: &Malformed) -> String {
+    match wrong.pointer.as_str() {
+        "" => wrong.detail.to_owned(),
+        at => format!("at {at}: {}", wrong.detail),
+    }
+}
+
+async fn page(
+    app: &App,
+    visitor: &Visitor,
+    form: &WhatIfFields,
+    judged: std::result::Result<Option<WhatIf>, String>,
+) -> Result<WhatIfPage> {
+    let choice = |flow: &FlowId| FlowChoice {
+        name: Line::new(flow.as_str()),
+        chosen: if flow.as_str() == form.flow { Chosen::Yes } else { Chosen::No },
+    };
+    let flows = app.service.flows().await?;
+    let (told, problem) = match judged {
+        Ok(told) => (told.as_ref().map(in_words), None),
+        Err(problem) => (None, Some(problem)),
+    };
+    Ok(WhatIfPage {
+        shell: visitor.shell(&app.service, None).await?,
+        replays_url: may_replay(visitor).then_some("/replays"),
+        flows: flows.iter().map(choice).collect(),
+        typed: Typed {
+            node: form.node.clone(),
+            format: form.format.clone(),
+            state: form.state.clone(),
+            patch: form.patch.clone(),
+            around: form.around.clone(),
+        },
+        problem,
+        told,
+        csrf: visitor.0.csrf.shown(),
+    })
+}
+
+fn may_replay(visitor: &Visitor) -> bool {
+    permissions::may(Caller::Person(visitor.account().role), &Method::GET, "/replays")
+}
+
+fn in_words(told: &WhatIf) -> Told {
+    let (tone, words) = match told.outcome {
+        Verdict::Commit => (Tone::Good, "It would commit by itself."),
+        Verdict::Hold => (Tone::Care, "It would be held: people would be asked."),
+        Verdict::Reject => (Tone::Bad, "It would be rejected."),
+    };
+    Told {
+        tone,
+        words,
+        reasons: told.reasons.iter().map(|it| Line::new(it.text.as_str())).collect(),
+        warnings: told.warnings.iter().map(|it| error_row("warning", &it.pointer.to_string(), &it.detail)).collect(),
+        errors: told.errors.iter().map(|it| error_row(it.code.as_str(), &it.pointer.to_string(), &it.detail)).collect(),
+        changes: told.diff.iter().take(CHANGES_SHOWN).map(change_row).collect(),
+        more_changes: told.diff.len().saturating_sub(CHANGES_SHOWN),
+    }
+}
+
+fn change_row(change: &RedactedChange) -> ChangeRow {
+    let side = |value: &Option<Value>| value.as_ref().map_or(Side::Nothing, |it| Side::Value(Json::new(canonical(it))));
+    match change {
+        RedactedChange::Hidden { pointer, .. } => ChangeRow { path: Path::new(pointer.to_string()), sides: None },
+        RedactedChange::Shown { pointer, before, after } => {
+            ChangeRow { path: Path::new(pointer.to_string()), sides: Some((side(before), side(after))) }
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! `/amendments/{amendment}`: a policy that waits for people, and the decision about it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use similar::{ChangeTag, TextDiff};
+
+use super::change_request_view::{AmendmentPage, DiffLine, Fate, FileDiff, SignPolicyPage};
+use crate::domain::amendment::{Amendment, AmendmentState};
+use crate::domain::id::AmendmentId;
+use crate::domain::policy::PolicySource;
+use crate::domain::review::{Ballot, Roll, Verdict};
+use crate::service::error::{Error, Result};
+use crate::web::pages::policies::list::standing;
+use crate::web::pages::reviews::decide::{Needed, signing, vote_words};
+use crate::web::pages::shared::decision_form::{CommentWish, DecideForm, Deciding, Seats};
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::form_nonce::{Binding, Nonce};
+use crate::web::pages::shared::format::{html, lines, moment, see_other, why_not};
+use crate::web::pages::shared::layout::{Hash, Notice, Tone};
+use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::pages::shared::vote_form::{Again, VoteFields};
+use crate::web::pages::shared::widgets::TimelineItem;
+use crate::web::state::App;
+
+/// Lines around a change that are shown with it.
+const LINES_AROUND: usize = 3;
+
+/// Longer than any two policies need; past it a difference is coarser, and still right.
+const DIFF_TIME_MAX: Duration = Duration::from_millis(300);
+
+/// The one stage of an amendment.
+const STAGE: u32 = 0;
+
+/// `GET /amendments/{amendment}`.
+pub async fn show(app: web::Data<App>, visitor: Visitor, id: web::Path<String>) -> Result<AmendmentPage> {
+    let amendment = find(&app, &id).await?;
+    page(&app, &visitor, &amendment, Again::default()).await
+}
+
+/// `GET` where only forms go: whoever loads such an address again means the amendment.
+pub async fn back(id: web::Path<String>) -> HttpResponse {
+    let id = AmendmentId::try_from(id.as_str());
+    see_other(&id.map_or_else(|_| "/policies".to_owned(), |it| format!("/amendments/{it}")))
+}
+
+/// `POST /amendments/{amendment}/decision`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<VoteFields>,
+    id: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    let amendment = find(&app, &id).await.map_err(failed)?;
+    match decide(&app, &visitor, &amendment, &form).await {
+        Ok(None) => Ok(see_other(&format!("/amendments/{}", amendment.id))),
+        Ok(Some(page)) => Ok(html(StatusCode::OK, page.render())),
+        Err(Error::Vote(refused)) => {
+            let again = Again {
+                problem: Some(format!("{} Your vote was not counted.", vote_words(&refused))),
+                typed: form.comment(),
+            };
+            let now = find(&app, &id).await.map_err(failed)?;
+            let page = page(&app, &visitor, &now, again).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+async fn find(app: &App, id: &str) -> Result<Amendment> {
+    let id = AmendmentId::try_from(id).map_err(|_| Error::NotFound("amendment"))?;
+    app.service.amendment(&id).await
+}
+
+/// Counts the vote; or gives the page on which a passkey signs it, where it must and has not.
+async fn decide(
+    app: &App,
+    visitor: &Visitor,
+    amendment: &Amendment,
+    form: &VoteFields,
+) -> Result<Option<SignPolicyPage>> {
+    let ballot = form.ballot(app, visitor, amendment.id.as_str())?;
+    let voter = &visitor.account().id;
+    let signature = form.signature()?;
+    let (service, now) = (&app.service, app.service.now());
+    let met = amendment.passkey_need(STAGE).met_by(&ballot.proof, now).is_ok();
+    if signature.is_none() && !met {
+        return sign(app, visitor, amendment, &ballot).await.map(Some);
+    }
+    service.vote_signed_on_amendment(voter, &amendment.id, &ballot, signature.as_ref()).await?;
+    Ok(None)
+}
+
+/// The page on which a passkey signs a vote. One that would not count is refused here already, by the same rules.
+async fn sign(app: &App, visitor: &Visitor, amendment: &Amendment, ballot: &Ballot) -> Result<SignPolicyPage> {
+    let (service, voter) = (&app.service, visitor.account());
+    let roll = Roll { people: vec![voter.clone()], delegations: Vec::new(), now: service.now() };
+    amendment.clone().vote(ballot.clone(), voter, &roll)?;
+    let asked = || service.policy_vote_challenge(amendment, &voter.id, ballot);
+    Ok(SignPolicyPage {
+        shell: visitor.shell(service, None).await?,
+        amendment_url: format!("/amendments/{}", amendment.id),
+        action: format!("/amendments/{}/decision", amendment.id),
+        csrf: visitor.0.csrf.shown(),
+        digest: Hash::new(ballot.transition.to_string()),
+        stage: ballot.stage,
+        nonce: ballot.nonce.clone(),
+        verdict: ballot.verdict.into(),
+        flow: Line::new(amendment.change.flow.as_str()),
+        policy: Hash::new(amendment.change.policy.to_string()),
+        deadline: moment(amendment.expires_at, service.now()),
+        comment: Prose::new(ballot.comment.clone().unwrap_or_default()),
+        signing: signing(service, &voter.id, Some(Needed), asked).await?,
+    })
+}
+
+fn binding<'a>(visitor: &'a Visitor, amendment: &'a Amendment) -> Binding<'a> {
+    let session = &visitor.0.signed_in.session.record.id;
+    Binding { session, page: amendment.id.as_str(), digest: amendment.digest, stage: STAGE }
+}
+
+async fn page(app: &App, visitor: &Visitor, amendment: &Amendment, again: Again) -> Result<AmendmentPage> {
+    let (service, change) = (&app.service, &amendment.change);
+    let now = service.now();
+    let old = service.policy_source(change.over.policy).await?;
+    let new = service.policy_source(change.policy).await?;
+    let notice = again.problem.clone().map(|words| Notice { tone: Tone::Bad, words });
+    let (words, tone) = standing(amendment, now);
+    Ok(AmendmentPage {
+        shell: visitor.shell(service, notice).await?,
+        flow: Line::new(change.flow.as_str()),
+        words,
+        tone,
+        standing: explained(amendment, amendment.is_open(now)),
+        proposer: Line::new(amendment.proposer.as_str()),
+        deadline: moment(amendment.expires_at, now),
+        digest: Hash::new(amendment.digest.to_string()),
+        policy: Hash::new(change.policy.to_string()),
+        over: Hash::new(change.over.policy.to_string()),
+        accepts: change.accepts.iter().map(|it| Hash::new(it.to_string())).collect(),
+        files: differences(&old, &new),
+        text: new.text.lines().map(Line::new).collect(),
+        stages: seats(amendment),
+        timeline: timeline(amendment, now),
+        deciding: deciding(app, visitor, amendment, again.typed)?,
+    })
+}
+
+fn deciding(app: &App, visitor: &Visitor, amendment: &Amendment, typed: String) -> Result<Deciding> {
+    if !amendment.is_open(app.service.now()) {
+        return Ok(Deciding::Closed("It has ended. Nothing more can be decided here.".to_owned()));
+    }
+    if let Err(reason) = amendment.jury().eligible(visitor.account()) {
+        return Ok(Deciding::Closed(format!("You cannot decide this. {}", why_not(reason).0)));
+    }
+    let required = amendment.stages.iter().any(|it| it.comment_required);
+    Ok(Deciding::Open(DecideForm {
+        action: format!("/amendments/{}/decision", amendment.id),
+        csrf: visitor.0.csrf.shown(),
+        nonce: Nonce::new(app.service.keys()?.row(), &binding(visitor, amendment)).as_str().to_owned(),
+        comment: if required { CommentWish::Required } else { CommentWish::Optional },
+        stage: STAGE,
+        asks: false,
+        typed: Prose::new(typed),
+    }))
+}
+
+fn explained(amendment: &Amendment, open: bool) -> String {
+    match &amendment.state {
+        AmendmentState::Open {} if open => {
+            "Until it is approved, the flow goes on under its old policy. Once it is, what people are being asked is \
+             judged again by the new one."
+        }
+        AmendmentState::Open {} | AmendmentState::Expired { .. } => {
+            "Nobody decided in time. The flow goes on under its old policy."
+        }
+        AmendmentState::Activated { .. } => "It was approved, and its policy judged the flow from then on.",
+        AmendmentState::Denied { .. } => "It was refused. The flow goes on under its old policy.",
+        AmendmentState::Cancelled { .. } => "It was taken back. The flow goes on under its old policy.",
+        AmendmentState::Superseded { .. } => {
+            "Another policy was activated meanwhile, so this one is not over the active one any more."
+        }
+    }
+    .to_owned()
+}
+
+fn seats(amendment: &Amendment) -> Vec<Seats> {
+    let seats = |(index, stage): (u32, &crate::domain::review::Stage)| Seats {
+        groups: lines(stage.groups.iter().map(|it| it.as_str())),
+        need: stage.need,
+        approved_by: lines(
+            amendment
+                .votes
+                .iter()
+                .filter(|it| it.stage == index && it.verdict == Verdict::Approve)
+                .map(|it| it.name.as_str()),
+        ),
+    };
+    (0u32..).zip(&amendment.stages).map(seats).collect()
+}
+
+fn timeline(amendment: &Amendment, now: crate::domain::time::Timestamp) -> Vec<TimelineItem> {
+    let item = |who: Option<&str>, words: &str, tone, at| TimelineItem {
+        who: who.map(Line::new),
+        words: words.to_owned(),
+        comment: None,
+        claim: None,
+        tone,
+        at: moment(at, now),
+    };
+    let mut items = vec![item(Some(amendment.proposer.as_str()), "proposed it", Tone::Plain, amendment.opened_at)];
+    for vote in &amendment.votes {
+        let (words, tone) = match vote.verdict {
+            Verdict::Approve => ("approved it", Tone::Good),
+            Verdict::Deny => ("denied it", Tone::Bad),
+        };
+        let comment = vote.comment.as_deref().map(Prose::new);
+        items.push(TimelineItem { comment, ..item(Some(&vote.name), words, tone, vote.at) });
+    }
+    match &amendment.state {
+        AmendmentState::Open {} | AmendmentState::Denied { .. } => {}
+        AmendmentState::Activated { at } => items.push(item(None, "The gateway activated it", Tone::Good, *at)),
+        AmendmentState::Expired { at } => {
+            items.push(item(None, "The deadline passed without a decision", Tone::Plain, *at));
+        }
+        AmendmentState::Cancelled { at, by, reason } => items.push(TimelineItem {
+            comment: Some(Prose::new(reason.as_str())),
+            ..item(Some(by.as_str()), "took it back", Tone::Plain, *at)
+        }),
+        AmendmentState::Superseded { at } => {
+            items.push(item(None, "Another policy was activated", Tone::Plain, *at));
+        }
+    }
+    items
+}
+
+/// What differs between two policies, the policy's own text first, then its schemas by name.
+fn differences(old: &PolicySource, new: &PolicySource) -> Vec<FileDiff> {
+    let names: BTreeSet<&String> = old.schemas.keys().chain(new.schemas.keys()).collect();
+    let mut files = vec![("policy".to_owned(), Some(old.text.as_str()), Some(new.text.as_str()))];
+    files.extend(names.into_iter().map(|name| {
+        let (old, new) = (old.schemas.get(name), new.schemas.get(name));
+        (format!("schema {name}"), old.map(String::as_str), new.map(String::as_str))
+    }));
+    files.retain(|(_, old, new)| old != new);
+    let time = DIFF_TIME_MAX / u32::try_from(files.len().max(1)).unwrap_or(u32::MAX);
+    files.into_iter().map(|(name, old, new)| difference(name, (old, new), time)).collect()
+}
+
+fn difference(name: String, (old, new): (Option<&str>, Option<&str>), time: Duration) -> FileDiff {
+    let name = match (old, new) {
+        (None, _) => format!("{name} (new)"),
+        (_, None) => format!("{name} (left out)"),
+        _ => name,
+    };
+    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+    let diff = TextDiff::configure().timeout(time).diff_lines(old, new);
+    let line = |change: similar::Change<&str>| DiffLine {
+        fate: match change.tag() {
+            ChangeTag::Equal => Fate::Kept,
+            ChangeTag::Insert => Fate::Added,
+            ChangeTag::Delete => Fate::Removed,
+        },
+        // A line end that is not the plain one is seen as what it is.
+        text: Line::new(change.value().strip_suffix('\n').unwrap_or(change.value())),
+    };
+    let hunk = |ops: &Vec<similar::DiffOp>| ops.iter().flat_map(|op| diff.iter_changes(op)).map(line).collect();
+    FileDiff { name: Line::new(name), hunks: diff.grouped_ops(LINES_AROUND).iter().map(hunk).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str, schemas: &[(&str, &str)]) -> PolicySource {
+        let schemas = schemas.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        PolicySource { text: text.to_owned(), schemas }
+    }
+
+    fn shown(files: &[FileDiff]) -> Vec<String> {
+        let lines = |file: &FileDiff| {
+            let all = file.hunks.concat();
+            all.iter()
+                .map(|it| format!("{}{}{}", file.name.plain(), it.fate.sign(), it.text.plain()))
+                .collect::<Vec<_>>()
+        };
+        files.iter().flat_map(lines).filter(|it| !it.contains("policy ")).collect()
+    }
+
+    #[test]
+    fn a_difference_shows_what_goes_and_what_comes_in_text_and_schemas() {
+        let old = source("a\nb\nc\n", &[("s.json", "{}"), ("gone.json", "{\"x\": 1}")]);
+        let new = source("a\nB\nc\n", &[("s.json", "{}"), ("new.json", "{}")]);
+        let shown = shown(&differences(&old, &new));
+        let schemas = ["schema gone.json (left out)-{\"x\": 1}", "schema new.json (new)+{}"];
+        assert_eq!(shown, ["policy-b", "policy+B", schemas[0], schemas[1]]);
+    }
+
+    #[test]
+    fn a_schema_that_is_new_and_empty_is_a_change_and_none_passes_for_the_policy() {
+        let files = differences(&source("a", &[]), &source("a", &[("policy", "")]));
+        assert_eq!(files.iter().map(|it| it.name.plain()).collect::<Vec<_>>(), ["schema policy (new)"]);
+    }
+
+    #[test]
+    fn letters_that_look_alike_are_flagged_where_a_line_changes() {
+        let files = differences(&source("pay\nx", &[]), &source("p\u{430}y\nx", &[]));
+        let flagged: Vec<_> = files[0].hunks.concat().iter().map(|it| it.flags().len()).collect();
+        assert_eq!(flagged, [0, 1, 0]);
+        let whole = differences(&source("cop", &[]), &source("\u{441}\u{43e}\u{440}", &[]));
+        assert!(whole[0].hunks.concat().iter().any(|it| !it.flags().is_empty()));
+    }
+
+    #[test]
+    fn a_line_end_that_changed_is_a_change() {
+        let files = differences(&source("a\nb", &[]), &source("a\r\nb", &[]));
+        let lines = files[0].hunks.concat();
+        assert!(lines.iter().any(|it| it.text.plain().contains("U+000D")), "{lines:?}");
+    }
+}

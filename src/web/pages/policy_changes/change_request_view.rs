@@ -1,0 +1,151 @@
+//! A policy that waits for people: what would differ, who is asked, and the decision.
+
+use askama::Template;
+
+use crate::web::pages::shared::confirm::Signing;
+use crate::web::pages::shared::decision_form::{Deciding, Seats};
+use crate::web::pages::shared::layout::{Hash, Moment, Shell, Tone};
+use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::widgets::{TimelineItem, Verdict};
+
+/// `GET /amendments/{amendment}`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "amendment.html")]
+pub struct AmendmentPage {
+    /// The frame.
+    pub shell: Shell,
+    /// Its flow.
+    pub flow: Line,
+    /// How it stands.
+    pub words: &'static str,
+    /// How that is meant.
+    pub tone: Tone,
+    /// What that means.
+    pub standing: String,
+    /// Who proposed it.
+    pub proposer: Line,
+    /// When it ends by itself.
+    pub deadline: Moment,
+    /// What people vote on.
+    pub digest: Hash,
+    /// The policy that would judge.
+    pub policy: Hash,
+    /// The one that it takes the place of.
+    pub over: Hash,
+    /// Older policies whose heads could still be written.
+    pub accepts: Vec<Hash>,
+    /// What differs, file by file.
+    pub files: Vec<FileDiff>,
+    /// The whole text that would judge.
+    pub text: Vec<Line>,
+    /// Whose approval is needed.
+    pub stages: Vec<Seats>,
+    /// What happened so far.
+    pub timeline: Vec<TimelineItem>,
+    /// What the visitor can do about it.
+    pub deciding: Deciding,
+}
+
+/// The second look before a vote on a policy that a passkey signs.
+#[derive(Template, Clone, Debug)]
+#[template(path = "sign_policy.html")]
+pub struct SignPolicyPage {
+    /// The frame.
+    pub shell: Shell,
+    /// The amendment's page, to go back to.
+    pub amendment_url: String,
+    /// Where the form goes.
+    pub action: String,
+    /// The session's CSRF token.
+    pub csrf: String,
+    /// Which stage it is voted in.
+    pub stage: u32,
+    /// What is voted on.
+    pub digest: Hash,
+    /// The one-time nonce.
+    pub nonce: String,
+    /// What the vote says.
+    pub verdict: Verdict,
+    /// The flow.
+    pub flow: Line,
+    /// The policy that would judge.
+    pub policy: Hash,
+    /// When it ends by itself.
+    pub deadline: Moment,
+    /// The comment as typed, sent again unchanged.
+    pub comment: Prose,
+    /// What a passkey must sign.
+    pub signing: Signing,
+}
+
+/// What differs in one file.
+#[derive(Clone, Debug)]
+pub struct FileDiff {
+    /// The file's name; the policy itself is called so.
+    pub name: Line,
+    /// Runs of lines, each with a few around.
+    pub hunks: Vec<Vec<DiffLine>>,
+}
+
+/// One line of a difference.
+#[derive(Clone, Debug)]
+pub struct DiffLine {
+    /// What became of it.
+    pub fate: Fate,
+    /// What it says.
+    pub text: Line,
+}
+
+/// What became of a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It stays.
+    Kept,
+    /// It is new.
+    Added,
+    /// It goes.
+    Removed,
+}
+
+impl DiffLine {
+    /// What a reader should be told about a line that comes or goes: letters that look alike are not the same.
+    pub fn flags(&self) -> Vec<String> {
+        if self.fate == Fate::Kept {
+            return Vec::new();
+        }
+        let mut flags: Vec<String> = self.text.warnings().into_iter().map(|it| it.words()).collect();
+        if flags.is_empty() && !self.text.is_ascii() {
+            flags.push("has letters beyond a to z".to_owned());
+        }
+        flags
+    }
+}
+
+impl Fate {
+    /// The class of the style sheet.
+    pub const fn class(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Added => "added",
+            Self::Removed => "removed",
+        }
+    }
+
+    /// The sign before the line, as differences of texts are written.
+    pub const fn sign(self) -> &'static str {
+        match self {
+            Self::Kept => " ",
+            Self::Added => "+",
+            Self::Removed => "-",
+        }
+    }
+
+    /// For whoever listens.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Kept => "",
+            Self::Added => "added: ",
+            Self::Removed => "removed: ",
+        }
+    }
+}

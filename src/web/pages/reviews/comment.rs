@@ -1,0 +1,70 @@
+//! `POST /reviews/{review}/comments`: saying something about a review without voting.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::decide::vote_words;
+use super::review;
+use super::review::{Again, forms};
+use crate::domain::chain::hash::Digest;
+use crate::domain::review::VoteRefused;
+use crate::service::error::{Error, Result};
+use crate::service::reviews::comment::Saying;
+use crate::service::reviews::details::ReviewFacts;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::form_nonce::Nonce;
+use crate::web::pages::shared::format::{html, see_other};
+use crate::web::pages::shared::safe_text::Prose;
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::pages::shared::vote_form::as_typed;
+use crate::web::state::App;
+
+/// What the form sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct CommentFields {
+    digest: String,
+    nonce: String,
+    comment: String,
+}
+
+/// `POST /reviews/{review}/comments`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<CommentFields>,
+    review: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    let words = as_typed(&form.comment);
+    let why = match say(&app, &visitor, &facts, (&form, &words)).await {
+        Ok(()) => return Ok(see_other(&format!("/reviews/{}#timeline", facts.hold.id))),
+        Err(Error::Vote(refused)) => vote_words(&refused),
+        Err(Error::Invalid { pointer, detail }) if pointer == "/comment" => format!("Please {detail}."),
+        Err(Error::WrongState(why)) => format!("It cannot be added: {why}."),
+        Err(error) => return Err(failed(error)),
+    };
+    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    let mut page = review::page(&app, &visitor, &facts, &Again::default()).await.map_err(failed)?;
+    if let Some(again) = &mut page.commenting {
+        again.problem = Some(format!("{why} Nothing was added."));
+        again.typed = Prose::new(words);
+    }
+    Ok(html(StatusCode::CONFLICT, page.render()))
+}
+
+async fn say(app: &App, visitor: &Visitor, facts: &ReviewFacts, of: (&CommentFields, &str)) -> Result<()> {
+    let (form, words) = of;
+    let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRefused::Digest)?;
+    let page = forms::comment_page(facts);
+    let nonce =
+        Nonce::read(app.service.keys()?.row(), &forms::comment_binding(visitor, &page, transition), &form.nonce)
+            .ok_or(VoteRefused::NonceUsed)?;
+    let saying = Saying { transition, words: words.to_owned(), nonce: nonce.as_str().to_owned() };
+    app.service.comment(&visitor.account().id, &facts.hold.id, &saying).await
+}

@@ -1,0 +1,165 @@
+//! `/reviews/{review}/edit`: what a reviewer would rather have than what is held.
+
+use std::collections::BTreeMap;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde_json::Value;
+
+use super::decide::vote_words;
+use super::edit_view::{EditPage, Field};
+use super::review;
+use super::review::forms;
+use crate::domain::chain::hash::Digest;
+use crate::domain::edit::Edit;
+use crate::domain::inert;
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::parse::{Limits, parse};
+use crate::domain::json::patch::Format;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::policy::{RedactedChange, Violation};
+use crate::domain::review::VoteRefused;
+use crate::service::error::{Error, Result};
+use crate::service::reviews::details::ReviewFacts;
+use crate::service::reviews::edit::{Rewrite, Rewritten};
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::format::{error_row, headline, html, place_sent, see_other};
+use crate::web::pages::shared::safe_text::{Path, Prose};
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::pages::shared::vote_form::as_typed;
+use crate::web::state::App;
+
+/// More than people rewrite one by one; the rest can be named in the last field.
+const FIELDS_MAX: usize = 50;
+
+/// A longer value is not rewritten in a line.
+const VALUE_BYTES_MAX: usize = 2_000;
+
+/// A field of a value is named after its place in the state.
+const VALUE: &str = "value:";
+
+/// A form as it was sent: a value's field is named after its place.
+type Fields = Vec<(String, String)>;
+
+/// What is said above the form once more, and what was typed.
+#[derive(Default)]
+struct Again {
+    problem: Option<String>,
+    violations: Vec<Violation>,
+    typed: Fields,
+}
+
+/// `GET /reviews/{review}/edit`.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    review: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let failed = |error| Failure::of(&request, error);
+    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    if !forms::may_edit(&visitor, &facts) {
+        return Ok(see_other(&format!("/reviews/{}", facts.hold.id)));
+    }
+    let page = page(&app, &visitor, &facts, Again::default()).await.map_err(failed)?;
+    Ok(html(StatusCode::OK, page.render()))
+}
+
+/// `POST /reviews/{review}/edit`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<Fields>,
+    review: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    let (problem, violations) = match rewrite(&app, &visitor, &facts, &form).await {
+        Ok(Rewritten::Held(next)) => return Ok(see_other(&format!("/reviews/{next}"))),
+        Ok(Rewritten::Rejected(violations)) => {
+            ("The policy would not let the agent propose this either.".to_owned(), violations)
+        }
+        Err(Error::Vote(refused)) => (vote_words(&refused).to_owned(), Vec::new()),
+        Err(Error::Invalid { detail, .. }) => (format!("The form cannot be taken: {detail}."), Vec::new()),
+        Err(Error::WrongState(why)) => (format!("This cannot be done: {why}."), Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    let problem = Some(format!("{problem} Nothing was changed, and the review is as it was."));
+    let again = Again { problem, violations, typed: form };
+    let page = page(&app, &visitor, &facts, again).await.map_err(failed)?;
+    Ok(html(StatusCode::CONFLICT, page.render()))
+}
+
+async fn rewrite(app: &App, visitor: &Visitor, facts: &ReviewFacts, form: &Fields) -> Result<Rewritten> {
+    let person = &visitor.account().id;
+    // What the policy answers may tell something of what is hidden; so nobody asks it faster than they may look.
+    app.edge.reveals.take(person, app.service.now()).map_err(|_| Error::TooMany)?;
+    let transition = Digest::try_from(text(form, "digest")).map_err(|_| VoteRefused::Digest)?;
+    let edit = read(facts, form)?;
+    let ask = Rewrite { transition, edit, why: as_typed(text(form, "why")) };
+    app.service.rewrite(person, &facts.hold.id, &ask).await
+}
+
+/// What of the form is another value than the one proposed.
+fn read(facts: &ReviewFacts, form: &Fields) -> Result<Edit> {
+    let proposed: BTreeMap<&Pointer, &Value> = values(facts).collect();
+    let mut edit = Edit::default();
+    for (name, typed) in form {
+        let Some(at) = name.strip_prefix(VALUE).and_then(place_sent) else { continue };
+        let value = json(typed, || format!("{at} is not JSON; write a text in double quotes"))?;
+        if proposed.get(&at) != Some(&&value) {
+            edit.values.insert(at, value);
+        }
+    }
+    let more = text(form, "more").trim();
+    if !more.is_empty() {
+        edit.more = Some(json(more, || "what else is asked for is not JSON".to_owned())?);
+    }
+    Ok(edit)
+}
+
+fn json(typed: &str, why: impl FnOnce() -> String) -> Result<Value> {
+    parse(typed.trim().as_bytes(), &Limits::default()).map_err(|_| Error::invalid("/edit", why()))
+}
+
+fn text<'a>(form: &'a Fields, name: &str) -> &'a str {
+    form.iter().find(|it| it.0 == name).map_or("", |it| it.1.as_str())
+}
+
+/// The values that would be set and that everybody who may open the review sees.
+fn values(facts: &ReviewFacts) -> impl Iterator<Item = (&Pointer, &Value)> {
+    facts.diff.iter().filter_map(|it| match it {
+        RedactedChange::Shown { pointer, after: Some(after), .. } => Some((pointer, after)),
+        _ => None,
+    })
+}
+
+async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: Again) -> Result<EditPage> {
+    let field = |(pointer, after): (&Pointer, &Value)| {
+        let path = Path::new(pointer.to_string());
+        let (name, proposed) = (format!("{VALUE}{}", path.sent()), inert::json(&canonical(after)));
+        let typed = again.typed.iter().find(|it| it.0 == name).map(|it| it.1.clone());
+        Field { path, name, value: Prose::new(typed.unwrap_or(proposed)) }
+    };
+    let short = |it: &(&Pointer, &Value)| canonical(it.1).len() <= VALUE_BYTES_MAX;
+    let row = |it: &Violation| error_row(it.code.as_str(), &it.pointer.to_string(), &it.detail);
+    Ok(EditPage {
+        shell: visitor.shell(&app.service, None).await?,
+        action: format!("/reviews/{}/edit", facts.hold.id),
+        review_url: format!("/reviews/{}", facts.hold.id),
+        csrf: visitor.0.csrf.shown(),
+        digest: facts.hold.transition.to_string(),
+        headline: headline(&facts.hold, Some(&facts.transition), &facts.diff),
+        fields: values(facts).filter(short).take(FIELDS_MAX).map(field).collect(),
+        hidden: facts.diff.iter().any(|it| matches!(it, RedactedChange::Hidden { .. })),
+        steps: facts.transition.format == Format::JsonPatch,
+        more: Prose::new(text(&again.typed, "more")),
+        why: Prose::new(text(&again.typed, "why")),
+        errors: again.violations.iter().map(row).collect(),
+        problem: again.problem,
+    })
+}

@@ -1,0 +1,71 @@
+//! `POST /reviews/{review}/extension`: more time for a decision.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::decide::vote_words;
+use super::review;
+use super::review::{Again, forms};
+use crate::domain::chain::hash::Digest;
+use crate::domain::review::{Extending, VoteRefused};
+use crate::domain::time::Timestamp;
+use crate::service::error::{Error, Result};
+use crate::service::reviews::details::ReviewFacts;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::format::{html, see_other};
+use crate::web::pages::shared::safe_text::Prose;
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// What the form sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct ExtensionFields {
+    digest: String,
+    deadline: String,
+    until: String,
+    reason: String,
+}
+
+/// `POST /reviews/{review}/extension`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<ExtensionFields>,
+    review: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    let why = match extend(&app, &visitor, &facts, &form).await {
+        Ok(()) => return Ok(see_other(&format!("/reviews/{}#timeline", facts.hold.id))),
+        Err(Error::Vote(refused)) => vote_words(&refused),
+        Err(Error::Invalid { detail, .. }) => format!("Please {detail}."),
+        Err(Error::WrongState(why)) => format!("It cannot be moved: {why}."),
+        Err(error) => return Err(failed(error)),
+    };
+    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    let problem = format!("{why} The deadline was not moved.");
+    let open = facts.hold.is_open(facts.now) && forms::extension(&visitor, &facts).is_some();
+    let again = Again { problem: (!open).then(|| problem.clone()), ..Again::default() };
+    let mut page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
+    if let Some(again) = &mut page.extending {
+        again.problem = Some(problem);
+        again.typed = Prose::new(form.reason.as_str());
+    }
+    Ok(html(StatusCode::CONFLICT, page.render()))
+}
+
+async fn extend(app: &App, visitor: &Visitor, facts: &ReviewFacts, form: &ExtensionFields) -> Result<()> {
+    let moment = |text: &str| Timestamp::parse(text).ok_or_else(|| Error::invalid("/until", "choose until when"));
+    let ask = Extending {
+        transition: Digest::try_from(form.digest.as_str()).map_err(|_| VoteRefused::Digest)?,
+        deadline: moment(&form.deadline)?,
+        until: moment(&form.until)?,
+        reason: form.reason.clone(),
+    };
+    app.service.extend(&visitor.account().id, &facts.hold.id, &ask).await
+}

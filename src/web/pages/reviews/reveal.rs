@@ -1,0 +1,97 @@
+//! `POST /reviews/{review}/reveal`: looking at one hidden value. It is shown in the answer and nowhere else.
+
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::review;
+use super::review::Again;
+use crate::domain::chain::hash::Digest;
+use crate::service::error::{Error, Result};
+use crate::service::reviews::details::ReviewFacts;
+use crate::service::reviews::reveal::Look;
+use crate::web::limits::rate_limit::Throttle;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::format::{html, place_sent};
+use crate::web::pages::shared::safe_text::Prose;
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// Looks that a person may take in a row: what one change needs to be understood.
+pub const BURST: u32 = 10;
+
+/// After that, how often: who reads a flow's secrets one by one is slow, and seen on the way.
+pub const INTERVAL: Duration = Duration::from_secs(60);
+
+/// What the form sends.
+#[derive(Clone, Deserialize, Default)]
+#[serde(default)]
+pub struct RevealFields {
+    digest: String,
+    pointer: String,
+    reason: String,
+}
+
+/// How fast one person may look, at this gateway.
+pub fn throttle() -> Throttle {
+    Throttle::new(BURST, INTERVAL)
+}
+
+/// `POST /reviews/{review}/reveal`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<RevealFields>,
+    review: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    match look(&app, &visitor, &facts, &form).await {
+        Ok(facts) => {
+            let page = review::page(&app, &visitor, &facts, &Again::default()).await.map_err(failed)?;
+            Ok(html(StatusCode::OK, page.render()))
+        }
+        Err(error) => match words(&error) {
+            Some((status, problem)) => {
+                let mut page = review::page(&app, &visitor, &facts, &Again::default()).await.map_err(failed)?;
+                if let Some(again) = &mut page.revealing {
+                    again.problem = Some(problem);
+                    again.typed = Prose::new(form.reason.as_str());
+                }
+                Ok(html(status, page.render()))
+            }
+            None => Err(failed(error)),
+        },
+    }
+}
+
+async fn look(app: &App, visitor: &Visitor, facts: &ReviewFacts, form: &RevealFields) -> Result<ReviewFacts> {
+    let look = Look {
+        transition: Digest::try_from(form.digest.as_str()).map_err(|_| Error::invalid("/digest", "not a digest"))?,
+        pointer: place_sent(&form.pointer).ok_or(Error::NotFound("hidden value"))?,
+        reason: form.reason.clone(),
+    };
+    let person = &visitor.account().id;
+    app.edge.reveals.take(person, app.service.now()).map_err(|_| Error::TooMany)?;
+    app.service.reveal(person, &facts.hold.id, &look).await
+}
+
+/// What a person is told on the page that they looked from; `None` for what has a page of its own.
+fn words(error: &Error) -> Option<(StatusCode, String)> {
+    match error {
+        Error::Invalid { pointer, detail } if pointer == "/reason" => {
+            Some((StatusCode::UNPROCESSABLE_ENTITY, format!("Nothing was shown: {detail}.")))
+        }
+        Error::WrongState(why) => Some((StatusCode::CONFLICT, format!("Nothing was shown: {why}."))),
+        Error::TooMany => {
+            let told = "That was too fast. Nothing was shown; wait a minute and look again.";
+            Some((StatusCode::TOO_MANY_REQUESTS, told.to_owned()))
+        }
+        _ => None,
+    }
+}

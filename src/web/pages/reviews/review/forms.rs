@@ -1,0 +1,121 @@
+//! What the visitor may do on a review's page besides deciding. Each form is taken by a handler of its own.
+
+use std::time::Duration;
+
+use crate::domain::account::PersonRole;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::statement::Kind;
+use crate::domain::review::{EXTENSIONS_MAX, Vote};
+use crate::domain::time::Timestamp;
+use crate::service::error::Result;
+use crate::service::reviews::details::ReviewFacts;
+use crate::web::pages::reviews::discussion_view::{CommentForm, ExtensionForm, LaterChoice, WithdrawalForm};
+use crate::web::pages::reviews::reveal_view::RevealForm;
+use crate::web::pages::shared::form_nonce::{Binding, Nonce};
+use crate::web::pages::shared::format::moment;
+use crate::web::pages::shared::safe_text::{Line, Path, Prose};
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// How much more can be chosen, besides as much as there is.
+const MORE: [(u64, &str); 4] =
+    [(3600, "1 hour more"), (4 * 3600, "4 hours more"), (24 * 3600, "1 day more"), (72 * 3600, "3 days more")];
+
+/// A nonce for a comment is for nothing else: a review's own id has no slash in it.
+pub fn comment_page(facts: &ReviewFacts) -> String {
+    format!("{}/comments", facts.hold.id)
+}
+
+pub fn comment_binding<'a>(visitor: &'a Visitor, page: &'a str, digest: Digest) -> Binding<'a> {
+    Binding { session: &visitor.0.signed_in.session.record.id, page, digest, stage: 0 }
+}
+
+/// To say something, for whoever does more than read.
+pub fn comment(app: &App, visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<CommentForm>> {
+    if visitor.account().role == PersonRole::Auditor {
+        return Ok(None);
+    }
+    let page = comment_page(facts);
+    let nonce = Nonce::new(app.service.keys()?.row(), &comment_binding(visitor, &page, facts.hold.transition));
+    Ok(Some(CommentForm {
+        action: format!("/reviews/{}/comments", facts.hold.id),
+        csrf: visitor.0.csrf.shown(),
+        nonce: nonce.as_str().to_owned(),
+        typed: Prose::new(""),
+        problem: None,
+    }))
+}
+
+/// A nonce for taking one vote back is for nothing else: a review's own id has no slash in it.
+pub fn withdrawal_page(facts: &ReviewFacts, vote: usize) -> String {
+    format!("{}/withdrawal/{vote}", facts.hold.id)
+}
+
+pub fn withdrawal_binding<'a>(visitor: &'a Visitor, page: &'a str, digest: Digest) -> Binding<'a> {
+    Binding { session: &visitor.0.signed_in.session.record.id, page, digest, stage: 0 }
+}
+
+/// To take a vote back, for whoever has a vote that counts on a review that is open.
+pub fn withdrawal(app: &App, visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<WithdrawalForm>> {
+    let mine = |vote: &Vote| vote.stands() && vote.takes_up(&visitor.account().id);
+    let Some(vote) = facts.hold.votes.iter().position(mine).filter(|_| facts.hold.is_open(facts.now)) else {
+        return Ok(None);
+    };
+    let page = withdrawal_page(facts, vote);
+    let nonce = Nonce::new(app.service.keys()?.row(), &withdrawal_binding(visitor, &page, facts.hold.transition));
+    Ok(Some(WithdrawalForm {
+        action: format!("/reviews/{}/withdrawal", facts.hold.id),
+        csrf: visitor.0.csrf.shown(),
+        nonce: nonce.as_str().to_owned(),
+        vote: vote.to_string(),
+        cast_by: Some(&facts.hold.votes[vote])
+            .filter(|it| it.reviewer != visitor.account().id)
+            .map(|it| Line::new(it.name.as_str())),
+    }))
+}
+
+/// Whether there is something to rewrite, and the visitor is one of those who may.
+pub fn may_edit(visitor: &Visitor, facts: &ReviewFacts) -> bool {
+    let proposed = matches!(facts.transition.statement.kind, Kind::Propose | Kind::Edit);
+    let editor = facts.transition.editor.as_ref();
+    proposed && facts.hold.is_open(facts.now) && facts.hold.may_rewrite(visitor.account(), editor, facts.now).is_ok()
+}
+
+/// To give it more time, for whoever is asked and while there is time to give.
+pub fn extension(visitor: &Visitor, facts: &ReviewFacts) -> Option<ExtensionForm> {
+    let (hold, now) = (&facts.hold, facts.now);
+    let (deadline, latest) = (hold.expires_at, hold.latest_deadline());
+    let may =
+        hold.is_open(now) && hold.extensions.len() < EXTENSIONS_MAX && hold.may_extend(visitor.account(), now).is_ok();
+    if !may || deadline >= latest {
+        return None;
+    }
+    let some = MORE.iter().map(|(secs, words)| (deadline.plus(Duration::from_secs(*secs)), *words));
+    let all = some.filter(|(until, _)| *until < latest).chain([(latest, "as long as may be")]);
+    let choice = |(until, words): (Timestamp, &'static str)| LaterChoice {
+        value: until.to_string(),
+        words: format!("{words}, until {}", moment(until, now).words),
+    };
+    Some(ExtensionForm {
+        action: format!("/reviews/{}/extension", hold.id),
+        csrf: visitor.0.csrf.shown(),
+        deadline: deadline.to_string(),
+        choices: all.map(choice).collect(),
+        typed: Prose::new(""),
+        problem: None,
+    })
+}
+
+/// To look at something hidden, for whoever may look and where there is something to look at.
+pub fn reveal(visitor: &Visitor, facts: &ReviewFacts) -> Option<RevealForm> {
+    facts.groups_that_look(visitor.account()).ok()?;
+    let single = facts.hidden.iter().filter(|it| it.is_one_value());
+    let places: Vec<Path> = single.map(|it| Path::new(it.pointer.to_string())).collect();
+    (!places.is_empty()).then(|| RevealForm {
+        action: format!("/reviews/{}/reveal", facts.hold.id),
+        csrf: visitor.0.csrf.shown(),
+        places,
+        typed: Prose::new(""),
+        problem: None,
+    })
+}

@@ -1,0 +1,161 @@
+//! Where a review stands: who has voted, who is still needed, how it ended and what followed.
+
+use crate::domain::review::{HoldState, Place, Verdict, Vote};
+use crate::domain::time::Timestamp;
+use crate::domain::write::{Resolution, WriteState};
+use crate::service::proposals::denied_attempts::DeniedBefore;
+use crate::service::reviews::details::ReviewFacts;
+use crate::service::writes::verify::peek_receipt;
+use crate::web::pages::reviews::review_view as view;
+use crate::web::pages::reviews::review_view::{Progress, Stage, Standing};
+use crate::web::pages::shared::format::{deciders, ending, lines, listed, moment, span, urgency, voted_by};
+use crate::web::pages::shared::safe_text::{Line, Prose};
+
+/// Where the review stands, in words.
+pub fn standing(facts: &ReviewFacts, next_url: Option<String>) -> Standing {
+    match ending(&facts.hold.state) {
+        None => Standing::Waiting {
+            needs: needs(facts),
+            deadline: moment(facts.hold.expires_at, facts.now),
+            urgency: urgency(facts.hold.expires_at, facts.now),
+        },
+        Some((outcome, at)) => Standing::Ended {
+            outcome,
+            by: deciders(&facts.hold),
+            at: moment(at, facts.now),
+            followed: followed(facts),
+            next_url,
+        },
+    }
+}
+
+/// Whose votes it lacks.
+pub fn needs(facts: &ReviewFacts) -> String {
+    let lacking = (0u32..).zip(&facts.hold.stages).filter_map(|(index, stage)| {
+        let missing = stage.need.saturating_sub(facts.hold.approvals(index, &facts.roll));
+        let asked = facts.hold.groups_asked(index as usize, facts.now);
+        (missing > 0).then(|| format!("{missing} more from {}", listed(&groups(&asked), "or")))
+    });
+    listed(&lacking.collect::<Vec<_>>(), "and")
+}
+
+/// Earlier denials of the same change, the last one in its reviewer's words.
+pub fn denied_before(facts: &ReviewFacts, denied: &DeniedBefore) -> view::DeniedBefore {
+    let times = match denied.times {
+        1 => "once".to_owned(),
+        more => format!("{more} times"),
+    };
+    view::DeniedBefore {
+        often: format!("{times} in the {} before this review", span(denied.within.as_secs())),
+        by: Line::new(denied.name.as_str()),
+        comment: denied.comment.as_deref().map(|it| Prose::new(facts.said(&denied.by, it))),
+        url: format!("/reviews/{}", denied.last.id),
+    }
+}
+
+/// Names of groups, as texts.
+pub fn groups(groups: &std::collections::BTreeSet<crate::domain::id::GroupName>) -> Vec<String> {
+    groups.iter().map(ToString::to_string).collect()
+}
+
+/// The stages with the votes that count as people stand now.
+pub fn stages(facts: &ReviewFacts) -> Vec<Stage> {
+    let stage = |(index, stage): (u32, &crate::domain::review::Stage)| {
+        let counts = |vote: &&Vote| {
+            vote.stage == index && vote.verdict == Verdict::Approve && facts.hold.may_still(vote, &facts.roll)
+        };
+        let approved_by = facts.hold.standing_votes().filter(counts).map(|it| Line::new(voted_by(it))).collect();
+        let done = facts.hold.approvals(index, &facts.roll) >= stage.need;
+        Stage {
+            groups: lines(facts.hold.groups_asked(index as usize, facts.now).iter().map(|it| it.as_str())),
+            approved_by,
+            need: stage.need,
+            progress: match (done, facts.hold.is_open(facts.now)) {
+                (true, _) => Progress::Done,
+                (false, true) => Progress::Open,
+                (false, false) => Progress::Over,
+            },
+        }
+    };
+    (0u32..).zip(&facts.hold.stages).map(stage).collect()
+}
+
+/// Of several places the first whose stage lacks votes; or else the first.
+pub fn place_to_vote_in<'a>(facts: &ReviewFacts, may: &[&'a Place]) -> Option<&'a Place> {
+    let lacks = |place: &&&Place| {
+        let stage = facts.hold.stages.get(place.stage as usize);
+        stage.is_some_and(|it| facts.hold.approvals(place.stage, &facts.roll) < it.need)
+    };
+    may.iter().find(lacks).or(may.first()).copied()
+}
+
+/// When the receipt that came of it expires.
+pub fn receipt_expires_at(facts: &ReviewFacts) -> Option<Timestamp> {
+    let claims = peek_receipt(&facts.receipt.as_ref()?.token)?;
+    Some(Timestamp::from_millis(claims.exp.saturating_mul(1000)))
+}
+
+fn followed(facts: &ReviewFacts) -> String {
+    match &facts.hold.state {
+        HoldState::Open {} => String::new(),
+        HoldState::Approved { version, .. } => after_approval(facts, *version),
+        HoldState::Denied { .. } => "Nothing was committed, and nothing can be written of it.".to_owned(),
+        HoldState::Expired { .. } => {
+            "Nobody decided in time. Nothing was committed; the agent may ask again.".to_owned()
+        }
+        HoldState::Cancelled { .. } => "Its proposer took it back. Nothing was committed.".to_owned(),
+        HoldState::Superseded { by: Some(_), policy: Some(_), .. } => {
+            "Another policy was activated for the flow: what was asked here is asked again under it, and votes are cast \
+             anew."
+                .to_owned()
+        }
+        HoldState::Superseded { by: None, policy: Some(_), .. } => {
+            "Another policy was activated for the flow, and it does not ask people about this. Nothing was committed; \
+             the agent may ask again."
+                .to_owned()
+        }
+        HoldState::Superseded { by: Some(_), .. } => {
+            "Another transition took its place. Nothing was committed of this one.".to_owned()
+        }
+        HoldState::Superseded { by: None, .. } => {
+            "The thread was closed, or moved on by a confirmed write. Nothing was committed of this one.".to_owned()
+        }
+    }
+}
+
+fn after_approval(facts: &ReviewFacts, version: u64) -> String {
+    let committed = format!("It was committed as version {version}.");
+    let Some(write) = &facts.write else {
+        return format!("{committed} {}", unused_receipt(facts));
+    };
+    let node = &write.node;
+    let became = match &write.state {
+        WriteState::Reserved {} if write.is_live(facts.now) => format!("{node} was let through and is writing now."),
+        WriteState::Reserved {} => format!("{node} was let through and never said whether it wrote."),
+        WriteState::Confirmed { .. } => format!("The receipt was used: {node} has written."),
+        WriteState::Aborted { .. } => {
+            format!("{node} was let through and said that it wrote nothing. The receipt is used up.")
+        }
+        WriteState::Late { .. } => format!("{node} confirmed its write too late to be recorded in the thread."),
+        WriteState::Resolved { outcome: Resolution::Written, .. } => {
+            format!("{node} never answered; an administrator found that it has written.")
+        }
+        WriteState::Resolved { outcome: Resolution::NotWritten, .. } => {
+            format!("{node} never answered; an administrator found that it wrote nothing.")
+        }
+    };
+    format!("{committed} {became}")
+}
+
+fn unused_receipt(facts: &ReviewFacts) -> String {
+    if facts.receipt.as_ref().is_some_and(|it| it.revoked.is_some()) {
+        return "The receipt was taken back before it was used: nothing is written on it.".to_owned();
+    }
+    match receipt_expires_at(facts) {
+        Some(at) if at > facts.now => {
+            format!("The receipt waits for its writer, for another {}.", span(facts.now.until(at).as_secs()))
+        }
+        Some(_) => "The receipt expired without being used.".to_owned(),
+        None => "The receipt cannot be read.".to_owned(),
+    }
+}

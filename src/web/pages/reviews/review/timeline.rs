@@ -1,0 +1,191 @@
+//! What happened to a review, the oldest first.
+
+use std::borrow::Cow;
+
+use crate::domain::review::{BrowserCheck, Comment, Extension, HoldState, Reveal, Verdict, Vote};
+use crate::domain::time::Timestamp;
+use crate::domain::write::WriteState;
+use crate::service::reviews::details::ReviewFacts;
+use crate::service::threads::history::Who;
+use crate::web::pages::shared::format::{listed, moment};
+use crate::web::pages::shared::layout::Tone;
+use crate::web::pages::shared::safe_text::{Line, Path, Prose};
+use crate::web::pages::shared::widgets::TimelineItem;
+
+use super::progress::groups;
+
+/// Proposal, votes, end, receipt, write.
+pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
+    let teller = Teller { now: facts.now };
+    let hold = &facts.hold;
+    let (author, words) = match (super::change::editor_of(facts), &facts.by) {
+        (Some(name), _) => (name, "rewrote the change"),
+        (None, Some(Who::Person(name))) => (name.as_str(), "asked for an earlier state"),
+        (None, _) => (hold.node.as_str(), "proposed the change"),
+    };
+    let mut items = vec![
+        teller.item(Some(author), words, Tone::Plain, facts.transition.statement.proposed_at),
+        teller.item(None, "The gateway held it for people to decide", Tone::Care, hold.opened_at),
+    ];
+    items.extend(hold.votes.iter().map(|it| teller.vote(facts, it)));
+    items.extend(hold.votes.iter().filter_map(|it| teller.withdrawal(it)));
+    items.extend(teller.notices(facts));
+    items.extend(hold.extensions.iter().map(|it| teller.extension(facts, it)));
+    items.extend(hold.comments.iter().map(|it| teller.comment(facts, it)));
+    items.extend(teller.end(facts));
+    items.extend(teller.write(facts));
+    items.extend(hold.reveals.iter().map(|it| teller.reveal(facts, it)));
+    items.sort_by(|one, other| one.at.iso.cmp(&other.at.iso));
+    items
+}
+
+/// What somebody wrote, if they wrote anything.
+fn said(shown: Cow<'_, str>) -> Option<Prose> {
+    (!shown.is_empty()).then(|| Prose::new(shown))
+}
+
+struct Teller {
+    now: Timestamp,
+}
+
+impl Teller {
+    fn item(&self, who: Option<&str>, words: impl Into<String>, tone: Tone, at: Timestamp) -> TimelineItem {
+        let (words, at) = (words.into(), moment(at, self.now));
+        TimelineItem { tone, who: who.map(Line::new), words, comment: None, claim: None, at }
+    }
+
+    fn vote(&self, facts: &ReviewFacts, vote: &Vote) -> TimelineItem {
+        let stage = facts.hold.stages.get(vote.stage as usize);
+        let asked = stage.map(|_| groups(&facts.hold.groups_asked(vote.stage as usize, vote.at)));
+        let asked = listed(&asked.unwrap_or_default(), "or");
+        let (word, tone) = match vote.verdict {
+            Verdict::Approve => ("approved", Tone::Good),
+            Verdict::Deny => ("denied", Tone::Bad),
+        };
+        // A colour says what counts.
+        let (taken_back, tone) = if vote.stands() { ("", tone) } else { (", which counts no more,", Tone::Plain) };
+        let instead = vote.absent.as_ref().map(|it| format!(" for {}, who is away,", it.name)).unwrap_or_default();
+        let claim = match vote.browser_check {
+            BrowserCheck::Match => "Their browser reported that the page gives this digest.",
+            BrowserCheck::Mismatch => "Their browser reported that the page does not give this digest.",
+            BrowserCheck::NotRecomputed => "Not recomputed in their browser.",
+        };
+        TimelineItem {
+            comment: vote.comment.as_deref().map(|it| Prose::new(facts.said(&vote.reviewer, it))),
+            claim: Some(match vote.typed {
+                Some(_) => format!("{claim} They typed the digest’s last digits."),
+                None => claim.to_owned(),
+            }),
+            ..self.item(Some(&vote.name), format!("{word}{instead} as {asked}{taken_back}"), tone, vote.at)
+        }
+    }
+
+    fn withdrawal(&self, vote: &Vote) -> Option<TimelineItem> {
+        let back = vote.withdrawn.as_ref()?;
+        let word = match vote.verdict {
+            Verdict::Approve => "approval",
+            Verdict::Deny => "denial",
+        };
+        Some(match vote.absent.as_ref().filter(|it| back.by.as_ref() == Some(&it.person)) {
+            Some(absent) => {
+                let words = format!("took back the {word} that {} gave for them", vote.name);
+                self.item(Some(&absent.name), words, Tone::Care, back.at)
+            }
+            None => self.item(Some(&vote.name), format!("took their {word} back"), Tone::Care, back.at),
+        })
+    }
+
+    /// The moments count, whether or not their events were written by then.
+    fn notices(&self, facts: &ReviewFacts) -> Vec<TimelineItem> {
+        let hold = &facts.hold;
+        let over = hold.state.ended_at().unwrap_or(self.now).min(hold.expires_at).min(self.now);
+        let reminder = hold.notices.reminder.filter(|it| it.from < over);
+        let reminder =
+            reminder.map(|it| self.item(None, "The gateway reminded those who are asked", Tone::Plain, it.from));
+        let escalation = hold.notices.escalation.as_ref().filter(|it| it.from < over).map(|it| {
+            let to = listed(&groups(&it.to), "and");
+            self.item(None, format!("Nobody had decided, so {to} may vote in every stage as well"), Tone::Care, it.from)
+        });
+        reminder.into_iter().chain(escalation).collect()
+    }
+
+    fn extension(&self, facts: &ReviewFacts, extension: &Extension) -> TimelineItem {
+        let until = moment(extension.until, self.now).words;
+        TimelineItem {
+            comment: said(facts.said(&extension.person, &extension.reason)),
+            ..self.item(Some(&extension.name), format!("moved the deadline to {until}"), Tone::Care, extension.at)
+        }
+    }
+
+    fn comment(&self, facts: &ReviewFacts, comment: &Comment) -> TimelineItem {
+        TimelineItem {
+            comment: Some(Prose::new(facts.said(&comment.person, &comment.words))),
+            ..self.item(Some(&comment.name), "said, without a vote", Tone::Plain, comment.at)
+        }
+    }
+
+    fn reveal(&self, facts: &ReviewFacts, reveal: &Reveal) -> TimelineItem {
+        let (asked, at) = (listed(&groups(&reveal.groups), "and"), Path::new(reveal.pointer.to_string()).plain());
+        TimelineItem {
+            comment: said(facts.said(&reveal.person, &reveal.reason)),
+            ..self.item(
+                Some(&reveal.name),
+                format!("looked at {at}, which is hidden, as {asked}"),
+                Tone::Care,
+                reveal.at,
+            )
+        }
+    }
+
+    fn end(&self, facts: &ReviewFacts) -> Option<TimelineItem> {
+        Some(match &facts.hold.state {
+            HoldState::Open {} => return None,
+            HoldState::Approved { at, version, .. } => {
+                let words = format!("The gateway committed it as version {version} and signed a receipt");
+                self.item(None, words, Tone::Good, *at)
+            }
+            HoldState::Denied { at, .. } => self.item(None, "The review ended without a commit", Tone::Bad, *at),
+            HoldState::Expired { at } => self.item(None, "The deadline passed without a decision", Tone::Plain, *at),
+            HoldState::Cancelled { at, reason } => TimelineItem {
+                comment: said(facts.cancelled_because(reason)),
+                ..self.item(None, "Its proposer took it back", Tone::Plain, *at)
+            },
+            HoldState::Superseded { at, policy: Some(_), .. } => {
+                self.item(None, "Another policy was activated for the flow", Tone::Plain, *at)
+            }
+            HoldState::Superseded { at, .. } => self.item(None, "Something else took its place", Tone::Plain, *at),
+        })
+    }
+
+    fn write(&self, facts: &ReviewFacts) -> Vec<TimelineItem> {
+        let revoked = facts.receipt.as_ref().and_then(|it| it.revoked.as_ref());
+        let mut items: Vec<TimelineItem> = revoked
+            .map(|it| TimelineItem {
+                comment: said(facts.revoked_because(&it.reason)),
+                ..self.item(None, "The receipt was taken back", Tone::Care, it.at)
+            })
+            .into_iter()
+            .collect();
+        let Some(write) = &facts.write else { return items };
+        let node = Some(write.node.as_str());
+        items.push(self.item(
+            node,
+            format!("was let through once, fence {}", write.fence),
+            Tone::Care,
+            write.reserved_at,
+        ));
+        items.extend(match &write.state {
+            WriteState::Reserved {} if write.is_live(facts.now) => None,
+            WriteState::Reserved {} => {
+                Some(self.item(node, "never said whether it wrote", Tone::Care, write.lease_expires_at))
+            }
+            WriteState::Confirmed { at, version, .. } => {
+                Some(self.item(node, format!("confirmed its write, version {version}"), Tone::Good, *at))
+            }
+            WriteState::Aborted { at, .. } => Some(self.item(node, "said that it wrote nothing", Tone::Plain, *at)),
+            WriteState::Late { at } => Some(self.item(node, "confirmed its write too late", Tone::Care, *at)),
+            WriteState::Resolved { at, .. } => Some(self.item(None, "An administrator settled it", Tone::Plain, *at)),
+        });
+        items
+    }
+}

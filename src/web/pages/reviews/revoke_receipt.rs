@@ -1,0 +1,62 @@
+//! `POST /reviews/{review}/revocation`: taking an unused receipt back.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::review;
+use super::review::Again;
+use crate::service::error::{Error, Result};
+use crate::service::reviews::details::ReviewFacts;
+use crate::service::writes::revoke_receipt::Revoker;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::format::{html, see_other};
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// A sentence.
+const REASON_CHARS_MAX: usize = 500;
+
+/// What the form sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct RevocationFields {
+    reason: String,
+}
+
+/// `POST /reviews/{review}/revocation`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<RevocationFields>,
+    review: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    match revoke(&app, &visitor, &facts, form.reason.trim()).await {
+        Ok(()) => Ok(see_other(&format!("/reviews/{}", facts.hold.id))),
+        Err(Error::WrongState(why)) => {
+            let again = Again { problem: Some(why.to_owned()), typed: form.reason.clone(), ..Again::default() };
+            let page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+async fn revoke(app: &App, visitor: &Visitor, facts: &ReviewFacts, reason: &str) -> Result<()> {
+    let Some(receipt) = &facts.receipt else { return Err(Error::WrongState("There is no receipt to take back.")) };
+    if facts.write.is_some() {
+        return Err(Error::WrongState(
+            "The receipt is used: a writer was let through with it. It cannot be taken back.",
+        ));
+    }
+    if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
+        return Err(Error::WrongState("Say why, in at most 500 characters. The receipt was not taken back."));
+    }
+    let me = Revoker::Reviewer(visitor.account().id.clone());
+    app.service.revoke_receipt(&me, &receipt.jti, reason).await
+}

@@ -1,0 +1,62 @@
+//! `POST /reviews/{review}/withdrawal`: taking one's own vote back while the review is open.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::decide::vote_words;
+use super::review;
+use super::review::{Again, forms};
+use crate::domain::chain::hash::Digest;
+use crate::domain::review::{VoteRefused, Withdrawing};
+use crate::service::error::{Error, Result};
+use crate::service::reviews::details::ReviewFacts;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::form_nonce::Nonce;
+use crate::web::pages::shared::format::{html, see_other};
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// What the form sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct WithdrawalFields {
+    digest: String,
+    nonce: String,
+    vote: String,
+}
+
+/// `POST /reviews/{review}/withdrawal`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<WithdrawalFields>,
+    review: web::Path<String>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    match withdraw(&app, &visitor, &facts, &form).await {
+        Ok(()) => Ok(see_other(&format!("/reviews/{}", facts.hold.id))),
+        Err(Error::Vote(refused)) => {
+            let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+            let problem = format!("{} Nothing was taken back.", vote_words(&refused));
+            let again = Again { problem: Some(problem), ..Again::default() };
+            let page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+async fn withdraw(app: &App, visitor: &Visitor, facts: &ReviewFacts, form: &WithdrawalFields) -> Result<()> {
+    let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRefused::Digest)?;
+    let vote: usize = form.vote.parse().map_err(|_| VoteRefused::NothingToWithdraw)?;
+    let page = forms::withdrawal_page(facts, vote);
+    let binding = forms::withdrawal_binding(visitor, &page, transition);
+    let nonce = Nonce::read(app.service.keys()?.row(), &binding, &form.nonce).ok_or(VoteRefused::NonceUsed)?;
+    let ask = Withdrawing { transition, vote, nonce: nonce.as_str().to_owned() };
+    app.service.withdraw_vote(&visitor.account().id, &facts.hold.id, &ask).await
+}

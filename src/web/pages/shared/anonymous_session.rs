@@ -1,0 +1,150 @@
+//! Forms from before there is a session: what they carry is derived from a cookie that only this origin can set.
+
+use actix_web::cookie::{Cookie, SameSite};
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::format::see_other;
+use super::return_path::LocalPath;
+use crate::domain::account::Origin;
+use crate::random;
+use crate::service::identity::password_sign_in::{DEVICE_TTL, Whence};
+use crate::service::identity::session::SignedIn;
+use crate::web::auth::csrf::FormToken;
+use crate::web::auth::extractors::session_cookie;
+use crate::web::state::App;
+
+/// 256 bits: nobody guesses one.
+const SECRET_BYTES: usize = 32;
+
+/// What a visitor without a session has: a secret of the browser's own.
+pub struct Door {
+    secret: String,
+}
+
+fn cookie_name(app: &App) -> &'static str {
+    if app.edge.secure { "__Host-countersign-door" } else { "countersign-door" }
+}
+
+impl Door {
+    /// The browser's secret, or a new one. One that is there is kept, so that forms in other tabs stay good.
+    pub fn of(app: &App, request: &HttpRequest) -> Self {
+        let secret = request.cookie(cookie_name(app)).map(|it| it.value().to_owned()).filter(|it| well_formed(it));
+        Self { secret: secret.unwrap_or_else(|| URL_SAFE_NO_PAD.encode(random::bytes::<SECRET_BYTES>())) }
+    }
+
+    /// What the form carries.
+    pub fn csrf(&self) -> FormToken {
+        FormToken::of(&self.secret)
+    }
+
+    /// Puts the secret into the browser.
+    pub fn hold_open(&self, app: &App, mut response: HttpResponse) -> HttpResponse {
+        let cookie = Cookie::build(cookie_name(app), self.secret.clone())
+            .path("/")
+            .http_only(true)
+            .secure(app.edge.secure)
+            .same_site(SameSite::Lax)
+            .finish();
+        // A cookie of base64 always fits into a header; without it the form would only have to be sent again.
+        let _ = response.add_cookie(&cookie);
+        response
+    }
+
+    /// The secret that the browser shows, if it shows one.
+    pub fn shown(app: &App, request: &HttpRequest) -> Option<Self> {
+        let cookie = request.cookie(cookie_name(app)).filter(|it| well_formed(it.value()))?;
+        Some(Self { secret: cookie.value().to_owned() })
+    }
+
+    /// The browser's secret.
+    pub fn secret(&self) -> &str {
+        &self.secret
+    }
+}
+
+fn well_formed(secret: &str) -> bool {
+    URL_SAFE_NO_PAD.decode(secret).is_ok_and(|it| it.len() == SECRET_BYTES)
+}
+
+fn device_cookie(app: &App) -> &'static str {
+    if app.edge.secure { "__Host-countersign-device" } else { "countersign-device" }
+}
+
+/// Where a request comes from, as far as it matters for signing in.
+pub fn whence(app: &App, request: &HttpRequest) -> Whence {
+    let agent = request.headers().get(header::USER_AGENT).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let network = app.edge.peers.network_of(request);
+    Whence {
+        address: Some(app.edge.peers.asker_of(request)),
+        origin: network.map(|network| Origin { browser: browser_of(agent), network }),
+        device: request.cookie(device_cookie(app)).map(|it| it.value().to_owned()),
+    }
+}
+
+/// A browser in three words, of what it says of itself.
+fn browser_of(agent: &str) -> String {
+    const BROWSERS: [(&str, &str); 6] = [
+        ("Edg/", "Edge"),
+        ("OPR/", "Opera"),
+        ("Firefox/", "Firefox"),
+        ("CriOS/", "Chrome"),
+        ("Chrome/", "Chrome"),
+        ("Safari/", "Safari"),
+    ];
+    const SYSTEMS: [(&str, &str); 7] = [
+        ("Android", "Android"),
+        ("iPhone", "iOS"),
+        ("iPad", "iOS"),
+        ("Windows", "Windows"),
+        ("Mac OS X", "macOS"),
+        ("CrOS", "ChromeOS"),
+        ("Linux", "Linux"),
+    ];
+    let of = |known: &[(&str, &'static str)]| known.iter().find(|it| agent.contains(it.0)).map(|it| it.1);
+    match (of(&BROWSERS), of(&SYSTEMS)) {
+        (Some(browser), Some(system)) => format!("{browser} on {system}"),
+        (Some(browser), None) => browser.to_owned(),
+        (None, _) => "Another program".to_owned(),
+    }
+}
+
+/// Makes the browser one that the account knows, so that strangers' tries do not keep it out.
+pub fn known(app: &App, person: &SignedIn, mut response: HttpResponse) -> HttpResponse {
+    let Ok(device) = app.service.device_of(&person.account.record) else { return response };
+    let age = i64::try_from(DEVICE_TTL.as_secs()).unwrap_or(i64::MAX);
+    let cookie = Cookie::build(device_cookie(app), device)
+        .path("/")
+        .http_only(true)
+        .secure(app.edge.secure)
+        .same_site(SameSite::Lax)
+        .max_age(actix_web::cookie::time::Duration::seconds(age))
+        .finish();
+    // Without it, the browser is a stranger's the next time.
+    let _ = response.add_cookie(&cookie);
+    response
+}
+
+/// Lets somebody in: the session's cookie, and on to where they wanted.
+pub fn let_in(app: &App, secret: String, next: &LocalPath) -> HttpResponse {
+    let mut response = see_other(next.as_str());
+    let _ = response.add_cookie(&session_cookie(app, secret));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::browser_of;
+
+    #[test]
+    fn a_browser_is_told_in_three_words_and_nothing_of_it_is_repeated() {
+        let mozilla = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+        let phone = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1 CriOS/130.0 Safari/604.1";
+        assert_eq!([browser_of(mozilla), browser_of(phone)], ["Firefox on Linux", "Chrome on iOS"]);
+        for other in ["", "curl/8.0 <script>", "Linux"] {
+            assert_eq!(browser_of(other), "Another program");
+        }
+    }
+}

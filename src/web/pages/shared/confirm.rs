@@ -1,0 +1,100 @@
+//! The second look before a vote counts, bound to the digest that was shown.
+
+use askama::Template;
+
+use super::headline::Headline;
+use super::layout::{Hash, Moment, Shell};
+use super::safe_text::{Line, Prose};
+use super::vote_as::AbsentRow;
+use super::widgets::{Verdict, WriteDoubt};
+use crate::web::pages::identity::passkeys_view::Asking;
+
+/// What a passkey may or must sign.
+#[derive(Clone, Debug)]
+pub enum Signing {
+    /// Nothing: none is asked for, and the person has none.
+    NotAsked,
+    /// It may sign; without it the vote counts, too.
+    May(SignForm),
+    /// It must sign.
+    Must(SignForm),
+    /// It would have to sign, and the person has none that counts here.
+    Impossible,
+}
+
+/// What is signed.
+#[derive(Clone, Debug)]
+pub struct SignForm {
+    /// By which, and what.
+    pub asking: Asking,
+    /// Until when the signature counts; part of what is signed.
+    pub until: String,
+}
+
+/// Answers the first submit of a decision; its own submit carries `confirmed=yes`.
+#[derive(Template, Clone, Debug)]
+#[template(path = "confirm.html")]
+pub struct ConfirmPage {
+    /// The frame.
+    pub shell: Shell,
+    /// The review's page, to go back to.
+    pub review_url: String,
+    /// Where the form goes: `/reviews/{id}/decision`.
+    pub action: String,
+    /// The session's CSRF token.
+    pub csrf: String,
+    /// The digest that the vote is bound to.
+    pub digest: Hash,
+    /// The one-time nonce.
+    pub nonce: String,
+    /// The stage voted in.
+    pub stage: String,
+    /// In whose place, and by which delegation.
+    pub absent: Option<AbsentRow>,
+    /// What the vote says.
+    pub verdict: Verdict,
+    /// The change in words.
+    pub headline: Headline,
+    /// Its flow.
+    pub flow: Line,
+    /// Its thread.
+    pub thread: Line,
+    /// When it ends by itself.
+    pub deadline: Moment,
+    /// What follows: "With your vote 2 of 2 from finance have approved; a receipt is issued at once."
+    pub consequence: String,
+    /// The same in one word, which the form says back: if others have voted meanwhile, it is asked again.
+    pub expects: &'static str,
+    /// The comment as typed, sent again unchanged.
+    pub comment: Prose,
+    /// What the review's page reported of its own check, sent again unchanged.
+    pub browser_check: String,
+    /// Whether an earlier write may have happened, which was ticked as known.
+    pub doubt: WriteDoubt,
+    /// What a passkey may or must sign.
+    pub signing: Signing,
+    /// What has to be typed, if something.
+    pub typing: Option<String>,
+    /// Why the page comes again.
+    pub problem: Option<String>,
+}
+
+impl Signing {
+    /// What is signed, if something can be.
+    pub fn form(&self) -> Option<&SignForm> {
+        match self {
+            Self::May(form) | Self::Must(form) => Some(form),
+            Self::NotAsked | Self::Impossible => None,
+        }
+    }
+
+    /// Whether the vote does not count without.
+    pub fn must(&self) -> bool {
+        matches!(self, Self::Must(_))
+    }
+
+    /// Whether the person cannot give what is asked.
+    pub fn impossible(&self) -> bool {
+        matches!(self, Self::Impossible)
+    }
+}

@@ -1,0 +1,42 @@
+//! What differs between two states, as rows: the same on a review, on a version's page and where two are compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::format::place;
+use super::proof_rows::Rows;
+use crate::domain::chain::opening::Opening;
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::policy::{Kind, RedactedChange};
+use crate::service::error::{Error, Result};
+use crate::service::threads::history::Differing;
+use crate::service::threads::redacted_fields::HiddenPlace;
+
+/// The rows of an opening, which is closed at everything hidden already: nothing else of the states reaches a page.
+pub fn rows(
+    opening: &Opening,
+    (diff, hidden): (&[RedactedChange], &[HiddenPlace]),
+    protects: &dyn Fn(&Pointer) -> bool,
+) -> Result<Rows> {
+    let opening = serde_json::to_value(opening).map_err(|_| Error::Broken("an opening"))?;
+    let protected = |at: &str| named(at).is_some_and(|it| protects(&it));
+    let mut rows = Rows::read(&opening, canonical, &protected).map_err(|_| Error::Broken("an opening"))?;
+    let differs: BTreeSet<&str> = diff.iter().map(|it| place(it).as_str()).collect();
+    rows.hidden_set_again(&|at| !differs.contains(at));
+    let words = |kind: Option<Kind>| kind.map(|it| it.to_string()).unwrap_or_default();
+    let kinds: BTreeMap<&str, (String, String)> =
+        hidden.iter().map(|it| (it.pointer.as_str(), (words(it.before), words(it.after)))).collect();
+    rows.name_hidden(&|at| kinds.get(at).cloned());
+    Ok(rows)
+}
+
+/// The rows of a difference that history tells.
+pub fn rows_of(differing: &Differing) -> Result<Rows> {
+    let protects = |at: &Pointer| differing.policies.iter().any(|it| it.protected().touches(at));
+    rows(&differing.opening, (&differing.diff, &differing.hidden), &protects)
+}
+
+/// The place that a pointer's text names.
+pub fn named(pointer: &str) -> Option<Pointer> {
+    Pointer::try_from(pointer).ok()
+}

@@ -1,0 +1,32 @@
+//! What went wrong, that nothing was lost, and what to do.
+
+use askama::Template;
+
+use super::layout::Shell;
+
+/// An error for a person.
+#[derive(Template, Clone, Debug)]
+#[template(path = "error.html")]
+pub struct ErrorPage {
+    /// The frame.
+    pub shell: Shell,
+    /// The HTTP status.
+    pub status: u16,
+    /// What happened: "This review was decided while you were reading."
+    pub happened: String,
+    /// What it means for what was typed or waits: "Your vote was not counted. Nothing was lost."
+    pub kept: String,
+    /// What to do.
+    pub action: Action,
+    /// What the log calls this request.
+    pub request_id: String,
+}
+
+/// A link that leads on.
+#[derive(Clone, Debug)]
+pub struct Action {
+    /// The link's words.
+    pub words: String,
+    /// Where it leads.
+    pub url: String,
+}

@@ -1,0 +1,119 @@
+//! A form that was sent from a page of ours by the browser that was given it. Whoever takes one need not ask: a handler comes
+//! by a form's fields in no other way.
+
+use std::future::ready;
+
+use actix_web::dev::Payload;
+use actix_web::http::header;
+use actix_web::{FromRequest, HttpRequest, web};
+use futures_util::FutureExt as _;
+use futures_util::future::LocalBoxFuture;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use url::form_urlencoded;
+
+use super::anonymous_session::Door;
+use super::error_page::Failure;
+use super::visitor::Visitor;
+use crate::service::error::Error;
+use crate::web::auth::csrf::FormToken;
+use crate::web::state::App;
+
+/// The field that carries the token.
+const CSRF: &str = "csrf";
+
+/// What was sent, and by whom.
+pub struct Sent<T, B> {
+    fields: T,
+    sender: B,
+}
+
+/// From a page inside, by somebody who is signed in and may send it.
+pub type Form<T> = Sent<T, Visitor>;
+
+/// The same with nothing to fill in.
+pub type Bare = Form<IgnoredAny>;
+
+/// From a page before there is a session.
+pub type DoorForm<T> = Sent<T, Door>;
+
+/// Whoever sends a form, with what their forms carry.
+pub trait SentBy: Sized + 'static {
+    /// Who it is, from all but the form itself.
+    fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, Failure>>;
+
+    /// What their forms carry.
+    fn csrf(&self) -> FormToken;
+}
+
+impl SentBy for Visitor {
+    fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, Failure>> {
+        Self::extract(&request).boxed_local()
+    }
+
+    fn csrf(&self) -> FormToken {
+        self.0.csrf.clone()
+    }
+}
+
+impl SentBy for Door {
+    fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, Failure>> {
+        let older = Error::Forbidden("this form is older than your browser's cookies; open the page again");
+        ready(Self::shown(app_of(&request), &request).ok_or_else(|| Failure::of(&request, older))).boxed_local()
+    }
+
+    fn csrf(&self) -> FormToken {
+        Self::csrf(self)
+    }
+}
+
+impl<T, B> Sent<T, B> {
+    /// Who sent it, and the fields.
+    pub fn parts(self) -> (B, T) {
+        (self.sender, self.fields)
+    }
+}
+
+impl<T: DeserializeOwned + 'static, B: SentBy> FromRequest for Sent<T, B> {
+    type Error = actix_web::Error;
+    type Future = LocalBoxFuture<'static, Result<Self, Self::Error>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, sent) = (request.clone(), web::Form::<Vec<(String, String)>>::from_request(request, payload));
+        Box::pin(async move {
+            let mut sender = B::of(request.clone()).await?;
+            let heard = app_of(&request).edge.hearing.heard(None, sent).await;
+            let heard = heard.map_err(|error| Failure::of(&request, error))?;
+            if heard.late {
+                // A session may have ended meanwhile.
+                sender = B::of(request.clone()).await?;
+            }
+            let mut sent = heard.sent?.into_inner();
+            check(&request, &sender.csrf(), &sent).map_err(|error| Failure::of(&request, error))?;
+            sent.retain(|it| it.0 != CSRF);
+            let text = form_urlencoded::Serializer::new(String::new()).extend_pairs(&sent).finish();
+            let fields = web::Query::<T>::from_query(&text).map_err(|_| Failure::unreadable(&request))?;
+            Ok(Self { fields: fields.into_inner(), sender })
+        })
+    }
+}
+
+/// Whether the form carries that, once, and comes from a page of ours.
+fn check(request: &HttpRequest, expected: &FormToken, sent: &[(String, String)]) -> Result<(), Error> {
+    let mut given = sent.iter().filter(|it| it.0 == CSRF).map(|it| it.1.as_str());
+    let given = given.next().filter(|_| given.next().is_none()).unwrap_or_default();
+    let origin = request.headers().get(header::ORIGIN).and_then(|it| it.to_str().ok());
+    let ours = match origin {
+        // Our pages send no referrer, so browsers hide the origin of their own forms and name the site instead.
+        Some("null") | None => request.headers().get("sec-fetch-site").is_some_and(|it| it == "same-origin"),
+        Some(origin) => origin == app_of(request).edge.origin,
+    };
+    if ours && expected.is_shown_as(given) {
+        Ok(())
+    } else {
+        Err(Error::Forbidden("this form is not from a page of yours; open the page again"))
+    }
+}
+
+fn app_of(request: &HttpRequest) -> &App {
+    request.app_data::<web::Data<App>>().expect("the server gives every handler the app")
+}

@@ -1,0 +1,245 @@
+//! What several pages are made of: answers, moments, sentences.
+
+use std::time::Duration;
+
+use actix_web::HttpResponse;
+use actix_web::http::{StatusCode, header};
+use chrono::DateTime;
+
+use super::headline::{HeadChange, Headline, Intent};
+use super::layout::{Hash, Moment};
+use super::proof_rows::Side;
+use super::safe_text::{Json, Line, Path};
+use super::widgets::Outcome;
+use super::widgets::Urgency;
+use crate::domain::chain::statement::Kind;
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::pattern::Pattern;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::policy::RedactedChange;
+use crate::domain::review::{CannotDecide, Hold, HoldReason, HoldState, Ineligible, Verdict, Vote};
+use crate::domain::time::Timestamp;
+use crate::domain::transition::Transition;
+use crate::web::pages::policies::rejections_view::ErrorRow;
+
+/// How many changes fit into the sentence.
+pub const HEADLINE_CHANGES: usize = 3;
+
+/// Ten minutes before the deadline a page says so.
+pub const SOON: Duration = Duration::from_secs(600);
+
+/// A page. Pages are of one moment and one person: nobody keeps them.
+pub fn html(status: StatusCode, page: Result<String, askama::Error>) -> HttpResponse {
+    match page {
+        Ok(page) => HttpResponse::build(status)
+            .content_type("text/html; charset=utf-8")
+            .insert_header((header::CACHE_CONTROL, "no-store"))
+            .body(page),
+        Err(error) => {
+            tracing::error!(%error, "a page could not be rendered");
+            HttpResponse::InternalServerError().content_type("text/plain; charset=utf-8").body("The page failed.\n")
+        }
+    }
+}
+
+/// On to another page, by GET.
+pub fn see_other(path: &str) -> HttpResponse {
+    HttpResponse::SeeOther()
+        .insert_header((header::LOCATION, path.to_owned()))
+        .insert_header((header::CACHE_CONTROL, "no-store"))
+        .finish()
+}
+
+/// A moment as seen from another.
+pub fn moment(at: Timestamp, now: Timestamp) -> Moment {
+    let words = DateTime::from_timestamp_millis(at.millis()).unwrap_or_default().format("%-d %b %Y, %H:%M UTC");
+    let distance = if at > now {
+        format!("in {}", span(now.until(at).as_secs()))
+    } else {
+        match at.until(now).as_secs() {
+            0..10 => "just now".to_owned(),
+            secs => format!("{} ago", span(secs)),
+        }
+    };
+    Moment { iso: at.to_string(), words: words.to_string(), distance }
+}
+
+/// A length of time in one unit, rounded down: nobody is told they have longer than they have.
+pub fn span(secs: u64) -> String {
+    match secs {
+        0..60 => format!("{secs} s"),
+        60..3_600 => format!("{} min", secs / 60),
+        3_600..172_800 => format!("{} h", secs / 3_600),
+        _ => format!("{} days", secs / 86_400),
+    }
+}
+
+/// Whether a deadline is near.
+pub fn urgency(deadline: Timestamp, now: Timestamp) -> Urgency {
+    if now.until(deadline) < SOON { Urgency::Soon } else { Urgency::Calm }
+}
+
+/// Texts as a person would list them: "a, b and c".
+pub fn listed(texts: &[String], last: &str) -> String {
+    match texts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
+    }
+}
+
+/// Names for a page.
+pub fn lines<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Line> {
+    names.into_iter().map(Line::new).collect()
+}
+
+/// What a transition asks for.
+pub fn intent(transition: &Transition) -> Intent {
+    match transition.statement.kind {
+        Kind::Edit => Intent::Edit { by: Line::new("A reviewer") },
+        Kind::Reaffirm => Intent::Reaffirm,
+        Kind::Rollback => {
+            let to_version = transition.patch.get("to_version").and_then(serde_json::Value::as_u64);
+            Intent::Rollback { to_version: to_version.unwrap_or_default() }
+        }
+        Kind::Create | Kind::Fork | Kind::Propose | Kind::Join | Kind::Confirm => Intent::Change,
+    }
+}
+
+/// The sentence of a redacted change, for lists: protected places first.
+pub fn headline(hold: &Hold, transition: Option<&Transition>, diff: &[RedactedChange]) -> Headline {
+    let mut changes: Vec<&RedactedChange> = diff.iter().collect();
+    changes.sort_by_key(|it| !is_protected(hold, place(it)));
+    Headline {
+        node: Line::new(hold.node.as_str()),
+        intent: transition.map_or(Intent::Change, intent),
+        changes: changes.iter().take(HEADLINE_CHANGES).map(|it| head_change(it)).collect(),
+        more: changes.len().saturating_sub(HEADLINE_CHANGES),
+    }
+}
+
+/// Where a change is, as far as that is shown.
+pub fn place(change: &RedactedChange) -> &Pointer {
+    match change {
+        RedactedChange::Hidden { pointer, .. } | RedactedChange::Shown { pointer, .. } => pointer,
+    }
+}
+
+/// The place that a form names, as [`Path::sent`] wrote it: a pointer begins with a slash, and JSON with a quotation mark.
+pub fn place_sent(text: &str) -> Option<Pointer> {
+    if text.starts_with('"') { serde_json::from_str(text).ok() } else { Pointer::try_from(text).ok() }
+}
+
+/// Whether a place is one that the hold is about.
+pub fn is_protected(hold: &Hold, pointer: &Pointer) -> bool {
+    hold.reasons.iter().filter_map(pattern_of).any(|it| it.touches(pointer))
+}
+
+/// The pattern that a reason names, if it names one.
+pub fn pattern_of(reason: &HoldReason) -> Option<Pattern> {
+    reason.pointer.as_ref().and_then(|it| Pattern::try_from(it.clone()).ok())
+}
+
+/// A change as a sentence mentions it.
+pub fn head_change(change: &RedactedChange) -> HeadChange {
+    let leaf = |value: &Option<serde_json::Value>| match value {
+        Some(value) => Side::Leaf { value: Json::new(canonical(value)), salt: String::new() },
+        None => Side::Absent,
+    };
+    let path = Path::new(place(change).to_string());
+    match change {
+        RedactedChange::Hidden { .. } => {
+            let hidden = Side::Bare(Hash::new(""));
+            HeadChange { path, before: hidden.clone(), after: hidden }
+        }
+        RedactedChange::Shown { before, after, .. } => HeadChange { path, before: leaf(before), after: leaf(after) },
+    }
+}
+
+/// How a hold ended and when; `None` while it is open.
+pub fn ending(state: &HoldState) -> Option<(Outcome, Timestamp)> {
+    Some(match state {
+        HoldState::Open {} => return None,
+        HoldState::Approved { at, .. } => (Outcome::Approved, *at),
+        HoldState::Denied { at, .. } => (Outcome::Denied, *at),
+        HoldState::Expired { at } => (Outcome::Expired, *at),
+        HoldState::Cancelled { at, .. } => (Outcome::Cancelled, *at),
+        HoldState::Superseded { at, .. } => (Outcome::Superseded, *at),
+    })
+}
+
+/// Who made it end so; nobody where no person did.
+pub fn deciders(hold: &Hold) -> Vec<Line> {
+    let verdict = match &hold.state {
+        HoldState::Approved { .. } => Verdict::Approve,
+        HoldState::Denied { .. } => Verdict::Deny,
+        HoldState::Open {} | HoldState::Expired { .. } | HoldState::Cancelled { .. } | HoldState::Superseded { .. } => {
+            return Vec::new();
+        }
+    };
+    hold.standing_votes().filter(|vote| vote.verdict == verdict).map(|it| Line::new(voted_by(it))).collect()
+}
+
+/// Who voted: "bob, for alice".
+pub fn voted_by(vote: &Vote) -> String {
+    vote.absent.as_ref().map_or_else(|| vote.name.clone(), |it| format!("{}, for {}", vote.name, it.name))
+}
+
+/// Why somebody cannot decide, to their face and in a phrase.
+pub fn why_not(reason: Ineligible) -> (&'static str, &'static str) {
+    match reason {
+        Ineligible::Role => ("Only accounts with the role reviewer decide.", "only reviewers do"),
+        Ineligible::Disabled => ("Your account is disabled.", "your account is disabled"),
+        Ineligible::Author => (
+            "You or your agent asked for it, or had a hand in it since the last confirmed write; others decide.",
+            "proposed by your agent",
+        ),
+        Ineligible::Group => ("You are in none of the groups that are asked.", "not in a group that is asked"),
+        Ineligible::Voted => ("You have voted, or somebody did for you; the others have not yet.", "you have voted"),
+    }
+}
+
+/// Why somebody cannot decide now, to their face.
+pub fn cannot_decide(reason: CannotDecide) -> &'static str {
+    match reason {
+        CannotDecide::Ended => "It has ended.",
+        CannotDecide::Halted => "An administrator has stopped this flow. Nothing is decided until it goes on.",
+        CannotDecide::Writing => {
+            "A writer was let through a moment ago and has not said how it went. Open the page again in half a minute."
+        }
+        CannotDecide::Ineligible(reason) => why_not(reason).0,
+    }
+}
+
+/// A violation as a row.
+pub fn error_row(code: &str, pointer: &str, detail: &str) -> ErrorRow {
+    let path = (!pointer.is_empty()).then(|| Path::new(pointer));
+    ErrorRow { code: Line::new(code), path, detail: Line::new(detail) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_told_from_now_and_never_flatters() {
+        let now = Timestamp::from_millis(1_795_225_000_123);
+        let at = |secs: i64| moment(Timestamp::from_millis(now.millis() + secs * 1000), now).distance;
+        assert_eq!(at(59), "in 59 s");
+        assert_eq!(at(119), "in 1 min");
+        assert_eq!(at(7_199), "in 1 h");
+        assert_eq!(at(172_800), "in 2 days");
+        assert_eq!(at(0), "just now");
+        assert_eq!(at(-61), "1 min ago");
+        assert_eq!(moment(now, now).words, "21 Nov 2026, 01:36 UTC");
+    }
+
+    #[test]
+    fn texts_are_listed_as_a_person_would() {
+        let list = |texts: &[&str]| listed(&texts.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>(), "and");
+        assert_eq!(
+            [list(&[]), list(&["a"]), list(&["a", "b"]), list(&["a", "b", "c"])],
+            ["", "a", "a and b", "a, b and c"]
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! A change in one sentence.
+
+use super::proof_rows::Side;
+use super::safe_text::{Line, Path};
+
+/// A change in one sentence.
+#[derive(Clone, Debug)]
+pub struct Headline {
+    /// The node that asks.
+    pub node: Line,
+    /// What it asks for.
+    pub intent: Intent,
+    /// The first of its changes, protected keys first.
+    pub changes: Vec<HeadChange>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub enum Intent {
+    /// To change values.
+    Change,
+    /// The same, rewritten by a reviewer.
+    Edit {
+        /// Who rewrote it.
+        by: Line,
+    },
+    /// A signature under the state as it stands.
+    Reaffirm,
+    /// An earlier state again.
+    Rollback {
+        /// Whose version.
+        to_version: u64,
+    },
+}
+
+/// One change in a sentence.
+#[derive(Clone, Debug)]
+pub struct HeadChange {
+    /// Where.
+    pub path: Path,
+    /// What stood there.
+    pub before: Side,
+    /// What would.
+    pub after: Side,
+}
+
+impl HeadChange {
+    /// Whether neither side is shown.
+    pub const fn is_hidden(&self) -> bool {
+        self.before.is_closed() && self.after.is_closed()
+    }
+}
+
+impl Headline {
+    /// The beginning of the sentence, after the node.
+    pub fn intent_words(&self) -> String {
+        match &self.intent {
+            Intent::Change => "wants to change".to_owned(),
+            Intent::Edit { .. } => "wants, as rewritten, to change".to_owned(),
+            Intent::Reaffirm => "asks for a signature under the state as it stands".to_owned(),
+            Intent::Rollback { to_version } => format!("wants version {to_version} again, and so to change"),
+        }
+    }
+
+    /// For a page's title: the sentence without values, which may be long or hidden.
+    pub fn plain(&self) -> String {
+        let paths: Vec<String> = self.changes.iter().map(|it| it.path.plain()).collect();
+        match self.more {
+            0 => format!("{} {} {}", self.node.plain(), self.intent_words(), paths.join(", ")),
+            more => format!("{} {} {} and {more} more", self.node.plain(), self.intent_words(), paths.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Where a person goes on to: a path of this gateway and never an address elsewhere.
+
+use serde::Deserialize;
+
+/// Longer ones are not ours.
+const NEXT_CHARS_MAX: usize = 512;
+
+/// A path on this gateway, with its query.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LocalPath(String);
+
+impl LocalPath {
+    /// The inbox.
+    pub fn inbox() -> Self {
+        Self("/".to_owned())
+    }
+
+    /// The path, or the inbox where it is none. Browsers read `//` and `/\` as another host, and drop tabs and line
+    /// feeds before they look.
+    pub fn of(text: &str) -> Self {
+        let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
+        let local = text.starts_with('/') && !text.starts_with("//");
+        let leads_on = !text.starts_with("/sign-") && !text.starts_with("/set-up");
+        if local && leads_on && text.len() <= NEXT_CHARS_MAX && text.bytes().all(plain) {
+            Self(text.to_owned())
+        } else {
+            Self::inbox()
+        }
+    }
+
+    /// As a `Location` or a form's field has it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The sign-in page that leads on to here.
+    pub fn sign_in(&self) -> String {
+        if self.0 == "/" { "/sign-in".to_owned() } else { format!("/sign-in?next={}", encoded(&self.0)) }
+    }
+}
+
+/// Percent-encoded for a query.
+pub fn encoded(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                encoded.push(char::from(byte))
+            }
+            other => encoded.push_str(&format!("%{other:02X}")),
+        }
+    }
+    encoded
+}
+
+/// Where to go on to, in a query or a form.
+#[derive(Deserialize)]
+pub struct Onward {
+    #[serde(default)]
+    pub(in crate::web::pages) next: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_path_of_this_gateway_is_gone_on_to() {
+        for path in ["/", "/reviews/0192f0c1", "/threads/order:8812?below=4"] {
+            assert_eq!(LocalPath::of(path).as_str(), path);
+        }
+        let elsewhere = [
+            "",
+            "https://evil.example/",
+            "//evil.example",
+            "/\\evil.example",
+            "/\t/evil.example",
+            "/\n/evil.example",
+            "javascript:alert(1)",
+            "reviews/1",
+            "/reviews/ü",
+            "/sign-in?next=/sign-in",
+            "/sign-out",
+        ];
+        for path in elsewhere {
+            assert_eq!(LocalPath::of(path), LocalPath::inbox(), "{path:?}");
+        }
+        assert_eq!(LocalPath::of(&format!("/{}", "a".repeat(600))), LocalPath::inbox());
+    }
+
+    #[test]
+    fn a_path_survives_the_sign_in_page() {
+        assert_eq!(LocalPath::of("/threads/a?b=1&c=%2F").sign_in(), "/sign-in?next=/threads/a%3Fb%3D1%26c%3D%252F");
+        assert_eq!(LocalPath::inbox().sign_in(), "/sign-in");
+    }
+}

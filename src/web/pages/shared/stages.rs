@@ -1,0 +1,41 @@
+//! The stages of an approval, and how far each is.
+
+use super::safe_text::Line;
+
+/// A stage of the approval.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// The groups whose members may vote in it.
+    pub groups: Vec<Line>,
+    /// Approvals so far, by name.
+    pub approved_by: Vec<Line>,
+    /// Approvals needed.
+    pub need: u32,
+    /// Where it stands.
+    pub progress: Progress,
+}
+
+/// Where a stage stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// Its quorum is there.
+    Done,
+    /// It takes votes.
+    Open,
+    /// Others come first.
+    Later,
+    /// The review ended before its quorum was there.
+    Over,
+}
+
+impl Progress {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Done => "complete",
+            Self::Open => "open now",
+            Self::Later => "comes later",
+            Self::Over => "not reached",
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! What several pages say alike.
+
+use super::layout::{Moment, Tone};
+use super::safe_text::{Json, Line, Path, Prose};
+
+/// How a hold ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Every stage approved.
+    Approved,
+    /// Somebody refused.
+    Denied,
+    /// Nobody decided in time.
+    Expired,
+    /// Its proposer took it back.
+    Cancelled,
+    /// Another transition took its place.
+    Superseded,
+}
+
+impl Outcome {
+    /// The outcome in a word.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Approved => "Approved",
+            Self::Denied => "Denied",
+            Self::Expired => "Expired",
+            Self::Cancelled => "Cancelled",
+            Self::Superseded => "Superseded",
+        }
+    }
+
+    /// How it is meant.
+    pub const fn tone(self) -> Tone {
+        match self {
+            Self::Approved => Tone::Good,
+            Self::Denied => Tone::Bad,
+            Self::Expired | Self::Cancelled | Self::Superseded => Tone::Plain,
+        }
+    }
+}
+
+/// Why a transition was held.
+#[derive(Clone, Debug)]
+pub struct Reason {
+    /// The place that the reason is about.
+    pub path: Option<Path>,
+    /// What is the matter with it: "is protected", "payment.amount above 1000 requires approval".
+    pub words: Line,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Which.
+    pub name: Line,
+    /// With what.
+    pub arguments: Arguments,
+}
+
+/// What a tool is called with.
+#[derive(Clone, Debug)]
+pub enum Arguments {
+    /// All of it.
+    Whole {
+        /// The arguments.
+        value: Json,
+        /// What they were committed to with, base64url.
+        salt: String,
+    },
+    /// Leaf by leaf, without what is hidden.
+    Parts(Vec<Argument>),
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub struct Argument {
+    /// Which.
+    pub path: Path,
+    /// Its value, if it is shown.
+    pub value: Option<Json>,
+}
+
+/// Something that happened to the review.
+#[derive(Clone, Debug)]
+pub struct TimelineItem {
+    /// How it is meant.
+    pub tone: Tone,
+    /// Who did it; nobody for what the gateway does by itself.
+    pub who: Option<Line>,
+    /// What: "approved as finance", "held the proposal".
+    pub words: String,
+    /// The comment.
+    pub comment: Option<Prose>,
+    /// What the voter's browser reported: "Their browser reported a match."
+    pub claim: Option<String>,
+    /// When.
+    pub at: Moment,
+}
+
+/// Whether a comment must be given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommentWish {
+    /// It may.
+    Optional,
+    /// It must.
+    Required,
+}
+
+/// Whether an earlier write of the thread may or may not have happened.
+#[derive(Clone, Debug)]
+pub enum WriteDoubt {
+    /// All are known.
+    None,
+    /// One lapsed and nobody has resolved it: "database_writer reserved version 3 at 14:02 and never said …".
+    Unknown(Line),
+}
+
+/// What a vote says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It may happen.
+    Approve,
+    /// It may not.
+    Deny,
+}
+
+impl Verdict {
+    /// The value that forms send.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Deny => "deny",
+        }
+    }
+
+    /// The button's word.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Approve => "Approve",
+            Self::Deny => "Deny",
+        }
+    }
+}
+
+/// How near a deadline is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Urgency {
+    /// Hours.
+    Calm,
+    /// Minutes.
+    Soon,
+}
+
+impl Urgency {
+    /// Whether the page says so.
+    pub const fn is_soon(self) -> bool {
+        matches!(self, Self::Soon)
+    }
+}
+
+/// How an entry got into the chain.
+#[derive(Clone, Debug)]
+pub enum Gate {
+    /// By the policy alone.
+    Auto,
+    /// By the policy alone, while it only observed.
+    Observed,
+    /// People approved it.
+    Approved {
+        /// The review's page.
+        review_url: String,
+        /// Their names.
+        by: Vec<Line>,
+    },
+    /// It is a writer's record of what it wrote.
+    Written,
+}
+
+impl Gate {
+    /// The gate in words.
+    pub const fn words(&self) -> &'static str {
+        match self {
+            Self::Auto => "committed by policy",
+            Self::Observed => "observed only",
+            Self::Approved { .. } => "approved",
+            Self::Written => "written",
+        }
+    }
+
+    /// How it is meant.
+    pub const fn tone(&self) -> Tone {
+        match self {
+            Self::Auto => Tone::Plain,
+            Self::Observed => Tone::Care,
+            Self::Approved { .. } | Self::Written => Tone::Good,
+        }
+    }
+}
+
+/// Who asked.
+#[derive(Clone, Debug)]
+pub enum Asker {
+    /// A token, and who answers for it.
+    Token {
+        /// Its name.
+        name: Line,
+        /// Who answers.
+        owner: Line,
+    },
+    /// A person.
+    Person(Line),
+}
+
+/// A word beside a row.
+#[derive(Clone, Debug)]
+pub enum Badge {
+    /// Waits for the reader's vote.
+    Yours,
+    /// The reader has voted; others have not.
+    Voted,
+    /// The reader may not decide, and why: "proposed by your agent".
+    CannotDecide(String),
+    /// Nobody decided, so that others are asked as well: who.
+    Escalated(String),
+    /// Those who are asked were reminded.
+    Reminded,
+    /// An earlier write of this thread may or may not have happened.
+    WriteOutcomeUnknown,
+}
+
+impl Badge {
+    /// The badge in words.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Yours => "yours".to_owned(),
+            Self::Voted => "you voted".to_owned(),
+            Self::CannotDecide(why) => format!("you cannot decide: {why}"),
+            Self::Escalated(to) => format!("escalated to {to}"),
+            Self::Reminded => "waits for long".to_owned(),
+            Self::WriteOutcomeUnknown => "earlier write unknown".to_owned(),
+        }
+    }
+
+    /// How it is meant.
+    pub const fn tone(&self) -> Tone {
+        match self {
+            Self::Yours => Tone::Good,
+            Self::Voted | Self::CannotDecide(_) => Tone::Plain,
+            Self::Escalated(_) | Self::Reminded => Tone::Care,
+            Self::WriteOutcomeUnknown => Tone::Care,
+        }
+    }
+}

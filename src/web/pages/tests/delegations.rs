@@ -1,0 +1,64 @@
+//! Samples of the screens about voting in another's place.
+
+use super::sample::{line, moment, shell};
+use crate::web::pages::identity::delegations_view::{
+    Chosen, DelegatePage, DelegationRow, DelegationsPage, Length, NamingForm, Standing,
+};
+use crate::web::pages::identity::passkeys_view::{Asking, Confirm};
+
+fn row(from: &str, to: &str, standing: Standing) -> DelegationRow {
+    DelegationRow {
+        id: "0192f0c1".to_owned(),
+        from: line(from),
+        to: line(to),
+        since: moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", "2 h ago"),
+        until: moment("2026-11-10T12:00:00.000Z", "10 Nov 2026, 12:00 UTC", "in 6 days"),
+        standing,
+    }
+}
+
+pub fn delegations() -> DelegationsPage {
+    let at = moment("2026-11-03T13:00:00.000Z", "3 Nov 2026, 13:00 UTC", "1 h ago");
+    let ended = Standing::Ended { by: line("gus"), at };
+    let length = |hours, words, chosen| Length { hours, words, chosen };
+    DelegationsPage {
+        shell: shell(2),
+        csrf: "csrf-1".to_owned(),
+        naming: Some(NamingForm {
+            to: line("dana"),
+            lengths: vec![length(24, "1 day", Chosen::No), length(168, "1 week", Chosen::Yes)],
+        }),
+        given: vec![row("ana", "dana", Standing::Now), row("ana", "sam", ended), row("ana", "sam", Standing::Over)],
+        received: vec![row("mira", "ana", Standing::Now)],
+        all: None,
+    }
+}
+
+pub fn delegations_watched() -> DelegationsPage {
+    DelegationsPage {
+        naming: None,
+        given: vec![],
+        received: vec![],
+        all: Some(vec![row("mira", "ana", Standing::NowForOthers)]),
+        ..delegations()
+    }
+}
+
+pub fn delegate() -> DelegatePage {
+    DelegatePage {
+        shell: shell(2),
+        csrf: "csrf-1".to_owned(),
+        to: line("dana"),
+        hours: 168,
+        until: moment("2026-11-10T12:00:00.000Z", "10 Nov 2026, 12:00 UTC", "in 7 days"),
+        groups: vec![line("finance"), line("security")],
+        confirm: Confirm::Password,
+        problem: Some("Not done: the password is not right.".to_owned()),
+    }
+}
+
+pub fn delegate_signed() -> DelegatePage {
+    let asking =
+        Asking { rp_id: "localhost".to_owned(), challenge: "Y2hhbGxlbmdl".to_owned(), allow: "a b".to_owned() };
+    DelegatePage { confirm: Confirm::Passkey(asking), problem: None, ..delegate() }
+}

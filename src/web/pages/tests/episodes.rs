@@ -1,0 +1,135 @@
+//! Samples of a run of agents.
+
+use askama::Template as _;
+
+use super::sample::{line, moment, shell};
+use crate::web::pages::episodes::episode_view::{
+    Badge, EpisodePage, EventRow, Fact, FileRow, Head, ImportHead, PlanHead, StepRow, Untold, Vouched,
+};
+use crate::web::pages::episodes::imports_view::{ImportRow, ImportsPage};
+use crate::web::pages::shared::layout::{Moment, Tone};
+use crate::web::pages::shared::safe_text::{Json, Prose};
+
+fn at(words: &str) -> Moment {
+    moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", words)
+}
+
+fn step(description: &str, kind: &str, (words, tone): (&'static str, Tone)) -> StepRow {
+    StepRow { description: line(description), kind: line(kind), status: Badge { words, tone } }
+}
+
+/// A run that is over.
+pub fn page() -> EpisodePage {
+    let did = |what: &str, tone: Tone, review: Option<&str>| EventRow {
+        what: line(what),
+        tone,
+        who: None,
+        review_url: review.map(str::to_owned),
+        says: None,
+        at: at("2 h ago"),
+    };
+    let said = |what: &str, says: &str| EventRow {
+        what: line(what),
+        tone: Tone::Plain,
+        who: Some(line("planner")),
+        review_url: None,
+        says: Some(Json::new(says)),
+        at: at("2 h ago"),
+    };
+    EpisodePage {
+        shell: shell(2),
+        thread: line("order-8812"),
+        head: Head::Own { thread_url: "/threads/order-8812".to_owned(), flow: line("payments") },
+        task: line("Refund order 8812"),
+        status: Badge { words: "Done", tone: Tone::Good },
+        summary: Some(Prose::new("Refunded 40 EUR.")),
+        begun: at("3 h ago"),
+        plan: Some(PlanHead { source: line("planner"), rationale: Some(Prose::new("People have to be asked.")) }),
+        steps: vec![
+            step("Look the order up", "detect", ("done", Tone::Good)),
+            step("Refund it", "act", ("under way", Tone::Care)),
+            step("Write to the customer", "act", ("left out", Tone::Plain)),
+        ],
+        events: vec![
+            did("The run began", Tone::Plain, None),
+            said("plan", "{\"rationale\":\"People have to be asked.\"}"),
+            did("A proposal was held for people", Tone::Care, Some("/reviews/0192f0c1")),
+            did("People approved", Tone::Good, Some("/reviews/0192f0c1")),
+            said("terminate", "{\"status\":\"ok\"}"),
+        ],
+        earlier: 12,
+        outcomes: vec![Fact { name: line("steps_total"), value: Json::new("3") }],
+        files: vec![FileRow {
+            name: line("state.json"),
+            url: "/threads/order-8812/episode/state.json".to_owned(),
+            words: "the state, as it follows from the events",
+        }],
+    }
+}
+
+/// One of which nobody has said anything yet.
+pub fn begun() -> EpisodePage {
+    EpisodePage {
+        status: Badge { words: "Goes on", tone: Tone::Plain },
+        summary: None,
+        plan: None,
+        steps: Vec::new(),
+        events: Vec::new(),
+        earlier: 0,
+        outcomes: Vec::new(),
+        ..page()
+    }
+}
+
+/// One that was imported.
+pub fn imported(vouched: Vouched) -> EpisodePage {
+    let untold =
+        Untold { file: line("state.json"), about: Some(line("step-1")), words: "no event says the step's status" };
+    let head = ImportHead {
+        episode: line("ep_01"),
+        by: line("command-line"),
+        at: at("1 h ago"),
+        vouched,
+        untold: vec![untold],
+    };
+    EpisodePage { head: Head::Imported(Box::new(head)), ..page() }
+}
+
+/// Runs that were imported.
+pub fn imports() -> ImportsPage {
+    let row = ImportRow {
+        url: "/threads/imported-0192/episode".to_owned(),
+        task: line("Refund order 8812"),
+        episode: line("ep_01"),
+        vouched: "not signed",
+        status: Badge { words: "Done", tone: Tone::Good },
+        at: at("1 h ago"),
+    };
+    ImportsPage { shell: shell(2), rows: vec![row], older_url: Some("/imports?older=1.a".to_owned()) }
+}
+
+/// None.
+pub fn no_imports() -> ImportsPage {
+    ImportsPage { rows: Vec::new(), older_url: None, ..imports() }
+}
+
+/// Each way in which somebody can vouch for a run.
+fn vouchers() -> Vec<Vouched> {
+    let other = Vouched::Other { issuer: line("https://b.example"), kid: line("k1") };
+    let (unchecked, own, revoked) =
+        (Vouched::Unchecked(line("k1")), Vouched::Gateway(line("k1")), Vouched::Revoked(line("k1")));
+    vec![Vouched::Nobody, unchecked, own, revoked, other]
+}
+
+#[test]
+fn who_vouches_for_an_imported_run_is_said_in_words() {
+    let words =
+        ["Not signed", "Signature not checked", "Signed by this gateway", "Key revoked", "Signed by another gateway"];
+    let pages: Vec<String> = vouchers().into_iter().map(|it| imported(it).render().unwrap()).collect();
+    for (at, page) in pages.iter().enumerate() {
+        let said: Vec<&str> = words.into_iter().filter(|it| page.contains(&format!(">{it}<"))).collect();
+        assert_eq!(said, [words[at]]);
+        assert!(page.contains("/imports") && !page.contains("/threads/order-8812\""), "it leads to no thread");
+        assert!(!page.contains("from its log"), "nothing of it is this gateway's word");
+    }
+}

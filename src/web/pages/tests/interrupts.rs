@@ -1,0 +1,137 @@
+//! What hosts ask people about, and a policy that waits for them, as samples.
+
+use super::sample::{line, moment, shell};
+use super::screens::asking;
+use crate::web::pages::interrupts::view::{InterruptConfirmPage, InterruptPage, InterruptRow, Part, Said};
+use crate::web::pages::policy_changes::change_request_view::SignPolicyPage;
+use crate::web::pages::shared::confirm::{SignForm, Signing};
+use crate::web::pages::shared::decision_form::{CommentWish, DecideForm, Deciding, Seats};
+use crate::web::pages::shared::layout::{Hash, Moment, Tone};
+use crate::web::pages::shared::safe_text::{Json, Path, Prose};
+use crate::web::pages::shared::widgets::Badge;
+use crate::web::pages::shared::widgets::{TimelineItem, Verdict};
+
+fn soon() -> Moment {
+    moment("2026-11-03T14:32:00.000Z", "3 Nov 2026, 14:32 UTC", "in 12 min")
+}
+
+fn said() -> Said {
+    let part = |path: &str, value: Option<&str>| Part { path: Path::new(path), value: value.map(Json::new) };
+    Said {
+        title: Some(line("Another user for order 8812")),
+        reason: Some(Prose::new("The customer wrote that the first one has left.")),
+        thread: Some(line("order-8812")),
+        interrupt_id: line("7652e9dcf1db4576f41da052dbf45ab3"),
+        digest: line(&"d".repeat(64)),
+        attempt: Some(2),
+        keys: vec![line("target_user_id"), line("write_scope")],
+        diff: vec![
+            part("/target_user_id/before", Some("17")),
+            part("/target_user_id/after", Some("42")),
+            part("/write_scope", None),
+        ],
+    }
+}
+
+pub fn page() -> InterruptPage {
+    InterruptPage {
+        shell: shell(2),
+        problem: Some("This page was used before. Your vote was not counted.".to_owned()),
+        host: line("orders-app"),
+        flow: line("payments"),
+        words: "Waits for approval",
+        tone: Tone::Care,
+        standing: "The host has stopped its graph and waits for the answer.".to_owned(),
+        said: said(),
+        deadline: Some(soon()),
+        digest: Hash::new(format!("sha256:{}", "a".repeat(64))),
+        policy: Hash::new(format!("sha256:{}", "b".repeat(64))),
+        stages: vec![Seats { groups: vec![line("finance")], need: 2, approved_by: vec![line("dana")] }],
+        timeline: vec![TimelineItem {
+            tone: Tone::Plain,
+            who: Some(line("orders-app")),
+            words: "asked for it".to_owned(),
+            comment: None,
+            claim: None,
+            at: moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", "2 h ago"),
+        }],
+        deciding: Deciding::Open(DecideForm {
+            action: "/interrupts/0192f0c1/decision".to_owned(),
+            csrf: "csrf-1".to_owned(),
+            nonce: "nonce-1".to_owned(),
+            stage: 0,
+            asks: true,
+            comment: CommentWish::Required,
+            typed: Prose::new("Agreed."),
+        }),
+    }
+}
+
+pub fn ended() -> InterruptPage {
+    let bare = Said { title: None, reason: None, thread: None, attempt: None, keys: vec![], ..said() };
+    InterruptPage {
+        problem: None,
+        words: "Denied",
+        tone: Tone::Bad,
+        said: bare,
+        deadline: None,
+        deciding: Deciding::Closed("It has ended. Nothing more can be decided here.".to_owned()),
+        ..page()
+    }
+}
+
+pub fn confirm() -> InterruptConfirmPage {
+    InterruptConfirmPage {
+        shell: shell(2),
+        interrupt_url: "/interrupts/0192f0c1".to_owned(),
+        action: "/interrupts/0192f0c1/decision".to_owned(),
+        csrf: "csrf-1".to_owned(),
+        digest: Hash::new(format!("sha256:{}", "a".repeat(64))),
+        nonce: "nonce-2".to_owned(),
+        stage: 0,
+        verdict: Verdict::Approve,
+        host: line("orders-app"),
+        flow: line("payments"),
+        said: said(),
+        deadline: soon(),
+        consequence: "The host is told yes, and may go on within 10 min.".to_owned(),
+        expects: "passes",
+        comment: Prose::new("Agreed."),
+        signing: Signing::NotAsked,
+        typing: Some("aaaaaa".to_owned()),
+        problem: None,
+    }
+}
+
+pub fn row() -> InterruptRow {
+    InterruptRow {
+        url: "/interrupts/0192f0c1".to_owned(),
+        host: line("orders-app"),
+        flow: line("payments"),
+        title: Some(line("Another user for order 8812")),
+        digest: line(&"d".repeat(64)),
+        keys: vec![line("target_user_id")],
+        more: 2,
+        badge: Badge::Yours,
+        deadline: soon(),
+    }
+}
+
+pub fn sign_policy() -> SignPolicyPage {
+    let form = SignForm { asking: asking(), until: "2026-11-03T12:05:00.000Z".to_owned() };
+    SignPolicyPage {
+        shell: shell(2),
+        amendment_url: "/amendments/0192f0c1".to_owned(),
+        action: "/amendments/0192f0c1/decision".to_owned(),
+        csrf: "csrf-1".to_owned(),
+        digest: Hash::new(format!("sha256:{}", "a".repeat(64))),
+        stage: 0,
+        nonce: "nonce-1".to_owned(),
+        verdict: Verdict::Approve,
+        flow: line("payments"),
+        policy: Hash::new(format!("sha256:{}", "b".repeat(64))),
+        deadline: soon(),
+        comment: Prose::new("Agreed."),
+        signing: Signing::Must(form),
+    }
+}

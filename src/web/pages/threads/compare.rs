@@ -1,0 +1,60 @@
+//! `GET /threads/{thread}/compare`: two versions of a thread beside each other.
+
+use actix_web::web;
+use serde::Deserialize;
+
+use super::compare_view::ComparePage;
+use crate::domain::id::ThreadId;
+use crate::service::error::{Error, Result};
+use crate::web::pages::shared::diff_rows::rows_of;
+use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::state::App;
+
+/// Differences that are listed: two versions may have nothing in common, and a state has ten thousand leaves.
+const ROWS_MAX: usize = 1_000;
+
+/// Which two. Without them: the head and the version before it.
+#[derive(Deserialize)]
+pub struct Two {
+    from: Option<u64>,
+    to: Option<u64>,
+}
+
+/// `GET /threads/{thread}/compare`.
+pub async fn show(
+    app: web::Data<App>,
+    visitor: Visitor,
+    thread: web::Path<String>,
+    two: web::Query<Two>,
+) -> Result<ComparePage> {
+    page(&app, &visitor, &thread, &two).await
+}
+
+async fn page(app: &App, visitor: &Visitor, thread: &str, two: &Two) -> Result<ComparePage> {
+    let service = &app.service;
+    let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
+    let (from, to) = match (two.from, two.to) {
+        (Some(from), Some(to)) => (from, to),
+        (from, to) => {
+            let head = service.overview(&id).await?.thread.head.version;
+            let to = to.unwrap_or(head);
+            (from.unwrap_or(to.saturating_sub(1)), to)
+        }
+    };
+    let compared = service.compare(&id, (from, to), &visitor.account().into()).await?;
+    let mut rows = rows_of(&compared.differing)?.changed;
+    rows.retain(|it| !it.is_set_again());
+    let more = rows.len().saturating_sub(ROWS_MAX);
+    rows.truncate(ROWS_MAX);
+    Ok(ComparePage {
+        shell: visitor.shell(service, None).await?,
+        thread: Line::new(id.as_str()),
+        title: compared.thread.context.title.as_deref().map(Line::new),
+        head: compared.thread.head.version,
+        from,
+        to,
+        rows,
+        more,
+    })
+}

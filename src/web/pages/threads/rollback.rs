@@ -1,0 +1,56 @@
+//! `POST /threads/{thread}/versions/{version}/rollback`: a person asks for that version's state again.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Deserialize;
+
+use crate::domain::chain::hash::Digest;
+use crate::domain::id::{NodeId, ThreadId};
+use crate::service::error::{Error, Result};
+use crate::service::proposals::rollback::Rollback;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::format::see_other;
+use crate::web::pages::shared::vote_form::as_typed;
+use crate::web::state::App;
+
+/// What the form sends.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct Fields {
+    node: String,
+    head: String,
+    attempt: u32,
+    reason: String,
+}
+
+/// `GET` where only forms go: whoever loads such an address again means the version.
+pub async fn back(place: web::Path<(String, u64)>) -> HttpResponse {
+    let thread = ThreadId::try_from(place.0.as_str());
+    see_other(&thread.map_or_else(|_| "/threads".to_owned(), |it| format!("/threads/{it}/versions/{}", place.1)))
+}
+
+/// `POST /threads/{thread}/versions/{version}/rollback`.
+pub async fn submit(
+    app: web::Data<App>,
+    request: HttpRequest,
+    sent: Form<Fields>,
+    place: web::Path<(String, u64)>,
+) -> std::result::Result<HttpResponse, Failure> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| Failure::of(&request, error);
+    let asked = asked(&place, &form).map_err(failed)?;
+    let review = app.service.ask_for_rollback(&visitor.account().id, &asked).await.map_err(failed)?;
+    Ok(see_other(&format!("/reviews/{review}")))
+}
+
+fn asked((thread, to_version): &(String, u64), form: &Fields) -> Result<Rollback> {
+    let reason = as_typed(form.reason.trim());
+    Ok(Rollback {
+        thread: ThreadId::try_from(thread.as_str()).map_err(|_| Error::NotFound("thread"))?,
+        node: NodeId::try_from(form.node.as_str()).map_err(|_| Error::invalid("", "choose the node it is asked as"))?,
+        parent: Digest::try_from(form.head.as_str()).map_err(|_| Error::invalid("", "the form names no head"))?,
+        to_version: *to_version,
+        attempt: form.attempt,
+        reason: (!reason.is_empty()).then_some(reason),
+    })
+}

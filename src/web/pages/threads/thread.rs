@@ -1,0 +1,246 @@
+//! `GET /threads/{thread}`: a thread's chain, the newest version first.
+
+use std::collections::BTreeMap;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use serde::Deserialize;
+
+use super::thread_view::{Became, BranchRow, EndedRow, EntryRow, OriginRow, ThreadPage, ThreadStatus, Write};
+use super::version::{asker, step_words};
+use crate::domain::branch::Branch;
+use crate::domain::chain::entry::Gate;
+use crate::domain::flow::Mode;
+use crate::domain::id::ThreadId;
+use crate::domain::thread::{HeadUse, Status, Thread};
+use crate::domain::time::Timestamp;
+use crate::service::branches::list::{BranchBecame, BranchSeen, BranchesSeen};
+use crate::service::error::{Error, Result};
+use crate::service::inbox::InboxItem;
+use crate::service::threads::history::{HistoryItem, Who};
+use crate::service::threads::list::Onward;
+use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::format::{deciders, ending, head_change, headline, html, moment, see_other};
+use crate::web::pages::shared::layout::{Hash, Tone};
+use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::visitor::Visitor;
+use crate::web::pages::shared::widgets::Gate as Shown;
+use crate::web::state::App;
+
+/// Versions of one page: each is checked before it is shown.
+const ENTRIES_MAX: u64 = 25;
+
+/// Reviews in vain that are listed.
+const ENDED_MAX: usize = 10;
+
+/// Places that one row names.
+const PLACES_SHOWN: usize = 4;
+
+/// Branches that are listed at once.
+const BRANCHES_MAX: u32 = 25;
+
+/// `?below=`: the page of the versions below that one; `?branches=`: with the branches from there on.
+#[derive(Deserialize)]
+pub struct Part {
+    below: Option<u64>,
+    branches: Option<String>,
+}
+
+/// `GET /threads/{thread}`.
+pub async fn show(
+    app: web::Data<App>,
+    request: HttpRequest,
+    visitor: Visitor,
+    thread: web::Path<String>,
+    query: web::Query<Part>,
+) -> std::result::Result<HttpResponse, Failure> {
+    match page(&app, &visitor, &thread, &query).await {
+        Ok(page) => Ok(html(StatusCode::OK, page.render())),
+        // It has no versions; what it has is there.
+        Err(Error::Imported) => Ok(see_other(&format!("/threads/{thread}/episode"))),
+        Err(error) => Err(Failure::of(&request, error)),
+    }
+}
+
+async fn page(app: &App, visitor: &Visitor, thread: &str, part: &Part) -> Result<ThreadPage> {
+    let below = part.below;
+    let (service, viewer) = (&app.service, visitor.account());
+    let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
+    let status = service.overview(&id).await?.status;
+    let (thread, items) = service.history(&id, below, ENTRIES_MAX, &viewer.into()).await?;
+    let now = service.now();
+    let names = service.askers(&items).await?;
+    let mut entries = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let newer = index.checked_sub(1).and_then(|it| items.get(it));
+        entries.push(entry((item, newer), &names, now));
+    }
+    let last = items.last().map_or(0, |it| it.entry.version);
+    let ended = match below {
+        None => service.reviews_in_vain(&id, viewer, ENDED_MAX).await?,
+        Some(_) => Vec::new(),
+    };
+    let seen = match below {
+        None => {
+            let from =
+                part.branches.as_deref().map(|it| Onward::read(it).ok_or(Error::NotFound("page"))).transpose()?;
+            service.branches_seen(&thread, from.as_ref(), BRANCHES_MAX).await?
+        }
+        Some(_) => BranchesSeen::default(),
+    };
+    let (context, mode) = (&thread.context, service.active_policy(&thread.flow).await?.mode());
+    Ok(ThreadPage {
+        shell: visitor.shell(service, None).await?,
+        thread: Line::new(id.as_str()),
+        title: context.title.as_deref().map(Line::new),
+        flow: Line::new(thread.flow.as_str()),
+        on_behalf_of: context.on_behalf_of.as_deref().map(Line::new),
+        episode_url: thread.episode.as_ref().map(|_| format!("/threads/{id}/episode")),
+        origin: thread.branch.as_ref().map(origin),
+        branches: seen.branches.iter().map(|it| branch(&id, it)).collect(),
+        earlier_branches_url: seen.earlier.map(|it| format!("/threads/{id}?branches={}#branches", it.token())),
+        status: status_of(&thread, status),
+        standing: [standing(&thread, mode, now), erased(&thread)].concat(),
+        head: thread.head.version,
+        entries,
+        ended: ended.iter().filter_map(|it| ended_row(it, now)).collect(),
+        older_url: (last > thread.gone.told_from()).then(|| format!("/threads/{id}?below={last}")),
+    })
+}
+
+fn origin(branch: &Branch) -> OriginRow {
+    let (of, version) = (&branch.thread, branch.version);
+    OriginRow {
+        name: Line::new(branch.name.as_str()),
+        thread: Line::new(of.as_str()),
+        thread_url: format!("/threads/{of}"),
+        version,
+        version_url: format!("/threads/{of}/versions/{version}"),
+    }
+}
+
+fn branch(of: &ThreadId, seen: &BranchSeen) -> BranchRow {
+    let BranchSeen { name, thread, version, became } = seen;
+    let became = match became {
+        BranchBecame::Joined { version } => Became {
+            words: format!("Joined in version {version}"),
+            tone: Tone::Good,
+            url: Some(format!("/threads/{of}/versions/{version}")),
+        },
+        BranchBecame::Asked(review) => Became {
+            words: "People are asked about its join".to_owned(),
+            tone: Tone::Care,
+            url: Some(format!("/reviews/{review}")),
+        },
+        BranchBecame::Open => Became { words: "Not joined".to_owned(), tone: Tone::Plain, url: None },
+        BranchBecame::LeftBehind => {
+            Became { words: "Left behind: the thread has moved on".to_owned(), tone: Tone::Plain, url: None }
+        }
+    };
+    BranchRow {
+        name: Line::new(name.as_str()),
+        url: format!("/threads/{thread}"),
+        version: *version,
+        version_url: format!("/threads/{of}/versions/{version}"),
+        became,
+    }
+}
+
+/// Where a thread stands, for a page.
+pub fn status_of(thread: &Thread, status: Status) -> ThreadStatus {
+    match (status, &thread.hold) {
+        (Status::Held, Some(review)) => ThreadStatus::Held(format!("/reviews/{review}")),
+        (Status::Open | Status::Held, _) => ThreadStatus::Open,
+        (Status::Writing, _) => ThreadStatus::Writing,
+        (Status::Closed, _) => ThreadStatus::Closed,
+    }
+}
+
+/// What is not told any more of its past.
+fn erased(thread: &Thread) -> String {
+    match thread.gone.erased {
+        0 => String::new(),
+        count => format!(" The values of its versions up to {} are erased, as its policy has it.", count - 1),
+    }
+}
+
+fn standing(thread: &Thread, mode: Mode, now: Timestamp) -> String {
+    if let Some(closed) = &thread.closed {
+        return format!("It takes nothing since {}.", moment(closed.at, now).words);
+    }
+    if thread.branch.is_some() {
+        return "Nothing of a branch is written: it is joined.".to_owned();
+    }
+    if thread.outcome_unknown(now) {
+        return "A writer was let through and never said how it went; an administrator can settle it.".to_owned();
+    }
+    match (&thread.head.usage, thread.head.needs_receipt) {
+        (HeadUse::Reserved { .. }, _) => "Its head was given to a writer.".to_owned(),
+        (HeadUse::Used {}, _) => {
+            "Its head was given to a writer before, and needs a new approval to be written.".to_owned()
+        }
+        (HeadUse::Revoked {}, _) => {
+            "Its head's receipt was taken back; it needs a new approval to be written.".to_owned()
+        }
+        (HeadUse::Unused {}, false) if thread.taken_back => {
+            "An approval that its head rests on was taken back; it needs a new one to be written.".to_owned()
+        }
+        (HeadUse::Unused {}, true) if mode == Mode::Observe => {
+            "Nobody approved its head; its flow only observes, so it can be written all the same.".to_owned()
+        }
+        (HeadUse::Unused {}, true) => {
+            "Its head can be written with a receipt for exactly this version only.".to_owned()
+        }
+        (HeadUse::Unused {}, false) => "Its head owes no approval.".to_owned(),
+    }
+}
+
+fn entry(
+    (item, newer): (&HistoryItem, Option<&HistoryItem>),
+    names: &BTreeMap<String, Who>,
+    now: Timestamp,
+) -> EntryRow {
+    let statement = &item.transition.statement;
+    // Version 0 sets everything there is.
+    let diff = if statement.version == 0 { &[] } else { item.diff.as_slice() };
+    let written = newer.filter(|it| matches!(it.entry.gate, Gate::Written { .. }));
+    EntryRow {
+        version: statement.version,
+        url: format!("/threads/{}/versions/{}", statement.thread, statement.version),
+        step: step_words(statement.kind).to_owned(),
+        node: statement.node.as_ref().map(|it| Line::new(it.as_str())),
+        gate: gate(item),
+        by: names.get(statement.principal.as_str()).map(asker),
+        changed: diff.iter().take(PLACES_SHOWN).map(head_change).collect(),
+        more_changed: diff.len().saturating_sub(PLACES_SHOWN),
+        digest: Hash::new(item.transition.digest.to_string()),
+        at: moment(item.entry.committed_at, now),
+        write: written.map(|it| Write {
+            tone: Tone::Good,
+            words: Line::new(format!("written; recorded as version {}", it.entry.version)),
+        }),
+    }
+}
+
+fn gate(item: &HistoryItem) -> Shown {
+    match &item.entry.gate {
+        Gate::Auto {} => Shown::Auto,
+        Gate::Observed {} => Shown::Observed,
+        Gate::Written { .. } => Shown::Written,
+        Gate::Approved { review, .. } => {
+            let by = item.hold.as_ref().map(deciders).unwrap_or_default();
+            Shown::Approved { review_url: format!("/reviews/{review}"), by }
+        }
+    }
+}
+
+fn ended_row(item: &InboxItem, now: Timestamp) -> Option<EndedRow> {
+    let (outcome, at) = ending(&item.hold.state)?;
+    Some(EndedRow {
+        url: format!("/reviews/{}", item.hold.id),
+        headline: headline(&item.hold, item.transition.as_ref(), &item.diff),
+        outcome,
+        at: moment(at, now),
+    })
+}

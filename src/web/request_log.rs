@@ -1,0 +1,116 @@
+//! A name for each request, in the log, in answers and in error pages.
+
+use std::sync::Arc;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
+use actix_web::middleware::Next;
+use actix_web::{HttpMessage as _, HttpRequest, web};
+
+use super::state::App;
+use crate::domain::trace::TraceParent;
+use crate::metrics::{Answered, known_method};
+use crate::random;
+use crate::service::platform::trace_context;
+
+/// A request's name.
+#[derive(Clone, Debug)]
+pub struct RequestId(String);
+
+const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+impl RequestId {
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name of a request that came through `tag`.
+    pub fn of(request: &HttpRequest) -> Self {
+        request.extensions().get::<Self>().cloned().unwrap_or(Self("unknown".to_owned()))
+    }
+}
+
+/// Names the request, logs it once when it is answered, and sends the safety headers.
+/// Paths are logged without their query, and one-time links without their secret.
+pub async fn tag(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    let id = RequestId(random::uuid_v4().simple().to_string());
+    request.extensions_mut().insert(id.clone());
+    let app = request.app_data::<web::Data<App>>().expect("the server gives every handler the app");
+    let client = app.edge.peers.client_of(request.request());
+    let (service, begun) = (Arc::clone(&app.service), app.service.instant());
+    let trace = trace_of(request.request());
+    let piece = app.service.traces().request(trace.as_ref());
+    let mut response = trace_context::within(piece.place().cloned(), next.call(request)).await?;
+    let pattern = response.request().match_pattern().unwrap_or_else(|| "unmatched".to_owned());
+    service.metrics().answered(&Answered {
+        method: response.request().method().as_str(),
+        route: &pattern,
+        status: response.status().as_u16(),
+        took: service.instant().saturating_duration_since(begun),
+    });
+    let trace = piece.place().map(|it| it.trace_id().to_owned());
+    tracing::info!(
+        request_id = id.as_str(),
+        trace_id = trace.as_deref(),
+        client,
+        method = %response.request().method(),
+        route = pattern,
+        status = response.status().as_u16(),
+        "request"
+    );
+    let method = known_method(response.request().method().as_str());
+    piece.answered(method, &pattern, response.status().as_u16());
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(id.as_str()) {
+        headers.insert(HEADER, value);
+    }
+    let fixed = [
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("x-frame-options", "DENY"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
+        ("content-security-policy", CONTENT_SECURITY_POLICY),
+    ];
+    for (name, value) in fixed {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    // A new route is not cached by a proxy or a browser unless its handler allows that.
+    if !headers.contains_key(CACHE_CONTROL) {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    Ok(response)
+}
+
+/// The trace that whoever asks says it belongs to: one word, or none is taken.
+fn trace_of(request: &HttpRequest) -> Option<TraceParent> {
+    let mut said = request.headers().get_all("traceparent");
+    let only = said.next().filter(|_| said.next().is_none())?;
+    TraceParent::read(only.to_str().ok()?)
+}
+
+/// Nothing from elsewhere, nothing inline, nobody's frame.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+    connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::test::TestRequest;
+
+    #[test]
+    fn a_trace_that_is_said_twice_is_none() {
+        let said = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let once = TestRequest::default().append_header(("traceparent", said));
+        assert!(trace_of(&once.to_http_request()).is_some());
+        let twice = TestRequest::default().append_header(("traceparent", said)).append_header(("traceparent", said));
+        assert!(trace_of(&twice.to_http_request()).is_none());
+        assert!(trace_of(&TestRequest::default().to_http_request()).is_none());
+    }
+}

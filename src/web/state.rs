@@ -1,0 +1,57 @@
+//! What every handler can reach.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::client_ip::Peers;
+use super::limits::quota::Seats;
+use super::limits::rate_limit::Throttle;
+use super::limits::request_body::Hearing;
+use super::limits::sse::Streams;
+use crate::config::MetricsAccess;
+use crate::service::Service;
+
+/// What every handler can reach.
+#[derive(Clone)]
+pub struct App {
+    /// The use cases.
+    pub service: Arc<Service>,
+    /// How the edge behaves.
+    pub edge: Arc<Edge>,
+}
+
+/// How the edge behaves.
+pub struct Edge {
+    /// The longest body.
+    pub body_bytes_max: usize,
+    /// The deepest JSON.
+    pub depth_max: usize,
+    /// The longest wait for a decision.
+    pub wait_max: Duration,
+    /// Whether people come over https: then cookies are `__Host-`.
+    pub secure: bool,
+    /// Where pages are served from: what `Origin` must say on a POST.
+    pub origin: String,
+    /// Whom it talks to, and whose word it takes for where a request comes from.
+    pub peers: Peers,
+    /// Bounds requests of each token.
+    pub requests: Throttle,
+    /// Bounds how fast one signed post is sent again: whoever overhears one takes nothing of what its host may ask.
+    pub posts: Throttle,
+    /// Bounds sign-ins with an OpenID provider.
+    pub elsewhere: Throttle,
+    /// Bounds how fast each person looks at hidden values.
+    pub reveals: Throttle,
+    /// Who reads what the gateway counts of itself.
+    pub metrics: MetricsAccess,
+    /// Whether the reference of the API is shown at `/docs`.
+    pub docs: bool,
+    /// What is sent and is not all there yet.
+    pub hearing: Hearing,
+    /// Bytes of answers that are not read yet.
+    pub unread: Seats,
+    /// Everybody who waits for a decision.
+    pub waits: Seats,
+    /// Every stream that is open.
+    pub streams: Streams,
+}

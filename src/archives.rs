@@ -12,8 +12,8 @@ use flate2::{Compression, GzBuilder};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::domain::archive::{Archive, PLAIN_BYTES_MAX};
 use crate::domain::chain::hash::Digest;
+use crate::domain::threads::archive::{Archive, PLAIN_BYTES_MAX};
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;
 
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
 
 /// Tells the time. What is signed, and what is judged in memory, takes it from here; deadlines that a
 /// decision hangs on are the store's, by the database's clock.

@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::domain::context::Rotation;
-use crate::domain::halt::LiftNeeds;
-use crate::domain::secret::Secret;
+use crate::domain::operations::halt::LiftNeeds;
+use crate::domain::primitives::secret::Secret;
 use crate::keyring::KeyringSource;
 pub use limits::Limits;
 pub use mail::{Mail, MailTls};

@@ -15,7 +15,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::clock::Clock;
 use crate::domain::keys::{Keys, KeysError, KeysIdentity};
-use crate::domain::secret::Secret;
+use crate::domain::primitives::secret::Secret;
 use crate::random;
 use file::Stamp;
 

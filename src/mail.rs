@@ -20,8 +20,8 @@ use lettre::transport::smtp::extension::ClientId;
 use lettre::{Address, Message};
 
 use crate::config::{Mail as Settings, MailTls};
-use crate::domain::contact::MailAddress;
-use crate::domain::inert;
+use crate::domain::delivery::mail_contact::MailAddress;
+use crate::domain::primitives::sanitize;
 use link::Link;
 
 /// All of one mail, whatever the server does: one that says nothing more would otherwise hold up everybody's.
@@ -184,7 +184,7 @@ fn told(error: &SmtpError) -> String {
     if error.is_response() {
         return "its answer is none of SMTP's".to_owned();
     }
-    inert::printed(&error.to_string()).replace('\n', " ").chars().take(TOLD_CHARS_MAX).collect()
+    sanitize::printed(&error.to_string()).replace('\n', " ").chars().take(TOLD_CHARS_MAX).collect()
 }
 
 /// Whether a word is a code as RFC 3463 writes it, as in 5.7.8.

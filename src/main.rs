@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use countersign::cli::{self, args::Args};
-use countersign::domain::inert;
+use countersign::domain::primitives::sanitize;
 
 /// What one thread makes and another frees, as rows on their way to the disk are, costs the system's allocator its locks.
 #[global_allocator]
@@ -16,7 +16,7 @@ fn main() -> ExitCode {
         Err(refused) => {
             // Help goes to standard output, a wrong line to standard error: what somebody pasted may stand in that.
             let _ = if refused.use_stderr() {
-                io::stderr().write_all(inert::printed(&refused.to_string()).as_bytes())
+                io::stderr().write_all(sanitize::printed(&refused.to_string()).as_bytes())
             } else {
                 refused.print()
             };

@@ -20,13 +20,13 @@ use serde_json::Value;
 
 use crate::domain::chain::denial::DenialCode;
 use crate::domain::context::EnvelopeCode;
-use crate::domain::endpoint::delivery::Ended;
-use crate::domain::event::{Event, EventType};
-use crate::domain::id::FlowId;
-use crate::domain::insight::Fact;
+use crate::domain::delivery::delivery::Ended;
+use crate::domain::log::event::{Event, EventType};
+use crate::domain::log::insight::Fact;
 use crate::domain::policy::RejectCode;
-use crate::domain::review::Ending;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::FlowId;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::Ending;
 use facts::Gauges;
 pub use facts::{Facts, Lane, Lease, Open};
 

@@ -13,9 +13,9 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider, Span};
 
 use crate::config;
-use crate::domain::endpoint::delivery::Ended;
-use crate::domain::event::EventType;
-use crate::domain::trace::TraceParent;
+use crate::domain::delivery::delivery::Ended;
+use crate::domain::log::event::EventType;
+use crate::domain::platform::trace_parent::TraceParent;
 use post::Post;
 
 /// Who says all this.

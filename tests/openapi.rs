@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use countersign::domain::chain::denial::DenialCode;
-use countersign::domain::interrupt::NotTaken;
+use countersign::domain::interrupts::NotTaken;
 use countersign::domain::json::parse::JsonCode;
+use countersign::domain::platform::idempotency::NotRepeated;
 use countersign::domain::policy::RejectCode;
-use countersign::domain::repeat::NotRepeated;
 use countersign::web::api::openapi::KEYLESS;
 use countersign::web::api::public::DESCRIPTION;
 use countersign::web::auth::permissions::TABLE;

@@ -66,8 +66,8 @@ fn the_repository_is_tidy() {
 #[test]
 fn an_arrow_that_points_up_is_found() {
     for (path, text) in [
-        ("src/domain/review.rs", "use crate::store::Store;"),
-        ("src/domain/review.rs", "fn f() { crate::random::fill(&mut []) }"),
+        ("src/domain/reviews/mod.rs", "use crate::store::Store;"),
+        ("src/domain/reviews/mod.rs", "fn f() { crate::random::fill(&mut []) }"),
         ("src/domain/mod.rs", "use super::store::Store;"),
         ("src/domain/chain/entry.rs", "use super::super::super::store::Store;"),
         ("src/store/sqlite.rs", "use crate::service::Service;"),
@@ -117,7 +117,7 @@ fn a_domain_that_is_not_pure_is_found() {
         "fn f() { getrandom::fill(&mut []); }",
         "use rusqlite::Connection;",
     ] {
-        assert_eq!(complaints(rules::pure_domain, "src/domain/review.rs", text).len(), 1, "{text}");
+        assert_eq!(complaints(rules::pure_domain, "src/domain/reviews/mod.rs", text).len(), 1, "{text}");
         assert_eq!(complaints(rules::pure_domain, "src/service/review.rs", text).len(), 0, "{text}");
     }
     assert_eq!(complaints(rules::pure_domain, "src/domain/a.rs", "use std::io::Write as _;").len(), 0);
@@ -316,22 +316,29 @@ fn imports_in_a_circle_are_found() {
     let house = |texts: &[(&str, &str)]| {
         circles::circles(&texts.iter().map(|(path, text)| file(path, text)).collect::<Vec<_>>())
     };
-    let down = ("src/domain/write.rs", "use super::thread::Thread;");
+    let down = ("src/domain/writes/write.rs", "use crate::domain::threads::thread::Thread;");
     for up in [
-        "use super::write::Write;",
-        "use crate::domain::{id::Jti, write::{Write, Reserve}};",
-        "type W = super::write::Write;",
+        "use crate::domain::writes::write::Write;",
+        "use crate::domain::{id::Jti, writes::{write::{Write, Reserve}}};",
+        "type W = crate::domain::writes::write::Write;",
     ] {
-        let found = house(&[down, ("src/domain/thread.rs", up)]);
+        let found = house(&[down, ("src/domain/threads/thread.rs", up)]);
         assert_eq!(found.len(), 1, "{up}: {found:?}");
-        assert!(found[0].starts_with("domain::thread -> domain::write -> domain::thread"), "{found:?}");
+        assert!(
+            found[0].starts_with("domain::threads::thread -> domain::writes::write -> domain::threads::thread"),
+            "{found:?}"
+        );
     }
     let around = [("src/a.rs", "use crate::b::B;"), ("src/b.rs", "use crate::c::C;"), ("src/c.rs", "use crate::a::A;")];
     assert_eq!(house(&around).len(), 1);
     assert!(house(&around[..2]).is_empty());
     // What a test needs, what is only said, and what a folder's own file holds are no imports of that kind.
-    for other in ["#[cfg(test)]\nuse super::write::Write;", "//! See super::write::Write.", "pub struct Thread;"] {
-        assert!(house(&[down, ("src/domain/thread.rs", other)]).is_empty(), "{other}");
+    for other in [
+        "#[cfg(test)]\nuse crate::domain::writes::write::Write;",
+        "//! See crate::domain::writes::write::Write.",
+        "pub struct Thread;",
+    ] {
+        assert!(house(&[down, ("src/domain/threads/thread.rs", other)]).is_empty(), "{other}");
     }
     assert!(house(&[("src/a.rs", "mod b; use self::b::B;"), ("src/a/b.rs", "use super::A;")]).is_empty());
 }

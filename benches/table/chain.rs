@@ -2,7 +2,7 @@
 
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::chain::hash::Digest;
-use countersign::domain::id::{ThreadId, WriteId};
+use countersign::domain::primitives::id::{ThreadId, WriteId};
 use countersign::service::Service;
 use countersign::service::threads::commit::Answer;
 use countersign::service::writes::verify::VerifyAsk;

@@ -2,10 +2,10 @@
 
 use std::hint::black_box;
 
-use countersign::domain::id::NodeId;
 use countersign::domain::json::patch::{Format, Patch};
 use countersign::domain::json::size::StateLimits;
 use countersign::domain::policy::{Judgement, Policy, PolicySource, Request, RequestKind, judge};
+use countersign::domain::primitives::id::NodeId;
 use serde_json::{Value, json};
 
 use super::documents::micros_of;

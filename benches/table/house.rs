@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::SystemClock;
-use countersign::domain::account::{Account, MachineRole, Token};
 use countersign::domain::chain::hash::Digest;
-use countersign::domain::id::{PrincipalId, ThreadId};
+use countersign::domain::identity::account::{Account, MachineRole, Token};
+use countersign::domain::identity::party::Party;
 use countersign::domain::json::patch::Format;
 use countersign::domain::json::size::StateLimits;
-use countersign::domain::party::Party;
-use countersign::domain::review::Verdict;
+use countersign::domain::primitives::id::{PrincipalId, ThreadId};
+use countersign::domain::reviews::Verdict;
 use countersign::keyring::Keyring;
 use countersign::service::proposals::request::{Asked, Proposal};
 use countersign::service::threads::NewThread;

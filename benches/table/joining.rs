@@ -2,10 +2,10 @@
 
 use std::hint::black_box;
 
-use countersign::domain::branch::{BRANCHES_MAX, Strategy};
-use countersign::domain::id::BranchName;
-use countersign::domain::join::{How, Resolutions, Side, changed, join};
 use countersign::domain::policy::Policy;
+use countersign::domain::primitives::id::BranchName;
+use countersign::domain::threads::branch::{BRANCHES_MAX, Strategy};
+use countersign::domain::threads::join::{How, Resolutions, Side, changed, join};
 use serde_json::{Value, json};
 
 use super::documents::micros_of;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::time::Timestamp;
+use countersign::domain::primitives::time::Timestamp;
 use countersign::store::change::{Change, RowWrite};
 use countersign::store::label::{Label, Labelled};
 use countersign::store::row::{Row, Table};

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::chain::hash::{Digest, Tag};
-use countersign::domain::id::PrincipalId;
-use countersign::domain::insight::{Counts, FLOWS_MAX, Figures, FlowCounts, Period, REASONS_MAX, Step};
-use countersign::domain::review::{Hold, HoldState};
-use countersign::domain::time::Timestamp;
-use countersign::domain::transition::{EndWord, Outcome, Transition};
+use countersign::domain::log::insight::{Counts, FLOWS_MAX, Figures, FlowCounts, Period, REASONS_MAX, Step};
+use countersign::domain::primitives::id::PrincipalId;
+use countersign::domain::primitives::time::Timestamp;
+use countersign::domain::reviews::{Hold, HoldState};
+use countersign::domain::threads::transition::{EndWord, Outcome, Transition};
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::store::change::Draft;
@@ -188,7 +188,9 @@ async fn bury(store: &dyn Store, reader: &Reader<'_>, hold: &Hold, numbers: std:
         let mut statement = transition.record.statement.clone();
         statement.proposed_at = Timestamp::from_millis(at.millis() - 3_600_000);
         let (digest, identity) = (statement.digest(), Digest::of(Tag::Proposal, &[&number.to_be_bytes()]));
-        let review = countersign::domain::id::ReviewId::try_from(countersign::random::uuid_v7(at).to_string()).unwrap();
+        let review =
+            countersign::domain::primitives::id::ReviewId::try_from(countersign::random::uuid_v7(at).to_string())
+                .unwrap();
         let (state, decision) = ended(number, at);
         let outcome = Outcome::Ended { review: review.clone(), decision };
         draft.insert(&Transition { digest, identity, statement, outcome, ..transition.record.clone() }).unwrap();

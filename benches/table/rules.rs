@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::hint::black_box;
 
 use countersign::domain::guard::Guard;
-use countersign::domain::id::NodeId;
 use countersign::domain::json::patch::{Format, Patch};
 use countersign::domain::json::size::StateLimits;
 use countersign::domain::policy::{Asker, Judgement, Policy, PolicySource, Request, RequestKind, judge_for};
+use countersign::domain::primitives::id::NodeId;
 use serde_json::{Value, json};
 
 use super::documents::{micros, micros_of};

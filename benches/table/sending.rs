@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::endpoint::EventPattern;
-use countersign::domain::id::EndpointId;
-use countersign::domain::secret::Secret;
+use countersign::domain::delivery::endpoint::EventPattern;
+use countersign::domain::primitives::id::EndpointId;
+use countersign::domain::primitives::secret::Secret;
 use countersign::service::Stored;
 use countersign::service::delivery::endpoint_kind::NewKind;
 use countersign::service::delivery::endpoints::NewEndpoint;
@@ -181,7 +181,7 @@ async fn bare(port: u16, bodies: &[String], width: usize) -> usize {
 
 pub async fn measure(kind: Kind, name: &str) {
     let house = Arc::new(House::build(kind).await);
-    let admin = countersign::domain::account::MachineRole::Admin;
+    let admin = countersign::domain::identity::account::MachineRole::Admin;
     let admin = super::gateway::token(&house.service, "admin", admin, &[]).await;
     let admin: Stored<_> = house.service.token_of(&admin).await.unwrap();
     let by = Puller::Token(&admin);

@@ -4,14 +4,14 @@ use std::sync::LazyLock;
 
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::episode::artefacts::Timeline;
+use countersign::domain::episode::event_line::{Record, phase};
 use countersign::domain::episode::imported::{Imported, Voucher, check as checked};
-use countersign::domain::episode::record::{Record, phase};
 use countersign::domain::episode::verify::{Content, FINDINGS_MAX, Folder, Report, Signature, Verdict, verify};
 use countersign::domain::episode::{Artefact, manifest};
-use countersign::domain::id::{PrincipalId, ThreadId};
 use countersign::domain::json::canonical::canonical;
 use countersign::domain::keys::{KeyUse, Keys};
-use countersign::domain::time::Timestamp;
+use countersign::domain::primitives::id::{PrincipalId, ThreadId};
+use countersign::domain::primitives::time::Timestamp;
 use serde_json::{Map, Value};
 
 /// Events of one input: what goes wrong with these goes wrong with more.

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use countersign::domain::branch::Strategy;
-use countersign::domain::id::BranchName;
-use countersign::domain::join::{How, NotJoined, Resolutions, Side, changed, join};
 use countersign::domain::json::canonical::canonical;
 use countersign::domain::json::diff::{diff, leaves};
 use countersign::domain::policy::{Policy, PolicySource};
+use countersign::domain::primitives::id::BranchName;
+use countersign::domain::threads::branch::Strategy;
+use countersign::domain::threads::join::{How, NotJoined, Resolutions, Side, changed, join};
 use serde_json::{Value, json};
 
 /// Branches of one input: what goes wrong between four goes wrong between more.

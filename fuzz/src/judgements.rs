@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use countersign::domain::id::NodeId;
 use countersign::domain::json::canonical::canonical;
 use countersign::domain::json::diff::{Change, diff};
 use countersign::domain::json::patch::{Format, Patch};
 use countersign::domain::json::pattern::Pattern;
 use countersign::domain::json::pointer::Pointer;
+use countersign::domain::policy::excerpt;
 use countersign::domain::policy::{
     Asker, Hiding, Judgement, NodePolicy, Policy, PolicySource, Reason, Request, RequestKind, StateLimits, Violation,
-    excerpt, judge_for, redacted,
+    judge_for, redacted,
 };
+use countersign::domain::primitives::id::NodeId;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

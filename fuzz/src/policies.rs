@@ -1,8 +1,9 @@
 //! Policies: a text, the schema that it names `s`, a state and a patch. What compiles is used.
 
 use countersign::domain::json::patch::{Format, Patch};
+use countersign::domain::policy::excerpt;
 use countersign::domain::policy::{
-    Hiding, Policy, PolicySource, Request, RequestKind, StateLimits, excerpt, judge, judge_initial, project,
+    Hiding, Policy, PolicySource, Request, RequestKind, StateLimits, judge, judge_initial, project,
 };
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
-use crate::domain::archive::Kept;
+use crate::domain::threads::archive::Kept;
 
 fn of(text: &str) -> (Archive, Vec<u8>) {
     let bytes = packed(text).unwrap();
@@ -9,12 +9,12 @@ fn of(text: &str) -> (Archive, Vec<u8>) {
         thread: "Order:7".try_into().unwrap(),
         from: 0,
         to: 31,
-        left: crate::domain::time::Timestamp::from_millis(0),
+        left: crate::domain::primitives::time::Timestamp::from_millis(0),
         file: Digest::of_file(&bytes),
         bytes: bytes.len() as u64,
         plain_bytes: text.len() as u64,
         policy: Digest::of_file(b""),
-        at: crate::domain::time::Timestamp::from_millis(0),
+        at: crate::domain::primitives::time::Timestamp::from_millis(0),
         kept: Kept::Whole {},
     };
     (archive, bytes)

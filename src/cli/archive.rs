@@ -9,9 +9,9 @@ use super::output::Output;
 use super::{CliError, Exit, beside};
 use crate::archives::{Archives, read_bounded, unpacked};
 use crate::config::{Config, ConfigError};
-use crate::domain::archive::{Archive, Content, PLAIN_BYTES_MAX, check};
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::keys::PublicKeys;
+use crate::domain::threads::archive::{Archive, Content, PLAIN_BYTES_MAX, check};
 
 /// Runs `archive …`.
 pub fn run(

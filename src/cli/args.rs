@@ -19,10 +19,10 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use url::Url;
 
 use crate::config::Flags;
-use crate::domain::id::{FlowId, Jti, NodeId, ThreadId};
 use crate::domain::json::patch::Format;
 use crate::domain::keys::KeyUse;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{FlowId, Jti, NodeId, ThreadId};
+use crate::domain::primitives::time::Timestamp;
 pub use access::{Token, TokenAdd, TokenRevoke, User, UserAdd, UserName};
 pub use archive::{Archive, ArchiveList, ArchiveRestore, ArchiveVerify};
 pub use envelope::{Envelope, EnvelopeVerify};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::CliError;
 use crate::config::{Config, Database};
-use crate::domain::id::PrincipalId;
+use crate::domain::primitives::id::PrincipalId;
 use crate::gateway;
 use crate::service::Service;
 use crate::service::error::Result;

@@ -17,10 +17,10 @@ use crate::clock::Clock;
 use crate::domain::context::{
     Envelope, EnvelopeClaims, EnvelopeCode, Expected, Misfit, NodeSecrets, Receives, ShownSecrets, check,
 };
-use crate::domain::inert::printed_line;
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::keys::PublicKeys;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::sanitize::printed_line;
+use crate::domain::primitives::time::Timestamp;
 
 /// Where the node's secrets are taken from, unless a file is named.
 const SECRET_VARIABLE: &str = "COUNTERSIGN_ENVELOPE_SECRET";

@@ -13,13 +13,13 @@ use super::args;
 use super::output::Output;
 use super::{CliError, Exit, beside};
 use crate::config::{Config, ConfigError};
+use crate::domain::episode::event_line::Record;
 use crate::domain::episode::finding::{Finding, Noted};
-use crate::domain::episode::record::Record;
 use crate::domain::episode::verify::{Extent, Folder, Report, Run, Signature, Verdict, verify};
-use crate::domain::inert::printed_line;
+use crate::domain::identity::party::Party;
 use crate::domain::json::parse::{BYTES_MAX, Limits, parse};
 use crate::domain::keys::PublicKeys;
-use crate::domain::party::Party;
+use crate::domain::primitives::sanitize::printed_line;
 use crate::episode_folder;
 use crate::random;
 

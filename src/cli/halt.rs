@@ -6,7 +6,7 @@ use super::args::{self, Halted, Scope};
 use super::output::Output;
 use super::{CliError, Exit, beside};
 use crate::config::Config;
-use crate::domain::halt::Halt;
+use crate::domain::operations::halt::Halt;
 use crate::service::operations::halt;
 
 /// Runs one of them.

@@ -9,7 +9,7 @@ use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 use tracing_subscriber::{Layer as _, Registry, fmt};
 
 use crate::config::{Log, LogFormat};
-use crate::domain::inert;
+use crate::domain::primitives::sanitize;
 
 /// Begins to log. What libraries say is kept to warnings: their debug lines may hold whole requests.
 pub fn begin(log: &Log) -> Result<(), TryInitError> {
@@ -41,8 +41,8 @@ impl<W: Write> Write for Lines<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
         let inert = match self.form {
-            LogFormat::Json => inert::json(&text),
-            LogFormat::Text => inert::printed(&text),
+            LogFormat::Json => sanitize::json(&text),
+            LogFormat::Text => sanitize::printed(&text),
         };
         self.to.write_all(inert.as_bytes())?;
         Ok(line.len())

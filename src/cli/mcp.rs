@@ -14,7 +14,7 @@ use url::Url;
 
 use super::args::Mcp;
 use super::{CliError, Exit};
-use crate::domain::secret::Secret;
+use crate::domain::primitives::secret::Secret;
 use pipe::Pipe;
 
 /// A token is a line; what is longer is another file.

@@ -37,7 +37,7 @@ use output::{Form, Output};
 
 use crate::clock::SystemClock;
 use crate::config::Config;
-use crate::domain::inert;
+use crate::domain::primitives::sanitize;
 
 /// What a command ends with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +72,7 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     });
     for text in said {
         // Nobody is left to be told if even this cannot be written.
-        let _ = writeln!(err, "countersign: {}", inert::printed(&text));
+        let _ = writeln!(err, "countersign: {}", sanitize::printed(&text));
     }
     exit
 }

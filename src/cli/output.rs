@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::domain::inert;
+use crate::domain::primitives::sanitize;
 
 /// How an answer is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,8 +47,8 @@ impl<'a> Output<'a> {
     /// Says the answer, as text or as JSON.
     pub fn answer(&mut self, text: impl Display, json: impl FnOnce() -> Value) -> io::Result<()> {
         match self.form {
-            Form::Text => writeln!(self.to, "{}", inert::printed(&text.to_string()))?,
-            Form::Json => writeln!(self.to, "{}", inert::json(&json().to_string()))?,
+            Form::Text => writeln!(self.to, "{}", sanitize::printed(&text.to_string()))?,
+            Form::Json => writeln!(self.to, "{}", sanitize::json(&json().to_string()))?,
         }
         self.to.flush()
     }

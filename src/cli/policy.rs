@@ -20,8 +20,8 @@ use crate::domain::json::parse::{Limits, parse};
 use crate::domain::policy::{
     Around, Policy, PolicySource, RedactedChange, StateLimits, Supposed, SupposedPrincipal, Verdict, Warning, what_if,
 };
-use crate::domain::tool::Tool;
-use crate::domain::usage::{Malformed, Totals, Usage};
+use crate::domain::threads::tool_call::Tool;
+use crate::domain::threads::usage::{Malformed, Totals, Usage};
 use crate::service::error::Error;
 use crate::service::policies::Activation;
 

@@ -6,7 +6,7 @@ use super::args::{Token as Command, TokenAdd, TokenRevoke};
 use super::output::Output;
 use super::{CliError, Exit, beside};
 use crate::config::Config;
-use crate::domain::account::Token;
+use crate::domain::identity::account::Token;
 use crate::service::identity::accounts::NewToken;
 use crate::service::identity::owner_names::{NewOwner, excluded_by};
 

@@ -13,10 +13,11 @@ use super::args::{self, Input};
 use super::output::Output;
 use super::{CliError, Exit};
 use crate::clock::Clock;
-use crate::domain::chain::offline::{self, Check, Conclusion, Evidence, Outcome, Pinned};
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::signed_vote;
 use crate::domain::chain::statement::Statement;
+use crate::domain::chain::verify_receipt_offline;
+use crate::domain::chain::verify_receipt_offline::{Check, Conclusion, Evidence, Outcome, Pinned};
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::keys::PublicKeys;
 
@@ -64,8 +65,8 @@ pub fn run(
         passkeys: pinned.as_deref(),
     };
     let now = verify.at.unwrap_or_else(|| clock.now());
-    let checks = offline::check(&evidence, now);
-    let conclusion = offline::conclusion(&checks);
+    let checks = verify_receipt_offline::check(&evidence, now);
+    let conclusion = verify_receipt_offline::conclusion(&checks);
     out.answer(text(&checks, conclusion), || {
         json!({"conclusion": word(conclusion), "checked_at": now, "checks": checks.iter().map(row).collect::<Vec<_>>()})
     })?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::oidc::{read_file, read_secret_of};
 use super::settings::Settings;
 use super::{ConfigCode, ConfigError};
-use crate::domain::contact::MailAddress;
-use crate::domain::secret::Secret;
+use crate::domain::delivery::mail_contact::MailAddress;
+use crate::domain::primitives::secret::Secret;
 
 /// Whoever takes mail for us.
 #[derive(Clone, Debug)]

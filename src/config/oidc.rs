@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::settings::Settings;
 use super::{ConfigCode, ConfigError};
-use crate::domain::account::PersonRole;
-use crate::domain::enrolment::{Admit, Mapping};
-use crate::domain::id::GroupName;
-use crate::domain::secret::Secret;
+use crate::domain::identity::account::PersonRole;
+use crate::domain::identity::oidc_identity::{Admit, Mapping};
+use crate::domain::primitives::id::GroupName;
+use crate::domain::primitives::secret::Secret;
 
 /// Secrets and certificates are short; a whole file given by mistake is not read to its end.
 const FILE_BYTES_MAX: u64 = 256 * 1024;

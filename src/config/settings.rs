@@ -11,7 +11,7 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::{ConfigCode, ConfigError, DEFAULTS, Flags, Origin};
-use crate::domain::secret::Secret;
+use crate::domain::primitives::secret::Secret;
 
 /// What every variable of ours begins with.
 const PREFIX: &str = "COUNTERSIGN_";

@@ -5,7 +5,7 @@ use url::Url;
 use super::oidc::read_secret_of;
 use super::settings::Settings;
 use super::{ConfigCode, ConfigError};
-use crate::domain::secret::Secret;
+use crate::domain::primitives::secret::Secret;
 
 /// A collector of OpenTelemetry's, as it takes traces by HTTP.
 #[derive(Clone, Debug)]

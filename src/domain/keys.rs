@@ -4,8 +4,8 @@
 //! half only while it is `next` or `signing`: retiring or revoking it forgets that half for good, so
 //! that a retired key cannot sign anything any more, whoever gets hold of the keyring.
 
-mod document;
-mod hidden;
+mod encrypted_value;
+mod keyring_json;
 mod public;
 mod secret;
 #[cfg(test)]
@@ -13,8 +13,8 @@ mod tests;
 
 use std::fmt;
 
-use super::time::Timestamp;
-pub use hidden::Hidden;
+use super::primitives::time::Timestamp;
+pub use encrypted_value::Hidden;
 pub use public::{PublicKey, PublicKeys};
 pub use secret::{RowKey, SaltKey, SigningKey, ThreadSecret};
 
@@ -88,7 +88,7 @@ pub enum KeysError {
     #[error("the issuer must be 1 to {ISSUER_CHARS_MAX} visible ASCII characters")]
     Issuer,
     /// Not the JSON of a keyring. The parser's own words are dropped: they may quote a secret.
-    #[error("not a keyring of format {} (line {line}, column {column})", document::FORMAT)]
+    #[error("not a keyring of format {} (line {line}, column {column})", keyring_json::FORMAT)]
     Document {
         /// Line of the text, from 1.
         line: usize,
@@ -184,12 +184,12 @@ impl Keys {
 
     /// Reads a keyring from its text, the format of the file.
     pub fn read(text: &str) -> Result<Self, KeysError> {
-        document::read(text)
+        keyring_json::read(text)
     }
 
     /// The keyring's text, private halves included.
     pub fn write(&self) -> zeroize::Zeroizing<Vec<u8>> {
-        document::write(self)
+        keyring_json::write(self)
     }
 
     /// Who signs: `iss` of everything.

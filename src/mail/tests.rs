@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::*;
-use crate::domain::secret::Secret;
+use crate::domain::primitives::secret::Secret;
 
 const AUTHORITY: &[u8] = include_bytes!("../../tests/provider/tls/authority.pem");
 const CERTIFICATE: &[u8] = include_bytes!("../../tests/provider/tls/certificate.pem");

@@ -6,8 +6,8 @@ use std::time::Duration;
 use prometheus::{Gauge, GaugeVec, Registry};
 
 use super::{gauge, gauges};
-use crate::domain::halt::Halt;
-use crate::domain::id::{EndpointId, FlowId};
+use crate::domain::operations::halt::Halt;
+use crate::domain::primitives::id::{EndpointId, FlowId};
 
 /// Open reviews of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

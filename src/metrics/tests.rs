@@ -3,9 +3,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::domain::event::EventType;
-use crate::domain::halt::Halt;
-use crate::domain::id::EventId;
+use crate::domain::log::event::EventType;
+use crate::domain::operations::halt::Halt;
+use crate::domain::primitives::id::EventId;
 
 fn rejected(flow: &str) -> Event {
     let id = EventId::try_from("018f2c1e-0000-7000-8000-000000000000".to_owned()).unwrap();

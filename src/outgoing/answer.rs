@@ -9,8 +9,8 @@ use reqwest::Response;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::addresses::Forbidden;
-use crate::domain::failure::FailureCode;
-use crate::domain::time::Timestamp;
+use crate::domain::delivery::failure::FailureCode;
+use crate::domain::primitives::time::Timestamp;
 
 /// Nobody asks in earnest to be left alone for longer than the longest of our own delays.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);

@@ -19,9 +19,9 @@ use url::Url;
 
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::Network;
-pub use crate::domain::failure::FailureCode;
-use crate::domain::secret::Secret;
-use crate::domain::trace::TraceParent;
+pub use crate::domain::delivery::failure::FailureCode;
+use crate::domain::platform::trace_parent::TraceParent;
+use crate::domain::primitives::secret::Secret;
 use crate::tls;
 use addresses::{Guarded, LookUp, Reach};
 use spelling::{Reaches, Way};

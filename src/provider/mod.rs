@@ -28,9 +28,9 @@ use url::Url;
 
 use crate::clock::Clock;
 use crate::config::Oidc;
-use crate::domain::enrolment::{Identity, NotLetIn};
-use crate::domain::secret::Secret;
-use crate::domain::time::Timestamp;
+use crate::domain::identity::oidc_identity::{Identity, NotLetIn};
+use crate::domain::primitives::secret::Secret;
+use crate::domain::primitives::time::Timestamp;
 use http::Http;
 
 /// What a provider publishes about itself changes rarely.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::clock::SystemClock;
-use crate::domain::enrolment::{Admit, Mapping};
+use crate::domain::identity::oidc_identity::{Admit, Mapping};
 
 const AUTHORITY: &[u8] = include_bytes!("../../tests/provider/tls/authority.pem");
 const CERTIFICATE: &[u8] = include_bytes!("../../tests/provider/tls/certificate.pem");

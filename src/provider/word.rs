@@ -11,9 +11,9 @@ use openidconnect::{ClaimsVerificationError, ClientId, JsonWebKeySet, Nonce, Sig
 use serde_json::Value;
 
 use super::{Errand, Metadata, Provider};
-use crate::domain::enrolment::{Identity, NotLetIn};
+use crate::domain::identity::oidc_identity::{Identity, NotLetIn};
 use crate::domain::json::parse::{Limits, parse};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
 
 /// How far a provider's clock may be from ours.
 const SKEW: Duration = Duration::from_secs(60);

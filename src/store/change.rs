@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::domain::keys::RowKey;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
 
 use super::StoreError;
 use super::label::{self, Label, Labelling};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
 
 use super::change::{Change, Guard, RowWrite};
 use super::label::Labelling;

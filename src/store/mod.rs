@@ -23,7 +23,7 @@ pub mod watched;
 
 use async_trait::async_trait;
 
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
 
 use change::Change;
 use label::{Label, Labelled};

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio_postgres::Client;
 
 use crate::clock::ClockOffset;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
 
 use super::bell::Bell;
 use super::change::Change;

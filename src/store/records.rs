@@ -27,19 +27,19 @@ use serde::{Deserialize, Serialize};
 use super::label::Labels;
 use super::record::Record;
 use super::row::{Facets, Table};
-use crate::domain::account::{Account, LinkPurpose, OneTimeLink, Session, Token};
 use crate::domain::chain::hash::Digest;
-use crate::domain::event::Event;
-use crate::domain::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
-use crate::domain::id::{EventId, ThreadId};
-use crate::domain::passkey::Passkey;
-use crate::domain::review::{Hold, HoldState};
-use crate::domain::thread::{HeadUse, Thread, WriteKey};
-use crate::domain::time::Timestamp;
-use crate::domain::trace::TraceParent;
-use crate::domain::transition::{ChainRow, Rejection, StateRow, Transition};
-use crate::domain::tries::Tries;
-use crate::domain::write::{Write, WriteState};
+use crate::domain::identity::account::{Account, LinkPurpose, OneTimeLink, Session, Token};
+use crate::domain::identity::login_throttle::Tries;
+use crate::domain::identity::passkey::Passkey;
+use crate::domain::log::event::Event;
+use crate::domain::platform::trace_parent::TraceParent;
+use crate::domain::primitives::id::{EventId, ThreadId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{Hold, HoldState};
+use crate::domain::threads::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
+use crate::domain::threads::thread::{HeadUse, Thread, WriteKey};
+use crate::domain::threads::transition::{ChainRow, Rejection, StateRow, Transition};
+use crate::domain::writes::write::{Write, WriteState};
 
 /// An event that has no place in the log yet.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

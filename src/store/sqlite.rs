@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use crate::clock::{Clock as _, ClockOffset, SystemClock};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
 
 use super::bell::Bell;
 use super::change::Change;

@@ -12,7 +12,7 @@ use super::outage::Outage;
 use super::row::{Row, Table};
 use super::{Cursor, Direction, Duty, Filter, OnDuty, Page, Store, StoreError};
 use crate::clock::{Clock as _, SystemClock};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
 
 /// How far apart lines about refused calls are.
 const LINE_EVERY: Duration = Duration::from_secs(1);

@@ -10,7 +10,7 @@ use reqwest::{Client, redirect};
 use tokio::runtime::Handle;
 
 use super::TracesError;
-use crate::domain::secret::Secret;
+use crate::domain::primitives::secret::Secret;
 use crate::tls;
 
 /// A collector takes what it is sent and works on it later.

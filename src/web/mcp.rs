@@ -28,7 +28,7 @@ use super::api::problem::Problem;
 use super::auth::extractors::Machine;
 use super::request_log::RequestId;
 use super::state::App;
-use crate::domain::trace::TraceParent;
+use crate::domain::platform::trace_parent::TraceParent;
 use crate::service::error::Error;
 use crate::service::platform::trace_context;
 use tools::Tools;

@@ -9,7 +9,7 @@ use actix_web::middleware::Next;
 use actix_web::{HttpMessage as _, HttpRequest, web};
 
 use super::state::App;
-use crate::domain::trace::TraceParent;
+use crate::domain::platform::trace_parent::TraceParent;
 use crate::metrics::{Answered, known_method};
 use crate::random;
 use crate::service::platform::trace_context;

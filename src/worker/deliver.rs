@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{self, JoinError, JoinSet};
 
-use crate::domain::id::EndpointId;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::EndpointId;
+use crate::domain::primitives::time::Timestamp;
 use crate::service::Service;
 use crate::service::delivery::Sending;
 use crate::service::delivery::cursor::OpenLane;

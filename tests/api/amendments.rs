@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use countersign::domain::account::Account;
-use countersign::domain::id::AmendmentId;
-use countersign::domain::review::{Ballot, BrowserCheck, Ineligible, Proof, Ticked, Verdict, VoteRefused};
+use countersign::domain::identity::account::Account;
+use countersign::domain::primitives::id::AmendmentId;
+use countersign::domain::reviews::{Ballot, BrowserCheck, Ineligible, Proof, Ticked, Verdict, VoteRefused};
 use countersign::service::error::Error;
 use countersign::service::identity::revocation::Admission;
 use countersign::service::policies::Activation;

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::domain::account::Account;
-use countersign::domain::amendment::Amendment;
 use countersign::domain::chain::signed_vote::{Evidence, PolicyVoteStatement};
-use countersign::domain::id::AmendmentId;
-use countersign::domain::passkey::Refused;
-use countersign::domain::review::{Ballot, Proof, Verdict, VoteRefused};
+use countersign::domain::identity::account::Account;
+use countersign::domain::identity::passkey::Refused;
+use countersign::domain::policy_changes::change_request::Amendment;
+use countersign::domain::primitives::id::AmendmentId;
+use countersign::domain::reviews::{Ballot, Proof, Verdict, VoteRefused};
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::passkeys::Signature;
 use countersign::service::identity::session::SignedIn;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::domain::review::{Ballot, Hold, Verdict};
+use countersign::domain::reviews::{Ballot, Hold, Verdict};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 

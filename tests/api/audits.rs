@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use countersign::domain::account::Token;
 use countersign::domain::chain::hash::Digest;
-use countersign::domain::id::ThreadId;
+use countersign::domain::identity::account::Token;
 use countersign::domain::json::patch::Format;
-use countersign::domain::thread::Thread;
-use countersign::domain::usage::Usage;
+use countersign::domain::primitives::id::ThreadId;
+use countersign::domain::threads::thread::Thread;
+use countersign::domain::threads::usage::Usage;
 use countersign::service::Service;
 use countersign::service::proposals::request::{Asked as Ask, Proposal};
 use countersign::service::threads::commit::Answer;

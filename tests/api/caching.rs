@@ -1,6 +1,6 @@
 //! No answer is stored by a proxy or a browser unless its handler allows it.
 
-use countersign::domain::review::Verdict;
+use countersign::domain::reviews::Verdict;
 use serde_json::json;
 
 use crate::gateway::{Gateway, spawn_gateway};

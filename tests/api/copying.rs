@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
 use countersign::config::CopyTo;
-use countersign::domain::review::Verdict;
+use countersign::domain::reviews::Verdict;
 use countersign::worker::copy;
 use futures_util::future::join_all;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::SystemClock;
-use countersign::domain::account::{Account, PersonRole};
+use countersign::domain::identity::account::{Account, PersonRole};
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use countersign::domain::account::{Account, PersonRole};
-use countersign::domain::edit::{EDITS_MAX, Edit};
-use countersign::domain::id::ReviewId;
-use countersign::domain::party::Party;
-use countersign::domain::review::{HoldState, Verdict};
+use countersign::domain::identity::account::{Account, PersonRole};
+use countersign::domain::identity::party::Party;
+use countersign::domain::primitives::id::ReviewId;
+use countersign::domain::reviews::edit::{EDITS_MAX, Edit};
+use countersign::domain::reviews::{HoldState, Verdict};
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::reviews::edit::{Rewrite, Rewritten};

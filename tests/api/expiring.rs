@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::domain::id::FlowId;
-use countersign::domain::interrupt::Interrupt;
+use countersign::domain::interrupts::Interrupt;
+use countersign::domain::primitives::id::FlowId;
 use countersign::worker::expire;
 
 use crate::attacks::policy_with;

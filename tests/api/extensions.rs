@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use countersign::domain::account::{Account, MachineRole};
-use countersign::domain::event::EventType;
-use countersign::domain::id::ReviewId;
-use countersign::domain::review::{EXTENSION_REASON_CHARS_MAX, EXTENSIONS_MAX, Extending, Hold, Verdict, VoteRefused};
-use countersign::domain::time::Timestamp;
+use countersign::domain::identity::account::{Account, MachineRole};
+use countersign::domain::log::event::EventType;
+use countersign::domain::primitives::id::ReviewId;
+use countersign::domain::primitives::time::Timestamp;
+use countersign::domain::reviews::{EXTENSION_REASON_CHARS_MAX, EXTENSIONS_MAX, Extending, Hold, Verdict, VoteRefused};
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::revocation::Admission;
 use countersign::service::reviews::vote::Voted;

@@ -1,11 +1,11 @@
 //! Tokens that nodes are given, counted by the gateway and bounded by the policy's budgets. On both databases.
 
 use countersign::domain::context::Encoding;
-use countersign::domain::id::NodeId;
 use countersign::domain::json::canonical::canonical;
-use countersign::domain::review::Verdict;
-use countersign::domain::thread::Thread;
-use countersign::domain::usage::Spent;
+use countersign::domain::primitives::id::NodeId;
+use countersign::domain::reviews::Verdict;
+use countersign::domain::threads::thread::Thread;
+use countersign::domain::threads::usage::Spent;
 use serde_json::{Value, json};
 
 use crate::gateway::{Answer, Gateway, POLICY};
@@ -240,7 +240,7 @@ async fn an_audit_finds_another_sum(scene: Scene) {
     let digest = one["transition"].as_str().unwrap();
     for (other, findings) in [(Some(200), 1), (None, 2)] {
         scene
-            .retells::<countersign::domain::transition::Transition>(digest, |mut it| {
+            .retells::<countersign::domain::threads::transition::Transition>(digest, |mut it| {
                 it.context_tokens = other;
                 it
             })

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::account::{Account, MachineRole, PersonRole};
-use countersign::domain::edit::Edit;
-use countersign::domain::event::EventType;
-use countersign::domain::id::{InterruptId, ReviewId};
+use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
+use countersign::domain::log::event::EventType;
 use countersign::domain::policy::RedactedChange;
-use countersign::domain::review::{Extending, Verdict};
+use countersign::domain::primitives::id::{InterruptId, ReviewId};
+use countersign::domain::reviews::edit::Edit;
+use countersign::domain::reviews::{Extending, Verdict};
 use countersign::service::proposals::rollback::Rollback;
 use countersign::service::reviews::comment::Saying;
 use countersign::service::reviews::edit::{Rewrite, Rewritten};

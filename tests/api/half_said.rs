@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::domain::account::{Account, MachineRole, PersonRole};
-use countersign::domain::review::Verdict;
+use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
+use countersign::domain::reviews::Verdict;
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::web::auth::permissions::TABLE;

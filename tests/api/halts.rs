@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::account::{Account, MachineRole, PersonRole};
-use countersign::domain::halt::{Halt, LiftNeeds};
+use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
+use countersign::domain::operations::halt::{Halt, LiftNeeds};
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit;
 use countersign::service::error::Error;

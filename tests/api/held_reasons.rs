@@ -1,6 +1,6 @@
 //! Reasons that only reviewers may read leave the gateway in no event.
 
-use countersign::domain::review::Verdict;
+use countersign::domain::reviews::Verdict;
 use serde_json::{Value, json};
 
 use crate::gateway::Gateway;

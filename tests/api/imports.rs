@@ -3,18 +3,18 @@
 
 use std::path::Path;
 
-use countersign::domain::account::MachineRole;
 use countersign::domain::chain::hash::Digest;
+use countersign::domain::episode::event_line::Record as Said;
 use countersign::domain::episode::imported::{FOLDER_BYTES_MAX, Imported, Piece, Standing, Voucher};
-use countersign::domain::episode::record::Record as Said;
 use countersign::domain::episode::verify::{Content, Folder};
 use countersign::domain::episode::{Artefact, manifest, state};
-use countersign::domain::id::{PrincipalId, ThreadId};
+use countersign::domain::identity::account::MachineRole;
+use countersign::domain::identity::party::Party;
 use countersign::domain::json::canonical::canonical;
 use countersign::domain::keys::{KeyUse, Keys, PublicKeys};
-use countersign::domain::party::Party;
-use countersign::domain::thread::Thread;
-use countersign::domain::time::Timestamp;
+use countersign::domain::primitives::id::{PrincipalId, ThreadId};
+use countersign::domain::primitives::time::Timestamp;
+use countersign::domain::threads::thread::Thread;
 use countersign::service::episodes::import::Import;
 use countersign::service::error::Error;
 use countersign::store::record::Record;

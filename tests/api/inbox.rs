@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::account::Account;
-use countersign::domain::id::FlowId;
-use countersign::domain::review::{Ending, SearchKey, Verdict};
+use countersign::domain::identity::account::Account;
+use countersign::domain::primitives::id::FlowId;
+use countersign::domain::reviews::{Ending, SearchKey, Verdict};
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::audit::audit;
@@ -117,7 +117,7 @@ async fn each_filter_lists_what_it_says_and_nothing_else() {
     }
     let deadline = g.service.find(&g.alice, &Wanted::open(), &Part::First, 1).await.unwrap().items[0].hold.expires_at;
     assert_eq!(all(&g, &g.alice, &of(Which::EndingBy(deadline))).await, [open]);
-    let sooner = countersign::domain::time::Timestamp::from_millis(deadline.millis() - 1);
+    let sooner = countersign::domain::primitives::time::Timestamp::from_millis(deadline.millis() - 1);
     assert_eq!(all(&g, &g.alice, &of(Which::EndingBy(sooner))).await, [""; 0]);
 }
 
@@ -231,7 +231,7 @@ async fn told(g: &Gateway, secret: &str, path: &str) -> (u16, String) {
 async fn the_page_finds_by_what_people_type_and_links_pages_both_ways() {
     let g = spawn_gateway().await;
     let other = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
-    let by = countersign::domain::id::PrincipalId::try_from("tests").unwrap();
+    let by = countersign::domain::primitives::id::PrincipalId::try_from("tests").unwrap();
     g.service.activate_policy(&by, None, source(&other), BTreeSet::new()).await.unwrap();
     let thread = g.thread().await;
     let held = g.held(&thread).await;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::domain::insight::{Counts, FlowCounts, Step};
-use countersign::domain::review::Verdict;
+use countersign::domain::log::insight::{Counts, FlowCounts, Step};
+use countersign::domain::reviews::Verdict;
 use countersign::service::log::insight::InsightFacts;
 use serde_json::json;
 

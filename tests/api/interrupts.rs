@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use countersign::domain::account::{Account, MachineRole};
 use countersign::domain::chain::jws::{self, JwsError, Typ};
 use countersign::domain::chain::receipt::{Denial, Receipt};
-use countersign::domain::halt::Halt;
-use countersign::domain::id::InterruptId;
-use countersign::domain::interrupt::{Decision, InterruptAnswer};
+use countersign::domain::identity::account::{Account, MachineRole};
+use countersign::domain::interrupts::{Decision, InterruptAnswer};
 use countersign::domain::keys::KeyUse;
-use countersign::domain::review::{Ballot, Ineligible, Verdict, VoteRefused};
+use countersign::domain::operations::halt::Halt;
+use countersign::domain::primitives::id::InterruptId;
+use countersign::domain::reviews::{Ballot, Ineligible, Verdict, VoteRefused};
 use countersign::service::error::Error;
 use countersign::service::identity::revocation::Admission;
 use countersign::service::operations::halt::Scope;
@@ -331,7 +331,7 @@ async fn what_is_stopped_takes_nothing_and_decides_nothing(scene: Scene) {
 
 async fn another_policy_asks_other_people(scene: Scene) {
     let g = &scene.gateway;
-    let by: countersign::domain::id::PrincipalId = "tests".try_into().unwrap();
+    let by: countersign::domain::primitives::id::PrincipalId = "tests".try_into().unwrap();
     let activate = async |policy: &str| {
         g.service.activate_policy(&by, None, source(policy), BTreeSet::new()).await.unwrap();
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use countersign::clock::ClockOffset;
-use countersign::domain::review::{Ballot, Ticked, Verdict};
+use countersign::domain::reviews::{Ballot, Ticked, Verdict};
 use countersign::service::error::Error;
 use countersign::service::writes::verify::VerifyAsk;
 use countersign::store::row::Table;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use countersign::clock::ClockOffset;
-use countersign::domain::review::HoldState;
+use countersign::domain::reviews::HoldState;
 use countersign::service::log::browse::{Audience, LogSought};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::client_ip::Peers;

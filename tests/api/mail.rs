@@ -5,11 +5,11 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use countersign::config::{Mail as Settings, MailTls};
-use countersign::domain::account::Account;
-use countersign::domain::contact::{Contact, Letter, MailAddress, Pace};
-use countersign::domain::id::{AccountId, InterruptId};
-use countersign::domain::review::Verdict;
-use countersign::domain::secret::Secret;
+use countersign::domain::delivery::mail_contact::{Contact, Letter, MailAddress, Pace};
+use countersign::domain::identity::account::Account;
+use countersign::domain::primitives::id::{AccountId, InterruptId};
+use countersign::domain::primitives::secret::Secret;
+use countersign::domain::reviews::Verdict;
 use countersign::mail::Mailer;
 use countersign::service::Service;
 use countersign::service::error::Error;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use countersign::domain::review::Verdict;
+use countersign::domain::reviews::Verdict;
 use serde_json::{Value, json};
 
 use crate::gateway::{Gateway, spawn_gateway};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use actix_web::test::{TestRequest, call_service, init_service};
 use countersign::config::MetricsAccess;
-use countersign::domain::halt::Halt;
-use countersign::domain::review::Verdict;
+use countersign::domain::operations::halt::Halt;
+use countersign::domain::reviews::Verdict;
 use countersign::service::operations::halt::Scope;
 use countersign::web::client_ip::Peers;
 use countersign::web::server::site;

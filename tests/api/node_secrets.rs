@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::account::MachineRole;
 use countersign::domain::context::{Envelope, EnvelopeCode, Expected, NodeSecrets, ShownSecrets, check};
-use countersign::domain::id::{NodeId, ThreadId};
+use countersign::domain::identity::account::MachineRole;
 use countersign::domain::keys::PublicKeys;
-use countersign::domain::time::Timestamp;
+use countersign::domain::primitives::id::{NodeId, ThreadId};
+use countersign::domain::primitives::time::Timestamp;
 use countersign::service::identity::accounts::NewToken;
 use serde_json::{Value, json};
 

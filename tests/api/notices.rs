@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use countersign::domain::account::{Account, MachineRole};
-use countersign::domain::event::EventType;
-use countersign::domain::id::ReviewId;
-use countersign::domain::review::Verdict;
+use countersign::domain::identity::account::{Account, MachineRole};
+use countersign::domain::log::event::EventType;
+use countersign::domain::primitives::id::ReviewId;
+use countersign::domain::reviews::Verdict;
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::revocation::Admission;
 use countersign::service::inbox::{Part, Wanted};

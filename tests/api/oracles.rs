@@ -26,7 +26,7 @@ impl World {
     async fn new() -> Self {
         let policy = POLICY.replace("[approval]", BLIND).replace("\"execution_permissions\", ", "");
         let g = spawn_with_policy(&policy).await;
-        let role = countersign::domain::account::MachineRole::Agent;
+        let role = countersign::domain::identity::account::MachineRole::Agent;
         let token = crate::gateway::token(&g.service, "blind", role, &["blind"]).await;
         Self { g, token }
     }

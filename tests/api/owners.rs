@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::process::Output;
 
-use countersign::domain::account::{MachineRole, PersonRole};
-use countersign::domain::review::{Ineligible, Verdict};
+use countersign::domain::identity::account::{MachineRole, PersonRole};
+use countersign::domain::reviews::{Ineligible, Verdict};
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::accounts::{NewAccount, NewToken};
 use countersign::service::identity::owner_names::NewOwner;

@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::domain::account::Account;
 use countersign::domain::chain::jws::{self, Typ};
-use countersign::domain::chain::offline::{self, CheckName, Outcome, Pinned};
 use countersign::domain::chain::receipt::{Method, Receipt};
 use countersign::domain::chain::signed_vote::Evidence;
-use countersign::domain::event::EventType;
-use countersign::domain::id::{PrincipalId, ReviewId};
+use countersign::domain::chain::verify_receipt_offline;
+use countersign::domain::chain::verify_receipt_offline::{CheckName, Outcome, Pinned};
+use countersign::domain::identity::account::Account;
+use countersign::domain::identity::passkey::Refused;
 use countersign::domain::keys::PublicKeys;
-use countersign::domain::passkey::Refused;
-use countersign::domain::review::{Ballot, Proof, Verdict, VoteRefused};
+use countersign::domain::log::event::EventType;
+use countersign::domain::primitives::id::{PrincipalId, ReviewId};
+use countersign::domain::reviews::{Ballot, Proof, Verdict, VoteRefused};
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::passkeys::{Confirmation, PasskeySignIn, Purpose, Signature};
 use countersign::service::identity::revocation::Admission;
@@ -149,9 +150,16 @@ async fn a_stage_that_asks_for_a_passkey_is_passed_with_its_signature_and_not_wi
     let jwks = g.get("/.well-known/jwks.json", &g.auditor).await.expect(200);
     let published = PublicKeys::from_jwks(&jwks).unwrap();
     let (entry, statement, opening, passkeys) = (None, None, None, Some(&pinned[..]));
-    let all =
-        offline::Evidence { receipt: &receipt, keys: &published, entry, statement, opening, votes: &votes, passkeys };
-    let checks = offline::check(&all, g.service.now());
+    let all = verify_receipt_offline::Evidence {
+        receipt: &receipt,
+        keys: &published,
+        entry,
+        statement,
+        opening,
+        votes: &votes,
+        passkeys,
+    };
+    let checks = verify_receipt_offline::check(&all, g.service.now());
     let approvals = checks.iter().find(|it| it.name == CheckName::Approvals).unwrap();
     assert_eq!(approvals.outcome, Outcome::Passed, "an auditor with nothing but these files");
     scene.passes_an_audit().await;
@@ -331,7 +339,7 @@ async fn a_registration_is_bound_to_its_session_and_used_once(scene: Scene) {
 async fn try_in(
     g: &Gateway,
     (door, challenge): (&str, &str),
-    (account, assertion): (&str, &countersign::domain::passkey::Assertion),
+    (account, assertion): (&str, &countersign::domain::identity::passkey::Assertion),
 ) -> bool {
     let attempt = PasskeySignIn { door, challenge, assertion, account, origin: None };
     match g.service.sign_in_with_passkey(&attempt).await {

@@ -1,6 +1,6 @@
 //! The one path through everything.
 
-use countersign::domain::review::Verdict;
+use countersign::domain::reviews::Verdict;
 use serde_json::{Value, json};
 
 use crate::gateway::spawn_gateway;

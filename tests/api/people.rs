@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::account::{Account, MachineRole, PersonRole};
-use countersign::domain::halt::LiftNeeds;
-use countersign::domain::id::GroupName;
+use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
+use countersign::domain::operations::halt::LiftNeeds;
+use countersign::domain::primitives::id::GroupName;
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit;
 use countersign::service::error::{Error, Result};
@@ -299,7 +299,8 @@ async fn a_person_changes_the_password_and_ends_sessions_of_their_own_only() {
 async fn whose_account_was_changed_since_a_halt_does_not_count_for_lifting_it() {
     let g = spawn_for_people(PeopleSettings { lift_needs: LiftNeeds::Two, ..people() }).await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
-    let halt = countersign::domain::halt::Halt { proposing: true, verifying: true, reason: "drill".to_owned() };
+    let halt =
+        countersign::domain::operations::halt::Halt { proposing: true, verifying: true, reason: "drill".to_owned() };
     g.service.wish_halt(Puller::Person(&gus), &Scope::All, &Wish::Stop(halt.clone())).await.unwrap();
     // Whoever makes the link may be who opens it.
     let secret = g.service.reset_link(&gus, &hal.record.id).await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::halt::Halt;
+use countersign::domain::operations::halt::Halt;
 use countersign::service::audit::audit;
 use countersign::service::error::Error;
 use countersign::service::operations::halt::Scope;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use countersign::clock::{Clock as _, ClockOffset, SystemClock};
-use countersign::domain::review::Verdict;
+use countersign::domain::reviews::Verdict;
 use countersign::store::records::LOG;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};

@@ -3,7 +3,7 @@
 use countersign::domain::chain::hash::{Digest, Tag};
 use countersign::domain::json::canonical::canonical;
 use countersign::domain::json::pointer::Pointer;
-use countersign::domain::review::Verdict;
+use countersign::domain::reviews::Verdict;
 use countersign::service::inbox::{Part, Wanted};
 use countersign::service::reviews::details::ReviewFacts;
 use countersign::service::reviews::reveal::Look;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use countersign::clock::ClockOffset;
-use countersign::domain::account::Account;
 use countersign::domain::chain::hash::Digest;
-use countersign::domain::event::{Event, EventType};
-use countersign::domain::halt::Halt;
-use countersign::domain::id::{PrincipalId, ReviewId};
+use countersign::domain::identity::account::Account;
 use countersign::domain::json::pointer::Pointer;
-use countersign::domain::review::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, Verdict};
+use countersign::domain::log::event::{Event, EventType};
+use countersign::domain::operations::halt::Halt;
+use countersign::domain::primitives::id::{PrincipalId, ReviewId};
+use countersign::domain::reviews::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, Verdict};
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::revocation::Admission;
 use countersign::service::operations::halt::Scope;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use countersign::clock::ClockOffset;
-use countersign::domain::account::MachineRole;
+use countersign::domain::identity::account::MachineRole;
 use countersign::domain::json::size::StateLimits;
-use countersign::domain::step::StepRow;
-use countersign::domain::time::Timestamp;
+use countersign::domain::primitives::time::Timestamp;
+use countersign::domain::threads::step::StepRow;
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
 use countersign::service::{Service, Settings};

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use countersign::domain::account::Account;
-use countersign::domain::event::{Event, EventType};
-use countersign::domain::halt::Halt;
-use countersign::domain::id::{PrincipalId, ReviewId};
-use countersign::domain::review::{Ballot, COMMENTS_OF_ONE_MAX, Verdict, WITHDRAWALS_MAX, Withdrawing};
+use countersign::domain::identity::account::Account;
+use countersign::domain::log::event::{Event, EventType};
+use countersign::domain::operations::halt::Halt;
+use countersign::domain::primitives::id::{PrincipalId, ReviewId};
+use countersign::domain::reviews::{Ballot, COMMENTS_OF_ONE_MAX, Verdict, WITHDRAWALS_MAX, Withdrawing};
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::revocation::Admission;
 use countersign::service::operations::halt::Scope;

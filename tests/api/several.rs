@@ -1,7 +1,7 @@
 //! Votes on several at once, as the service counts them: each by itself, and never where more is asked for.
 
-use countersign::domain::id::ReviewId;
-use countersign::domain::review::{Alone, Ballot, Proof, Verdict, VoteRefused};
+use countersign::domain::primitives::id::ReviewId;
+use countersign::domain::reviews::{Alone, Ballot, Proof, Verdict, VoteRefused};
 use countersign::service::error::Error;
 use countersign::service::reviews::vote::Voted;
 use serde_json::Value;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use countersign::domain::account::MachineRole;
-use countersign::domain::review::Verdict;
+use countersign::domain::identity::account::MachineRole;
+use countersign::domain::reviews::Verdict;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::{ClockOffset, SystemClock};
-use countersign::domain::account::{MachineRole, PersonRole};
-use countersign::domain::review::Verdict;
+use countersign::domain::identity::account::{MachineRole, PersonRole};
+use countersign::domain::reviews::Verdict;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::identity::accounts::NewAccount;

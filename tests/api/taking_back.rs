@@ -2,8 +2,8 @@
 
 use std::process::{Command, Output};
 
-use countersign::domain::id::TokenId;
-use countersign::domain::review::{Ineligible, Verdict, VoteRefused};
+use countersign::domain::primitives::id::TokenId;
+use countersign::domain::reviews::{Ineligible, Verdict, VoteRefused};
 use countersign::service::error::Error;
 use reqwest::header::COOKIE;
 use serde_json::{Value, json};

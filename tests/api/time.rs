@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::ClockOffset;
-use countersign::domain::review::Verdict;
+use countersign::domain::reviews::Verdict;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 

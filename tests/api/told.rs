@@ -1,9 +1,9 @@
 //! What somebody was told that their vote comes to: where others were faster and something else would follow, nothing
 //! does. On both databases.
 
-use countersign::domain::account::Account;
-use countersign::domain::id::{InterruptId, ReviewId};
-use countersign::domain::review::{Alone, Ballot, Prospect, Verdict, VoteRefused};
+use countersign::domain::identity::account::Account;
+use countersign::domain::primitives::id::{InterruptId, ReviewId};
+use countersign::domain::reviews::{Alone, Ballot, Prospect, Verdict, VoteRefused};
 use countersign::service::error::{Error, Result};
 use countersign::service::reviews::comment::Saying;
 use countersign::service::reviews::vote::Voted;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use countersign::domain::id::{NodeId, PrincipalId, ThreadId};
-use countersign::domain::party::Party;
+use countersign::domain::identity::party::Party;
+use countersign::domain::primitives::id::{NodeId, PrincipalId, ThreadId};
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::episodes::envelopes::Bears;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use countersign::domain::chain::hash::Digest;
-use countersign::domain::review::{HoldState, Verdict, VoteRefused};
+use countersign::domain::reviews::{HoldState, Verdict, VoteRefused};
 use countersign::service::error::Error;
 use countersign::service::proposals::rollback::Rollback;
 use countersign::service::reviews::vote::Voted;
@@ -105,7 +105,7 @@ async fn a_hold_is_stated_anew_and_voted_on_anew(scene: Scene) {
     assert!(matches!(silent, Err(Error::Vote(VoteRefused::CommentRequired))), "{silent:?}");
     for (who, so_far) in [(&g.alice, Voted::Waiting), (&g.bob, Voted::Approved)] {
         let ballot = crate::gateway::ballot(&next, Verdict::Approve);
-        let ballot = countersign::domain::review::Ballot { comment: Some("I looked".to_owned()), ..ballot };
+        let ballot = countersign::domain::reviews::Ballot { comment: Some("I looked".to_owned()), ..ballot };
         let review = next["review"]["id"].as_str().unwrap().try_into().unwrap();
         assert_eq!(g.service.vote(&who.id, &review, &ballot).await.unwrap(), so_far);
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::SystemClock;
-use countersign::domain::account::PersonRole;
-use countersign::domain::event::EventType;
+use countersign::domain::identity::account::PersonRole;
+use countersign::domain::log::event::EventType;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::audit::audit;

@@ -1,6 +1,6 @@
 //! Getting in: sessions, links, throttles, and where one goes on to.
 
-use countersign::domain::account::PersonRole;
+use countersign::domain::identity::account::PersonRole;
 use countersign::web::auth::permissions::TABLE;
 
 use crate::chromium::Chromium;

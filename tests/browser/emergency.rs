@@ -1,7 +1,7 @@
 //! Stopping in an emergency, and letting go on with two people: as people do it, and by hand where they may not.
 
-use countersign::domain::account::PersonRole;
-use countersign::domain::halt::LiftNeeds;
+use countersign::domain::identity::account::PersonRole;
+use countersign::domain::operations::halt::LiftNeeds;
 use countersign::service::PeopleSettings;
 
 use crate::chromium::Chromium;

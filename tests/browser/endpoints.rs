@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::domain::account::PersonRole;
+use countersign::domain::identity::account::PersonRole;
 use countersign::worker::deliver;
 use serde_json::json;
 

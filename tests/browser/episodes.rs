@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use countersign::domain::episode::verify::{Content, Folder};
-use countersign::domain::id::{PrincipalId, ThreadId};
-use countersign::domain::party::Party;
+use countersign::domain::identity::party::Party;
+use countersign::domain::primitives::id::{PrincipalId, ThreadId};
 use countersign::service::episodes::import::Import;
 use serde_json::{Value, json};
 

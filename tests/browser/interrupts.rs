@@ -1,7 +1,7 @@
 //! What a host asks people about, decided on a page, with and without a script, and by hand where they may not.
 
-use countersign::domain::account::MachineRole;
-use countersign::domain::interrupt::{Asserted, Decision, Interrupt};
+use countersign::domain::identity::account::MachineRole;
+use countersign::domain::interrupts::{Asserted, Decision, Interrupt};
 use serde_json::json;
 
 use crate::chromium::Chromium;

@@ -5,7 +5,7 @@ use chromiumoxide::cdp::browser_protocol::web_authn::{
     AddVirtualAuthenticatorParams, AuthenticatorId, AuthenticatorProtocol, AuthenticatorTransport, EnableParams,
     RemoveVirtualAuthenticatorParams, SetUserVerifiedParams, VirtualAuthenticatorOptions,
 };
-use countersign::domain::review::HoldState;
+use countersign::domain::reviews::HoldState;
 use serde_json::json;
 
 use crate::chromium::Chromium;
@@ -38,7 +38,7 @@ pub async fn register(tab: &Tab, name: &str) {
     assert!(shown.contains("The passkey is registered") && shown.contains(name), "{shown}");
 }
 
-async fn state(gateway: &Gateway, held: &Held, who: &countersign::domain::account::Account) -> HoldState {
+async fn state(gateway: &Gateway, held: &Held, who: &countersign::domain::identity::account::Account) -> HoldState {
     gateway.service.review(&held.review.as_str().try_into().unwrap(), who).await.unwrap().hold.state
 }
 
@@ -170,7 +170,7 @@ async fn what_a_browser_signed_counts_for_that_form_and_for_no_other() {
     let mut other_page: serde_json::Value = serde_json::from_str(assertion).unwrap();
     other_page["client_data"] = json!("e30");
     let other_page = other_page.to_string();
-    let late = countersign::domain::time::Timestamp::from_millis(4_000_000_000_000).to_string();
+    let late = countersign::domain::primitives::time::Timestamp::from_millis(4_000_000_000_000).to_string();
     for (name, value, words) in [
         ("verdict", "deny", "it signs something else"),
         ("comment", "typed with care!", "it signs something else"),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use countersign::domain::account::PersonRole;
+use countersign::domain::identity::account::PersonRole;
 use countersign::provider::Provider;
 use serde_json::json;
 

@@ -87,7 +87,7 @@ async fn what_is_said_without_a_vote_is_inert_masked_and_kept_when_refused() {
     let others = Hand::signed_in(&gateway, "sam").await.get(&page).await.text;
     assert!(others.contains("[hidden]") && !others.contains("4111 1111 1111 1111"), "{others}");
     assert!(ana.post(&comments, &with(&fields, "", "")).await.text.contains("The form was used before"));
-    gateway.person("eve", countersign::domain::account::PersonRole::Auditor, &[]).await;
+    gateway.person("eve", countersign::domain::identity::account::PersonRole::Auditor, &[]).await;
     let eve = Hand::signed_in(&gateway, "eve").await;
     assert!(!eve.get(&page).await.text.contains(&comments), "an auditor changes nothing");
     assert_eq!(eve.post(&comments, &with(&fields, "", "")).await.status, 403);

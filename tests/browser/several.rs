@@ -1,7 +1,7 @@
 //! Several reviews decided at once: what is put together, what each vote is bound to, and what is told of each.
 
-use countersign::domain::account::Account;
-use countersign::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
+use countersign::domain::identity::account::Account;
+use countersign::domain::reviews::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
 use serde_json::{Value, json};
 
 use crate::chromium::Chromium;

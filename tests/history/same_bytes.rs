@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use countersign::clock::SystemClock;
-use countersign::domain::id::NodeId;
 use countersign::domain::json::canonical::canonical;
-use countersign::domain::time::Timestamp;
+use countersign::domain::primitives::id::NodeId;
+use countersign::domain::primitives::time::Timestamp;
 use countersign::service::Service;
 use countersign::service::audit::audit_with;
 use countersign::store::change::Change;

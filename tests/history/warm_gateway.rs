@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::halt::Halt;
-use countersign::domain::id::NodeId;
 use countersign::domain::keys::{KeyUse, Keys};
+use countersign::domain::operations::halt::Halt;
+use countersign::domain::primitives::id::NodeId;
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::operations::halt::Scope;

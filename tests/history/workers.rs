@@ -1,6 +1,6 @@
 //! What workers do, one run at a time.
 
-use countersign::domain::party::Party;
+use countersign::domain::identity::party::Party;
 use countersign::service::audit::{audit, audit_with};
 use countersign::worker::{Workers, expire, lapse, sequence};
 use serde_json::json;

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::{ClockOffset, SystemClock};
-use countersign::domain::account::MachineRole;
-use countersign::domain::id::{PrincipalId, ThreadId};
+use countersign::domain::identity::account::MachineRole;
 use countersign::domain::json::patch::Format;
-use countersign::domain::usage::Usage;
+use countersign::domain::primitives::id::{PrincipalId, ThreadId};
+use countersign::domain::threads::usage::Usage;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::archive::Place;

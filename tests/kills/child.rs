@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use countersign::clock::SystemClock;
-use countersign::domain::account::Token;
 use countersign::domain::chain::hash::Digest;
-use countersign::domain::id::{AccountId, ReviewId, ThreadId, WriteId};
+use countersign::domain::identity::account::Token;
+use countersign::domain::identity::party::Party;
 use countersign::domain::json::patch::Format;
-use countersign::domain::party::Party;
-use countersign::domain::review::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
+use countersign::domain::primitives::id::{AccountId, ReviewId, ThreadId, WriteId};
+use countersign::domain::reviews::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::proposals::request::{Asked, Proposal};
@@ -289,7 +289,7 @@ impl Hand {
         }
         let ended = self.service.confirm(&self.writer, &write.key.write_id, &json!({"result_ref": "row 1"})).await?;
         match &ended.state {
-            countersign::domain::write::WriteState::Confirmed { version, transition, .. } => {
+            countersign::domain::writes::write::WriteState::Confirmed { version, transition, .. } => {
                 tell(&Ack::Confirmed { write: name(&ended), version: *version, transition: transition.to_string() });
             }
             other => tell(&Ack::Trouble { text: format!("a confirmed write is {other:?}") }),
@@ -298,7 +298,7 @@ impl Hand {
     }
 }
 
-fn name(write: &countersign::domain::write::Write) -> String {
+fn name(write: &countersign::domain::writes::write::Write) -> String {
     countersign::store::records::write_row_id(&write.key)
 }
 

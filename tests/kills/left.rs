@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::chain::entry::{Entry, Gate};
 use countersign::domain::chain::jws::{self, Typ};
-use countersign::domain::event::{Event, EventType};
-use countersign::domain::flow::ReceiptRow;
 use countersign::domain::keys::{KeyUse, Keys};
-use countersign::domain::review::{Hold, HoldState};
-use countersign::domain::thread::{HeadUse, Thread};
-use countersign::domain::transition::{ChainRow, Outcome, Rejection, Transition};
-use countersign::domain::write::{Write, WriteState};
+use countersign::domain::log::event::{Event, EventType};
+use countersign::domain::reviews::{Hold, HoldState};
+use countersign::domain::threads::flow::ReceiptRow;
+use countersign::domain::threads::thread::{HeadUse, Thread};
+use countersign::domain::threads::transition::{ChainRow, Outcome, Rejection, Transition};
+use countersign::domain::writes::write::{Write, WriteState};
 use countersign::service::audit::audit;
 use countersign::store::record::{Reader, Record};
 use countersign::store::records::write_row_id;
@@ -158,7 +158,7 @@ impl Left {
         for (id, thread) in &self.threads {
             let mut last = None;
             for (seq, event) in stories.remove(id.as_str()).unwrap_or_default() {
-                let before = last.map(|it: countersign::domain::event::EventLink| (it.seq, it.hash));
+                let before = last.map(|it: countersign::domain::log::event::EventLink| (it.seq, it.hash));
                 if (before.map_or(1, |it| it.0 + 1), before.map(|it| it.1)) != (seq, event.previous) {
                     wrong.push(format!("event {seq} of {id} does not follow on the one before"));
                 }

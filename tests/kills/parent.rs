@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::SystemClock;
-use countersign::domain::account::MachineRole;
-use countersign::domain::id::PrincipalId;
+use countersign::domain::identity::account::MachineRole;
 use countersign::domain::json::size::StateLimits;
 use countersign::domain::keys::Keys;
+use countersign::domain::primitives::id::PrincipalId;
 use countersign::keyring::Keyring;
 use countersign::service::{PeopleSettings, Service, Settings};
 use countersign::store::Store;

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::SystemClock;
-use countersign::domain::account::MachineRole;
-use countersign::domain::endpoint::EventPattern;
-use countersign::domain::event::Event;
-use countersign::domain::secret::Secret;
+use countersign::domain::delivery::endpoint::EventPattern;
+use countersign::domain::identity::account::MachineRole;
+use countersign::domain::log::event::Event;
+use countersign::domain::primitives::secret::Secret;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::delivery::endpoint_kind::NewKind;

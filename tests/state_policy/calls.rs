@@ -1,12 +1,12 @@
 //! Policies about tools and budgets, said in ours.
 
-use countersign::domain::id::NodeId;
 use countersign::domain::json::patch::{Format, Patch};
 use countersign::domain::policy::{
     Circumstances, Judgement, Policy, RejectCode, Request, RequestKind, StateLimits, judge_in,
 };
-use countersign::domain::tool::Tool;
-use countersign::domain::usage::{Totals, Usage};
+use countersign::domain::primitives::id::NodeId;
+use countersign::domain::threads::tool_call::Tool;
+use countersign::domain::threads::usage::{Totals, Usage};
 use serde_json::{Value, json};
 
 use super::Outcome;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::id::NodeId;
 use countersign::domain::json::parse::{Limits, parse};
 use countersign::domain::json::patch::{Format, Patch};
 use countersign::domain::policy::{
     Judgement, Policy, PolicyError, PolicySource, RejectCode, Request, RequestKind, StateLimits, judge,
 };
+use countersign::domain::primitives::id::NodeId;
 use serde_json::{Value, json};
 
 /// The predicates of the cases, and the same as conditions of a rule that denies.

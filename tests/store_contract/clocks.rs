@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::domain::time::Timestamp;
+use countersign::domain::primitives::time::Timestamp;
 use countersign::store::change::{Change, Guard, RowWrite};
 use countersign::store::{CLOCK_SKEW_MILLIS_MAX, StoreError};
 

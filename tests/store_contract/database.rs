@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use countersign::clock::{Clock as _, ClockOffset, SystemClock};
 use countersign::domain::keys::{Keys, RowKey};
-use countersign::domain::time::Timestamp;
+use countersign::domain::primitives::time::Timestamp;
 use countersign::store::Store;
 use countersign::store::change::{Change, Guard, Moves, RowWrite};
 use countersign::store::postgres::{PostgresOptions, PostgresStore};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::domain::time::Timestamp;
+use countersign::domain::primitives::time::Timestamp;
 use countersign::store::change::{Change, Guard, RowWrite};
 use countersign::store::row::{Row, Table};
 use countersign::store::{Store, StoreError};

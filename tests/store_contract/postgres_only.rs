@@ -60,7 +60,7 @@ async fn every_read_goes_through_an_index() {
             continue;
         }
         store.last_of(*table, "x").await.unwrap();
-        let due = Filter::DueBy("x", countersign::domain::time::Timestamp::default());
+        let due = Filter::DueBy("x", countersign::domain::primitives::time::Timestamp::default());
         for filter in [Filter::Owner("x"), Filter::State("x"), due] {
             store.list(*table, filter, None, 10).await.unwrap();
         }

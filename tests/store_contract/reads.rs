@@ -1,6 +1,6 @@
 //! What lists and look-ups promise.
 
-use countersign::domain::time::Timestamp;
+use countersign::domain::primitives::time::Timestamp;
 use countersign::store::row::{Facets, Row, Table};
 use countersign::store::{Cursor, Filter, LIST_ROWS_MAX, Store, StoreError};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use countersign::domain::time::Timestamp;
+use countersign::domain::primitives::time::Timestamp;
 use countersign::store::change::Change;
 use countersign::store::label::{Label, Labelled};
 use countersign::store::row::{Row, Table};

@@ -6,9 +6,9 @@ pub mod authenticator;
 use authenticator::{Ask, Authenticator};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::domain::id::ReviewId;
-use countersign::domain::passkey::{Assertion, Passkey};
-use countersign::domain::review::Ballot;
+use countersign::domain::identity::passkey::{Assertion, Passkey};
+use countersign::domain::primitives::id::ReviewId;
+use countersign::domain::reviews::Ballot;
 use countersign::service::Service;
 use countersign::service::error::Result;
 use countersign::service::identity::delegations::Naming;
@@ -111,7 +111,7 @@ pub async fn to_sign(service: &Service, person: &SignedIn, (review, ballot): (&R
 /// A signature before it is one.
 #[derive(Clone, Copy)]
 pub struct Unsigned {
-    pub expires_at: countersign::domain::time::Timestamp,
+    pub expires_at: countersign::domain::primitives::time::Timestamp,
 }
 
 impl Unsigned {

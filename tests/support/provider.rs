@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use countersign::config::Oidc;
-use countersign::domain::account::PersonRole;
-use countersign::domain::enrolment::{Admit, Mapping};
-use countersign::domain::secret::Secret;
+use countersign::domain::identity::account::PersonRole;
+use countersign::domain::identity::oidc_identity::{Admit, Mapping};
+use countersign::domain::primitives::secret::Secret;
 use serde_json::{Value, json};
 
 use crate::npm;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use clap::Subcommand;
 
 use super::values::{label, machine_role, person_role};
-use crate::domain::account::{MachineRole, PersonRole};
-use crate::domain::id::{FlowId, GroupName, NodeId, TokenId};
+use crate::domain::identity::account::{MachineRole, PersonRole};
+use crate::domain::primitives::id::{FlowId, GroupName, NodeId, TokenId};
 
 /// `user …`
 #[derive(Subcommand, Debug)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use crate::domain::id::ThreadId;
+use crate::domain::primitives::id::ThreadId;
 
 /// `archive …`
 #[derive(Subcommand, Debug)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::values::path;
-use crate::domain::id::ThreadId;
+use crate::domain::primitives::id::ThreadId;
 
 /// `episode …`
 #[derive(Subcommand, Debug)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::values::secret;
-use crate::domain::secret::Secret;
+use crate::domain::primitives::secret::Secret;
 
 /// Flags that may stand anywhere on the line.
 #[derive(clap::Args, Debug)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::domain::id::FlowId;
+use crate::domain::primitives::id::FlowId;
 
 fn read(line: &str) -> Result<Args, clap::Error> {
     Args::read(std::iter::once("countersign").chain(line.split_whitespace()).map(OsString::from))

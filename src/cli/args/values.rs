@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
-use crate::domain::account::{MachineRole, PersonRole};
 use crate::domain::guard::Dialect;
-use crate::domain::id::{FlowId, NodeId};
+use crate::domain::identity::account::{MachineRole, PersonRole};
 use crate::domain::json::patch::Format;
 use crate::domain::keys::KeyUse;
-use crate::domain::secret::Secret;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{FlowId, NodeId};
+use crate::domain::primitives::secret::Secret;
+use crate::domain::primitives::time::Timestamp;
 
 /// Where a token is to be had.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use super::super::output::Output;
 use super::super::{CliError, Exit};
-use crate::domain::chain::export::{Broken, Chain, Exported, Genuine, Held};
-use crate::domain::id::{Jti, ThreadId};
+use crate::domain::chain::verify_export::{Broken, Chain, Exported, Genuine, Held};
 use crate::domain::keys::PublicKeys;
+use crate::domain::primitives::id::{Jti, ThreadId};
 use files::{Files, Keys, Piece};
 
 /// Something that is not so.

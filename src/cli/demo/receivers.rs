@@ -9,9 +9,9 @@ use actix_web::{App, HttpResponse, HttpServer, web};
 
 use crate::cli::CliError;
 use crate::config::{Network, Webhooks};
-use crate::domain::endpoint::EventPattern;
-use crate::domain::id::AccountId;
-use crate::domain::secret::Secret;
+use crate::domain::delivery::endpoint::EventPattern;
+use crate::domain::primitives::id::AccountId;
+use crate::domain::primitives::secret::Secret;
 use crate::service::Service;
 use crate::service::delivery::endpoint_kind::NewKind;
 use crate::service::delivery::endpoints::NewEndpoint;

@@ -8,10 +8,10 @@ use super::past::{Played, name};
 use crate::cli::CliError;
 use crate::cli::beside::principal;
 use crate::cli::episode::{read, written};
-use crate::domain::episode::posted::Phase;
-use crate::domain::id::{EventId, ThreadId};
-use crate::domain::party::Party;
-use crate::domain::review::Verdict;
+use crate::domain::episode::agent_event::Phase;
+use crate::domain::identity::party::Party;
+use crate::domain::primitives::id::{EventId, ThreadId};
+use crate::domain::reviews::Verdict;
 use crate::service::episodes::NewEvent;
 use crate::service::error::{Error, Result};
 

@@ -8,7 +8,7 @@ use crate::cli::output::Output;
 use crate::cli::{CliError, Exit, beside};
 use crate::config::Config;
 use crate::domain::episode::imported::{Imported, Voucher};
-use crate::domain::inert::printed_line;
+use crate::domain::primitives::sanitize::printed_line;
 use crate::service::episodes::import::Import;
 
 /// Checks the folder, and keeps it if nothing is wrong.

@@ -39,7 +39,7 @@ fn what_is_logged_acts_on_no_terminal() {
     for line in [&text, &json] {
         assert!(line.contains("owned") && line.ends_with('\n'), "{line:?}");
         let line = line.trim_end_matches('\n');
-        assert_eq!(inert::inert_line(line), [inert::Segment::Text(line)], "{line:?}");
+        assert_eq!(sanitize::inert_line(line), [sanitize::Segment::Text(line)], "{line:?}");
     }
     assert!(text.contains("shown=⟨U+001B⟩[2J") && text.contains("a⟨U+202E⟩b⟨U+200B⟩⟨U+009B⟩31m"), "{text:?}");
     let told: serde_json::Value = serde_json::from_str(&json).unwrap();

@@ -15,8 +15,8 @@ use url::Url;
 
 use super::message::{self, Message};
 use crate::cli::CliError;
-use crate::domain::inert;
-use crate::domain::secret::Secret;
+use crate::domain::primitives::sanitize;
+use crate::domain::primitives::secret::Secret;
 use crate::tls;
 
 /// A message; a gateway takes a megabyte unless it is told otherwise.
@@ -234,7 +234,7 @@ impl Problem {
     /// An answer that is no message: a problem of the gateway's, or a page of something else.
     fn refused(status: u16, body: &[u8]) -> Self {
         let problem: Value = serde_json::from_slice(body).unwrap_or_default();
-        let said = |name: &str| problem.get(name).and_then(Value::as_str).map(inert::printed);
+        let said = |name: &str| problem.get(name).and_then(Value::as_str).map(sanitize::printed);
         let text = said("detail").map_or_else(
             || format!("what answers at --gateway is no gateway that speaks this protocol (status {status})"),
             |detail| format!("the gateway refused it: {detail}"),

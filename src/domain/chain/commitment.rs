@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::hash::{Digest, Tag};
-use crate::domain::id::ProposalId;
 use crate::domain::json::canonical::{write_canonical, write_string};
 use crate::domain::json::pointer::{Pointer, array_index};
 use crate::domain::keys::ThreadSecret;
+use crate::domain::primitives::id::ProposalId;
 
 /// The salt of one leaf.
 pub type Salt = [u8; 32];

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::hash::Digest;
-use crate::domain::id::{Jti, ReviewId, ThreadId, WriteId};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{Jti, ReviewId, ThreadId, WriteId};
+use crate::domain::primitives::time::Timestamp;
 
 /// How a transition came to be committed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-use crate::domain::described::{Form, has_form};
 use crate::domain::keys::ThreadSecret;
+use crate::domain::primitives::openapi_schema::{Form, has_form};
 
 /// What a hash is of. The text goes into the hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

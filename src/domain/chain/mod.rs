@@ -3,13 +3,13 @@
 pub mod commitment;
 pub mod denial;
 pub mod entry;
-pub mod export;
 pub mod hash;
 pub mod jws;
 pub mod link;
-pub mod offline;
 pub mod opening;
 pub mod receipt;
 pub mod signed_vote;
 pub mod statement;
-pub mod verify;
+pub mod verify_export;
+pub mod verify_receipt_offline;
+pub mod verify_write;

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::hash::Digest;
 use super::jws::{self, Typ};
-use crate::domain::id::{AccountId, FlowId, Jti, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
 use crate::domain::keys::SigningKey;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{AccountId, FlowId, Jti, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
+use crate::domain::primitives::time::Timestamp;
 
 /// One person's approval, as a receipt names it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

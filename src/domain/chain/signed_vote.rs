@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::hash::{Digest, Tag};
-use crate::domain::id::{AccountId, AmendmentId, InterruptId, ReviewId};
+use crate::domain::identity::passkey::{Assertion, Passkey, Refused};
 use crate::domain::json::canonical::canonical;
-use crate::domain::passkey::{Assertion, Passkey, Refused};
-use crate::domain::review::Verdict;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{AccountId, AmendmentId, InterruptId, ReviewId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::Verdict;
 
 /// How long a signature over a vote may be used. It is made after the change was read, so that this is what "a passkey
 /// not older than five minutes" comes to.

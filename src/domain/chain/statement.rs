@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::hash::{Digest, Tag};
-use crate::domain::branch::{Branch, Joining};
-use crate::domain::id::{FlowId, NodeId, PrincipalId, ProposalId, ThreadId, WriteId};
 use crate::domain::json::canonical::canonical;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ProposalId, ThreadId, WriteId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::branch::{Branch, Joining};
 
 /// What kind of step a transition is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]

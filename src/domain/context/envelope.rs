@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::encoding::Encoding;
-use super::fitting::{Fitted, Truncated};
+use super::tokenizer::Encoding;
+use super::truncate::{Fitted, Truncated};
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::chain::jws::{self, Typ};
-use crate::domain::id::{NodeId, ThreadId};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::SigningKey;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{NodeId, ThreadId};
+use crate::domain::primitives::time::Timestamp;
 
 /// A node's view, sealed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]

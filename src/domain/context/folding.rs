@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::envelope::EnvelopeCode;
-use crate::domain::id::{NodeId, PrincipalId, ThreadId};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{NodeId, PrincipalId, ThreadId};
+use crate::domain::primitives::time::Timestamp;
 
 /// Each kind is written down once in so long.
 const WINDOW: Duration = Duration::from_secs(3600);

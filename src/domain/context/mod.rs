@@ -1,18 +1,18 @@
 //! What a node is given before a model is called: its view, as much of it as fits, sealed so that whoever holds it can
 //! tell what it is a view of.
 
-mod checking;
-mod encoding;
 mod envelope;
-mod fitting;
 mod folding;
-mod mac;
-mod receiving;
+mod input_schema;
+mod node_mac;
+mod tokenizer;
+mod truncate;
+mod verify;
 
-pub use checking::{Expected, check, check_signed, check_sound};
-pub use encoding::Encoding;
 pub use envelope::{Envelope, EnvelopeClaims, EnvelopeCode, EnvelopeMac, Epoch, MacAlg};
-pub use fitting::{Fitted, How, NotFitted, Truncated, Wish, count_given, fit};
 pub use folding::{Folded, Kind, Told};
-pub use mac::{NodeSecrets, Rotation, ShownSecret, ShownSecrets};
-pub use receiving::{Misfit, Receives};
+pub use input_schema::{Misfit, Receives};
+pub use node_mac::{NodeSecrets, Rotation, ShownSecret, ShownSecrets};
+pub use tokenizer::Encoding;
+pub use truncate::{Fitted, How, NotFitted, Truncated, Wish, count_given, fit};
+pub use verify::{Expected, check, check_signed, check_sound};

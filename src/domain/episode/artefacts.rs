@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::Artefact;
+use super::event_line::{Record, phase};
 use super::manifest;
-use super::record::{Record, phase};
 use super::state::{self, Evidence, PROJECTOR, status};
 use crate::domain::chain::hash::Digest;
 use crate::domain::json::canonical::canonical;

@@ -9,8 +9,8 @@ use super::state::Status;
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::time::Timestamp;
-use crate::domain::usage::Malformed;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::usage::Malformed;
 
 /// A task is a paragraph at the head of a page.
 const TASK_CHARS_MAX: usize = 2_000;

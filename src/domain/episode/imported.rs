@@ -8,14 +8,14 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::record::phase;
+use super::event_line::phase;
 use super::state::Status;
 use super::verify::{Content, Folder, Report, Run, Signature, verify};
 use crate::domain::chain::hash::{Digest, Tag};
-use crate::domain::id::{PrincipalId, ThreadId};
 use crate::domain::json::canonical::canonical;
 use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{PrincipalId, ThreadId};
+use crate::domain::primitives::time::Timestamp;
 
 /// A folder of more is not kept: its page reads it whole. The longest run of ours that is not made to be long has a tenth.
 pub const FOLDER_BYTES_MAX: u64 = 16 * 1024 * 1024;

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::Artefact;
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::chain::jws::{self, Typ};
-use crate::domain::id::ThreadId;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::keys::{KeyState, KeyUse, PublicKeys, SigningKey};
+use crate::domain::primitives::id::ThreadId;
 
 /// What a manifest says of itself.
 const SCHEMA: &str = "manifest/1.0";

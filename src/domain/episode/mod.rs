@@ -4,23 +4,23 @@
 //! pure functions, so that whoever has the events can make them again and compare. `docs/episodes.md` says which
 //! published contract is followed where, and why.
 
+pub mod agent_event;
 pub mod artefacts;
+pub mod event_line;
 pub mod finding;
+pub mod from_thread;
 pub mod goal;
 pub mod imported;
 pub mod manifest;
 pub mod plan;
-pub mod posted;
 mod projector;
-pub mod record;
 pub mod state;
-pub mod told;
 pub mod verify;
 
 #[cfg(test)]
 mod samples;
 
-use super::described::words;
+use super::primitives::openapi_schema::words;
 
 /// What the artefacts say of themselves, in the root of `state.json`.
 pub const VERSION: &str = "1.0";

@@ -10,8 +10,8 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::event_line::{Record, phase};
 use super::projector::Rules;
-use super::record::{Record, phase};
 
 /// What a step is for.
 pub const KINDS: [&str; 6] = ["detect", "analyze", "plan", "act", "verify", "review"];

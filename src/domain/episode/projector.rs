@@ -2,7 +2,7 @@
 //!
 //! A folder is checked years after it was written, by the rules of its own time. A projection of ours says their version.
 
-use super::record::Record;
+use super::event_line::Record;
 
 /// The projector's name in our projections.
 pub const PROJECTOR: &str = "countersign";

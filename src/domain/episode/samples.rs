@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Artefact;
 use super::artefacts::Timeline;
-use super::record::Record;
+use super::event_line::Record;
 use super::verify::{Content, Folder};
 
 /// An event, numbered and a second after the one before.

@@ -1,23 +1,23 @@
 //! What follows from the events: `state.json`, `learn.jsonl`, `summary.json` and `final.json`.
 
-mod lasting;
-mod numbers;
+mod deduplicate;
 mod outcomes;
+mod summary;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::event_line::{Record, STATE_PROJECTION, phase};
 use super::plan::{self, Plan};
 pub use super::projector::PROJECTOR;
 use super::projector::{VERSION as PROJECTOR_VERSION, VERSION_MEMBER};
-use super::record::{Record, STATE_PROJECTION, phase};
 use super::{Artefact, STATE_SCHEMA_VERSION, VERSION};
 use crate::domain::chain::hash::Digest;
 use crate::domain::json::canonical::canonical;
-use lasting::Lasting;
+use deduplicate::Lasting;
 use outcomes::Outcomes;
 
-pub use numbers::{final_marker, summary};
+pub use summary::{final_marker, summary};
 
 /// Where a projection has the hash of outcomes, instead of `outcomes`.
 const OUTCOMES_HASH: &str = "outcomes_sha256";

@@ -14,9 +14,10 @@ mod shape;
 use serde_json::{Value, json};
 
 use super::Artefact;
+use super::event_line;
+use super::event_line::Line;
 use super::finding::{Code, Finding, Note, Noted};
 use super::manifest::{self, Manifest};
-use super::record::{self, Line};
 use crate::domain::json::parse::parse;
 use crate::domain::keys::PublicKeys;
 pub use parts::{Extent, Part, Parts};
@@ -33,7 +34,7 @@ pub enum Content {
 }
 
 /// Longer files are of no run: a timeline of the longest is some megabytes.
-pub const FILE_BYTES_MAX: u64 = record::BYTES_MAX as u64;
+pub const FILE_BYTES_MAX: u64 = event_line::BYTES_MAX as u64;
 /// Findings that are listed; a folder with more is wrong as a whole.
 pub const FINDINGS_MAX: usize = 200;
 
@@ -169,7 +170,7 @@ pub fn verify(folder: &Folder, signature: Signature<'_>) -> (Run, Report) {
     let manifest = files::check(folder, signature, &mut found);
     let mut run = Run { manifest, ..Run::default() };
     if let Some(bytes) = folder.bytes(Artefact::Events) {
-        let (lines, wrong) = record::read(bytes, Artefact::Events.file());
+        let (lines, wrong) = event_line::read(bytes, Artefact::Events.file());
         found.wrong.extend(wrong);
         run.lines = lines;
     }
@@ -200,7 +201,7 @@ fn episode(run: &Run) -> Option<String> {
 /// A state of the version that is known, with the members that every state has.
 fn state(bytes: &[u8], found: &mut Findings) -> Option<Value> {
     let file = Artefact::State.file();
-    let Ok(state) = parse(bytes, &record::LIMITS) else {
+    let Ok(state) = parse(bytes, &event_line::LIMITS) else {
         found.add(Finding::of(Code::StateMalformed, file));
         return None;
     };

@@ -1,13 +1,9 @@
 //! The state guard: whether a state fits its schema, and whether it may follow another. Pure, and frozen once made.
 
+mod basic_schema;
 mod code;
-#[cfg(test)]
-mod dialect_tests;
-#[cfg(test)]
-mod property_tests;
 mod rules;
 mod schema;
-mod small;
 #[cfg(test)]
 mod tests;
 

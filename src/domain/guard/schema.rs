@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::code::Report;
-use super::{ConfigCode, ConfigError, LIMITS, small};
+use super::{ConfigCode, ConfigError, LIMITS, basic_schema};
 use crate::domain::json::parse::{JsonCode, parse};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::schema::{BYTES_MAX, Fault, Openness, Schema as JsonSchema, SchemaError, SchemaSource};
@@ -33,7 +33,7 @@ impl Dialect {
 
 #[derive(Clone, Debug)]
 pub(super) enum Schema {
-    Small(small::Schema),
+    Small(basic_schema::Schema),
     JsonSchema(JsonSchema),
 }
 
@@ -43,7 +43,7 @@ impl Schema {
             return Err(ConfigCode::Schema.at(&Pointer::root(), JsonCode::TooLarge.detail()));
         }
         match parse(text, &LIMITS) {
-            Ok(schema) if !names_dialect(&schema) => small::Schema::read(&schema).map(Self::Small),
+            Ok(schema) if !names_dialect(&schema) => basic_schema::Schema::read(&schema).map(Self::Small),
             Ok(_) => json_schema(text).map(Self::JsonSchema),
             // JSON Schema may speak of numbers that no state holds, such as a maximum of 64 bits.
             Err(error) if error.code == JsonCode::NumberNotExact => match source(text) {

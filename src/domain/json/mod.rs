@@ -6,7 +6,6 @@
 //! `serde_json` keeps the last of two equal keys, and reads `9007199254740992` as another form than ours.
 
 pub mod canonical;
-pub mod delta;
 pub mod diff;
 pub mod number;
 pub mod parse;
@@ -14,6 +13,7 @@ pub mod patch;
 pub mod pattern;
 pub mod pointer;
 pub mod size;
+pub mod state_delta;
 
 #[cfg(test)]
 mod samples;

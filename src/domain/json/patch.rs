@@ -10,14 +10,14 @@ use super::pointer::Pointer;
 use super::size::{POINTER_BYTES_MAX, Size, StateLimits, TooBig};
 
 mod apply;
-mod names;
+mod named_leaves;
 mod operation;
-mod places;
+mod touched_paths;
 
-pub use names::{Claimed, Named};
+pub use named_leaves::{Claimed, Named};
 pub use operation::Malformed;
 use operation::Operation;
-pub use places::{Place, Reach};
+pub use touched_paths::{Place, Reach};
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::described::{Form, has_form};
+use crate::domain::primitives::openapi_schema::{Form, has_form};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Budgets: what a policy lets requests, nodes and threads use.
 
-use crate::domain::usage::Cost;
+use crate::domain::threads::usage::Cost;
 
 /// One table of bounds. What is left out is not bounded.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,9 @@
 //! The policy text → `Policy`. Whatever is not understood is refused: a rule that is read past is a hole.
 
 mod context;
-mod notices;
-mod people;
+mod escalation;
 mod retain;
+mod reviewers;
 mod rules;
 mod tools;
 mod transitions;
@@ -12,17 +12,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::bounds;
-use super::detect::Detectors;
 use super::error::{PolicyCode, PolicyError};
 use super::model::{Amending, Approval, Comment, Confirm, Covers, NodePolicy, PasskeyRule, Policy, Stage};
-use super::patterns::Patterns;
-use super::source::PolicySource;
+use super::pattern_set::Patterns;
+use super::policy_source::PolicySource;
+use super::redaction::detectors::Detectors;
 use super::toml_reader::{Item, Section, parse};
-use crate::domain::flow::Mode;
-use crate::domain::id::{FlowId, GroupName, NodeId};
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
+use crate::domain::primitives::id::{FlowId, GroupName, NodeId};
 use crate::domain::schema::{self, Openness, Schema, SchemaSource};
+use crate::domain::threads::flow::Mode;
 
 const KEYS: &[&str] = &[
     "flow",
@@ -308,8 +308,8 @@ fn read_approval(root: &Section<'_>, has_writer: bool) -> Result<Approval, Polic
         attempts_within: duration("attempts_within", bounds::ATTEMPTS_WITHIN, default.attempts_within)?,
         denials: count("denials", bounds::DENIALS, default.denials)?,
         stages: read_stages(&section)?,
-        remind_after: section.get("remind_after").map(|it| notices::read_within(&it, ttl)).transpose()?,
-        escalation: notices::read_escalation(&section, ttl)?,
+        remind_after: section.get("remind_after").map(|it| escalation::read_within(&it, ttl)).transpose()?,
+        escalation: escalation::read_escalation(&section, ttl)?,
         amending: section.get("policy").map(|it| read_amending(&it.section()?)).transpose()?,
     })
 }

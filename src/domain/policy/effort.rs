@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::bounds;
 use super::model::Policy;
-use crate::domain::id::NodeId;
+use crate::domain::primitives::id::NodeId;
 use crate::domain::schema::{self, Schema};
 
 /// Work in steps. A step takes some ten nanoseconds.

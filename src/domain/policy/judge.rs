@@ -7,25 +7,27 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::bounds;
-use super::breaches::{self, Breaches};
-use super::claims::Claims;
-use super::following::{Followed, follow};
-use super::joining;
+use super::budget_check;
+use super::budget_check::Breaches;
+use super::effect::Outcome;
+use super::join_rules;
+use super::judgement::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation, Warning};
 use super::model::{NodePolicy, Policy};
-use super::outcome::Outcome;
+use super::patch_footprint::Claims;
 use super::request::{Asker, Circumstances, Request, RequestKind};
 use super::rules::{self, Findings, Heeded, Matter};
-use super::shape::{self, Seen};
-use super::sight::{Sight, by_place, in_order, told};
-use super::verdict::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation, Warning};
+use super::state_shape;
+use super::state_shape::Seen;
+use super::transition_check::{Followed, follow};
 use super::view::project_by;
-use crate::domain::id::NodeId;
+use super::visibility::{Sight, by_place, in_order, told};
 use crate::domain::json::diff::{Change, diff};
 use crate::domain::json::patch::{Patch, PatchError};
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::json::size::{Size, StateLimits};
-use crate::domain::usage::Totals;
+use crate::domain::primitives::id::NodeId;
+use crate::domain::threads::usage::Totals;
 
 const NO_SUCH_NODE: &str = "the policy has no such node, so it may write nothing";
 const NO_ROLLBACK: &str = "the policy does not let this node roll back";
@@ -127,7 +129,7 @@ impl<'p> Case<'p> {
         match &tried {
             Some(Ok(outcome)) => {
                 lists.extend(outcome.violations(self.node, &lists, &sight));
-                form = shape::check_keys(&outcome.changes);
+                form = state_shape::check_keys(&outcome.changes);
                 let faults = self.policy.schema.as_ref().map(|it| it.faults(&outcome.after)).unwrap_or_default();
                 // Beside a request that is refused anyway, a fault that cannot be told is only a clue.
                 schema = if lists.is_empty() { sight.tell(faults) } else { sight.tell_known(faults) };
@@ -140,7 +142,7 @@ impl<'p> Case<'p> {
         let after = tried.as_ref().and_then(|it| it.as_ref().ok()).map(|it| &it.after);
         let of_node = self.node_schema_violations(patch.object(), after, &claims, &sight);
         let budget = match touched {
-            Touched::Hold => breaches::breaches(self.policy, (self.node, self.name), self.before, self.around),
+            Touched::Hold => budget_check::breaches(self.policy, (self.node, self.name), self.before, self.around),
             // A writer's result calls nothing and takes nothing.
             Touched::Reject => Breaches::default(),
         };
@@ -150,13 +152,13 @@ impl<'p> Case<'p> {
 
     /// What comes of branches: their effect is judged, and nothing of it is a question, since all of it can be read.
     fn of_join(&self, to: &Value, changed: &[Pointer], used: &Totals) -> Judgement {
-        if let Some(unread) = joining::unread(self.policy, self.name, changed) {
+        if let Some(unread) = join_rules::unread(self.policy, self.name, changed) {
             return Judgement::Reject { violations: vec![unread] };
         }
         let mut claims = Claims::default();
         let tried = {
             let sight = Sight::new(&self.node.reads, &claims);
-            match shape::check((to, &Size::of(to)), self.limits, &Seen::Part(&sight)) {
+            match state_shape::check((to, &Size::of(to)), self.limits, &Seen::Part(&sight)) {
                 Some(violation) => Err(violation),
                 None => Ok(Outcome::new(self.before, to.clone(), &claims, &self.node.reads)),
             }
@@ -167,13 +169,13 @@ impl<'p> Case<'p> {
         }
         let sight = Sight::new(&self.node.reads, &claims);
         let mut found = Found {
-            budget: joining::breaches(self.policy, (self.node, self.name, self.before), self.around, used),
+            budget: join_rules::breaches(self.policy, (self.node, self.name, self.before), self.around, used),
             ..Found::default()
         };
         match &tried {
             Ok(outcome) => {
                 found.lists = outcome.violations(self.node, &[], &sight);
-                found.form = shape::check_keys(&outcome.changes);
+                found.form = state_shape::check_keys(&outcome.changes);
                 let faults = self.policy.schema.as_ref().map(|it| it.faults(to)).unwrap_or_default();
                 found.schema = if found.lists.is_empty() { sight.tell(faults) } else { sight.tell_known(faults) };
                 found.of_node = self.node_schema_violations(None, Some(to), &claims, &sight);
@@ -245,7 +247,7 @@ impl<'p> Case<'p> {
     /// Applies the patch. Every probe lies in the node's reads, so that failing tells nothing.
     fn apply(&self, patch: &Patch, claims: &Claims, sight: &Sight<'_>) -> Result<Outcome, Violation> {
         let (after, size) = patch.apply_and_measure(self.before, self.limits).map_err(|error| failure(&error))?;
-        match shape::check((&after, &size), self.limits, &Seen::Part(sight)) {
+        match state_shape::check((&after, &size), self.limits, &Seen::Part(sight)) {
             Some(violation) => Err(violation),
             None => Ok(Outcome::new(self.before, after, claims, &self.node.reads)),
         }
@@ -361,8 +363,8 @@ fn warnings(warned: &[Heeded<'_>], audience: Audience) -> Vec<Warning> {
 /// lacks it, where the node reads the member and not the whole.
 fn failure(error: &PatchError) -> Violation {
     let detail = match error {
-        PatchError::TooBig { reason } => return shape::too_big(*reason),
-        PatchError::StateNotAnObject { .. } => return shape::not_an_object(),
+        PatchError::TooBig { reason } => return state_shape::too_big(*reason),
+        PatchError::StateNotAnObject { .. } => return state_shape::not_an_object(),
         PatchError::TestFailed { .. } => TEST_FAILED,
         PatchError::MovedIntoItself { .. } => MOVED_INTO_ITSELF,
         PatchError::NotFound { .. }

@@ -5,20 +5,20 @@ use std::fmt;
 use std::time::Duration;
 
 use super::budget::{Budget, Budgets};
-use super::detect::Detectors;
-use super::given::Given;
-use super::patterns::Patterns;
+use super::context_rules::Given;
+use super::pattern_set::Patterns;
+use super::policy_source::PolicySource;
+use super::redaction::detectors::Detectors;
 use super::rules::Rule;
-use super::source::PolicySource;
-use super::tools::{ToolGlobs, ToolPolicy};
+use super::tool_globs::{ToolGlobs, ToolPolicy};
 pub(super) use super::violation::OnViolation;
-use crate::domain::archive::Retain;
 use crate::domain::chain::hash::Digest;
 use crate::domain::context::{Encoding, Wish};
-use crate::domain::flow::Mode;
-use crate::domain::id::{FlowId, GroupName, NodeId};
 use crate::domain::json::pointer::Pointer;
+use crate::domain::primitives::id::{FlowId, GroupName, NodeId};
 use crate::domain::schema::Schema;
+use crate::domain::threads::archive::Retain;
+use crate::domain::threads::flow::Mode;
 use crate::domain::transition_rules;
 
 /// A flow's rules, compiled once and used for every proposal.

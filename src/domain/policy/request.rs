@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::domain::id::NodeId;
 use crate::domain::json::patch::Patch;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::tool::Tool;
-use crate::domain::usage::{Totals, Usage};
+use crate::domain::primitives::id::NodeId;
+use crate::domain::threads::tool_call::Tool;
+use crate::domain::threads::usage::{Totals, Usage};
 
 /// A request to move a thread's state on.
 #[derive(Clone, Copy, Debug)]

@@ -19,8 +19,8 @@ mod views;
 use serde_json::Value;
 
 use super::{Judgement, Policy, PolicySource, RejectCode, Request, RequestKind, StateLimits, judge};
-use crate::domain::id::NodeId;
 use crate::domain::json::patch::{Format, Patch};
+use crate::domain::primitives::id::NodeId;
 
 /// One stage, so that anything can be held.
 const STAGE: &str = "[[approval.stages]]\ngroups = [\"finance\"]\n";

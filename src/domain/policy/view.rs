@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::model::Policy;
-use super::patterns::Patterns;
-use crate::domain::id::NodeId;
+use super::pattern_set::Patterns;
 use crate::domain::json::diff::Change;
 use crate::domain::json::pointer::Pointer;
+use crate::domain::primitives::id::NodeId;
 
 /// What decides about a view.
 pub(super) trait Scope {

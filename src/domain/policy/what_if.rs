@@ -3,18 +3,18 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::around::Around;
-use super::hiding::Hiding;
+use super::hypothetical_context::Around;
 use super::judge::judge_in;
+use super::judgement::{Judgement, Reason, RejectCode, Violation, Warning};
 use super::model::Policy;
-use super::redact::{RedactedChange, redacted};
+use super::redaction::Hiding;
+use super::redaction::diff::{RedactedChange, redacted};
 use super::request::{Request, RequestKind};
-use super::verdict::{Judgement, Reason, RejectCode, Violation, Warning};
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::NodeId;
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::json::size::StateLimits;
+use crate::domain::primitives::id::NodeId;
 
 /// A state that may be thought up, and what a node would ask on it.
 #[derive(Clone, Debug)]

@@ -1,15 +1,15 @@
 //! What may follow what: rules between two states, judged alike for the state guard and for policies.
 
-mod broken;
-mod keyed;
+mod keyed_arrays;
 mod rules;
+mod violation;
 
 use serde_json::{Number, Value};
 
 use super::json::pointer::Pointer;
-pub use broken::Broken;
-pub use keyed::key_identity;
+pub use keyed_arrays::key_identity;
 pub use rules::{Keyed, Kind, NewItems, Order, Rule, in_order};
+pub use violation::Broken;
 
 /// Which of the two states is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,7 +41,7 @@ impl Rule {
             Kind::Ordered(order) => compare(at, before, after, found, |old, new| ordered(order.values(), old, new)),
             Kind::Keyed(rule) => {
                 if let Some((old, new)) = both(at, before, after, found) {
-                    keyed::judge(rule, at, (old, before.1), new, found);
+                    keyed_arrays::judge(rule, at, (old, before.1), new, found);
                 }
             }
         }

@@ -4,13 +4,13 @@
 use super::segments::ALWAYS;
 use super::{Standing, still, told};
 use crate::archives::packed;
-use crate::domain::archive::{Archive, ERASING, Kept};
 use crate::domain::chain::hash::Digest;
-use crate::domain::event::EventType;
-use crate::domain::id::ThreadId;
 use crate::domain::keys::Keys;
-use crate::domain::review::Hold;
-use crate::domain::thread::Thread;
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::ThreadId;
+use crate::domain::reviews::Hold;
+use crate::domain::threads::archive::{Archive, ERASING, Kept};
+use crate::domain::threads::thread::Thread;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

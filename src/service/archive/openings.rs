@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::domain::chain::commitment::Tree;
 use crate::domain::chain::opening::{Opening, View, open_within};
-use crate::domain::id::ThreadId;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::Policy;
+use crate::domain::primitives::id::ThreadId;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::threads::heads::Version;

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::{TAKEN, still, told};
-use crate::domain::archive::{Archive, Content, Whereabouts};
-use crate::domain::event::EventType;
-use crate::domain::id::{PrincipalId, ThreadId};
 use crate::domain::keys::Keys;
-use crate::domain::transition::Transition;
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::{PrincipalId, ThreadId};
+use crate::domain::threads::archive::{Archive, Content, Whereabouts};
+use crate::domain::threads::transition::Transition;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

@@ -6,12 +6,14 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{Standing, Stretch, VERSIONS_AT_ONCE, committed_in};
-use crate::domain::archive::VERSIONS_MIN;
-use crate::domain::id::ThreadId;
 use crate::domain::keys::Keys;
-use crate::domain::review::Hold;
-use crate::domain::time::Timestamp;
-use crate::domain::transition::{ChainRow, Outcome, STATE_DELTAS_MAX, StateContent, StateRow, Transition, Values};
+use crate::domain::primitives::id::ThreadId;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::Hold;
+use crate::domain::threads::archive::VERSIONS_MIN;
+use crate::domain::threads::transition::{
+    ChainRow, Outcome, STATE_DELTAS_MAX, StateContent, StateRow, Transition, Values,
+};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::record::Stored;

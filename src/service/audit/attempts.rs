@@ -3,9 +3,9 @@
 use super::Audit;
 use super::load::Belongings;
 use crate::domain::chain::hash::Digest;
-use crate::domain::effect::Effect;
-use crate::domain::review::Hold;
-use crate::domain::transition::{Transition, Values};
+use crate::domain::reviews::Hold;
+use crate::domain::reviews::change_fingerprint::Effect;
+use crate::domain::threads::transition::{Transition, Values};
 use crate::store::row::Table;
 
 impl Audit<'_> {

@@ -6,13 +6,13 @@ use super::Audit;
 use super::chain::At;
 use super::event_replay::Story;
 use crate::domain::chain::entry::{Entry, Gate};
-use crate::domain::id::ThreadId;
 use crate::domain::json::size::StateLimits;
 use crate::domain::policy::{Covers, Policy, judge_initial};
-use crate::domain::review::HoldState;
-use crate::domain::thread::WriteKey;
-use crate::domain::transition::{Outcome, Transition};
-use crate::domain::write::WriteState;
+use crate::domain::primitives::id::ThreadId;
+use crate::domain::reviews::HoldState;
+use crate::domain::threads::thread::WriteKey;
+use crate::domain::threads::transition::{Outcome, Transition};
+use crate::domain::writes::write::WriteState;
 use crate::store::records::{version_id, write_row_id};
 use crate::store::row::Table;
 

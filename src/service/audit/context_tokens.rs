@@ -1,7 +1,7 @@
 //! What nodes were given, counted again: by the policy that judged, on the state that was there.
 
 use super::Audit;
-use crate::domain::transition::Transition;
+use crate::domain::threads::transition::Transition;
 use crate::store::row::Table;
 
 impl Audit<'_> {

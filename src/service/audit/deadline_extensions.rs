@@ -2,7 +2,7 @@
 
 use super::Audit;
 use super::event_replay::HoldStory;
-use crate::domain::review::{EXTENSIONS_MAX, Hold};
+use crate::domain::reviews::{EXTENSIONS_MAX, Hold};
 use crate::service::reviews::extend::extension_data;
 use crate::store::row::Table;
 

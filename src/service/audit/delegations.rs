@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::Audit;
 use super::identity::{Lives, changed, made, text};
-use crate::domain::delegation::LENGTH_MAX;
-use crate::domain::event::{Event, EventType};
-use crate::domain::passkey::Passkey;
-use crate::domain::review::{Hold, Vote};
-use crate::domain::time::Timestamp;
+use crate::domain::identity::delegation::LENGTH_MAX;
+use crate::domain::identity::passkey::Passkey;
+use crate::domain::log::event::{Event, EventType};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{Hold, Vote};
 use crate::service::identity::delegations::{delegated_data, ended_data};
 use crate::store::CLOCK_SKEW_MILLIS_MAX;
 use crate::store::row::Table;

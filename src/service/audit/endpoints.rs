@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Audit;
 use super::identity::{Lives, changed, made, text};
-use crate::domain::event::{Event, EventType};
+use crate::domain::log::event::{Event, EventType};
 use crate::store::records::log_id;
 use crate::store::row::Table;
 

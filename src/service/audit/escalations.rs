@@ -2,7 +2,7 @@
 
 use super::Audit;
 use super::event_replay::HoldStory;
-use crate::domain::review::{Hold, Notice, Notices};
+use crate::domain::reviews::{Hold, Notice, Notices};
 use crate::service::reviews::escalate::notice_data;
 use crate::store::row::Table;
 

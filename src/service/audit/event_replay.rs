@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::domain::event::{Event, EventLink, EventType};
-use crate::domain::time::Timestamp;
+use crate::domain::log::event::{Event, EventLink, EventType};
+use crate::domain::primitives::time::Timestamp;
 
 /// A hold as its events tell it.
 #[derive(Debug, Default)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Audit;
-use crate::domain::event::Event;
-use crate::domain::id::ThreadId;
+use crate::domain::log::event::Event;
+use crate::domain::primitives::id::ThreadId;
 use crate::store::row::Table;
 
 impl Audit<'_> {

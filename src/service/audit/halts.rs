@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::Audit;
-use crate::domain::event::{Event, EventType};
-use crate::domain::halt::{Halt, LiftNeeds, Lifting, Stop, Stops, lifts};
-use crate::domain::id::{AccountId, PrincipalId};
-use crate::domain::time::Timestamp;
+use crate::domain::log::event::{Event, EventType};
+use crate::domain::operations::halt::{Halt, LiftNeeds, Lifting, Stop, Stops, lifts};
+use crate::domain::primitives::id::{AccountId, PrincipalId};
+use crate::domain::primitives::time::Timestamp;
 use crate::service::operations::halt::OPERATOR;
 use crate::store::row::Table;
 

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::Audit;
-use crate::domain::account::OneTimeLink;
-use crate::domain::event::{Event, EventType};
-use crate::domain::signed_post::Signing;
-use crate::domain::time::Timestamp;
+use crate::domain::identity::account::OneTimeLink;
+use crate::domain::interrupts::signed_post::Signing;
+use crate::domain::log::event::{Event, EventType};
+use crate::domain::primitives::time::Timestamp;
 use crate::service::identity::oidc_sign_in::added_data;
 use crate::service::policies::activation_data;
 use crate::store::records::{GATEWAY_ID, READY};

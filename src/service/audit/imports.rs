@@ -6,7 +6,7 @@ use super::Audit;
 use super::identity::text;
 use crate::domain::episode::imported::{Imported, Piece, Standing};
 use crate::domain::episode::verify::{Signature, verify};
-use crate::domain::event::{Event, EventType};
+use crate::domain::log::event::{Event, EventType};
 use crate::store::records::piece_id;
 use crate::store::row::Table;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Audit;
-use crate::domain::insight::{Counted, Fact, Figures, Sheet};
+use crate::domain::log::insight::{Counted, Fact, Figures, Sheet};
 use crate::store::record::Stored;
 use crate::store::records::{COUNTED, InsightRow};
 use crate::store::row::Table;

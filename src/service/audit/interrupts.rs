@@ -6,9 +6,9 @@ use super::Audit;
 use super::identity::{in_any_order, text};
 use crate::domain::chain::jws::Typ;
 use crate::domain::chain::receipt::{Approval, Refusal};
-use crate::domain::event::{Event, EventType};
-use crate::domain::interrupt::{Decision, Ending, Interrupt, InterruptAnswer};
-use crate::domain::review::{Verdict, Vote};
+use crate::domain::interrupts::{Decision, Ending, Interrupt, InterruptAnswer};
+use crate::domain::log::event::{Event, EventType};
+use crate::domain::reviews::{Verdict, Vote};
 use crate::service::interrupts::{asking_of, end_data, end_event, posted_data, received_data, vote_data};
 use crate::store::row::Table;
 

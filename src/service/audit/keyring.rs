@@ -3,8 +3,8 @@
 
 use super::Audit;
 use super::identity::text;
-use crate::domain::event::{Event, EventType};
 use crate::domain::keys::{KeyState, KeyUse, PublicKey};
+use crate::domain::log::event::{Event, EventType};
 use crate::store::CLOCK_SKEW_MILLIS_MAX;
 use crate::store::row::Table;
 

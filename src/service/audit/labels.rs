@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{Audit, Finding};
-use crate::domain::review::Hold;
-use crate::domain::thread::Thread;
+use crate::domain::reviews::Hold;
+use crate::domain::threads::thread::Thread;
 use crate::service::platform::label_backfill::settled;
 use crate::store::label::Label;
 use crate::store::record::Record;

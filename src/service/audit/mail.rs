@@ -1,7 +1,7 @@
 //! Who is told by mail, and of what: only people that there are, of what happened.
 
 use super::Audit;
-use crate::domain::contact::About;
+use crate::domain::delivery::mail_contact::About;
 use crate::store::row::Table;
 
 impl Audit<'_> {

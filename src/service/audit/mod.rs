@@ -42,12 +42,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::archives::Archives;
-use crate::domain::carried::Standing;
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::ThreadId;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{Policy, PolicySource};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::ThreadId;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::join_carryover::Standing;
 use crate::store::row::Table;
 use crate::store::{Store, StoreError};
 

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::Audit;
 use super::identity::in_any_order;
-use crate::domain::amendment::{Amendment, AmendmentState};
 use crate::domain::chain::hash::Digest;
-use crate::domain::event::{Event, EventType};
-use crate::domain::review::Verdict;
+use crate::domain::log::event::{Event, EventType};
+use crate::domain::policy_changes::change_request::{Amendment, AmendmentState};
+use crate::domain::reviews::Verdict;
 use crate::service::policy_changes::{end_data, proposal_data, vote_data};
 use crate::service::threads::hold::stage_of;
 use crate::store::row::Table;

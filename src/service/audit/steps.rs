@@ -6,11 +6,11 @@ use super::Audit;
 use super::event_replay::said;
 use super::load::Belongings;
 use crate::domain::chain::hash::Digest;
-use crate::domain::event::{Event, EventType};
-use crate::domain::kept::KeptRequest;
-use crate::domain::step::{Try, content_of};
-use crate::domain::thread::Thread;
-use crate::domain::transition::{Transition, Values};
+use crate::domain::log::event::{Event, EventType};
+use crate::domain::threads::rejected_request::KeptRequest;
+use crate::domain::threads::step::{Try, content_of};
+use crate::domain::threads::thread::Thread;
+use crate::domain::threads::transition::{Transition, Values};
 use crate::store::row::Table;
 
 impl Audit<'_> {

@@ -5,8 +5,8 @@ use super::event_replay::{Story, WriteStory, number, said};
 use super::load::Belongings;
 use crate::domain::chain::jws::Typ;
 use crate::domain::chain::receipt::Verification;
-use crate::domain::event::EventType;
-use crate::domain::write::{Write, WriteState};
+use crate::domain::log::event::EventType;
+use crate::domain::writes::write::{Write, WriteState};
 use crate::store::records::write_row_id;
 use crate::store::row::Table;
 

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::domain::branch::Joining;
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::{BranchName, ReviewId, ThreadId};
 use crate::domain::keys::Keys;
-use crate::domain::review::Hold;
-use crate::domain::thread::Thread;
-use crate::domain::transition::Transition;
+use crate::domain::primitives::id::{BranchName, ReviewId, ThreadId};
+use crate::domain::reviews::Hold;
+use crate::domain::threads::branch::Joining;
+use crate::domain::threads::thread::Thread;
+use crate::domain::threads::transition::Transition;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::threads::archive_lookup::Files;

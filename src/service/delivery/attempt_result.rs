@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::domain::endpoint::delivery::{Attempt, Ended};
-use crate::domain::inert;
-use crate::domain::time::Timestamp;
+use crate::domain::delivery::delivery::{Attempt, Ended};
+use crate::domain::primitives::sanitize;
+use crate::domain::primitives::time::Timestamp;
 use crate::outgoing::Outcome;
 
 /// What became of it.
@@ -29,7 +29,7 @@ impl From<Outcome> for Report {
     fn from(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Answered(answer) => {
-                let body = inert::printed(&String::from_utf8_lossy(&answer.body));
+                let body = sanitize::printed(&String::from_utf8_lossy(&answer.body));
                 let ended = Ended::Answered { status: answer.status, body, cut: answer.cut };
                 Self { ended, took: answer.took, retry_after: answer.retry_after }
             }

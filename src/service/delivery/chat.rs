@@ -1,9 +1,9 @@
 //! What chats are told, and whether there is still somebody to tell it to.
 
-use crate::domain::contact::About;
-use crate::domain::endpoint::chat::Note;
-use crate::domain::event::Event;
-use crate::domain::review::Hold;
+use crate::domain::delivery::chat::Note;
+use crate::domain::delivery::mail_contact::About;
+use crate::domain::log::event::Event;
+use crate::domain::reviews::Hold;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::reviews::summary::Brief;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::endpoint_health::verdict_of;
 use super::{Address, request};
-use crate::domain::endpoint::Lane;
-use crate::domain::endpoint::delivery::{Attempt, Delivery};
-use crate::domain::event::Event;
-use crate::domain::id::{EndpointId, EventId};
-use crate::domain::time::Timestamp;
+use crate::domain::delivery::delivery::{Attempt, Delivery};
+use crate::domain::delivery::endpoint::Lane;
+use crate::domain::log::event::Event;
+use crate::domain::primitives::id::{EndpointId, EventId};
+use crate::domain::primitives::time::Timestamp;
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
@@ -111,7 +111,7 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         self.endpoint_and_lane(&keys, endpoint).await?;
         let stored = self.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?;
-        if matches!(stored.record.state, crate::domain::endpoint::delivery::DeliveryState::Behind {}) {
+        if matches!(stored.record.state, crate::domain::delivery::delivery::DeliveryState::Behind {}) {
             return Err(Error::WrongState("it waits for the delivery before it in its thread; send that one"));
         }
         let next = stored.record.again(now);

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::domain::endpoint::{Endpoint, EndpointState, Lane, WhyDisabled};
-use crate::domain::event::EventType;
-use crate::domain::time::Timestamp;
+use crate::domain::delivery::endpoint::{Endpoint, EndpointState, Lane, WhyDisabled};
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::time::Timestamp;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;
 use crate::store::change::Draft;

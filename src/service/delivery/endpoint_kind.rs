@@ -6,13 +6,13 @@ use serde_json::Value;
 use url::Url;
 
 use super::{look_place, url_place};
-use crate::domain::endpoint::chat::Chat;
-use crate::domain::endpoint::template::{LookTemplate, Template, needs_of_address, needs_of_body};
-use crate::domain::endpoint::{EndpointKind, PayloadVersion};
-use crate::domain::id::EndpointId;
+use crate::domain::delivery::chat::Chat;
+use crate::domain::delivery::endpoint_kind::{EndpointKind, PayloadVersion};
+use crate::domain::delivery::template::{LookTemplate, Template, needs_of_address, needs_of_body};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::{Hidden, Keys};
-use crate::domain::secret::Secret;
+use crate::domain::primitives::id::EndpointId;
+use crate::domain::primitives::secret::Secret;
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 
 use super::endpoint_kind::NewKind;
 use super::{header_place, look_place, shown, url_place};
-use crate::domain::endpoint::signing::{Generation, Outgoing as Rotated, Secrets, public_keys};
-use crate::domain::endpoint::template::braced;
-use crate::domain::endpoint::{ENDPOINTS_MAX, Endpoint, EndpointKind, EndpointState, EventPattern, Lane, WhyDisabled};
-use crate::domain::event::EventType;
-use crate::domain::id::{EndpointId, FlowId};
+use crate::domain::delivery::endpoint::{ENDPOINTS_MAX, Endpoint, EndpointState, EventPattern, Lane, WhyDisabled};
+use crate::domain::delivery::endpoint_kind::EndpointKind;
+use crate::domain::delivery::signature::{Generation, Outgoing as Rotated, Secrets, public_keys};
+use crate::domain::delivery::template::braced;
 use crate::domain::keys::{Hidden, Keys};
-use crate::domain::secret::Secret;
-use crate::domain::time::Timestamp;
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::{EndpointId, FlowId};
+use crate::domain::primitives::secret::Secret;
+use crate::domain::primitives::time::Timestamp;
 use crate::outgoing::{TRACEPARENT, admits_header};
 use crate::random;
 use crate::service::Service;
@@ -23,8 +24,7 @@ use crate::service::operations::halt_request::Puller;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX, record::Stored};
 
 /// An endpoint's name, as accounts' names: a line in a list.
 const NAME_CHARS_MAX: usize = 64;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::Address;
 use super::attempt_result::Report;
 use super::log_tail::Line;
-use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended};
-use crate::domain::failure::FailureCode;
-use crate::domain::id::EventId;
-use crate::domain::time::Timestamp;
+use crate::domain::delivery::delivery::{Attempt, Delivery, DeliveryState, Ended};
+use crate::domain::delivery::failure::FailureCode;
+use crate::domain::primitives::id::EventId;
+use crate::domain::primitives::time::Timestamp;
 use crate::store::record::Stored;
 use crate::traces::{Piece, Traces};
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
-use crate::domain::endpoint::PayloadVersion;
-use crate::domain::endpoint::signing::{Stamped, second_of};
-use crate::domain::time::Timestamp;
+use crate::domain::delivery::endpoint_kind::PayloadVersion;
+use crate::domain::delivery::signature::{Stamped, second_of};
+use crate::domain::primitives::time::Timestamp;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::log::sequencer::Placed;

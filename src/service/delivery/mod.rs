@@ -24,12 +24,13 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use crate::domain::endpoint::delivery::{Attempt, Ended};
-use crate::domain::endpoint::template::plain_parts;
-use crate::domain::endpoint::{Endpoint, EndpointKind};
-use crate::domain::id::EndpointId;
+use crate::domain::delivery::delivery::{Attempt, Ended};
+use crate::domain::delivery::endpoint::Endpoint;
+use crate::domain::delivery::endpoint_kind::EndpointKind;
+use crate::domain::delivery::template::plain_parts;
 use crate::domain::keys::{Hidden, Keys};
-use crate::domain::secret::Secret;
+use crate::domain::primitives::id::EndpointId;
+use crate::domain::primitives::secret::Secret;
 use crate::outgoing::{Outgoing, Parcel};
 use crate::store::{Duty, OnDuty};
 use serde_json::Value;

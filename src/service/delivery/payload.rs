@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::endpoint::PayloadVersion;
-use crate::domain::event::{Event, EventType};
-use crate::domain::party::Party;
+use crate::domain::delivery::endpoint_kind::PayloadVersion;
+use crate::domain::identity::party::Party;
+use crate::domain::log::event::{Event, EventType};
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::log::sequencer::Placed;

@@ -4,11 +4,11 @@ use url::Url;
 
 use super::Address;
 use super::attempt_result::Report;
-use crate::domain::endpoint::decided::Decided;
-use crate::domain::endpoint::delivery::Ended;
-use crate::domain::endpoint::langgraph;
-use crate::domain::endpoint::look::{LOOK_BYTES_MAX, Saw};
-use crate::domain::endpoint::template::{LookTemplate, filled_address};
+use crate::domain::delivery::decision_payload::Decided;
+use crate::domain::delivery::delivery::Ended;
+use crate::domain::delivery::langgraph;
+use crate::domain::delivery::preflight::{LOOK_BYTES_MAX, Saw};
+use crate::domain::delivery::template::{LookTemplate, filled_address};
 use crate::outgoing::{Answer, Outcome, Outgoing, Parcel};
 
 /// A request, and the look before it.

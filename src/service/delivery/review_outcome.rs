@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::endpoint::decided::{Decided, ends_interrupt, ends_review};
-use crate::domain::event::Event;
-use crate::domain::id::InterruptId;
-use crate::domain::party::Party;
+use crate::domain::delivery::decision_payload::{Decided, ends_interrupt, ends_review};
+use crate::domain::identity::party::Party;
+use crate::domain::log::event::Event;
+use crate::domain::primitives::id::InterruptId;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 

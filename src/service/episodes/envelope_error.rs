@@ -3,7 +3,7 @@
 use crate::domain::context::{EnvelopeCode, Misfit, NotFitted};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::Policy;
-use crate::domain::thread::Checkpoint;
+use crate::domain::threads::thread::Checkpoint;
 
 /// That no envelope is made. Nothing was changed: the head is as it was.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use crate::domain::context::{EnvelopeCode, Folded, Kind, Told};
-use crate::domain::event::EventType;
-use crate::domain::id::{FlowId, NodeId, PrincipalId, ThreadId};
-use crate::domain::thread::Checkpoint;
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ThreadId};
+use crate::domain::threads::thread::Checkpoint;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

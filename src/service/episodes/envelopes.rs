@@ -5,16 +5,16 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::envelope_error::{NotBelieved, NotSealed, Unsealed, told};
-use crate::domain::account::Token;
 use crate::domain::context::{
     Envelope, EnvelopeClaims, EnvelopeCode, Expected, MacAlg, NodeSecrets, Rotation, ShownSecrets, check_signed,
     check_sound, fit,
 };
-use crate::domain::event::EventType;
-use crate::domain::id::{FlowId, NodeId, PrincipalId, ThreadId};
+use crate::domain::identity::account::Token;
 use crate::domain::keys::KeyUse;
+use crate::domain::log::event::EventType;
 use crate::domain::policy::project;
-use crate::domain::thread::{Checkpoint, Thread};
+use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ThreadId};
+use crate::domain::threads::thread::{Checkpoint, Thread};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

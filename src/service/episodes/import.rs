@@ -2,10 +2,10 @@
 
 use crate::domain::episode::imported::{self, Imported, Piece, Standing};
 use crate::domain::episode::verify::{Content, Folder, Report, Run, Signature, verify};
-use crate::domain::event::EventType;
-use crate::domain::id::{PrincipalId, ThreadId};
 use crate::domain::keys::{Keys, PublicKeys};
-use crate::domain::thread::Thread;
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::{PrincipalId, ThreadId};
+use crate::domain::threads::thread::Thread;
 use crate::metrics::Work;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

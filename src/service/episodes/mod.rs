@@ -16,25 +16,26 @@ use super::platform::event_recorder;
 use super::platform::retry::retrying;
 use super::threads::lease_expiry::over_a_lapse;
 use super::threads::redaction::Redaction;
-use crate::domain::account::Token;
 use crate::domain::chain::hash::Digest;
 use crate::domain::episode::Artefact;
+use crate::domain::episode::agent_event;
+use crate::domain::episode::agent_event::{POSTED_MAX, Phase, Posted};
 use crate::domain::episode::artefacts::Timeline;
+use crate::domain::episode::event_line::Record;
+use crate::domain::episode::from_thread;
 use crate::domain::episode::goal::{Ended, Episode};
 use crate::domain::episode::manifest;
-use crate::domain::episode::posted::{self, POSTED_MAX, Phase, Posted};
-use crate::domain::episode::record::Record;
-use crate::domain::episode::told;
-use crate::domain::event::{Event, EventType};
-use crate::domain::id::{EventId, NodeId, PrincipalId, ThreadId};
+use crate::domain::identity::account::Token;
+use crate::domain::identity::party::{Author, Party};
 use crate::domain::keys::{KeyUse, Keys};
-use crate::domain::party::{Author, Party};
+use crate::domain::log::event::{Event, EventType};
 use crate::domain::policy::Policy;
-use crate::domain::review::Hold;
-use crate::domain::thread::Thread;
-use crate::domain::time::Timestamp;
-use crate::domain::tool::Tool;
-use crate::domain::usage::Malformed;
+use crate::domain::primitives::id::{EventId, NodeId, PrincipalId, ThreadId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::Hold;
+use crate::domain::threads::thread::Thread;
+use crate::domain::threads::tool_call::Tool;
+use crate::domain::threads::usage::Malformed;
 use crate::random;
 use crate::store::LIST_ROWS_MAX;
 use crate::store::change::Draft;
@@ -93,7 +94,7 @@ impl Service {
     /// Takes an event of a run. Nothing is decided by it, and nothing of what was hidden in it is kept.
     pub async fn add_episode_event(&self, token: &Stored<Token>, new: &NewEvent) -> Result<Posted> {
         let wrong = |it: Malformed| Error::invalid(it.pointer.as_str(), it.detail);
-        posted::check(new.phase, &new.payload, &new.evidence_ids).map_err(wrong)?;
+        agent_event::check(new.phase, &new.payload, &new.evidence_ids).map_err(wrong)?;
         retrying!(self.add_event_once(token, new))
     }
 
@@ -127,7 +128,7 @@ impl Service {
         let redaction = around.redaction(author.party().clone(), [&author]);
         let mask = |text: &str| redaction.words(&author, text).into_owned();
         let evidence_ids = new.evidence_ids.iter().map(|it| mask(it)).collect();
-        let payload = told::masked_payload(new.phase.as_str(), &new.payload, &mask);
+        let payload = from_thread::masked_payload(new.phase.as_str(), &new.payload, &mask);
         episode.events += 1;
         let posted = Posted {
             id: EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name"),
@@ -168,7 +169,7 @@ impl Service {
             None => {
                 let event = reader.get::<Event>(cause.as_str()).await?.map(|it| it.record);
                 event
-                    .filter(|it| told::done(it, "").is_some() || it.kind == EventType::ThreadCreated)
+                    .filter(|it| from_thread::done(it, "").is_some() || it.kind == EventType::ThreadCreated)
                     .and_then(|it| it.thread)
             }
         };
@@ -219,7 +220,7 @@ impl Service {
             let authors: Vec<Author> = happened.iter().map(author_of).collect();
             let redaction = around.redaction(reader, &authors);
             let shown = |(it, author): (Happened, &Author)| {
-                told::masked_record(it.record, &|text: &str| redaction.words(author, text).into_owned())
+                from_thread::masked_record(it.record, &|text: &str| redaction.words(author, text).into_owned())
             };
             let shown = happened.into_iter().zip(&authors).map(shown).collect();
             Ok(tell(&Run { timeline: Timeline::of(shown), thread }))
@@ -241,7 +242,7 @@ impl Service {
     async fn events_of_run(&self, keys: &Keys, thread: &Thread, episode: &Episode) -> Result<Vec<Event>> {
         let last = thread.last_event.ok_or(Error::Broken("a thread's events"))?;
         let until = episode.ended.as_ref().map_or(last.seq, |it| it.seq);
-        if until > told::TOLD_MAX {
+        if until > from_thread::TOLD_MAX {
             return Err(Error::WrongState("this thread has more events than are told as one run"));
         }
         let mut events: Vec<Event> = Vec::new();
@@ -302,7 +303,7 @@ impl Run {
         if wanted != Artefact::Manifest {
             return self.timeline.bytes(wanted);
         }
-        let iat = self.timeline.events().last().map_or(0, told::second_of);
+        let iat = self.timeline.events().last().map_or(0, from_thread::second_of);
         let (key, by) = (keys.signing(KeyUse::Chain), (keys.issuer(), iat));
         self.timeline.manifest(|it| manifest::signed(it, &self.thread.id, key, by))
     }
@@ -339,14 +340,14 @@ fn happened(thread: &Thread, episode: &Episode, events: Vec<Event>, said: Vec<Po
         let by = event.data["by"].as_str().and_then(|it| PrincipalId::try_from(it).ok());
         match event.kind {
             EventType::ThreadCreated if event.data["episode"] == json!(episode.terms.digest()) => {
-                let record = told::started(&event, thread.id.as_str(), &episode.terms);
+                let record = from_thread::started(&event, thread.id.as_str(), &episode.terms);
                 happened.push(Happened { record, by, node: None });
             }
             EventType::ThreadCreated => return Err(Error::Broken("an episode")),
             EventType::EpisodeEvent => {
                 let posted = said.next().filter(|it| posted_data(it) == event.data);
                 let posted = posted.ok_or(Error::Broken("an episode's events"))?;
-                let (record, node) = (told::said(&posted), Some(posted.node));
+                let (record, node) = (from_thread::said(&posted), Some(posted.node));
                 happened.push(Happened { record, by: Some(posted.by), node });
             }
             _ => {
@@ -354,7 +355,7 @@ fn happened(thread: &Thread, episode: &Episode, events: Vec<Event>, said: Vec<Po
                     forker.clone_from(&by);
                 }
                 // The only words in it are the names of branches, which whoever forked chose.
-                let done = told::done(&event, thread.id.as_str());
+                let done = from_thread::done(&event, thread.id.as_str());
                 happened.extend(done.map(|record| Happened { record, by: by.or_else(|| forker.clone()), node: None }));
             }
         }

@@ -13,12 +13,12 @@ use super::oidc_sign_in::added_data;
 use super::owner_names::NewOwner;
 use super::password_hash;
 use super::session::{SignedIn, fingerprint, new_secret};
-use crate::domain::account::{
+use crate::domain::identity::account::{
     Account, LinkPurpose, MachineRole, OneTimeLink, Origin, PersonRole, Session, SignIn, Token,
 };
-use crate::domain::event::EventType;
-use crate::domain::id::{AccountId, FlowId, GroupName, NodeId, SessionId, TokenId};
 use crate::domain::keys::Keys;
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::{AccountId, FlowId, GroupName, NodeId, SessionId, TokenId};
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::account::{AccessChange, Account};
-use crate::domain::id::PrincipalId;
-use crate::domain::time::Timestamp;
+use crate::domain::identity::account::{AccessChange, Account};
+use crate::domain::primitives::id::PrincipalId;
+use crate::domain::primitives::time::Timestamp;
 use crate::store::record::Stored;
 
 /// Returns the administrator who changes an account, with the time.

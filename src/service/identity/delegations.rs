@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::passkeys::{Confirmation, Purpose};
 use super::session::SignedIn;
-use crate::domain::account::{AccessChange, Account};
-use crate::domain::delegation::{Delegation, DelegationRefused, EndedEarly, Giving};
-use crate::domain::event::EventType;
-use crate::domain::id::{AccountId, DelegationId, PrincipalId};
+use crate::domain::identity::account::{AccessChange, Account};
+use crate::domain::identity::delegation::{Delegation, DelegationRefused, EndedEarly, Giving};
 use crate::domain::keys::Keys;
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::{AccountId, DelegationId, PrincipalId};
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

@@ -9,7 +9,7 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::domain::keys::Keys;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::LIST_ROWS_MAX;

@@ -10,15 +10,17 @@ use subtle::ConstantTimeEq as _;
 
 use super::session::{SignedIn, fingerprint, new_secret};
 use crate::config::Oidc;
-use crate::domain::account::{AccessChange, Account, LinkPurpose, OneTimeLink, Origin, PersonRole, Session, SignIn};
-use crate::domain::confusable::alike;
-use crate::domain::enrolment::{Identity, NotLetIn, Standing, account_name};
-use crate::domain::event::EventType;
-use crate::domain::id::{AccountId, SessionId};
+use crate::domain::identity::account::{
+    AccessChange, Account, LinkPurpose, OneTimeLink, Origin, PersonRole, Session, SignIn,
+};
+use crate::domain::identity::oidc_identity::{Identity, NotLetIn, Standing, account_name};
 use crate::domain::json::canonical::canonical;
 use crate::domain::keys::Keys;
-use crate::domain::secret::Secret;
-use crate::domain::time::Timestamp;
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::confusable::alike;
+use crate::domain::primitives::id::{AccountId, SessionId};
+use crate::domain::primitives::secret::Secret;
+use crate::domain::primitives::time::Timestamp;
 pub use crate::provider::{Answer, Said};
 use crate::provider::{Errand, Provider};
 use crate::service::Service;

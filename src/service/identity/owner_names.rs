@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::account::{Account, PersonRole};
-use crate::domain::confusable::alike;
-use crate::domain::id::GroupName;
+use crate::domain::identity::account::{Account, PersonRole};
 use crate::domain::keys::Keys;
+use crate::domain::primitives::confusable::alike;
+use crate::domain::primitives::id::GroupName;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 

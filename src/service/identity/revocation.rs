@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::change_event::{hand, touched};
-use crate::domain::account::{Account, Session, Token};
-use crate::domain::event::EventType;
-use crate::domain::id::{AccountId, PasskeyId, SessionId, TokenId};
+use crate::domain::identity::account::{Account, Session, Token};
 use crate::domain::keys::Keys;
-use crate::domain::time::Timestamp;
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::{AccountId, PasskeyId, SessionId, TokenId};
+use crate::domain::primitives::time::Timestamp;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

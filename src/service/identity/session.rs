@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
-use crate::domain::account::{Account, Session};
-use crate::domain::id::SessionId;
+use crate::domain::identity::account::{Account, Session};
+use crate::domain::primitives::id::SessionId;
 use crate::random;
 use crate::store::record::Stored;
 

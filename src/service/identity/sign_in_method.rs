@@ -1,7 +1,7 @@
 //! The ways in: what a session is opened by.
 
 use super::passkeys::vote_signature::PasskeyUse;
-use crate::domain::account::{OneTimeLink, PasskeyUsed};
+use crate::domain::identity::account::{OneTimeLink, PasskeyUsed};
 use crate::store::record::Stored;
 
 /// How somebody came in.

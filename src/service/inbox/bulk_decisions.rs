@@ -4,9 +4,9 @@
 //! and gives a receipt of its own. What becomes of one is nothing to the others.
 
 use super::InboxItem;
-use crate::domain::account::Account;
-use crate::domain::id::{AccountId, ReviewId};
-use crate::domain::review::{Alone, Ballot, CHANGES_AMONG_SEVERAL_MAX, CannotDecide, Hold, SEVERAL_MAX, Shape};
+use crate::domain::identity::account::Account;
+use crate::domain::primitives::id::{AccountId, ReviewId};
+use crate::domain::reviews::{Alone, Ballot, CHANGES_AMONG_SEVERAL_MAX, CannotDecide, Hold, SEVERAL_MAX, Shape};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::reviews::details::ReviewFacts;

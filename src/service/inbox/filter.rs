@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::account::Account;
-use crate::domain::id::{FlowId, GroupName, ThreadId};
-use crate::domain::review::{Ending, Hold, Phase, Roll, SearchKey, SearchWord};
-use crate::domain::time::Timestamp;
+use crate::domain::identity::account::Account;
+use crate::domain::primitives::id::{FlowId, GroupName, ThreadId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{Ending, Hold, Phase, Roll, SearchKey, SearchWord};
 use crate::store::Direction;
 
 /// The groups of one person, and of those whom they stand in for, that are asked about one by one; who is in more has the whole list looked through.

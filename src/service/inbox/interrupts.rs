@@ -1,7 +1,7 @@
 //! What hosts ask people about, a page at a time.
 
 use super::{Place, Service};
-use crate::domain::interrupt::Interrupt;
+use crate::domain::interrupts::Interrupt;
 use crate::service::error::Result;
 use crate::service::interrupts::Shown;
 use crate::store::records::OPEN;

@@ -1,12 +1,12 @@
 //! What was asked before: by the same words, by a post of the same name, and by the attempt before.
 
 use super::posted_data;
-use crate::domain::account::Token;
-use crate::domain::event::EventType;
-use crate::domain::interrupt::{Asserted, Interrupt, NotTaken, PostName, Posted};
+use crate::domain::identity::account::Token;
+use crate::domain::interrupts::{Asserted, Interrupt, NotTaken, PostName, Posted};
 use crate::domain::keys::Keys;
+use crate::domain::log::event::EventType;
 use crate::domain::policy::Policy;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;

@@ -20,18 +20,18 @@ use super::platform::event_recorder;
 use super::platform::retry::retrying;
 use super::reviews::vote::{Voted, new_jti};
 use super::threads::hold::stages_of;
-use crate::domain::account::Token;
-use crate::domain::amendment::Over;
-use crate::domain::event::EventType;
-use crate::domain::flow::{Flow, Gateway};
-use crate::domain::id::{AccountId, FlowId, InterruptId};
-use crate::domain::interrupt::{
+use crate::domain::identity::account::Token;
+use crate::domain::interrupts::{
     Answer, Asking, Asserted, Decision, Ending, Interrupt, InterruptState, NotTaken, PostName, Source, Tally, Terms,
 };
 use crate::domain::keys::{KeyUse, Keys};
+use crate::domain::log::event::EventType;
 use crate::domain::policy::Policy;
-use crate::domain::review::{Ballot, Roll, VoteRefused, can_be_approved};
-use crate::domain::time::Timestamp;
+use crate::domain::policy_changes::change_request::Over;
+use crate::domain::primitives::id::{AccountId, FlowId, InterruptId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{Ballot, Roll, VoteRefused, can_be_approved};
+use crate::domain::threads::flow::{Flow, Gateway};
 use crate::random;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -63,7 +63,7 @@ impl Service {
         asserted: &Asserted,
         post: Option<&PostName>,
     ) -> Result<Interrupt> {
-        let wrong = |it: crate::domain::usage::Malformed| Error::invalid(it.pointer.as_str(), it.detail);
+        let wrong = |it: crate::domain::threads::usage::Malformed| Error::invalid(it.pointer.as_str(), it.detail);
         asserted.check().map_err(wrong)?;
         retrying!(self.receive_once(source, asserted, post))
     }

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::account::{Account, MachineRole, Token};
-use crate::domain::event::EventType;
-use crate::domain::id::TokenId;
-use crate::domain::interrupt::NotTaken;
-use crate::domain::secret::Secret;
-use crate::domain::signed_post::{PostRefused, SignedPost, Signing};
+use crate::domain::identity::account::{Account, MachineRole, Token};
+use crate::domain::interrupts::NotTaken;
+use crate::domain::interrupts::signed_post::{PostRefused, SignedPost, Signing};
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::TokenId;
+use crate::domain::primitives::secret::Secret;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

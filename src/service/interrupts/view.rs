@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::domain::event::EventType;
-use crate::domain::id::AccountId;
-use crate::domain::interrupt::{Asserted, Decision, Interrupt, Posted};
+use crate::domain::interrupts::{Asserted, Decision, Interrupt, Posted};
+use crate::domain::log::event::EventType;
 use crate::domain::policy::{HiddenValues, Hiding, Policy, RedactedLeaf, shown_leaves};
-use crate::domain::review::Vote;
+use crate::domain::primitives::id::AccountId;
+use crate::domain::reviews::Vote;
 use crate::service::reviews::vote::with_passkey;
 use crate::service::threads::redaction::each;
 

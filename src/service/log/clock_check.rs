@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::domain::event::Event;
-use crate::domain::time::Timestamp;
+use crate::domain::log::event::Event;
+use crate::domain::primitives::time::Timestamp;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::records::{LOG, LogRow};

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 
 use super::sequencer::Placed;
-use crate::domain::inert;
+use crate::domain::primitives::sanitize;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::Duty;
@@ -49,5 +49,5 @@ impl Service {
 
 /// A line each, in which nothing acts on who looks at it.
 fn lines(events: &[Placed]) -> String {
-    events.iter().map(|it| inert::json(&it.told().to_string()) + "\n").collect()
+    events.iter().map(|it| sanitize::json(&it.told().to_string()) + "\n").collect()
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-use crate::domain::account::Token;
+use crate::domain::identity::account::Token;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::identity::session::SignedIn;

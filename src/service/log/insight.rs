@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::event::Event;
-use crate::domain::id::FlowId;
-use crate::domain::insight::{Counted, Fact, Figures, Period, Sheet, Step, add};
 use crate::domain::keys::Keys;
-use crate::domain::review::Hold;
-use crate::domain::time::Timestamp;
+use crate::domain::log::event::Event;
+use crate::domain::log::insight::{Counted, Fact, Figures, Period, Sheet, Step, add};
+use crate::domain::primitives::id::FlowId;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::Hold;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::change::Draft;

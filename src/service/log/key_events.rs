@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::domain::event::EventType;
-use crate::domain::id::PrincipalId;
 use crate::domain::keys::KeyUse;
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::PrincipalId;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::event::{Event, EventType};
 use crate::domain::keys::Keys;
-use crate::domain::review::Hold;
+use crate::domain::log::event::{Event, EventType};
+use crate::domain::reviews::Hold;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::threads::commit::for_everyone;

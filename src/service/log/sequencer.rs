@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::account::{MachineRole, Token};
-use crate::domain::event::Event;
-use crate::domain::id::FlowId;
+use crate::domain::identity::account::{MachineRole, Token};
 use crate::domain::keys::Keys;
-use crate::domain::trace::TraceParent;
+use crate::domain::log::event::Event;
+use crate::domain::platform::trace_parent::TraceParent;
+use crate::domain::primitives::id::FlowId;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::change::Draft;
@@ -117,7 +117,7 @@ impl Service {
         Ok(stable_by_thread(ready))
     }
 
-    async fn has_place(&self, keys: &Keys, thread: &crate::domain::id::ThreadId, seq: u64) -> Result<bool> {
+    async fn has_place(&self, keys: &Keys, thread: &crate::domain::primitives::id::ThreadId, seq: u64) -> Result<bool> {
         let alias = crate::store::records::event_alias(thread, seq);
         let Some(event) = self.reader(keys).get_by_alias::<Event>(&alias).await? else { return Ok(false) };
         Ok(self.reader(keys).get_by_alias::<LogRow>(event.record.id.as_str()).await?.is_some())

@@ -4,13 +4,14 @@ pub use super::halt_request::{Foreseen, Puller, Wish};
 
 use serde_json::{Value, json};
 
-use crate::domain::account::{Account, Token};
-use crate::domain::event::EventType;
-use crate::domain::flow::{Flow, Gateway};
-use crate::domain::halt::{self, Halt, Lift, LiftNeeds, LiftRefused, Lifter, Lifting, Stop, Stops};
-use crate::domain::id::{AccountId, FlowId, PrincipalId};
+use crate::domain::identity::account::{Account, Token};
 use crate::domain::keys::Keys;
-use crate::domain::time::Timestamp;
+use crate::domain::log::event::EventType;
+use crate::domain::operations::halt;
+use crate::domain::operations::halt::{Halt, Lift, LiftNeeds, LiftRefused, Lifter, Lifting, Stop, Stops};
+use crate::domain::primitives::id::{AccountId, FlowId, PrincipalId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::flow::{Flow, Gateway};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

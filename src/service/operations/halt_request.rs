@@ -1,8 +1,8 @@
 //! What somebody wishes about a stop, who they are, and what the wish comes to.
 
-use crate::domain::account::{Account, Token};
-use crate::domain::halt::Halt;
-use crate::domain::id::PrincipalId;
+use crate::domain::identity::account::{Account, Token};
+use crate::domain::operations::halt::Halt;
+use crate::domain::primitives::id::PrincipalId;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 

@@ -3,11 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::domain::id::{ReviewId, ThreadId};
 use crate::domain::keys::Keys;
-use crate::domain::review::Hold;
-use crate::domain::thread::Thread;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{ReviewId, ThreadId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::Hold;
+use crate::domain::threads::thread::Thread;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::record::Record;

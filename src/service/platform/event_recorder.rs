@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::trace_context;
-use crate::domain::event::{Event, EventType};
-use crate::domain::id::{EventId, FlowId};
-use crate::domain::thread::Thread;
-use crate::domain::time::Timestamp;
+use crate::domain::log::event::{Event, EventType};
+use crate::domain::primitives::id::{EventId, FlowId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::thread::Thread;
 use crate::random;
 use crate::service::error::Result;
 use crate::store::change::Draft;

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::domain::keys::Keys;
-use crate::domain::repeat::{KeptAnswer, NotRepeated, Repeatable, Told};
+use crate::domain::platform::idempotency::{KeptAnswer, NotRepeated, Repeatable, Told};
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

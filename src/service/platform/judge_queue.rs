@@ -7,15 +7,15 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::fair_queue::{Turn, Turns};
-use crate::domain::id::NodeId;
 use crate::domain::json::patch::Patch;
 use crate::domain::json::size::StateLimits;
 use crate::domain::policy::{
     Asker, Circumstances, Effort, Initial, Judgement, Policy, PolicySource, Request, RequestKind, Violation, judge_in,
     judge_initial, parts,
 };
-use crate::domain::tool::Tool;
-use crate::domain::usage::{Totals, Usage};
+use crate::domain::primitives::id::NodeId;
+use crate::domain::threads::tool_call::Tool;
+use crate::domain::threads::usage::{Totals, Usage};
 use crate::metrics::Work;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

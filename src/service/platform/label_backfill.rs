@@ -2,8 +2,8 @@
 
 use super::retry::retrying;
 use crate::domain::keys::Keys;
-use crate::domain::review::Hold;
-use crate::domain::thread::Thread;
+use crate::domain::reviews::Hold;
+use crate::domain::threads::thread::Thread;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::change::Draft;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::domain::policy::Instruction;
-use crate::domain::thread::Checkpoint;
-use crate::domain::write::ResultError;
+use crate::domain::threads::thread::Checkpoint;
+use crate::domain::writes::write::ResultError;
 
 /// What is said of a proposal that is rejected.
 #[derive(Clone, Debug, Default)]

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::domain::chain::receipt::Issued;
-use crate::domain::id::Jti;
+use crate::domain::primitives::id::Jti;
 use crate::store::record::{Known, Record, Stored};
 use crate::store::row::Table;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::domain::halt::LiftNeeds;
+use crate::domain::identity::login_throttle::Bounds;
 use crate::domain::json::size::StateLimits;
-use crate::domain::tries::Bounds;
+use crate::domain::operations::halt::LiftNeeds;
 
 /// What a deployment decides.
 #[derive(Clone, Debug)]

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::FlowId;
 use crate::domain::keys::Keys;
 use crate::domain::policy::Hiding;
+use crate::domain::primitives::id::FlowId;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::log::browse::WITHHELD;

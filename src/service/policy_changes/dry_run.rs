@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::domain::id::{FlowId, NodeId};
 use crate::domain::json::patch::Format;
 use crate::domain::json::size::StateLimits;
 use crate::domain::policy::{Around, Policy, PolicySource, Supposed, WhatIf, what_if};
+use crate::domain::primitives::id::{FlowId, NodeId};
 use crate::metrics::Work;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

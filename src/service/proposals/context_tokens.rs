@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::context::Asking;
 use crate::domain::context::{Wish, count_given};
-use crate::domain::id::NodeId;
 use crate::domain::policy::{Policy, project};
+use crate::domain::primitives::id::NodeId;
 use crate::service::Service;
 use crate::service::error::Result;
 

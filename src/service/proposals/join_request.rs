@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::domain::branch::{BRANCHES_MAX, Joining, Strategy};
-use crate::domain::carried::Carried;
-use crate::domain::id::BranchName;
-use crate::domain::join::Resolutions;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::kept::{KeptJoin, KeptRequest};
-use crate::domain::thread::Thread;
-use crate::domain::transition::Transition;
+use crate::domain::primitives::id::BranchName;
+use crate::domain::threads::branch::{BRANCHES_MAX, Joining, Strategy};
+use crate::domain::threads::join::Resolutions;
+use crate::domain::threads::join_carryover::Carried;
+use crate::domain::threads::rejected_request::{KeptJoin, KeptRequest};
+use crate::domain::threads::thread::Thread;
+use crate::domain::threads::transition::Transition;
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::Turn;
 use crate::store::record::Stored;

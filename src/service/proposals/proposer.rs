@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::account::{Account, Token};
-use crate::domain::id::{NodeId, PrincipalId};
+use crate::domain::identity::account::{Account, Token};
 use crate::domain::policy::Comparison;
+use crate::domain::primitives::id::{NodeId, PrincipalId};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 

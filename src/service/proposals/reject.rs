@@ -7,19 +7,18 @@ use serde_json::{Value, json};
 use super::context::Asking;
 use super::request::Asked;
 use super::steps::put_try;
-use crate::domain::event::EventType;
-use crate::domain::id::NodeId;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::patch::Format;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::kept::KeptRequest;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{
-    Comparison, Hiding, Instruction, OnViolation, RejectCode, Violation, excerpt, hides_nothing,
-};
-use crate::domain::thread::Checkpoint;
-use crate::domain::transition::{OwnExcerpt, Rejection, patch_digest};
-use crate::domain::write::ResultError;
+use crate::domain::log::event::EventType;
+use crate::domain::policy::excerpt;
+use crate::domain::policy::{Comparison, Hiding, Instruction, OnViolation, RejectCode, Violation, hides_nothing};
+use crate::domain::primitives::id::NodeId;
+use crate::domain::threads::rejected_request::KeptRequest;
+use crate::domain::threads::thread::Checkpoint;
+use crate::domain::threads::transition::{OwnExcerpt, Rejection, patch_digest};
+use crate::domain::writes::write::ResultError;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;

@@ -1,8 +1,8 @@
 //! Rejected attempts: kept apart from every state, to be looked through.
 
-use crate::domain::party::Party;
-use crate::domain::time::Timestamp;
-use crate::domain::transition::Rejection;
+use crate::domain::identity::party::Party;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::transition::Rejection;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::{Cursor, Filter};

@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use super::join_request::Join;
-use crate::domain::branch::Joining;
-use crate::domain::carried::Carried;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::Kind;
-use crate::domain::id::{NodeId, StepKey, ThreadId};
 use crate::domain::json::patch::Format;
-use crate::domain::kept::{KeptJoin, KeptRequest};
-use crate::domain::tool::Tool;
-use crate::domain::transition::Transition;
-use crate::domain::usage::Usage;
+use crate::domain::primitives::id::{NodeId, StepKey, ThreadId};
+use crate::domain::threads::branch::Joining;
+use crate::domain::threads::join_carryover::Carried;
+use crate::domain::threads::rejected_request::{KeptJoin, KeptRequest};
+use crate::domain::threads::tool_call::Tool;
+use crate::domain::threads::transition::Transition;
+use crate::domain::threads::usage::Usage;
 use crate::service::error::Result;
 use crate::store::change::Draft;
 

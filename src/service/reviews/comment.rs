@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::account::Account;
 use crate::domain::chain::hash::Digest;
-use crate::domain::event::EventType;
-use crate::domain::id::{AccountId, ReviewId};
-use crate::domain::review::{Comment, CommentRefused, Hold, Ineligible, VoteRefused};
+use crate::domain::identity::account::Account;
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::{AccountId, ReviewId};
+use crate::domain::reviews::{Comment, CommentRefused, Hold, Ineligible, VoteRefused};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

@@ -1,8 +1,8 @@
 //! Who can decide a review now, and why the others cannot: worked out here, and told on pages and by the API.
 
-use crate::domain::account::{Account, PersonRole};
-use crate::domain::id::ReviewId;
-use crate::domain::review::{CannotDecide, Hold, Place, Roll};
+use crate::domain::identity::account::{Account, PersonRole};
+use crate::domain::primitives::id::ReviewId;
+use crate::domain::reviews::{CannotDecide, Hold, Place, Roll};
 use crate::service::error::Result;
 use crate::service::{Service, Standing};
 use crate::store::record::Stored;

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::event::EventType;
-use crate::domain::id::ReviewId;
+use crate::domain::log::event::EventType;
 use crate::domain::policy::Approval;
-use crate::domain::review::{Escalation, Hold, Notice, Notices, Reminder};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::ReviewId;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{Escalation, Hold, Notice, Notices, Reminder};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::domain::amendment::Over;
-use crate::domain::id::FlowId;
+use crate::domain::policy_changes::change_request::Over;
+use crate::domain::primitives::id::FlowId;
 
 /// Which policy judges each flow, and since when.
 pub(in crate::service) type Judging = BTreeMap<FlowId, Over>;

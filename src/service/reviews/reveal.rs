@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::details::ReviewFacts;
-use crate::domain::account::Account;
 use crate::domain::chain::hash::Digest;
-use crate::domain::event::EventType;
-use crate::domain::id::{AccountId, GroupName, ReviewId};
+use crate::domain::identity::account::Account;
+use crate::domain::identity::party::{Author, Party};
 use crate::domain::json::pointer::Pointer;
-use crate::domain::party::{Author, Party};
-use crate::domain::review::{Hold, REVEAL_REASON_CHARS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::{AccountId, GroupName, ReviewId};
+use crate::domain::reviews::{Hold, REVEAL_REASON_CHARS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::id::FlowId;
-use crate::domain::interrupt::Interrupt;
+use crate::domain::interrupts::Interrupt;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
-use crate::domain::review::Hold;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::FlowId;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::Hold;
 use crate::service::Service;
 use crate::service::error::Result;
 

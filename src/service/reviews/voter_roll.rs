@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::account::Account;
-use crate::domain::delegation::{Delegation, LENGTH_MAX};
-use crate::domain::id::{AccountId, DelegationId};
+use crate::domain::identity::account::Account;
+use crate::domain::identity::delegation::{Delegation, LENGTH_MAX};
 use crate::domain::keys::Keys;
-use crate::domain::review::{Roll, Vote};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{AccountId, DelegationId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{Roll, Vote};
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::change::Draft;

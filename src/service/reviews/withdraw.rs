@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::account::Account;
-use crate::domain::event::EventType;
-use crate::domain::id::{AccountId, ReviewId};
-use crate::domain::review::{Hold, Ineligible, Vote, VoteRefused, Withdrawing};
+use crate::domain::identity::account::Account;
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::{AccountId, ReviewId};
+use crate::domain::reviews::{Hold, Ineligible, Vote, VoteRefused, Withdrawing};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

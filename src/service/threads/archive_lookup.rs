@@ -6,12 +6,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
 use crate::archives::Unusable;
-use crate::domain::archive::{Archive, Archived, Content, Whereabouts};
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::ThreadId;
 use crate::domain::keys::Keys;
-use crate::domain::thread::Thread;
-use crate::domain::transition::{ChainRow, StateRow, Transition, Values};
+use crate::domain::primitives::id::ThreadId;
+use crate::domain::threads::archive::{Archive, Archived, Content, Whereabouts};
+use crate::domain::threads::thread::Thread;
+use crate::domain::threads::transition::{ChainRow, StateRow, Transition, Values};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::Turn;

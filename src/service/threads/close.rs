@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::lease_expiry::over_a_lapse;
-use crate::domain::event::EventType;
-use crate::domain::id::{PrincipalId, ThreadId};
-use crate::domain::review::{Hold, HoldState};
-use crate::domain::thread::{Closed, Status};
-use crate::domain::transition::EndWord;
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::{PrincipalId, ThreadId};
+use crate::domain::reviews::{Hold, HoldState};
+use crate::domain::threads::thread::{Closed, Status};
+use crate::domain::threads::transition::EndWord;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

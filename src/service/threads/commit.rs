@@ -12,16 +12,16 @@ use super::statement::Step;
 use crate::domain::chain::entry::{Entry, Gate};
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::jws::{self, Typ};
-use crate::domain::event::EventType;
-use crate::domain::flow::Flow;
 use crate::domain::json::diff::{Change, diff};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::{KeyUse, Keys};
+use crate::domain::log::event::EventType;
 use crate::domain::policy::{Audience, Covers, Policy, Warning, changed_for, diff_for};
-use crate::domain::review::{Hold, HoldReason};
-use crate::domain::thread::{Head, HeadUse, Thread};
-use crate::domain::time::Timestamp;
-use crate::domain::transition::{
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{Hold, HoldReason};
+use crate::domain::threads::flow::Flow;
+use crate::domain::threads::thread::{Head, HeadUse, Thread};
+use crate::domain::threads::transition::{
     ChainRow, Outcome, Rejection, STATE_DELTAS_MAX, StateContent, StateRow, Transition, Values,
 };
 use crate::service::Service;

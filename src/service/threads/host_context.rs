@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use crate::domain::thread::Context;
+use crate::domain::threads::thread::Context;
 use crate::service::error::{Error, Result};
 
 /// What the host says of a thread is shown on a phone.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::domain::confusable::Known;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::{Hiding, RedactedChange, RedactedLeaf, shown_leaves};
+use crate::domain::primitives::confusable::Known;
 
 /// So much text is compared with for one review, whatever keys it stands at: some 50 milliseconds at the most.
 const BYTES_MAX: usize = 512 * 1024;

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::domain::event::EventType;
-use crate::domain::id::ThreadId;
-use crate::domain::thread::{HeadUse, Thread};
-use crate::domain::time::Timestamp;
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::ThreadId;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::thread::{HeadUse, Thread};
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;

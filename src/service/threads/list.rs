@@ -1,9 +1,9 @@
 //! Threads as people look for them.
 
-use crate::domain::id::{FlowId, ThreadId};
-use crate::domain::review::Hold;
-use crate::domain::thread::{Status, Thread};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{FlowId, ThreadId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::Hold;
+use crate::domain::threads::thread::{Status, Thread};
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::record::{Record as _, Stored};

@@ -3,10 +3,10 @@
 //! Names are unique in the whole gateway. Those that begin with `flow:` and a flow's name are private to the hosts of
 //! that flow, so that no other host can take one or find out which of them are taken.
 
-use crate::domain::branch::Branch;
 use crate::domain::episode::imported;
-use crate::domain::id::{FlowId, ThreadId};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{FlowId, ThreadId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::branch::Branch;
 use crate::random;
 use crate::service::error::{Error, Result};
 

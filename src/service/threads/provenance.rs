@@ -10,13 +10,13 @@ use super::archive_lookup::Files;
 use super::heads::Version;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::{Kind, Statement};
-use crate::domain::id::{ProposalId, ThreadId};
+use crate::domain::identity::party::Author;
 use crate::domain::json::diff::leaves;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
-use crate::domain::party::Author;
 use crate::domain::policy::{Policy, project};
-use crate::domain::transition::Transition;
+use crate::domain::primitives::id::{ProposalId, ThreadId};
+use crate::domain::threads::transition::Transition;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 

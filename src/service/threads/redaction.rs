@@ -8,14 +8,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::provenance::{Chosen, Standpoint, Traces};
-use crate::domain::account::{Account, Token};
-use crate::domain::id::{NodeId, PrincipalId};
+use crate::domain::identity::account::{Account, Token};
+use crate::domain::identity::party::{Author, Party};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
-use crate::domain::party::{Author, Party};
 use crate::domain::policy::{HiddenValues, Hiding, Policy, Side, project};
-use crate::domain::tool::Tool;
-use crate::domain::transition::Transition;
+use crate::domain::primitives::id::{NodeId, PrincipalId};
+use crate::domain::threads::tool_call::Tool;
+use crate::domain::threads::transition::Transition;
 use crate::service::Service;
 use crate::service::error::Result;
 

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::domain::chain::commitment::Salt;
-use crate::domain::id::ToolName;
 use crate::domain::policy::RedactedLeaf;
+use crate::domain::primitives::id::ToolName;
 
 /// A call of a tool as people may see it.
 pub struct Call {

@@ -5,10 +5,10 @@ use crate::domain::chain::entry::Entry;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::jws::{self, Typ};
 use crate::domain::chain::receipt::Receipt;
-use crate::domain::chain::verify::check_times;
-use crate::domain::flow::ReceiptRow;
+use crate::domain::chain::verify_write::check_times;
 use crate::domain::keys::{KeyState, KeyUse, Keys, PublicKey};
-use crate::domain::transition::{Outcome, Transition};
+use crate::domain::threads::flow::ReceiptRow;
+use crate::domain::threads::transition::{Outcome, Transition};
 use crate::service::Service;
 use crate::service::error::Result;
 

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::verify::writer_node;
-use crate::domain::account::Token;
 use crate::domain::chain::entry::Gate;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::Kind;
-use crate::domain::event::EventType;
-use crate::domain::id::{PrincipalId, ThreadId, WriteId};
+use crate::domain::identity::account::Token;
 use crate::domain::json::patch::{Format, Patch};
 use crate::domain::keys::Keys;
+use crate::domain::log::event::EventType;
 use crate::domain::policy::{Judgement, Policy, RejectCode};
-use crate::domain::review::{Hold, HoldState};
-use crate::domain::thread::{Thread, WriteKey};
-use crate::domain::transition::{EndWord, Identity, Outcome, Transition, patch_digest};
-use crate::domain::usage::Usage;
-use crate::domain::write::{ConfirmEffect, Resolution, ResultError, Write, WriteState};
+use crate::domain::primitives::id::{PrincipalId, ThreadId, WriteId};
+use crate::domain::reviews::{Hold, HoldState};
+use crate::domain::threads::thread::{Thread, WriteKey};
+use crate::domain::threads::transition::{EndWord, Identity, Outcome, Transition, patch_digest};
+use crate::domain::threads::usage::Usage;
+use crate::domain::writes::write::{ConfirmEffect, Resolution, ResultError, Write, WriteState};
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::judge_queue::{Around, Asks, Judging};
@@ -133,7 +133,7 @@ impl Service {
         let gate = Gate::Written { write_id: write.key.write_id.clone(), receipt: write.receipt.clone() };
         let transition = step.transition.clone();
         let base = Base { head: &head, policy: &policy, flow: &ending.standing.flow.record };
-        thread.head.usage = crate::domain::thread::HeadUse::Used {};
+        thread.head.usage = crate::domain::threads::thread::HeadUse::Used {};
         // It is written: what was let through is not undone.
         thread.taken_back = false;
         let advanced = self.advance(&mut draft, keys, base, (step, gate, now), &mut thread)?;
@@ -266,7 +266,7 @@ fn confirmed(
     thread: &mut Thread,
     advanced: &Version,
     refused: Vec<ResultError>,
-    now: crate::domain::time::Timestamp,
+    now: crate::domain::primitives::time::Timestamp,
 ) -> Write {
     thread.unresolved.remove(&write.key);
     thread.authors.clear();

@@ -2,12 +2,13 @@
 //! gateway: see [`crate::domain::chain::offline`].
 
 use super::verify::peek_receipt;
-use crate::domain::chain::offline::{self, Check, Evidence};
 use crate::domain::chain::statement::Statement;
-use crate::domain::flow::ReceiptRow;
-use crate::domain::thread::{HeadUse, Thread};
-use crate::domain::time::Timestamp;
-use crate::domain::write::Write;
+use crate::domain::chain::verify_receipt_offline;
+use crate::domain::chain::verify_receipt_offline::{Check, Evidence};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::flow::ReceiptRow;
+use crate::domain::threads::thread::{HeadUse, Thread};
+use crate::domain::writes::write::Write;
 use crate::service::Service;
 use crate::service::error::Result;
 
@@ -67,7 +68,7 @@ impl Service {
             votes: &[],
             passkeys: None,
         };
-        Ok(offline::check(&evidence, self.now()))
+        Ok(verify_receipt_offline::check(&evidence, self.now()))
     }
 
     /// What this gateway knows of the receipt. Only of the very bytes that it issued does it tell anything.

@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::outcome::cut_reason;
 use super::verify::peek_receipt;
-use crate::domain::event::EventType;
-use crate::domain::flow::{ReceiptRow, Revoked};
-use crate::domain::id::{Jti, PrincipalId};
-use crate::domain::thread::{HeadUse, Thread};
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::{Jti, PrincipalId};
+use crate::domain::threads::flow::{ReceiptRow, Revoked};
+use crate::domain::threads::thread::{HeadUse, Thread};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
@@ -21,7 +21,7 @@ pub enum Revoker {
     /// An administrator.
     Admin(PrincipalId),
     /// A reviewer, who must be one of those that approved.
-    Reviewer(crate::domain::id::AccountId),
+    Reviewer(crate::domain::primitives::id::AccountId),
 }
 
 impl Service {

@@ -279,7 +279,7 @@ pub(super) fn writings<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<Wri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::time::Timestamp;
+    use crate::domain::primitives::time::Timestamp;
     use crate::store::change::Moves;
     use crate::store::row::Facets;
 

@@ -18,7 +18,7 @@ use super::super::sql::{Dialect, Grouped, LabelTexts, Reads};
 use super::super::{Cursor, Direction, Filter, LIST_ROWS_MAX, StoreError, queue};
 use super::connect::{ANSWER_PATIENCE, Lease, silent};
 use super::failure::{database, is_lost};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
 
 /// How many fetch beside each other: while one waits for the database, what comes meanwhile gathers.
 const FETCHERS: usize = 2;

@@ -26,7 +26,7 @@ use super::failure::{database, is_lost, of_change, outage_of};
 use super::group::{self, Rows};
 use super::listen::CHANNEL;
 use super::reader::NOW;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
 
 /// How many commit beside each other: while one waits for the disk, the other prepares.
 const WRITERS: usize = 2;

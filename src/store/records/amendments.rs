@@ -1,7 +1,7 @@
 //! Amendments: kept under the flow that they would change.
 
 use super::OPEN;
-use crate::domain::amendment::{Amendment, AmendmentState};
+use crate::domain::policy_changes::change_request::{Amendment, AmendmentState};
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 

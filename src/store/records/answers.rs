@@ -1,6 +1,6 @@
 //! Answers to requests that have a key, kept for a while: of one token each, and forgotten by their moment.
 
-use crate::domain::repeat::KeptAnswer;
+use crate::domain::platform::idempotency::KeptAnswer;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 

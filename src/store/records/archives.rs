@@ -1,8 +1,8 @@
 //! Where archives are kept.
 
 use super::{owned, version_id};
-use crate::domain::archive::{Archive, Whereabouts};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::archive::{Archive, Whereabouts};
 use crate::store::CLOCK_SKEW_MILLIS_MAX;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};

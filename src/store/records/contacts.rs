@@ -3,7 +3,7 @@
 use super::super::record::Record;
 use super::super::row::{Facets, Table};
 use super::OPEN;
-use crate::domain::contact::{Contact, Letter};
+use crate::domain::delivery::mail_contact::{Contact, Letter};
 
 impl Record for Contact {
     const TABLE: Table = Table::Contacts;

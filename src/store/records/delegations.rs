@@ -1,8 +1,8 @@
 //! Delegations: kept under whoever votes in another's place, and numbered for the other.
 
 use super::OPEN;
-use crate::domain::delegation::Delegation;
-use crate::domain::id::AccountId;
+use crate::domain::identity::delegation::Delegation;
+use crate::domain::primitives::id::AccountId;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 

@@ -2,9 +2,9 @@
 
 use super::super::record::Record;
 use super::super::row::{Facets, Table};
-use crate::domain::endpoint::delivery::{Delivery, DeliveryState};
-use crate::domain::endpoint::{Endpoint, Lane};
-use crate::domain::id::{EndpointId, ThreadId};
+use crate::domain::delivery::delivery::{Delivery, DeliveryState};
+use crate::domain::delivery::endpoint::{Endpoint, Lane};
+use crate::domain::primitives::id::{EndpointId, ThreadId};
 
 /// The id of a delivery: those of one endpoint stand together, the last event's first, so that whoever looks at what
 /// was sent lately reads no more than that.

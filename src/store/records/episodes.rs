@@ -1,9 +1,9 @@
 //! What agents added to runs, numbered within each; and runs that were imported, with their files in pieces.
 
 use super::event_alias;
+use crate::domain::episode::agent_event::Posted;
 use crate::domain::episode::imported::{Imported, Piece};
-use crate::domain::episode::posted::Posted;
-use crate::domain::id::ThreadId;
+use crate::domain::primitives::id::ThreadId;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 

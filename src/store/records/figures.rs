@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::record::Record;
 use super::super::row::{Facets, Table};
-use crate::domain::insight::{Counted, Figures};
+use crate::domain::log::insight::{Counted, Figures};
 
 /// How far the log was counted: there is one.
 pub const COUNTED: &str = "counted";

@@ -1,8 +1,8 @@
 //! Interrupts: kept under the flow whose people are asked, and found again by who asserts what.
 
 use super::OPEN;
-use crate::domain::id::PrincipalId;
-use crate::domain::interrupt::{Interrupt, InterruptState, Posted};
+use crate::domain::interrupts::{Interrupt, InterruptState, Posted};
+use crate::domain::primitives::id::PrincipalId;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 

@@ -1,7 +1,7 @@
 //! Steps of agents' runs, by thread, node and name.
 
-use crate::domain::id::{NodeId, StepKey, ThreadId};
-use crate::domain::step::StepRow;
+use crate::domain::primitives::id::{NodeId, StepKey, ThreadId};
+use crate::domain::threads::step::StepRow;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 

@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::domain::account::Token;
+use crate::domain::identity::account::Token;
 use crate::service::Stored;
 use crate::service::error::{Error, Result};
 use crate::service::log::sequencer::Placed;

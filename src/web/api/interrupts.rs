@@ -11,9 +11,9 @@ use utoipa::ToSchema;
 
 use super::idempotency_key::{Post, told};
 use super::{long_poll, of_own_flow};
-use crate::domain::account::MachineRole;
-use crate::domain::id::InterruptId;
-use crate::domain::interrupt::{Asserted, Interrupt, Kind};
+use crate::domain::identity::account::MachineRole;
+use crate::domain::interrupts::{Asserted, Interrupt, Kind};
+use crate::domain::primitives::id::InterruptId;
 use crate::service::error::{Error, Result};
 use crate::web::auth::extractors::{Machine, Sender};
 use crate::web::limits::rate_limit::Throttle;
@@ -91,7 +91,7 @@ pub fn throttle() -> Throttle {
 #[utoipa::path(
     post, path = "/v1/interrupts", tag = "interrupts", request_body = Interrupted,
     params(
-        ("source" = Option<crate::domain::id::TokenId>, Query, description = "Of a signed post: whose token signed it"),
+        ("source" = Option<crate::domain::primitives::id::TokenId>, Query, description = "Of a signed post: whose token signed it"),
         ("webhook-id" = Option<String>, Header, description = "Of a signed post (Standard Webhooks): its name"),
         ("webhook-timestamp" = Option<String>, Header, description = "Of a signed post: when, in seconds"),
         ("webhook-signature" = Option<String>, Header, description = "Of a signed post: `v1,` and an HMAC-SHA-256"),
@@ -125,7 +125,7 @@ fn reference(interrupt: &Interrupt, url: &str) -> Value {
         ("interrupt" = InterruptId, Path, description = "The interrupt's name here"),
         ("Prefer" = Option<String>, Header, description = "`wait=N` waits up to so many seconds for the end", example = "wait=30"),
     ),
-    responses((status = 200, description = "What people decided: the same bytes each time; for auditors also `evidence`, what passkeys signed of the votes", body = crate::domain::interrupt::Answered), (status = 202, description = "Still asked: ask again", body = super::responses::StillOpen))
+    responses((status = 200, description = "What people decided: the same bytes each time; for auditors also `evidence`, what passkeys signed of the votes", body = crate::domain::interrupts::Answered), (status = 202, description = "Still asked: ask again", body = super::responses::StillOpen))
 )]
 pub async fn read(
     request: HttpRequest,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 use tokio::sync::Semaphore;
 
-use crate::domain::account::Token;
+use crate::domain::identity::account::Token;
 use crate::service::Stored;
 use crate::service::error::{Error, Result};
 use crate::web::state::App;

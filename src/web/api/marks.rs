@@ -5,8 +5,8 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::confusable::Known;
-use crate::domain::inert::{Warning, warnings, warnings_beside};
+use crate::domain::primitives::confusable::Known;
+use crate::domain::primitives::sanitize::{Warning, warnings, warnings_beside};
 
 /// A careful reader has seen enough by then; each line of an answer could have several.
 const MARKS_MAX: usize = 100;

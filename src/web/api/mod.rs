@@ -36,7 +36,7 @@ use problem::responder::Told;
 use super::auth::extractors::Machine;
 use super::auth::permissions;
 use super::mcp;
-use crate::domain::id::FlowId;
+use crate::domain::primitives::id::FlowId;
 use crate::service::error::{Error, Result};
 
 /// This surface, described from its own types.
@@ -49,7 +49,11 @@ use crate::service::error::{Error, Result};
             take are refused. Answers may have more members than are described here.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
-    components(schemas(problem::ProblemBody, crate::domain::episode::Artefact, crate::domain::id::TokenId)),
+    components(schemas(
+        problem::ProblemBody,
+        crate::domain::episode::Artefact,
+        crate::domain::primitives::id::TokenId
+    )),
     paths(
         threads::create,
         threads::read,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use utoipa::OpenApi as _;
 
 use super::{Description, error_codes, openapi_examples};
-use crate::domain::account::MachineRole;
+use crate::domain::identity::account::MachineRole;
 use crate::web::auth::permissions::{Rule, TABLE};
 
 /// Calls on which an `Idempotency-Key` means nothing: `write_id` does, or what a tool is asked is known by itself.

@@ -5,8 +5,8 @@ use actix_web::web::{Data, Path};
 use serde_json::json;
 
 use super::json_body;
-use crate::domain::chain::offline::Pinned;
-use crate::domain::id::Jti;
+use crate::domain::chain::verify_receipt_offline::Pinned;
+use crate::domain::primitives::id::Jti;
 use crate::service::error::Result;
 use crate::web::auth::extractors::Machine;
 use crate::web::state::App;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::domain::policy::Instruction;
-use crate::domain::transition::Rejection;
+use crate::domain::threads::transition::Rejection;
 use crate::service::error::{Error, Result};
 use crate::service::proposals::rejection_list::Older;
 use crate::web::auth::extractors::Machine;

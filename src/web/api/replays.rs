@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 
 use super::idempotency_key::{Post, told};
 use super::json_body;
-use crate::domain::id::FlowId;
 use crate::domain::policy::PolicySource;
+use crate::domain::primitives::id::FlowId;
 use crate::service::error::{Error, Result};
 use crate::service::policy_changes::replay::{Replay, ReplayFrom};
 

@@ -11,9 +11,9 @@ use utoipa::ToSchema;
 
 use super::idempotency_key::{Post, told};
 use super::json_body;
-use crate::domain::id::{FlowId, NodeId};
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{Around, PolicySource, WhatIf};
+use crate::domain::primitives::id::{FlowId, NodeId};
 use crate::service::error::{Error, Result};
 use crate::service::policy_changes::dry_run::DryRun;
 

@@ -2,8 +2,8 @@
 
 use actix_web::http::Method;
 
-use crate::domain::account::{MachineRole, PersonRole};
 use crate::domain::chain::denial::DenialCode;
+use crate::domain::identity::account::{MachineRole, PersonRole};
 use crate::service::error::Error;
 
 /// Who asks.
@@ -15,7 +15,7 @@ pub enum Caller {
     Person(PersonRole),
 }
 
-use crate::domain::account::MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
+use crate::domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
 
 /// A route and who may call it.
 pub struct Rule {

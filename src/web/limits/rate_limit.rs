@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
 
 /// How many askers are remembered; beyond it the fullest buckets are forgotten, which only ever helps their owners.
 const ASKERS_MAX: usize = 50_000;

@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::{NodeId, StepKey, ThreadId};
 use crate::domain::json::patch::Format;
+use crate::domain::primitives::id::{NodeId, StepKey, ThreadId};
 
 /// `read_view`
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::domain::halt::Halt;
-use countersign::domain::id::ReviewId;
 use countersign::domain::json::patch::Format;
-use countersign::domain::review::{Ballot, Verdict, VoteRefused};
-use countersign::domain::time::Timestamp;
+use countersign::domain::operations::halt::Halt;
+use countersign::domain::primitives::id::ReviewId;
+use countersign::domain::primitives::time::Timestamp;
+use countersign::domain::reviews::{Ballot, Verdict, VoteRefused};
 use countersign::service::error::Error;
 use countersign::service::identity::delegations::Naming;
 use countersign::service::identity::passkeys::Confirmation;

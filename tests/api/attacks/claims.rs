@@ -1,7 +1,7 @@
 //! Receipts that are signed by the gateway's own key and are for something else: every claim is checked for itself.
 
-use countersign::domain::account::MachineRole;
-use countersign::domain::review::Verdict;
+use countersign::domain::identity::account::MachineRole;
+use countersign::domain::reviews::Verdict;
 use countersign::service::identity::accounts::NewToken;
 use serde_json::{Value, json};
 

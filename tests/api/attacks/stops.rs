@@ -1,7 +1,7 @@
 //! Who asks may not, or somebody said stop.
 
-use countersign::domain::account::MachineRole;
-use countersign::domain::id::TokenId;
+use countersign::domain::identity::account::MachineRole;
+use countersign::domain::primitives::id::TokenId;
 use serde_json::{Value, json};
 
 use super::{Scene, approve, cases, policy_with};

@@ -1,8 +1,8 @@
 //! Votes that do not count: what they were on stays unwritten until people who may have approved it.
 
-use countersign::domain::account::{Account, MachineRole, PersonRole};
-use countersign::domain::party::Party;
-use countersign::domain::review::{Ballot, BrowserCheck, Verdict};
+use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
+use countersign::domain::identity::party::Party;
+use countersign::domain::reviews::{Ballot, BrowserCheck, Verdict};
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::reviews::vote::Voted;
@@ -348,7 +348,7 @@ async fn what_only_its_owner_could_approve_is_rejected() {
 
 #[tokio::test]
 async fn an_unknown_outcome_is_approved_past_only_with_a_tick() {
-    use countersign::domain::review::Ticked;
+    use countersign::domain::reviews::Ticked;
     let scene = Scene::new(POLICY).await;
     let reserved = scene.case.ask("w1");
     scene.write(&reserved).await.expect(200);
@@ -368,7 +368,7 @@ async fn an_unknown_outcome_is_approved_past_only_with_a_tick() {
 
 #[tokio::test]
 async fn a_denial_is_no_receipt() {
-    use countersign::domain::review::HoldState;
+    use countersign::domain::reviews::HoldState;
     let scene = Scene::new(POLICY).await;
     let held = scene.g.held(&scene.g.thread().await).await;
     scene.g.vote(&scene.g.bob, &held, Verdict::Deny).await.unwrap();

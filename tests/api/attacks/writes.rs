@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Scene, approve, cases};
 use crate::gateway::{POLICY, token};
-use countersign::domain::account::MachineRole;
-use countersign::domain::review::Verdict;
+use countersign::domain::identity::account::MachineRole;
+use countersign::domain::reviews::Verdict;
 use countersign::service::audit::audit;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::lapse;

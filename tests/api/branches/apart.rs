@@ -1,7 +1,7 @@
 //! What branches and joins are no way around to: what a node may not read, and what people are asked about. On both
 //! databases.
 
-use countersign::domain::review::Verdict;
+use countersign::domain::reviews::Verdict;
 use serde_json::{Value, json};
 
 use crate::gateway::{Answer, Gateway};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use countersign::domain::branch::Strategy;
 use countersign::domain::json::patch::Format;
+use countersign::domain::threads::branch::Strategy;
 use countersign::service::Service;
 use countersign::service::proposals::join_request::Join;
 use countersign::service::proposals::request::{Asked, Proposal};

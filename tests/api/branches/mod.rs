@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use countersign::domain::account::MachineRole;
-use countersign::domain::branch::Branch;
 use countersign::domain::chain::entry::Entry;
 use countersign::domain::chain::jws::{self, Typ};
-use countersign::domain::review::{Verdict, VoteRefused};
+use countersign::domain::identity::account::MachineRole;
+use countersign::domain::reviews::{Verdict, VoteRefused};
+use countersign::domain::threads::branch::Branch;
 use countersign::service::error::Error;
 use countersign::service::proposals::rollback::Rollback;
 use countersign::service::reviews::vote::Voted;

@@ -1,6 +1,6 @@
 //! What another policy would have said of what was done on branches, and of their joins.
 
-use countersign::domain::transition::Rejection;
+use countersign::domain::threads::transition::Rejection;
 use countersign::store::Filter;
 use countersign::store::record::Reader;
 

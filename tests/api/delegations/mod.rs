@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::ClockOffset;
-use countersign::domain::account::{Account, MachineRole, PersonRole};
 use countersign::domain::chain::jws::{self, Typ};
 use countersign::domain::chain::receipt::{Denial, Method, Receipt};
-use countersign::domain::delegation::{Delegation, GIVEN_LATELY_MAX, GIVEN_MAX, LENGTH_MAX, LENGTH_MIN, RECEIVED_MAX};
-use countersign::domain::event::EventType;
-use countersign::domain::id::ReviewId;
+use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
+use countersign::domain::identity::delegation::{
+    Delegation, GIVEN_LATELY_MAX, GIVEN_MAX, LENGTH_MAX, LENGTH_MIN, RECEIVED_MAX,
+};
 use countersign::domain::keys::KeyUse;
-use countersign::domain::review::{Ballot, Verdict, VoteRefused, Withdrawing};
-use countersign::domain::time::Timestamp;
+use countersign::domain::log::event::EventType;
+use countersign::domain::primitives::id::ReviewId;
+use countersign::domain::primitives::time::Timestamp;
+use countersign::domain::reviews::{Ballot, Verdict, VoteRefused, Withdrawing};
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::identity::delegations::{Naming, Whose};

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use countersign::domain::episode::posted::Phase;
-use countersign::domain::halt::Halt;
-use countersign::domain::id::PrincipalId;
+use countersign::domain::episode::agent_event::Phase;
+use countersign::domain::operations::halt::Halt;
+use countersign::domain::primitives::id::PrincipalId;
 use countersign::service::episodes::NewEvent;
 use countersign::service::identity::accounts::NewToken;
 use countersign::service::operations::halt::Scope;

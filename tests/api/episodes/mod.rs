@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use countersign::domain::account::MachineRole;
 use countersign::domain::episode::Artefact;
+use countersign::domain::episode::agent_event::{POSTED_MAX, Posted};
 use countersign::domain::episode::finding::Note;
-use countersign::domain::episode::posted::{POSTED_MAX, Posted};
-use countersign::domain::episode::told::TOLD_MAX;
+use countersign::domain::episode::from_thread::TOLD_MAX;
 use countersign::domain::episode::verify::{Content, Folder, Report, Signature, Verdict, verify};
-use countersign::domain::event::{Event, EventLink};
-use countersign::domain::id::ThreadId;
-use countersign::domain::review::Verdict as Said;
-use countersign::domain::thread::Thread;
+use countersign::domain::identity::account::MachineRole;
+use countersign::domain::log::event::{Event, EventLink};
+use countersign::domain::primitives::id::ThreadId;
+use countersign::domain::reviews::Verdict as Said;
+use countersign::domain::threads::thread::Thread;
 use countersign::service::branches::list::BranchBecame;
 use countersign::service::error::Error;
 use countersign::store::record::Reader;

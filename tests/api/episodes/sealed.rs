@@ -2,7 +2,7 @@
 
 use countersign::domain::episode::goal::{Ended, Episode};
 use countersign::domain::episode::state::Status;
-use countersign::domain::party::Party;
+use countersign::domain::identity::party::Party;
 use countersign::store::row::Table;
 
 use super::*;

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 
-use countersign::domain::account::{Account, PersonRole};
-use countersign::domain::edit::Edit;
-use countersign::domain::id::{AccountId, ReviewId};
-use countersign::domain::inert::{Segment, inert};
-use countersign::domain::party::Party;
-use countersign::domain::review::Verdict;
+use countersign::domain::identity::account::{Account, PersonRole};
+use countersign::domain::identity::party::Party;
+use countersign::domain::primitives::id::{AccountId, ReviewId};
+use countersign::domain::primitives::sanitize::{Segment, inert};
+use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::edit::Edit;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::policies::Activation;
 use countersign::service::reviews::comment::Saying;
@@ -213,7 +213,7 @@ async fn write(g: &Gateway, thread: &str, said: &str) -> Written {
     let digest = ballot(&denied, Verdict::Deny).transition;
     let nonce = countersign::random::uuid_v4().to_string();
     g.service.comment(&g.bob.id, &review, &Saying { transition: digest, words: said.to_owned(), nonce }).await.unwrap();
-    let with_words = |held: &Value, verdict| countersign::domain::review::Ballot {
+    let with_words = |held: &Value, verdict| countersign::domain::reviews::Ballot {
         comment: Some(said.to_owned()),
         ..ballot(held, verdict)
     };

@@ -257,7 +257,8 @@ async fn interrupted(g: &Gateway, said: &str) -> String {
     assert!(page.contains("Confirm"), "{page}");
     harmless(&page, "the confirmation of what a host asks");
     let digest = json!({"transition": asked["digest"]});
-    let vote = countersign::domain::review::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, Verdict::Deny) };
+    let vote =
+        countersign::domain::reviews::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, Verdict::Deny) };
     let id = asked["id"].as_str().unwrap().try_into().unwrap();
     g.service.vote_on_interrupt(&g.alice.id, &id, &vote, None).await.unwrap();
     id.to_string()
@@ -269,7 +270,7 @@ async fn amended(g: &Gateway, said: &str) -> String {
         let text = POLICY.replacen("\"payments\"", "\"amended\"", 1);
         source(&format!("{text}\n[approval.policy]\ngroups = [\"reviewers\"]\nttl = \"{ttl}\"\n"))
     };
-    let by = countersign::domain::id::PrincipalId::try_from("tests").unwrap();
+    let by = countersign::domain::primitives::id::PrincipalId::try_from("tests").unwrap();
     g.service.activate_policy(&by, None, guarded("1h"), BTreeSet::new()).await.unwrap();
     let Activation::Waiting(asked) =
         g.service.activate_policy(&by, None, guarded("2h"), BTreeSet::new()).await.unwrap()
@@ -277,7 +278,8 @@ async fn amended(g: &Gateway, said: &str) -> String {
         panic!("it is active")
     };
     let digest = json!({"transition": asked.digest});
-    let vote = countersign::domain::review::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, Verdict::Deny) };
+    let vote =
+        countersign::domain::reviews::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, Verdict::Deny) };
     g.service.vote_on_amendment(&g.alice.id, &asked.id, &vote).await.unwrap();
     asked.id.to_string()
 }

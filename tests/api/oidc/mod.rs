@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use countersign::clock::ClockOffset;
 use countersign::config::Oidc;
-use countersign::domain::account::Account;
-use countersign::domain::event::Event;
+use countersign::domain::identity::account::Account;
+use countersign::domain::log::event::Event;
 use countersign::keyring::Keyring;
 use countersign::provider::Provider;
 use countersign::service::identity::oidc_sign_in::{Local, Ways};

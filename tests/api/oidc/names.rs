@@ -1,6 +1,6 @@
 //! Who somebody is here, whatever they call themselves there.
 
-use countersign::domain::account::{PersonRole, SignIn};
+use countersign::domain::identity::account::{PersonRole, SignIn};
 use countersign::service::identity::revocation::Admission;
 use serde_json::json;
 

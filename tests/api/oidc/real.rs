@@ -1,8 +1,8 @@
 //! With a real provider.
 
 use countersign::config::Oidc;
-use countersign::domain::account::{PersonRole, SignIn};
-use countersign::domain::review::Verdict;
+use countersign::domain::identity::account::{PersonRole, SignIn};
+use countersign::domain::reviews::Verdict;
 use countersign::service::audit::audit;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Where accounts of the gateway's own are switched off.
 
-use countersign::domain::account::PersonRole;
-use countersign::domain::review::Verdict;
+use countersign::domain::identity::account::PersonRole;
+use countersign::domain::reviews::Verdict;
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::identity::oidc_sign_in::{Local, Ways};

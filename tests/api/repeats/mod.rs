@@ -5,7 +5,7 @@ mod watched;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::domain::account::MachineRole;
+use countersign::domain::identity::account::MachineRole;
 use countersign::service::audit::audit;
 use countersign::store::row::Table;
 use countersign::store::{Filter, Store as _};

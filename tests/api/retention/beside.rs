@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use countersign::domain::account::Token;
-use countersign::domain::id::ThreadId;
+use countersign::domain::identity::account::Token;
+use countersign::domain::primitives::id::ThreadId;
 use countersign::store::change::Change;
 use countersign::store::{Duty, OnDuty, Store, StoreError};
 use tokio::sync::Mutex;

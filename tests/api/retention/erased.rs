@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use countersign::domain::chain::entry::Entry;
 use countersign::domain::chain::jws::{self, Typ};
-use countersign::domain::party::Party;
-use countersign::domain::time::Timestamp;
+use countersign::domain::identity::party::Party;
+use countersign::domain::primitives::time::Timestamp;
 use countersign::store::change::Change;
 use countersign::store::{Store, StoreError};
 

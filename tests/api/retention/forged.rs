@@ -1,6 +1,6 @@
 //! Archives that are gone, exchanged or made up: refused to whoever asks, and found by the audit, whoever sealed them.
 
-use countersign::domain::party::Party;
+use countersign::domain::identity::party::Party;
 use countersign::service::inbox::InboxItem;
 
 use super::*;

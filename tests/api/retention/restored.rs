@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use countersign::clock::ClockOffset;
-use countersign::domain::id::ThreadId;
+use countersign::domain::primitives::id::ThreadId;
 use countersign::store::change::Change;
 use countersign::store::{Duty, OnDuty, Store, StoreError};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::domain::id::InterruptId;
-use countersign::domain::review::Verdict;
+use countersign::domain::primitives::id::InterruptId;
+use countersign::domain::reviews::Verdict;
 use countersign::service::identity::revocation::Admission;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-use countersign::domain::review::Verdict;
+use countersign::domain::reviews::Verdict;
 use serde_json::{Value, json};
 
 use super::resuming::{posted, resumes, told, votes};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use countersign::domain::account::{Account, MachineRole};
-use countersign::domain::id::InterruptId;
-use countersign::domain::review::{Ballot, Verdict};
+use countersign::domain::identity::account::{Account, MachineRole};
+use countersign::domain::primitives::id::InterruptId;
+use countersign::domain::reviews::{Ballot, Verdict};
 use countersign::worker::{deliver, expire, sequence};
 use serde_json::{Value, json};
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use countersign::domain::endpoint::FAILING_MAX;
-use countersign::domain::endpoint::schedule::{self, DELAYS};
+use countersign::domain::delivery::endpoint::FAILING_MAX;
+use countersign::domain::delivery::retry_schedule;
+use countersign::domain::delivery::retry_schedule::DELAYS;
 use countersign::worker::{deliver, sequence};
 use serde_json::json;
 
@@ -91,7 +92,10 @@ async fn whoever_asks_for_more_time_gets_it(s: Scene) {
     assert_eq!(s.send().await, 0);
     s.g.pass(Duration::from_secs(62));
     assert_eq!(s.send().await, 1);
-    assert_eq!(schedule::delay(1, 0, Some(Duration::from_secs(1_000_000))), Some(schedule::RETRY_AFTER_MAX));
+    assert_eq!(
+        retry_schedule::delay(1, 0, Some(Duration::from_secs(1_000_000))),
+        Some(retry_schedule::RETRY_AFTER_MAX)
+    );
 }
 
 async fn whoever_says_gone_gets_nothing_more_until_a_test_arrives(s: Scene) {

@@ -1,7 +1,7 @@
 //! That somebody is told when nobody receives any more: administrators, by mail.
 
-use countersign::domain::account::{Account, PersonRole};
-use countersign::domain::contact::Pace;
+use countersign::domain::delivery::mail_contact::Pace;
+use countersign::domain::identity::account::{Account, PersonRole};
 use countersign::service::Service;
 use countersign::service::identity::accounts::NewAccount;
 use serde_json::json;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use countersign::archives::Archives;
-use countersign::domain::account::MachineRole;
+use countersign::domain::identity::account::MachineRole;
 use countersign::service::Service;
 use countersign::service::archive::Place;
 use serde_json::json;

@@ -1,8 +1,8 @@
 //! Work side by side: branches, one of which does what people must decide, joined; and branches that nobody joins.
 
-use countersign::domain::branch::Strategy;
-use countersign::domain::id::{BranchName, NodeId, StepKey};
-use countersign::domain::review::Verdict;
+use countersign::domain::primitives::id::{BranchName, NodeId, StepKey};
+use countersign::domain::reviews::Verdict;
+use countersign::domain::threads::branch::Strategy;
 use countersign::service::Service;
 use countersign::service::branches::fork::{Forked, NewBranches};
 use countersign::service::proposals::join_request::Join;

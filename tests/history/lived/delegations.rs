@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::domain::review::{Ballot, Extending, Verdict, Withdrawing};
+use countersign::domain::reviews::{Ballot, Extending, Verdict, Withdrawing};
 use countersign::service::Service;
 use countersign::service::identity::delegations::{Naming, Whose};
 use countersign::service::identity::passkeys::Confirmation;

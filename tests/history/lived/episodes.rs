@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use countersign::domain::episode::posted::{Phase, Posted};
+use countersign::domain::episode::agent_event::{Phase, Posted};
 use countersign::domain::episode::verify::{Content, Folder};
-use countersign::domain::id::{EventId, NodeId};
-use countersign::domain::party::Party;
-use countersign::domain::review::Verdict;
+use countersign::domain::identity::party::Party;
+use countersign::domain::primitives::id::{EventId, NodeId};
+use countersign::domain::reviews::Verdict;
 use countersign::service::Service;
 use countersign::service::episodes::NewEvent;
 use countersign::service::episodes::import::Import;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::account::MachineRole;
-use countersign::domain::id::AccountId;
-use countersign::domain::interrupt::{Asserted, Interrupt, PostName};
-use countersign::domain::review::Verdict;
+use countersign::domain::identity::account::MachineRole;
+use countersign::domain::interrupts::{Asserted, Interrupt, PostName};
+use countersign::domain::primitives::id::AccountId;
+use countersign::domain::reviews::Verdict;
 use countersign::service::Service;
 use countersign::worker::judge_again;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! Requests under a key of their sender's: one that is sent again, and one that asks only.
 
-use countersign::domain::repeat::{RepeatKey, Repeatable, Told};
-use countersign::domain::secret::Secret;
+use countersign::domain::platform::idempotency::{RepeatKey, Repeatable, Told};
+use countersign::domain::primitives::secret::Secret;
 use countersign::service::Service;
 use countersign::service::error::Result;
 use countersign::service::platform::idempotency::Repeated;

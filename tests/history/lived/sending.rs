@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use countersign::domain::endpoint::EventPattern;
-use countersign::domain::secret::Secret;
+use countersign::domain::delivery::endpoint::EventPattern;
+use countersign::domain::primitives::secret::Secret;
 use countersign::outgoing::{Outgoing, OutgoingSettings};
 use countersign::service::Service;
 use countersign::service::delivery::endpoint_kind::NewKind;

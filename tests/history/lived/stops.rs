@@ -1,7 +1,7 @@
 //! Stops, and what is taken back; policies that people decide about, and what they lift together.
 
 use super::*;
-use countersign::domain::party::Party;
+use countersign::domain::identity::party::Party;
 
 pub async fn stops_and_takes_back(service: &Service, cast: &Cast) {
     let halt = |proposing| Halt { proposing, verifying: false, reason: "drill".to_owned() };

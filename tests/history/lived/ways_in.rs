@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use countersign::config::Oidc;
-use countersign::domain::account::{MachineRole, PersonRole};
-use countersign::domain::enrolment::{Admit, Identity, Mapping};
-use countersign::domain::id::GroupName;
-use countersign::domain::review::Verdict;
+use countersign::domain::identity::account::{MachineRole, PersonRole};
+use countersign::domain::identity::oidc_identity::{Admit, Identity, Mapping};
+use countersign::domain::primitives::id::GroupName;
+use countersign::domain::reviews::Verdict;
 use countersign::service::Service;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::identity::self_service::Changed;

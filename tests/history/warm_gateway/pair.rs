@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use countersign::clock::{ClockOffset, SystemClock};
 use countersign::domain::chain::denial::DenialCode;
-use countersign::domain::id::Jti;
 use countersign::domain::policy::StateLimits;
-use countersign::domain::review::Verdict;
+use countersign::domain::primitives::id::Jti;
+use countersign::domain::reviews::Verdict;
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::writes::verify::peek_receipt;

@@ -10,11 +10,11 @@ use serde_json::Value;
 use super::{Audited, Broken, chain};
 use crate::archives::{read_bounded, unpacked};
 use crate::cli::CliError;
-use crate::domain::archive::PLAIN_BYTES_MAX;
-use crate::domain::chain::export::Exported;
-use crate::domain::id::ThreadId;
+use crate::domain::chain::verify_export::Exported;
 use crate::domain::json::parse::{DEPTH_CEILING, Limits, parse};
 use crate::domain::keys::{KeyState, PublicKeys};
+use crate::domain::primitives::id::ThreadId;
+use crate::domain::threads::archive::PLAIN_BYTES_MAX;
 
 /// Folders in folders that are looked into.
 const FOLDERS_MAX: usize = 8;

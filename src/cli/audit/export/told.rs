@@ -6,9 +6,9 @@ use serde_json::{Value, json as told};
 
 use super::files::Keys;
 use super::{Audited, Finding, Replayed};
-use crate::domain::chain::export::Seen;
-use crate::domain::id::ThreadId;
-use crate::domain::inert::printed_line;
+use crate::domain::chain::verify_export::Seen;
+use crate::domain::primitives::id::ThreadId;
+use crate::domain::primitives::sanitize::printed_line;
 
 /// A line for each thread, and for whatever is not as it should be.
 pub fn text(audited: &Audited, keys: &Keys) -> String {

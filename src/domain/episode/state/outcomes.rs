@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::lasting::Lasting;
+use super::deduplicate::Lasting;
 use super::{Status, plan_as_it_stands};
-use crate::domain::episode::record::{Record, millis_between, phase};
+use crate::domain::episode::event_line::{Record, millis_between, phase};
 
 /// What an act is of, where nobody said.
 const ACT: &str = "act";

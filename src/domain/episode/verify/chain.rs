@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::parts::{Extent, Part};
 use super::{Findings, Run};
 use crate::domain::episode::Artefact;
+use crate::domain::episode::event_line::phase;
 use crate::domain::episode::finding::{Code, Finding, Note};
-use crate::domain::episode::record::phase;
 
 const FILE: &str = Artefact::Events.file();
 

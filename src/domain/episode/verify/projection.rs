@@ -9,9 +9,9 @@ use super::implied::{self, Implied};
 use super::parts::{Extent, Part};
 use super::{Findings, Folder, Run};
 use crate::domain::episode::Artefact;
+use crate::domain::episode::event_line::{Record, phase};
 use crate::domain::episode::finding::{Code, Finding, Note, Noted};
 use crate::domain::episode::plan::{self, Plan, Projected, Step, known_status};
-use crate::domain::episode::record::{Record, phase};
 use crate::domain::episode::state::{self, PROJECTOR, Status, links};
 use crate::domain::json::canonical::canonical;
 

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
+use crate::domain::episode::event_line::is_moment;
 use crate::domain::episode::plan::{KINDS, is_read_status};
-use crate::domain::episode::record::is_moment;
 use crate::domain::episode::state::{FACT_TYPES, Status};
 use crate::domain::episode::{STATE_SCHEMA_VERSION, VERSION};
 use crate::domain::json::pointer::Pointer;

@@ -2,12 +2,12 @@ use super::*;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::jws::{self, Typ};
 use crate::domain::episode::artefacts::{PAUSES_TOLD_MAX, Timeline};
-use crate::domain::episode::record::{EVENTS_MAX, Record};
+use crate::domain::episode::event_line::{EVENTS_MAX, Record};
 use crate::domain::episode::samples::{event, folder, happened, paused};
-use crate::domain::id::ThreadId;
 use crate::domain::json::canonical::canonical;
 use crate::domain::keys::{KeyUse, Keys};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::ThreadId;
+use crate::domain::primitives::time::Timestamp;
 
 mod events;
 mod files;

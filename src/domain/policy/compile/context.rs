@@ -2,14 +2,14 @@
 
 use super::super::bounds;
 use super::super::error::{PolicyCode, PolicyError};
-use super::super::given::Given;
-use super::super::patterns::Patterns;
-use super::super::source::PolicySource;
 use super::super::toml_reader::{Item, Section};
 use super::read_schema;
 use super::transitions::read_place;
 use crate::domain::context::{Encoding, Receives};
 use crate::domain::json::pointer::Pointer;
+use crate::domain::policy::context_rules::Given;
+use crate::domain::policy::pattern_set::Patterns;
+use crate::domain::policy::policy_source::PolicySource;
 use crate::domain::schema::Openness;
 
 pub(super) const KEYS: &[&str] = &["encoding"];

@@ -3,7 +3,7 @@
 use super::super::bounds;
 use super::super::error::{PolicyCode, PolicyError};
 use super::super::toml_reader::{Item, Section};
-use crate::domain::archive::Retain;
+use crate::domain::threads::archive::Retain;
 
 pub(super) const KEYS: &[&str] = &["versions", "days", "erase_after_days"];
 

@@ -7,7 +7,7 @@ use super::super::error::{PolicyCode, PolicyError};
 use super::super::model::{Approval, OnViolation};
 use super::super::rules::{Rule, Then};
 use super::super::toml_reader::{Item, Section};
-use super::people::need_people;
+use super::reviewers::need_people;
 use super::tools::read_globs;
 
 pub(super) const RULE_KEYS: &[&str] = &["name", "tools", "when", "then", "reason"];

@@ -7,11 +7,11 @@ use super::super::budget::{Budget, Budgets, OnBreach};
 use super::super::error::{PolicyCode, PolicyError};
 use super::super::model::{Approval, NodePolicy};
 use super::super::toml_reader::{Item, Section};
-use super::super::tools::{ToolGlob, ToolGlobs, ToolPolicy};
-use super::people::need_people;
 use super::read_patterns;
-use crate::domain::id::NodeId;
-use crate::domain::usage::Cost;
+use super::reviewers::need_people;
+use crate::domain::policy::tool_globs::{ToolGlob, ToolGlobs, ToolPolicy};
+use crate::domain::primitives::id::NodeId;
+use crate::domain::threads::usage::Cost;
 
 pub(super) const TOOLS_KEYS: &[&str] = &["allow", "deny", "hide"];
 pub(super) const BUDGETS_KEYS: &[&str] = &["call", "node", "thread"];

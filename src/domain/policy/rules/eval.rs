@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
+use super::cost_limit::{Done, Meter, Stop};
 use super::expr::{Arithmetic, Comparison, Const, Expr, Fact, Function, Quantifier, Question};
-use super::meter::{Done, Meter, Stop};
 use super::value::Val;
 use crate::domain::json::diff::Change;
 use crate::domain::policy::request::Circumstances;

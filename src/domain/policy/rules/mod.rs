@@ -4,11 +4,11 @@
 //! denies or holds, in words that stand in the policy, at a place that the asker knows. What an evaluation stumbles
 //! over is told to nobody.
 
+mod cost_limit;
+mod depth_limit;
 mod eval;
 mod expr;
-mod meter;
-mod nesting;
-mod read;
+mod parse;
 mod value;
 
 #[cfg(test)]
@@ -19,15 +19,15 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::bounds;
+use super::judgement::{Audience, RejectCode, Violation, Warning};
 use super::request::Circumstances;
-use super::tools::ToolGlobs;
-use super::verdict::{Audience, RejectCode, Violation, Warning};
+use super::tool_globs::ToolGlobs;
 use crate::domain::json::diff::Change;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::tool::Tool;
+use crate::domain::threads::tool_call::Tool;
+use cost_limit::{Meter, Stop};
 use eval::{Scene, holds};
 use expr::Expr;
-use meter::{Meter, Stop};
 
 /// What is said of a rule that has no answer: nothing of why, since that may tell of values.
 const NO_ANSWER: &str = "this rule could not be decided for the request, and what cannot be decided is rejected";
@@ -106,7 +106,7 @@ impl Rule {
         reason: String,
         tools: Option<ToolGlobs>,
     ) -> Result<Self, String> {
-        let when = read::read(when)?;
+        let when = parse::read(when)?;
         let asked = match when.only_path() {
             Some(path) => Asked::ChangeAt(path.to_owned()),
             None if when.is_of_a_change() => Asked::EachChange,

@@ -2,12 +2,12 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Value, json};
 
+use super::cost_limit::{Meter, Stop};
 use super::eval::{Scene, holds};
-use super::meter::{Meter, Stop};
-use super::read::read;
+use super::parse::read;
 use super::*;
-use crate::domain::id::NodeId;
 use crate::domain::policy::Asker;
+use crate::domain::primitives::id::NodeId;
 
 fn object() -> Value {
     json!({
@@ -231,7 +231,7 @@ fn brackets_are_counted_outside_of_texts_and_comments() {
         (r#"("""a"b)""", (1))"#, 2),
         ("( // )\n (1))", 2),
     ] {
-        assert_eq!(nesting::depth(source), depth, "{source}");
+        assert_eq!(depth_limit::depth(source), depth, "{source}");
     }
 }
 

@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use super::meter::{Done, Meter, Stop};
-use crate::domain::id::NodeId;
+use super::cost_limit::{Done, Meter, Stop};
+use crate::domain::primitives::id::NodeId;
 
 /// A value.
 #[derive(Clone, Debug)]

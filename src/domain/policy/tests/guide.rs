@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::{is_committed, is_held, patch, refused};
-use crate::domain::id::NodeId;
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{
     Asker, Circumstances, Instruction, Judgement, OnViolation, Policy, PolicySource, RejectCode, Request, RequestKind,
     StateLimits, judge, judge_for, judge_in, judge_initial,
 };
-use crate::domain::tool::Tool;
-use crate::domain::usage::{Totals, Usage};
+use crate::domain::primitives::id::NodeId;
+use crate::domain::threads::tool_call::Tool;
+use crate::domain::threads::usage::{Totals, Usage};
 
 const GUIDE: &str = include_str!("../../../../docs/policy.md");
 

@@ -1,8 +1,8 @@
 //! How long states stay, and when values are erased.
 
-use crate::domain::archive::Retain;
 use crate::domain::policy::{Policy, PolicyCode, PolicySource};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::archive::Retain;
 
 fn read(text: &str) -> Result<Option<Retain>, (PolicyCode, u32)> {
     let text = format!("flow = \"f\"\n{text}\n");

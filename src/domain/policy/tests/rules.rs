@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{is_committed, is_held, node, patch, policy, propose, refused};
-use crate::domain::id::NodeId;
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{
     Asker, Audience, Judgement, Policy, PolicyCode, PolicySource, ReasonCode, RejectCode, Request, RequestKind,
     StateLimits, Warning, judge, judge_for,
 };
+use crate::domain::primitives::id::NodeId;
 
 const DENIED: &str = "rule_denied";
 

@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use super::{is_committed, is_held, node, patch, policy, refused};
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::chain::statement::{Kind, Statement};
-use crate::domain::id::{NodeId, PrincipalId, ProposalId, ThreadId};
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{
     Circumstances, Hiding, Judgement, Policy, PolicyCode, PolicySource, ReasonCode, RedactedLeaf, RejectCode, Request,
     RequestKind, StateLimits, judge_in, shown_arguments,
 };
-use crate::domain::time::Timestamp;
-use crate::domain::tool::Tool;
-use crate::domain::usage::{Totals, Usage};
+use crate::domain::primitives::id::{NodeId, PrincipalId, ProposalId, ThreadId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::tool_call::Tool;
+use crate::domain::threads::usage::{Totals, Usage};
 
 const BOUNDED: &str = "tool_not_allowed";
 

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{node, one_node, policy};
-use crate::domain::id::NodeId;
 use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::{
     Effect, Hiding, Policy, RedactedChange, RedactedLeaf, True, changed_for, diff_for, project, readable_leaves,
     redacted,
 };
+use crate::domain::primitives::id::NodeId;
 
 fn view(reads: &str, state: &Value) -> Value {
     project(&one_node(reads, "", "", ""), &node(), state)

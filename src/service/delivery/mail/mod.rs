@@ -7,11 +7,11 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::domain::contact::{About, Contact, Letter};
-use crate::domain::event::EventType;
-use crate::domain::id::{AccountId, GroupName, InterruptId, ReviewId};
+use crate::domain::delivery::mail_contact::{About, Contact, Letter};
 use crate::domain::keys::Keys;
-use crate::domain::review::{CannotDecide, Hold};
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::{AccountId, GroupName, InterruptId, ReviewId};
+use crate::domain::reviews::{CannotDecide, Hold};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::log::sequencer::Placed;

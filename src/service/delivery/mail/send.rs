@@ -5,11 +5,11 @@ use std::future::Future;
 use std::time::Duration;
 
 use super::text::{Told, mail};
-use crate::domain::contact::{About, Contact, Letter, Pace};
-use crate::domain::endpoint::{Endpoint, EndpointState};
-use crate::domain::id::{AccountId, EndpointId, InterruptId, ReviewId};
+use crate::domain::delivery::endpoint::{Endpoint, EndpointState};
+use crate::domain::delivery::mail_contact::{About, Contact, Letter, Pace};
 use crate::domain::keys::Keys;
-use crate::domain::review::{CannotDecide, Hold};
+use crate::domain::primitives::id::{AccountId, EndpointId, InterruptId, ReviewId};
+use crate::domain::reviews::{CannotDecide, Hold};
 use crate::mail::{Mail, MailError};
 use crate::service::Service;
 use crate::service::error::{Error, Result};

@@ -1,9 +1,9 @@
 //! What a mail says.
 
-use crate::domain::contact::Contact;
-use crate::domain::endpoint::WhyDisabled;
-use crate::domain::id::EventId;
-use crate::domain::inert;
+use crate::domain::delivery::endpoint::WhyDisabled;
+use crate::domain::delivery::mail_contact::Contact;
+use crate::domain::primitives::id::EventId;
+use crate::domain::primitives::sanitize;
 use crate::mail::Mail;
 use crate::service::reviews::summary::Brief;
 
@@ -55,7 +55,7 @@ impl Told {
     }
 
     fn of_endpoint(subject: &str, (state, why): (&str, &str), name: &str, page: &str) -> Self {
-        let name = inert::printed(name).replace('\n', " ");
+        let name = sanitize::printed(name).replace('\n', " ");
         Self {
             thing: Thing::Endpoint,
             subject: subject.to_owned(),

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::domain::keys::RowKey;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
 use crate::random;
 
 /// What the MAC is of. Seals of rows and nonces of forms begin with other tags.

@@ -1,18 +1,18 @@
 //! What a voter shows for being there, made sure of before a vote is counted.
 
-use crate::domain::account::Session;
-use crate::domain::amendment::Amendment;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::signed_vote::{
     Evidence, InterruptVoteStatement, PolicyVoteStatement, SIGNATURE_TTL, Signable as _, VoteStatement, comment_hash,
 };
-use crate::domain::flow::ReceiptRow;
-use crate::domain::id::{AccountId, AmendmentId, InterruptId, Jti, PasskeyId, ReviewId};
-use crate::domain::interrupt::Interrupt;
+use crate::domain::identity::account::Session;
+use crate::domain::identity::passkey::{Assertion, Passkey, Refused};
+use crate::domain::interrupts::Interrupt;
 use crate::domain::keys::Keys;
-use crate::domain::passkey::{Assertion, Passkey, Refused};
-use crate::domain::review::{Ballot, Hold, Proof, Vote, VoteRefused};
-use crate::domain::time::Timestamp;
+use crate::domain::policy_changes::change_request::Amendment;
+use crate::domain::primitives::id::{AccountId, AmendmentId, InterruptId, Jti, PasskeyId, ReviewId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{Ballot, Hold, Proof, Vote, VoteRefused};
+use crate::domain::threads::flow::ReceiptRow;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::change::Draft;

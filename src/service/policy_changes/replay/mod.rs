@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::Kind;
-use crate::domain::id::{FlowId, NodeId, PrincipalId, ThreadId};
 use crate::domain::policy::{Compared, Effort, PolicySource, Was};
-use crate::domain::thread::Thread;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ThreadId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::thread::Thread;
 use crate::store::{Cursor, Filter};
 
 use crate::service::Service;

@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 
 use super::view::delivery_json;
 use super::{Nothing, id};
-use crate::domain::endpoint::delivery::Delivery;
-use crate::domain::id::EndpointId;
-use crate::domain::time::Timestamp;
+use crate::domain::delivery::delivery::Delivery;
+use crate::domain::primitives::id::EndpointId;
+use crate::domain::primitives::time::Timestamp;
 use crate::service::delivery::deliveries::{Again, Place, Which};
 use crate::service::error::{Error, Result};
 use crate::service::operations::halt_request::Puller;

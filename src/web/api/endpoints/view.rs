@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended, OVER};
-use crate::domain::endpoint::{EndpointKind, EndpointState};
-use crate::domain::secret::Secret;
+use crate::domain::delivery::delivery::{Attempt, Delivery, DeliveryState, Ended, OVER};
+use crate::domain::delivery::endpoint::EndpointState;
+use crate::domain::delivery::endpoint_kind::EndpointKind;
+use crate::domain::primitives::secret::Secret;
 use crate::service::delivery::endpoints::EndpointTold;
 
 /// How much of an address is told. Many an address is a secret: whoever has it may post to somebody's chat.

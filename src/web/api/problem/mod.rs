@@ -14,11 +14,11 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::archives::Unusable;
-use crate::domain::enrolment::NotLetIn;
-use crate::domain::interrupt::NotTaken;
+use crate::domain::identity::oidc_identity::NotLetIn;
+use crate::domain::interrupts::NotTaken;
 use crate::domain::json::parse::JsonCode;
-use crate::domain::repeat::NotRepeated;
-use crate::domain::review::VoteRefused;
+use crate::domain::platform::idempotency::NotRepeated;
+use crate::domain::reviews::VoteRefused;
 use crate::service::error::Error;
 use crate::web::request_log::RequestId;
 use crate::web::state::App;

@@ -4,11 +4,11 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::halt::Lifting;
-use crate::domain::id::{EventId, FlowId, Jti, NodeId, PrincipalId, ThreadId, WriteId};
-use crate::domain::time::Timestamp;
-use crate::domain::write::Resolution;
-use crate::domain::write::ResultError;
+use crate::domain::operations::halt::Lifting;
+use crate::domain::primitives::id::{EventId, FlowId, Jti, NodeId, PrincipalId, ThreadId, WriteId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::writes::write::Resolution;
+use crate::domain::writes::write::ResultError;
 use crate::service::policy_changes::replay::Replayed;
 
 /// What is known of a write that lapsed.
@@ -112,7 +112,7 @@ pub struct RejectionTold {
 #[derive(Debug, ToSchema)]
 pub struct PasskeyList {
     /// Those that count no more with `removed_at`.
-    pub passkeys: Vec<crate::domain::chain::offline::Pinned>,
+    pub passkeys: Vec<crate::domain::chain::verify_receipt_offline::Pinned>,
 }
 
 /// What passkeys signed for a receipt's approvals.

@@ -3,10 +3,10 @@
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::domain::endpoint::look::Saw;
-use crate::domain::failure::FailureCode;
-use crate::domain::id::{EndpointId, EventId, FlowId, PrincipalId, ThreadId};
-use crate::domain::time::Timestamp;
+use crate::domain::delivery::failure::FailureCode;
+use crate::domain::delivery::preflight::Saw;
+use crate::domain::primitives::id::{EndpointId, EventId, FlowId, PrincipalId, ThreadId};
+use crate::domain::primitives::time::Timestamp;
 
 /// An endpoint as it stands.
 #[derive(Debug, ToSchema)]

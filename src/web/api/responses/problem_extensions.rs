@@ -3,7 +3,7 @@
 use utoipa::ToSchema;
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::ReviewId;
+use crate::domain::primitives::id::ReviewId;
 
 /// Facts that help to go on, each with some codes only.
 #[derive(Debug, ToSchema)]

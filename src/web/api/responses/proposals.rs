@@ -7,11 +7,11 @@ use super::reviews::ReviewTold;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
-use crate::domain::id::{ThreadId, WriteId};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::RedactedChange;
-use crate::domain::review::HoldReason;
-use crate::domain::write::ResultError;
+use crate::domain::primitives::id::{ThreadId, WriteId};
+use crate::domain::reviews::HoldReason;
+use crate::domain::writes::write::ResultError;
 
 /// It is in the chain.
 #[derive(Debug, ToSchema)]

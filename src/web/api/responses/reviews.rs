@@ -4,9 +4,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::{AccountId, AmendmentId, FlowId, GroupName, InterruptId, PrincipalId, ReviewId};
-use crate::domain::review::Verdict;
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{AccountId, AmendmentId, FlowId, GroupName, InterruptId, PrincipalId, ReviewId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::Verdict;
 
 /// A review's name and address.
 #[derive(Debug, ToSchema)]

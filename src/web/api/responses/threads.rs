@@ -4,15 +4,15 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::reviews::ReviewLink;
-use crate::domain::branch::Branch;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
 use crate::domain::context::{Encoding, Epoch, MacAlg};
-use crate::domain::episode::posted::Phase;
-use crate::domain::id::{BranchName, EventId, FlowId, NodeId, ThreadId, ToolName};
-use crate::domain::thread::Status;
-use crate::domain::time::Timestamp;
+use crate::domain::episode::agent_event::Phase;
+use crate::domain::primitives::id::{BranchName, EventId, FlowId, NodeId, ThreadId, ToolName};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::branch::Branch;
+use crate::domain::threads::thread::Status;
 
 /// A thread that was made.
 #[derive(Debug, ToSchema)]

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use actix_web::http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::domain::account::MachineRole;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::{Opened, Opening};
-use crate::domain::id::ReviewId;
+use crate::domain::identity::account::MachineRole;
 use crate::domain::json::diff::Change;
+use crate::domain::platform::idempotency::Told;
 use crate::domain::policy::{Kind, RedactedLeaf, Warning};
-use crate::domain::repeat::Told;
-use crate::domain::review::{CannotDecide, Hold, Place};
+use crate::domain::primitives::id::ReviewId;
+use crate::domain::reviews::{CannotDecide, Hold, Place};
 use crate::service::error::{Error, Result};
 use crate::service::reviews::eligible_voters::Elector;
 use crate::service::threads::commit::{Answer, warnings_for_everyone};

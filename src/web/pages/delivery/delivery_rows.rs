@@ -1,8 +1,8 @@
 //! Deliveries and attempts, as lists and pages have them.
 
 use super::endpoints_view::{AttemptRow, DeliveryRow, Health};
-use crate::domain::endpoint::delivery::{Attempt, Delivery, DeliveryState, Ended, OVER};
-use crate::domain::time::Timestamp;
+use crate::domain::delivery::delivery::{Attempt, Delivery, DeliveryState, Ended, OVER};
+use crate::domain::primitives::time::Timestamp;
 use crate::web::pages::log::event_names;
 use crate::web::pages::shared::format::{lines, moment};
 use crate::web::pages::shared::layout::Tone;

@@ -6,12 +6,12 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use super::episode_view::{EpisodePage, EventRow, Head};
 use super::run_parts::{EVENTS_SHOWN, file, outcomes, plan, says, standing, steps, summary};
 use crate::domain::episode::Artefact;
-use crate::domain::episode::record::{Record, phase};
+use crate::domain::episode::event_line::{Record, phase};
+use crate::domain::episode::from_thread;
 use crate::domain::episode::state::{self};
-use crate::domain::episode::told;
-use crate::domain::event::EventType;
-use crate::domain::id::{ReviewId, ThreadId};
-use crate::domain::time::Timestamp;
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::{ReviewId, ThreadId};
+use crate::domain::primitives::time::Timestamp;
 use crate::service::episodes::Run;
 use crate::service::error::{Error, Result};
 use crate::web::pages::log::event_names;
@@ -96,7 +96,7 @@ fn event(record: &Record, now: Timestamp) -> EventRow {
         (_, other) => other,
     };
     let review = record.text("review").filter(|_| by_gateway).and_then(|it| ReviewId::try_from(it).ok());
-    let branches = if by_gateway { told::branches_named(record) } else { Vec::new() };
+    let branches = if by_gateway { from_thread::branches_named(record) } else { Vec::new() };
     let what = match (record.event_type.as_deref(), branches.as_slice()) {
         (_, []) => what.to_owned(),
         (Some("thread.forked"), names) => format!("{what}: {}", names.join(", ")),

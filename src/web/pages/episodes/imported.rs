@@ -2,11 +2,11 @@
 
 use super::episode_view::{EpisodePage, EventRow, Head, ImportHead, Untold, Vouched};
 use super::run_parts::{EVENTS_SHOWN, TEXT_CHARS_SHOWN, ended, file, outcomes, plan, says, shown, steps, summary};
+use crate::domain::episode::event_line::{Record, moment_of, phase};
 use crate::domain::episode::finding::Noted;
 use crate::domain::episode::imported::{Standing, Voucher, cut};
-use crate::domain::episode::record::{Record, moment_of, phase};
 use crate::domain::episode::verify::{Extent, Part, Report};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
 use crate::service::episodes::import::ImportedRun;
 use crate::web::pages::shared::format::moment;
 use crate::web::pages::shared::layout::{Shell, Tone};

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::imports_view::{ImportRow, ImportsPage};
 use super::run_parts::ended;
 use crate::domain::episode::imported::{Imported, Voucher};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::proposals::rejection_list::Older;
 use crate::web::pages::shared::format::moment;

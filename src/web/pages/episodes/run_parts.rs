@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::episode_view::{Badge, Fact, FileRow, PlanHead, StepRow};
 use crate::domain::episode::Artefact;
+use crate::domain::episode::event_line::Record;
 use crate::domain::episode::goal::Episode;
 use crate::domain::episode::imported::cut;
-use crate::domain::episode::record::Record;
 use crate::domain::episode::state::{self, Status};
-use crate::domain::id::ThreadId;
 use crate::domain::json::canonical::canonical;
+use crate::domain::primitives::id::ThreadId;
 use crate::web::pages::shared::layout::Tone;
 use crate::web::pages::shared::safe_text::{Json, Line, Prose};
 

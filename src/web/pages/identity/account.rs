@@ -6,10 +6,10 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::account_view::{AccountPage, SessionRow};
-use crate::domain::account::Session;
-use crate::domain::contact::{Contact, MailAddress, Pace};
-use crate::domain::id::SessionId;
-use crate::domain::time::Timestamp;
+use crate::domain::delivery::mail_contact::{Contact, MailAddress, Pace};
+use crate::domain::identity::account::Session;
+use crate::domain::primitives::id::SessionId;
+use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;
 use crate::service::identity::self_service::Changed;

@@ -6,7 +6,7 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::account_view::PasswordPage;
-use crate::domain::account::LinkPurpose;
+use crate::domain::identity::account::LinkPurpose;
 use crate::service::error::{Error, Result};
 use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;
 use crate::web::pages::shared::anonymous_session;

@@ -8,7 +8,7 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::sign_in_view::LeavingPage;
-use crate::domain::secret::Secret;
+use crate::domain::primitives::secret::Secret;
 use crate::service::error::Error;
 use crate::service::identity::oidc_sign_in::Return;
 use crate::service::identity::oidc_sign_in::{Answer, Said};

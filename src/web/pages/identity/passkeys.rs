@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::passkeys_view::{AddForm, Asking, Confirm, PasskeyRow, PasskeysPage, Place};
 use super::sign_in::page_again;
-use crate::domain::id::PasskeyId;
-use crate::domain::passkey::{Assertion, Passkey, Registration};
+use crate::domain::identity::passkey::{Assertion, Passkey, Registration};
+use crate::domain::primitives::id::PasskeyId;
 use crate::service::error::{Error, Result};
 use crate::service::identity::passkeys::{Confirmation, NewPasskey, PasskeySignIn, Purpose};
 use crate::web::pages::shared::anonymous_session;

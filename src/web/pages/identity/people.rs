@@ -8,9 +8,9 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::people_view::{LinkRow, PeoplePage, PersonRow, SecretPage, TypedPerson};
-use crate::domain::account::{Account, LinkPurpose, PersonRole, SignIn};
-use crate::domain::id::{GroupName, SessionId};
-use crate::domain::time::Timestamp;
+use crate::domain::identity::account::{Account, LinkPurpose, PersonRole, SignIn};
+use crate::domain::primitives::id::{GroupName, SessionId};
+use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::identity::accounts::NewAccount;
 use crate::service::identity::administration::{INVITATION_TTL, OpenLink};

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::people::{groups_of, person_row, role_of};
 use super::people_view::{Changing, PersonPage, SecretPage, TypedPerson};
-use crate::domain::account::{Account, PersonRole};
-use crate::domain::id::AccountId;
+use crate::domain::identity::account::{Account, PersonRole};
+use crate::domain::primitives::id::AccountId;
 use crate::service::error::{Error, Result};
 use crate::service::identity::administration::RESET_TTL;
 use crate::service::identity::revocation::Admission;

@@ -8,8 +8,8 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::sign_in_view::{RoleChoice, SetUpPage};
-use crate::domain::account::{LinkPurpose, PersonRole};
-use crate::domain::id::GroupName;
+use crate::domain::identity::account::{LinkPurpose, PersonRole};
+use crate::domain::primitives::id::GroupName;
 use crate::service::error::Error;
 use crate::service::identity::accounts::NewAccount;
 use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::oidc::leading_to;
 use super::passkeys_view::Asking;
 use super::sign_in_view::{SignInLinkPage, SignInPage};
-use crate::domain::account::LinkPurpose;
+use crate::domain::identity::account::LinkPurpose;
 use crate::service::error::Error;
 use crate::service::identity::oidc_sign_in::Local;
 use crate::service::identity::passkeys::Purpose;

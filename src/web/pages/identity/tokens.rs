@@ -8,9 +8,9 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::people_view::{SecretPage, TokenRow, TokensPage, TypedToken};
-use crate::domain::account::{Account, MachineRole, PersonRole, Token};
-use crate::domain::id::{FlowId, NodeId, TokenId};
-use crate::domain::time::Timestamp;
+use crate::domain::identity::account::{Account, MachineRole, PersonRole, Token};
+use crate::domain::primitives::id::{FlowId, NodeId, TokenId};
+use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::identity::accounts::NewToken;
 use crate::service::identity::owner_names::{NewOwner, excluded_by};
@@ -69,7 +69,7 @@ pub async fn add(
 }
 
 async fn added(app: &App, visitor: &Visitor, form: &TokenFields) -> Result<SecretPage> {
-    use crate::domain::account::MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
+    use crate::domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
     let all = [Host, Agent, Writer, Auditor, Admin, Monitor];
     let role = all.into_iter().find(|it| it.as_str() == form.role);
     let role = role.ok_or_else(|| Error::invalid("/role", "choose a role"))?;

@@ -15,8 +15,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::bulk_decide_view::{ApartPage, ApartRow, LeftOutRow, SeveralPage, SeveralRow};
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::ReviewId;
-use crate::domain::review::{Ballot, BrowserCheck, Place, Proof, Ticked, Verdict, VoteRefused};
+use crate::domain::primitives::id::ReviewId;
+use crate::domain::reviews::{Ballot, BrowserCheck, Place, Proof, Ticked, Verdict, VoteRefused};
 use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::inbox::bulk_decisions::LeftOut;

@@ -6,10 +6,10 @@ use actix_web::web;
 use serde::Deserialize;
 
 use super::list_view::{Choice, DecidedRow, InboxPage, Mark, Scope, SearchForm, Show, Tab, Votes, WaitingRow};
-use crate::domain::account::Account;
-use crate::domain::id::{FlowId, GroupName, ThreadId};
-use crate::domain::review::{Hold, Ineligible, Place as VotingPlace, SearchKey, Verdict};
-use crate::domain::time::Timestamp;
+use crate::domain::identity::account::Account;
+use crate::domain::primitives::id::{FlowId, GroupName, ThreadId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{Hold, Ineligible, Place as VotingPlace, SearchKey, Verdict};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::inbox::{DIGEST_DIGITS_MIN, Found, InboxItem, Part, Place, Search, Wanted, Which};
@@ -251,7 +251,7 @@ fn badges(item: &InboxItem, now: Timestamp) -> Vec<Badge> {
 /// How far the stage is that the reader can vote in, or else the first that lacks votes.
 fn votes(hold: &Hold, eligible: &std::result::Result<Vec<VotingPlace>, Ineligible>, now: Timestamp) -> Votes {
     let got = |stage: usize| {
-        let counts = |it: &&crate::domain::review::Vote| it.verdict == Verdict::Approve && it.stage as usize == stage;
+        let counts = |it: &&crate::domain::reviews::Vote| it.verdict == Verdict::Approve && it.stage as usize == stage;
         u32::try_from(hold.standing_votes().filter(counts).count()).unwrap_or(u32::MAX)
     };
     let mine = |stage: usize| eligible.as_ref().is_ok_and(|it| it.iter().any(|place| place.stage as usize == stage));

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use crate::domain::review::Ending;
+use crate::domain::reviews::Ending;
 use crate::web::pages::interrupts::view::InterruptRow;
 use crate::web::pages::policies::list_view::AmendmentRow;
 use crate::web::pages::shared::headline::Headline;

@@ -6,7 +6,7 @@ use askama::Template as _;
 
 use super::view::InterruptConfirmPage;
 use super::{find, page, said};
-use crate::domain::review::{Ballot, Prospect, VoteRefused};
+use crate::domain::reviews::{Ballot, Prospect, VoteRefused};
 use crate::service::error::{Error, Result};
 use crate::service::interrupts::Shown;
 use crate::web::pages::reviews::decide::{Needed, signing, words};

@@ -16,13 +16,13 @@ use super::shared::visitor::Visitor;
 use super::shared::vote_form::Again;
 use super::shared::widgets::Badge;
 use super::shared::widgets::TimelineItem;
-use crate::domain::account::Account;
-use crate::domain::id::{AccountId, InterruptId};
-use crate::domain::interrupt::{Decision, Interrupt};
+use crate::domain::identity::account::Account;
+use crate::domain::interrupts::{Decision, Interrupt};
 use crate::domain::json::canonical::canonical;
 use crate::domain::policy::RedactedLeaf;
-use crate::domain::review::{CannotDecide, Roll, Verdict};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{AccountId, InterruptId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{CannotDecide, Roll, Verdict};
 use crate::service::error::{Error, Result};
 use crate::service::interrupts::Shown;
 use crate::web::state::App;
@@ -130,7 +130,7 @@ fn stage_for(
     interrupt: &Interrupt,
     person: &Account,
     roll: &Roll,
-) -> std::result::Result<u32, crate::domain::review::Ineligible> {
+) -> std::result::Result<u32, crate::domain::reviews::Ineligible> {
     let jury = interrupt.jury();
     let own = jury.eligible(person)?;
     let lacks = |stage: &u32| {
@@ -173,7 +173,7 @@ fn seats(interrupt: &Interrupt) -> Vec<Seats> {
         lines(votes.map(|it| it.name.as_str()))
     };
     let stages = (0u32..).zip(&interrupt.asking.stages);
-    let groups = |stage: &crate::domain::review::Stage| lines(stage.groups.iter().map(|it| it.as_str()));
+    let groups = |stage: &crate::domain::reviews::Stage| lines(stage.groups.iter().map(|it| it.as_str()));
     stages.map(|(at, it)| Seats { groups: groups(it), need: it.need, approved_by: approved(at) }).collect()
 }
 
@@ -220,7 +220,7 @@ pub fn row(shown: &Shown, viewer: &Account, now: Timestamp) -> InterruptRow {
         more: asserted.changed_keys.len().saturating_sub(KEYS_IN_ROW),
         badge: match interrupt.jury().eligible(viewer) {
             Ok(_) => Badge::Yours,
-            Err(crate::domain::review::Ineligible::Voted) => Badge::Voted,
+            Err(crate::domain::reviews::Ineligible::Voted) => Badge::Voted,
             Err(reason) => Badge::CannotDecide(why_not(reason).1.to_owned()),
         },
         deadline: moment(interrupt.expires_at, now),

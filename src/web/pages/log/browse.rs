@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::browse_view::{EventFact, EventPage, LogPage, LogRow};
-use crate::domain::event::Event;
-use crate::domain::id::{EventId, FlowId, InterruptId, ReviewId, ThreadId};
-use crate::domain::inert;
 use crate::domain::json::canonical::canonical;
-use crate::domain::time::Timestamp;
+use crate::domain::log::event::Event;
+use crate::domain::primitives::id::{EventId, FlowId, InterruptId, ReviewId, ThreadId};
+use crate::domain::primitives::sanitize;
+use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::log::browse as service;
 use crate::service::log::browse::{Audience, LogSought};
@@ -257,7 +257,7 @@ impl Sending {
             if line.index.is_none() {
                 told["index"] = Value::Null;
             }
-            text.push_str(&inert::json(&told.to_string()));
+            text.push_str(&sanitize::json(&told.to_string()));
             text.push('\n');
         }
         if let Some(below) = page.below {

@@ -10,8 +10,8 @@ use chrono::DateTime;
 use serde::Deserialize;
 
 use super::insight_view::{Chart, GroupRow, Groups, InsightPage, OutcomeRow, Shown, Table, Told};
-use crate::domain::id::FlowId;
-use crate::domain::insight::{Counts, FlowCounts, Histogram, Period, Step};
+use crate::domain::log::insight::{Counts, FlowCounts, Histogram, Period, Step};
+use crate::domain::primitives::id::FlowId;
 use crate::service::error::{Error, Result};
 use crate::service::log::insight::InsightFacts;
 use crate::web::pages::inbox::list_view::{Mark, Tab};

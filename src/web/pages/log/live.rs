@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::domain::event::EventType;
+use crate::domain::log::event::EventType;
 use crate::service::error::{Error, Result};
 use crate::service::identity::session::SignedIn;
 use crate::service::log::browse::Audience;

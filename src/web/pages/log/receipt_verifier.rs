@@ -6,12 +6,12 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::receipt_verifier_view::{CheckRow, KnownRow, Said, Told, Typed, VerifierPage};
-use crate::domain::chain::offline::{Check, Conclusion, Outcome, conclusion};
 use crate::domain::chain::receipt::Receipt;
 use crate::domain::chain::statement::Statement;
+use crate::domain::chain::verify_receipt_offline::{Check, Conclusion, Outcome, conclusion};
 use crate::domain::json::parse::{Limits, parse};
-use crate::domain::time::Timestamp;
-use crate::domain::write::WriteState;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::writes::write::WriteState;
 use crate::service::error::Result;
 use crate::service::writes::receipt_lookup::{Issued, Known, Shown};
 use crate::service::writes::verify::peek_receipt;

@@ -6,10 +6,10 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::halt_view::{EmergencyPage, HaltConfirmPage, LiftChoice, LiftingRow, ScopeCard, StopRow};
-use crate::domain::account::PersonRole;
-use crate::domain::halt::{Halt, LiftNeeds, Stop};
-use crate::domain::id::FlowId;
-use crate::domain::time::Timestamp;
+use crate::domain::identity::account::PersonRole;
+use crate::domain::operations::halt::{Halt, LiftNeeds, Stop};
+use crate::domain::primitives::id::FlowId;
+use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::operations::halt::{Halting, Scope};
 use crate::service::operations::halt_request::{Foreseen, Puller, Wish};

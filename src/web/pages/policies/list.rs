@@ -3,10 +3,10 @@
 use actix_web::web;
 
 use super::list_view::{AmendmentRow, FlowCard, PoliciesPage};
-use crate::domain::amendment::{Amendment, AmendmentState};
-use crate::domain::flow::Mode;
-use crate::domain::id::FlowId;
-use crate::domain::time::Timestamp;
+use crate::domain::policy_changes::change_request::{Amendment, AmendmentState};
+use crate::domain::primitives::id::FlowId;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::flow::Mode;
 use crate::service::error::Result;
 use crate::web::pages::shared::format::moment;
 use crate::web::pages::shared::layout::{Hash, Tone};

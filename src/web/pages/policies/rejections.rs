@@ -4,9 +4,9 @@ use actix_web::web;
 use serde::Deserialize;
 
 use super::rejections_view::{RejectedRow, RejectionsPage};
-use crate::domain::time::Timestamp;
-use crate::domain::transition::Rejection;
-use crate::domain::write::ResultError;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::transition::Rejection;
+use crate::domain::writes::write::ResultError;
 use crate::service::error::{Error, Result};
 use crate::service::proposals::rejection_list::Older;
 use crate::web::pages::shared::format::{error_row, moment};

@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::what_if_view::{ChangeRow, Chosen, FlowChoice, Side, Told, Typed, WhatIfPage};
-use crate::domain::id::{FlowId, NodeId};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::json::patch::Format;
 use crate::domain::policy::{Around, RedactedChange, Verdict, WhatIf};
-use crate::domain::usage::Malformed;
+use crate::domain::primitives::id::{FlowId, NodeId};
+use crate::domain::threads::usage::Malformed;
 use crate::service::error::{Error, Result};
 use crate::service::policy_changes::dry_run::DryRun;
 use crate::web::auth::permissions;

@@ -9,10 +9,10 @@ use askama::Template as _;
 use similar::{ChangeTag, TextDiff};
 
 use super::change_request_view::{AmendmentPage, DiffLine, Fate, FileDiff, SignPolicyPage};
-use crate::domain::amendment::{Amendment, AmendmentState};
-use crate::domain::id::AmendmentId;
 use crate::domain::policy::PolicySource;
-use crate::domain::review::{Ballot, Roll, Verdict};
+use crate::domain::policy_changes::change_request::{Amendment, AmendmentState};
+use crate::domain::primitives::id::AmendmentId;
+use crate::domain::reviews::{Ballot, Roll, Verdict};
 use crate::service::error::{Error, Result};
 use crate::web::pages::policies::list::standing;
 use crate::web::pages::reviews::decide::{Needed, signing, vote_words};
@@ -193,7 +193,7 @@ fn explained(amendment: &Amendment, open: bool) -> String {
 }
 
 fn seats(amendment: &Amendment) -> Vec<Seats> {
-    let seats = |(index, stage): (u32, &crate::domain::review::Stage)| Seats {
+    let seats = |(index, stage): (u32, &crate::domain::reviews::Stage)| Seats {
         groups: lines(stage.groups.iter().map(|it| it.as_str())),
         need: stage.need,
         approved_by: lines(
@@ -207,7 +207,7 @@ fn seats(amendment: &Amendment) -> Vec<Seats> {
     (0u32..).zip(&amendment.stages).map(seats).collect()
 }
 
-fn timeline(amendment: &Amendment, now: crate::domain::time::Timestamp) -> Vec<TimelineItem> {
+fn timeline(amendment: &Amendment, now: crate::domain::primitives::time::Timestamp) -> Vec<TimelineItem> {
     let item = |who: Option<&str>, words: &str, tone, at| TimelineItem {
         who: who.map(Line::new),
         words: words.to_owned(),

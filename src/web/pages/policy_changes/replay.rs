@@ -6,9 +6,9 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::replay_view::{ReplayRow, ReplayTold, ReplaysPage, Would};
-use crate::domain::id::FlowId;
 use crate::domain::policy::{Became, Compared, PolicySource, WouldBe};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::FlowId;
+use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::policy_changes::replay::{Replay, ReplayFrom, Replayed};
 use crate::web::pages::policies::what_if_view::{Chosen, FlowChoice};

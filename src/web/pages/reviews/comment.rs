@@ -9,7 +9,7 @@ use super::decide::vote_words;
 use super::review;
 use super::review::{Again, forms};
 use crate::domain::chain::hash::Digest;
-use crate::domain::review::VoteRefused;
+use crate::domain::reviews::VoteRefused;
 use crate::service::error::{Error, Result};
 use crate::service::reviews::comment::Saying;
 use crate::service::reviews::details::ReviewFacts;

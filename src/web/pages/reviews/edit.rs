@@ -12,14 +12,14 @@ use super::edit_view::{EditPage, Field};
 use super::review;
 use super::review::forms;
 use crate::domain::chain::hash::Digest;
-use crate::domain::edit::Edit;
-use crate::domain::inert;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::json::patch::Format;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::{RedactedChange, Violation};
-use crate::domain::review::VoteRefused;
+use crate::domain::primitives::sanitize;
+use crate::domain::reviews::VoteRefused;
+use crate::domain::reviews::edit::Edit;
 use crate::service::error::{Error, Result};
 use crate::service::reviews::details::ReviewFacts;
 use crate::service::reviews::edit::{Rewrite, Rewritten};
@@ -141,7 +141,7 @@ fn values(facts: &ReviewFacts) -> impl Iterator<Item = (&Pointer, &Value)> {
 async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: Again) -> Result<EditPage> {
     let field = |(pointer, after): (&Pointer, &Value)| {
         let path = Path::new(pointer.to_string());
-        let (name, proposed) = (format!("{VALUE}{}", path.sent()), inert::json(&canonical(after)));
+        let (name, proposed) = (format!("{VALUE}{}", path.sent()), sanitize::json(&canonical(after)));
         let typed = again.typed.iter().find(|it| it.0 == name).map(|it| it.1.clone());
         Field { path, name, value: Prose::new(typed.unwrap_or(proposed)) }
     };

@@ -10,11 +10,11 @@ use serde::Deserialize;
 
 use super::review_view::{Deciding, DecisionForm, ReviewPage};
 use super::revoke_receipt_view::RevocationForm;
-use crate::domain::account::Account;
-use crate::domain::delegation::Delegation;
-use crate::domain::id::ReviewId;
-use crate::domain::review::{HoldState, Ineligible, Place, Verdict};
-use crate::domain::time::Timestamp;
+use crate::domain::identity::account::Account;
+use crate::domain::identity::delegation::Delegation;
+use crate::domain::primitives::id::ReviewId;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{HoldState, Ineligible, Place, Verdict};
 use crate::service::error::{Error, Result};
 use crate::service::reviews::details::ReviewFacts;
 use crate::web::pages::shared::form_nonce::{Binding, Nonce};

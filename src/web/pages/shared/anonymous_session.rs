@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::format::see_other;
 use super::return_path::LocalPath;
-use crate::domain::account::Origin;
+use crate::domain::identity::account::Origin;
 use crate::random;
 use crate::service::identity::password_sign_in::{DEVICE_TTL, Whence};
 use crate::service::identity::session::SignedIn;

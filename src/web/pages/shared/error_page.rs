@@ -10,7 +10,7 @@ use super::error_view::{Action, ErrorPage};
 use super::format::html;
 use super::layout::Shell;
 use super::return_path::LocalPath;
-use crate::domain::enrolment::NotLetIn;
+use crate::domain::identity::oidc_identity::NotLetIn;
 use crate::service::error::Error;
 use crate::web::api::{self, problem::Problem};
 

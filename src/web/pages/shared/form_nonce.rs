@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::SessionId;
 use crate::domain::keys::RowKey;
+use crate::domain::primitives::id::SessionId;
 use crate::random;
 
 /// What the MAC is of. Seals of rows begin with another tag, so neither can pass for the other.
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::domain::chain::hash::Tag;
     use crate::domain::keys::Keys;
-    use crate::domain::time::Timestamp;
+    use crate::domain::primitives::time::Timestamp;
 
     fn keys() -> Keys {
         Keys::generate("https://gate.example", Timestamp::from_millis(0), &mut random::fill).unwrap()

@@ -17,9 +17,9 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::RedactedChange;
-use crate::domain::review::{CannotDecide, Hold, HoldReason, HoldState, Ineligible, Verdict, Vote};
-use crate::domain::time::Timestamp;
-use crate::domain::transition::Transition;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{CannotDecide, Hold, HoldReason, HoldState, Ineligible, Verdict, Vote};
+use crate::domain::threads::transition::Transition;
 use crate::web::pages::policies::rejections_view::ErrorRow;
 
 /// How many changes fit into the sentence.

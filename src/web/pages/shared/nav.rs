@@ -2,7 +2,7 @@
 
 use actix_web::http::Method;
 
-use crate::domain::account::PersonRole;
+use crate::domain::identity::account::PersonRole;
 use crate::service::inbox::Waiting;
 use crate::web::auth::permissions;
 use crate::web::auth::permissions::Caller;

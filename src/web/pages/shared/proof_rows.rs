@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::layout::Hash;
 use super::safe_text::{Json, Line, Path};
-use crate::domain::confusable::Known;
-use crate::domain::inert;
+use crate::domain::primitives::confusable::Known;
+use crate::domain::primitives::sanitize;
 
 /// One side of a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -219,8 +219,8 @@ impl Rows {
         };
         let (from, to) = (flat("from")?, flat("to")?);
         let arrays = Arrays {
-            from: inert::json(&Value::from(from.arrays.clone()).to_string()),
-            to: inert::json(&Value::from(to.arrays.clone()).to_string()),
+            from: sanitize::json(&Value::from(from.arrays.clone()).to_string()),
+            to: sanitize::json(&Value::from(to.arrays.clone()).to_string()),
         };
         let mut rows = Self { changed: Vec::new(), unchanged: Vec::new(), arrays };
         let pointers: BTreeSet<&String> = from.places.keys().chain(to.places.keys()).collect();

@@ -8,8 +8,9 @@ use std::fmt;
 
 use askama::filters::HtmlSafe;
 
-use crate::domain::confusable::Known;
-use crate::domain::inert::{self, Segment, Warning};
+use crate::domain::primitives::confusable::Known;
+use crate::domain::primitives::sanitize;
+use crate::domain::primitives::sanitize::{Segment, Warning};
 
 /// Characters of a value that are shown before the rest is folded: four lines on a phone.
 const VALUE_CHARS_SHOWN: usize = 160;
@@ -49,7 +50,7 @@ impl Line {
     /// For places that hold text alone, such as a page's title and attributes.
     pub fn plain(&self) -> String {
         let mut plain = String::new();
-        for segment in inert::inert_line(&self.0) {
+        for segment in sanitize::inert_line(&self.0) {
             match segment {
                 Segment::Text(text) => plain.push_str(text),
                 Segment::Escape(it) => plain.push_str(&format!("[U+{:04X}]", u32::from(it))),
@@ -65,7 +66,7 @@ impl Line {
 
     /// What a reader should be told about it.
     pub fn warnings(&self) -> Vec<Warning> {
-        inert::warnings(&self.0)
+        sanitize::warnings(&self.0)
     }
 }
 
@@ -77,7 +78,7 @@ impl Prose {
 
     /// What a reader should be told about it.
     pub fn warnings(&self) -> Vec<Warning> {
-        inert::warnings(&self.0)
+        sanitize::warnings(&self.0)
     }
 
     /// What a form sends again, unchanged. Escaped for HTML like any other text, but not inert.
@@ -100,7 +101,7 @@ impl Json {
     /// Marks it where it looks like a known text and is another, or is written in another script than those.
     pub fn compare(&mut self, known: &Known) {
         if let (None, Some(text)) = (&self.1, self.text()) {
-            self.1 = inert::warnings_beside(&text, known);
+            self.1 = sanitize::warnings_beside(&text, known);
         }
     }
 
@@ -118,7 +119,7 @@ impl Json {
     pub fn warnings(&self) -> Vec<Warning> {
         // `\n` before a Cyrillic word does not make that word a mixed one.
         let plain = split_escapes(&self.0).filter(|it| !it.starts_with('\\')).collect::<Vec<_>>().join(" ");
-        inert::warnings(&plain).into_iter().chain(self.1.clone()).collect()
+        sanitize::warnings(&plain).into_iter().chain(self.1.clone()).collect()
     }
 }
 
@@ -136,8 +137,8 @@ impl Path {
     /// What a form calls it: the pointer, or that as JSON where something in it cannot be seen, and a browser might
     /// change it.
     pub fn sent(&self) -> String {
-        let plain = !inert::inert_line(&self.0).iter().any(|it| matches!(it, Segment::Escape(_)));
-        if plain { self.0.clone() } else { inert::json(&serde_json::Value::from(self.0.as_str()).to_string()) }
+        let plain = !sanitize::inert_line(&self.0).iter().any(|it| matches!(it, Segment::Escape(_)));
+        if plain { self.0.clone() } else { sanitize::json(&serde_json::Value::from(self.0.as_str()).to_string()) }
     }
 
     /// Dotted where every key is a plain word, so that it reads back to the same pointer.
@@ -158,7 +159,7 @@ impl Path {
 
     /// What a reader should be told about its keys.
     pub fn warnings(&self) -> Vec<Warning> {
-        inert::warnings(&self.0)
+        sanitize::warnings(&self.0)
     }
 }
 
@@ -212,7 +213,7 @@ fn write_by_number(out: &mut fmt::Formatter<'_>, segments: &[Segment<'_>]) -> fm
     segments.iter().try_for_each(|segment| match *segment {
         Segment::Text(text) => write_escaped(out, text),
         Segment::Escape(it) => {
-            write!(out, "<span class=\"esc\" title=\"{}\">U+{:04X}</span>", inert::name(it), u32::from(it))
+            write!(out, "<span class=\"esc\" title=\"{}\">U+{:04X}</span>", sanitize::name(it), u32::from(it))
         }
     })
 }
@@ -230,11 +231,11 @@ fn write_json(out: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
 }
 
 fn write_json_piece(out: &mut fmt::Formatter<'_>, plain: &str) -> fmt::Result {
-    for segment in inert::inert_line(plain) {
+    for segment in sanitize::inert_line(plain) {
         match segment {
             Segment::Text(text) => write_escaped(out, text)?,
             Segment::Escape(it) => {
-                write!(out, "<span class=\"esc\" title=\"{}\">", inert::name(it))?;
+                write!(out, "<span class=\"esc\" title=\"{}\">", sanitize::name(it))?;
                 it.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(out, "\\u{unit:04x}"))?;
                 out.write_str("</span>")?;
             }
@@ -265,13 +266,13 @@ fn write_folded(
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_by_number(f, &inert::inert_line(&self.0))
+        write_by_number(f, &sanitize::inert_line(&self.0))
     }
 }
 
 impl fmt::Display for Prose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_folded(f, &self.0, PROSE_CHARS_SHOWN, |out, text| write_by_number(out, &inert::inert(text)))
+        write_folded(f, &self.0, PROSE_CHARS_SHOWN, |out, text| write_by_number(out, &sanitize::inert(text)))
     }
 }
 
@@ -283,7 +284,7 @@ impl fmt::Display for Json {
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for segment in inert::inert_line(&self.shown()) {
+        for segment in sanitize::inert_line(&self.shown()) {
             match segment {
                 Segment::Text(text) => text.split_inclusive(['.', '/', '_']).try_for_each(|part| {
                     write_escaped(f, part)?;

@@ -1,8 +1,8 @@
 //! Samples of the screens about endpoints.
 
 use super::sample::{line, moment, shell};
-use crate::domain::endpoint::look::Saw;
-use crate::domain::failure::FailureCode;
+use crate::domain::delivery::failure::FailureCode;
+use crate::domain::delivery::preflight::Saw;
 use crate::web::pages::delivery::endpoints_view::{
     AttemptRow, DeliveryPage, DeliveryRow, EndpointFacts, EndpointPage, EndpointRow, EndpointsPage, Health, Tab,
     TypedEndpoint,

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::commitment_rows::{View, canonical, half, hash, touches};
-use crate::domain::account::PersonRole;
+use crate::domain::identity::account::PersonRole;
 use crate::service::inbox::Waiting;
 use crate::web::pages::reviews::discussion_view::{ExtensionForm, LaterChoice};
 use crate::web::pages::reviews::review_view::{

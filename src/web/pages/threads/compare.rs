@@ -4,7 +4,7 @@ use actix_web::web;
 use serde::Deserialize;
 
 use super::compare_view::ComparePage;
-use crate::domain::id::ThreadId;
+use crate::domain::primitives::id::ThreadId;
 use crate::service::error::{Error, Result};
 use crate::web::pages::shared::diff_rows::rows_of;
 use crate::web::pages::shared::safe_text::Line;

@@ -5,9 +5,9 @@ use serde::Deserialize;
 
 use super::list_view::{Choice, Filter, ThreadRow, ThreadsPage};
 use super::thread::status_of;
-use crate::domain::id::FlowId;
-use crate::domain::thread::{Status, Thread};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::FlowId;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::thread::{Status, Thread};
 use crate::service::error::{Error, Result};
 use crate::service::threads::list::{Found, Onward, Sought};
 use crate::web::pages::shared::format::moment;

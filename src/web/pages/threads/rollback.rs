@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::id::{NodeId, ThreadId};
+use crate::domain::primitives::id::{NodeId, ThreadId};
 use crate::service::error::{Error, Result};
 use crate::service::proposals::rollback::Rollback;
 use crate::web::pages::shared::error_page::Failure;

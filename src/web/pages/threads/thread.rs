@@ -9,12 +9,12 @@ use serde::Deserialize;
 
 use super::thread_view::{Became, BranchRow, EndedRow, EntryRow, OriginRow, ThreadPage, ThreadStatus, Write};
 use super::version::{asker, step_words};
-use crate::domain::branch::Branch;
 use crate::domain::chain::entry::Gate;
-use crate::domain::flow::Mode;
-use crate::domain::id::ThreadId;
-use crate::domain::thread::{HeadUse, Status, Thread};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::ThreadId;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::branch::Branch;
+use crate::domain::threads::flow::Mode;
+use crate::domain::threads::thread::{HeadUse, Status, Thread};
 use crate::service::branches::list::{BranchBecame, BranchSeen, BranchesSeen};
 use crate::service::error::{Error, Result};
 use crate::service::inbox::InboxItem;

@@ -6,11 +6,11 @@ use actix_web::web;
 use super::version_view::{Became, Checked, Compare, RollbackForm, VersionPage};
 use crate::domain::chain::entry::Gate;
 use crate::domain::chain::statement::Kind;
-use crate::domain::id::ThreadId;
 use crate::domain::keys::KeyState;
-use crate::domain::time::Timestamp;
-use crate::domain::transition::Outcome;
-use crate::domain::write::{Resolution, Write, WriteState};
+use crate::domain::primitives::id::ThreadId;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::transition::Outcome;
+use crate::domain::writes::write::{Resolution, Write, WriteState};
 use crate::service::error::{Error, Result};
 use crate::service::threads::history::{VersionFacts, Who};
 use crate::service::writes::verify::peek_receipt;
@@ -140,7 +140,7 @@ fn became(facts: &VersionFacts) -> Vec<Became> {
     told
 }
 
-fn receipt(row: &crate::domain::flow::ReceiptRow, facts: &VersionFacts) -> Became {
+fn receipt(row: &crate::domain::threads::flow::ReceiptRow, facts: &VersionFacts) -> Became {
     if let Some(revoked) = &row.revoked {
         let words = Line::new("Its receipt was taken back");
         return Became { tone: Tone::Care, words, at: Some(moment(revoked.at, facts.now)) };

@@ -127,7 +127,7 @@ fn held_often(events: usize) -> Vec<Record> {
 
 #[test]
 fn a_run_of_as_many_events_as_are_told_is_read_again() {
-    let most = usize::try_from(crate::domain::episode::told::TOLD_MAX).unwrap();
+    let most = usize::try_from(crate::domain::episode::from_thread::TOLD_MAX).unwrap();
     let mut happened = held_often(most - 1);
     happened.push(Record {
         timestamp: "2026-11-22T09:00:00.000Z".to_owned(),
@@ -145,9 +145,9 @@ fn a_run_of_as_many_events_as_are_told_is_read_again() {
 #[test]
 fn more_events_than_any_run_has_are_found() {
     let line = event(1, "observe", json!({})).line() + "\n";
-    let (lines, found) = record::read(line.repeat(EVENTS_MAX).as_bytes(), "events.jsonl");
+    let (lines, found) = event_line::read(line.repeat(EVENTS_MAX).as_bytes(), "events.jsonl");
     assert_eq!((lines.len(), found.len()), (EVENTS_MAX, 0));
-    let (lines, found) = record::read(line.repeat(EVENTS_MAX + 2).as_bytes(), "events.jsonl");
+    let (lines, found) = event_line::read(line.repeat(EVENTS_MAX + 2).as_bytes(), "events.jsonl");
     assert_eq!((lines.len(), found[0].code, found.len()), (EVENTS_MAX, Code::EventsTooMany, 1));
 }
 

@@ -1,7 +1,7 @@
 use super::super::super::error::PolicyCode::{self, BadValue, Missing, TooLarge, UnknownKey, WrongType};
 use super::super::super::model::Policy;
-use super::super::super::source::PolicySource;
 use super::*;
+use crate::domain::policy::policy_source::PolicySource;
 
 fn compile(text: &str) -> Result<Policy, PolicyError> {
     let source = PolicySource { text: format!("flow = \"f\"\n[transitions]\n{text}"), ..PolicySource::default() };

@@ -5,9 +5,9 @@ use actix_web::http::StatusCode;
 use askama::Template as _;
 
 use super::Asked;
-use crate::domain::id::{AccountId, ReviewId};
-use crate::domain::review::{Ballot, HoldState, Verdict};
-use crate::domain::time::Timestamp;
+use crate::domain::primitives::id::{AccountId, ReviewId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{Ballot, HoldState, Verdict};
 use crate::service::error::{Error, Result};
 use crate::service::inbox::InboxItem;
 use crate::service::reviews::vote::Voted;
@@ -54,7 +54,7 @@ impl Asked<'_> {
             Ok(Voted::Waiting | Voted::Approved | Voted::Denied) => return Ok(()),
             Err(error) => error,
         };
-        let same = |it: &crate::domain::review::Vote| {
+        let same = |it: &crate::domain::reviews::Vote| {
             it.reviewer == *me && it.nonce == ballot.nonce && it.verdict == ballot.verdict && it.stands()
         };
         if matches!(error, Error::Vote(_)) && item.hold.votes.iter().any(same) {

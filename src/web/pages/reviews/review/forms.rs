@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::domain::account::PersonRole;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::Kind;
-use crate::domain::review::{EXTENSIONS_MAX, Vote};
-use crate::domain::time::Timestamp;
+use crate::domain::identity::account::PersonRole;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{EXTENSIONS_MAX, Vote};
 use crate::service::error::Result;
 use crate::service::reviews::details::ReviewFacts;
 use crate::web::pages::reviews::discussion_view::{CommentForm, ExtensionForm, LaterChoice, WithdrawalForm};

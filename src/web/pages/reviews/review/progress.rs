@@ -1,8 +1,8 @@
 //! Where a review stands: who has voted, who is still needed, how it ended and what followed.
 
-use crate::domain::review::{HoldState, Place, Verdict, Vote};
-use crate::domain::time::Timestamp;
-use crate::domain::write::{Resolution, WriteState};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{HoldState, Place, Verdict, Vote};
+use crate::domain::writes::write::{Resolution, WriteState};
 use crate::service::proposals::denied_attempts::DeniedBefore;
 use crate::service::reviews::details::ReviewFacts;
 use crate::service::writes::verify::peek_receipt;
@@ -54,13 +54,13 @@ pub fn denied_before(facts: &ReviewFacts, denied: &DeniedBefore) -> view::Denied
 }
 
 /// Names of groups, as texts.
-pub fn groups(groups: &std::collections::BTreeSet<crate::domain::id::GroupName>) -> Vec<String> {
+pub fn groups(groups: &std::collections::BTreeSet<crate::domain::primitives::id::GroupName>) -> Vec<String> {
     groups.iter().map(ToString::to_string).collect()
 }
 
 /// The stages with the votes that count as people stand now.
 pub fn stages(facts: &ReviewFacts) -> Vec<Stage> {
-    let stage = |(index, stage): (u32, &crate::domain::review::Stage)| {
+    let stage = |(index, stage): (u32, &crate::domain::reviews::Stage)| {
         let counts = |vote: &&Vote| {
             vote.stage == index && vote.verdict == Verdict::Approve && facts.hold.may_still(vote, &facts.roll)
         };

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::domain::review::{BrowserCheck, Comment, Extension, HoldState, Reveal, Verdict, Vote};
-use crate::domain::time::Timestamp;
-use crate::domain::write::WriteState;
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{BrowserCheck, Comment, Extension, HoldState, Reveal, Verdict, Vote};
+use crate::domain::writes::write::WriteState;
 use crate::service::reviews::details::ReviewFacts;
 use crate::service::threads::history::Who;
 use crate::web::pages::shared::format::{listed, moment};

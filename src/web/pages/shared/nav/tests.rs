@@ -1,5 +1,5 @@
 use super::{GROUPS, Here, Link, Navigation, SCREENS};
-use crate::domain::account::PersonRole;
+use crate::domain::identity::account::PersonRole;
 use crate::service::inbox::Waiting;
 use crate::web::auth::permissions::TABLE;
 

@@ -1,0 +1,346 @@
+//! A chain as somebody exported it, checked by published keys alone: every version stated, signed, and made on the one
+//! before it. What an auditor does who trusts no gateway, and who has no database.
+
+mod branches;
+
+use std::collections::HashMap;
+
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::entry::{Entry, Gate};
+use super::hash::Digest;
+use super::jws;
+use super::jws::Typ;
+use super::link::gate_fits;
+use super::opening::Opening;
+use super::receipt::Receipt;
+use super::statement::{Kind, Statement};
+use crate::domain::keys::{KeyState, KeyUse, PublicKey, PublicKeys};
+use crate::domain::primitives::id::{FlowId, ThreadId};
+use crate::domain::threads::branch::{Branch, Joining};
+
+/// Why an export does not hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{what} [{code}]")]
+pub struct Broken {
+    /// For programs.
+    pub code: &'static str,
+    /// What is wrong.
+    pub what: &'static str,
+}
+
+const fn broken(code: &'static str, what: &'static str) -> Broken {
+    Broken { code, what }
+}
+
+const fn say(holds: bool, code: &'static str, what: &'static str) -> Result<(), Broken> {
+    if holds { Ok(()) } else { Err(broken(code, what)) }
+}
+
+/// One version, as it was exported.
+#[derive(Clone, Copy, Debug)]
+pub struct Exhibit<'a> {
+    /// The version.
+    pub version: u64,
+    /// Its transition.
+    pub transition: Digest,
+    /// What was stated.
+    pub statement: &'a Statement,
+    /// The signed entry.
+    pub entry: &'a str,
+    /// What it changed, if that is told.
+    pub opening: Option<&'a Opening>,
+}
+
+/// One version of a page of `GET /v1/threads/{thread}/chain`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Exported {
+    version: u64,
+    transition: Digest,
+    statement: Statement,
+    entry: String,
+    opening: Option<Opening>,
+}
+
+impl Exported {
+    /// Reads it; members that a chain does not need may be there.
+    pub fn read(item: &Value) -> Result<Self, Broken> {
+        let member = |name: &str| item.get(name).filter(|it| !it.is_null());
+        let lacking = broken("chain", "a version lacks its number, transition, statement or entry");
+        let version = member("version").and_then(Value::as_u64).ok_or(lacking)?;
+        let transition = member("transition").and_then(Value::as_str).and_then(|it| it.parse().ok()).ok_or(lacking)?;
+        let entry = member("entry").and_then(Value::as_str).ok_or(lacking)?.to_owned();
+        let stated = member("statement").ok_or(lacking)?;
+        let unread = broken("statement", "it is not exactly what a statement says");
+        let statement = Statement::deserialize(stated).map_err(|_| unread)?;
+        // A member that is left out would be read as null, and be hashed as it should have been.
+        say(serde_json::to_value(&statement).is_ok_and(|it| it == *stated), unread.code, unread.what)?;
+        let opening = member("opening").map(Opening::deserialize).transpose();
+        let opening = opening.map_err(|_| broken("opening", "the opening is not two opened trees"))?;
+        Ok(Self { version, transition, statement, entry, opening })
+    }
+
+    /// To be held against its chain.
+    pub const fn exhibit(&self) -> Exhibit<'_> {
+        let Self { version, transition, statement, entry, opening } = self;
+        let (version, transition) = (*version, *transition);
+        Exhibit { version, transition, statement, entry: entry.as_str(), opening: opening.as_ref() }
+    }
+}
+
+/// What is kept of a version that held.
+#[derive(Clone, Debug)]
+struct Link {
+    transition: Digest,
+    parent: Option<Digest>,
+    policy: Digest,
+    to: Digest,
+    entry: Digest,
+    gate: Gate,
+    owes: bool,
+    seen: Seen,
+    join: Option<Joining>,
+}
+
+/// What is seen of a change.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Seen {
+    /// Nothing: it is linked, and was not opened.
+    Nothing,
+    /// All but what is hidden of it.
+    Partly,
+    /// All of it.
+    Whole,
+}
+
+/// What two chains say of each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Held {
+    /// The same.
+    Agreed,
+    /// What would tell is not here.
+    NotSeen,
+}
+
+/// A chain as far as it was seen, and holds.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// Whose it is.
+    pub thread: ThreadId,
+    /// In which flow.
+    pub flow: FlowId,
+    /// Which gateway signed it.
+    pub issuer: String,
+    /// Of which head it is a branch, if it is one.
+    pub fork: Option<Branch>,
+    first: u64,
+    links: Vec<Link>,
+    places: HashMap<Digest, usize>,
+}
+
+/// A receipt that a key of the set signed, of whatever chain.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Genuine {
+    /// What it says.
+    pub receipt: Receipt,
+    /// Whether that is certain by itself. One by a retired key may have been signed by whoever has that key now: only the
+    /// gateway knows whether it issued these very bytes.
+    pub certain: bool,
+}
+
+impl Genuine {
+    /// Reads it. Whether it could still be used is not asked.
+    pub fn read(token: &str, keys: &PublicKeys) -> Result<Self, Broken> {
+        let malformed = broken("receipt_malformed", "the text is not a receipt in its one spelling");
+        let unverified = jws::read::<Receipt>(token, Typ::Receipt).map_err(|_| malformed)?;
+        let key = believed(keys, unverified.kid())?;
+        let certain = key.state() == KeyState::Signing;
+        let receipt = unverified.verify(key).ok_or(SIGNATURE_INVALID)?;
+        say(receipt.is_whole(), malformed.code, "the receipt contradicts itself")?;
+        Ok(Self { receipt, certain })
+    }
+}
+
+impl Chain {
+    /// A chain from its first version on: version 0, or that of an archive. Where the keys say whose they are, it is theirs.
+    pub fn begin(first: &Exhibit<'_>, keys: &PublicKeys) -> Result<Self, Broken> {
+        let entry = signed(first, keys)?;
+        let statement = first.statement;
+        say(keys.issuer().is_none_or(|it| it == entry.iss), "issuer_mismatch", "another gateway signed it")?;
+        let mut chain = Self {
+            thread: statement.thread.clone(),
+            flow: statement.flow.clone(),
+            issuer: entry.iss.clone(),
+            fork: statement.fork.clone(),
+            first: first.version,
+            links: Vec::new(),
+            places: HashMap::new(),
+        };
+        chain.keep(first, entry)?;
+        Ok(chain)
+    }
+
+    /// The next version on top of it.
+    pub fn follow(&mut self, next: &Exhibit<'_>, keys: &PublicKeys) -> Result<(), Broken> {
+        let numbered = next.version == self.next_version();
+        say(numbered, "chain", "a version is missing, there twice, or out of its place")?;
+        let entry = signed(next, keys)?;
+        let (statement, before) = (next.statement, self.last());
+        say(statement.parent == Some(before.transition), "parent_mismatch", "it was not made on the version before")?;
+        say(statement.from == before.to, "root_mismatch", "it does not start from the state before")?;
+        say(statement.thread == self.thread, "thread_mismatch", "it is of another thread")?;
+        say(statement.flow == self.flow, "flow_mismatch", "it is of another flow")?;
+        say(entry.iss == self.issuer, "issuer_mismatch", "another gateway signed it")?;
+        // Under a policy that covers commits an approval settles what was owed; nothing else does.
+        let settled = !before.owes || matches!(entry.gate, Gate::Approved { .. });
+        say(entry.owes || settled, "owes", "it forgets what is owed")?;
+        let restored = statement.restores.is_none_or(|it| self.first > 0 || self.places.contains_key(&it));
+        say(restored, "unknown_transition", "it restores what is no version of this chain")?;
+        let written_by = match (&entry.gate, &before.gate) {
+            (Gate::Written { receipt: used, .. }, Gate::Approved { receipt, .. }) => used.as_ref() == Some(receipt),
+            (Gate::Written { receipt: used, .. }, _) => used.is_none(),
+            _ => true,
+        };
+        say(written_by, "gate", "it was not written by the receipt that the version before was approved by")?;
+        self.keep(next, entry)
+    }
+
+    /// A version that another file has, too.
+    pub fn again(&mut self, it: &Exhibit<'_>, keys: &PublicKeys) -> Result<(), Broken> {
+        signed(it, keys)?;
+        let other = broken("chain", "two files have different versions of that number");
+        let place =
+            *self.places.get(&it.transition).filter(|place| self.first + **place as u64 == it.version).ok_or(other)?;
+        say(self.links[place].entry == entry_hash(it), other.code, other.what)?;
+        let seen = seen(it)?;
+        self.links[place].seen = self.links[place].seen.max(seen);
+        Ok(())
+    }
+
+    fn keep(&mut self, it: &Exhibit<'_>, entry: Entry) -> Result<(), Broken> {
+        let seen = seen(it)?;
+        self.places.insert(it.transition, self.links.len());
+        self.links.push(Link {
+            transition: it.transition,
+            parent: entry.parent,
+            policy: entry.policy,
+            to: it.statement.to,
+            entry: entry_hash(it),
+            gate: entry.gate,
+            owes: entry.owes,
+            seen,
+            join: it.statement.join.clone(),
+        });
+        Ok(())
+    }
+
+    fn last(&self) -> &Link {
+        self.links.last().expect("a chain begins with a version")
+    }
+
+    /// The version that it begins with.
+    pub const fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// The version that would come next.
+    pub const fn next_version(&self) -> u64 {
+        self.first + self.links.len() as u64
+    }
+
+    /// Of how many versions so much is seen of what they changed.
+    pub fn seen(&self, so_much: Seen) -> usize {
+        self.links.iter().filter(|it| it.seen == so_much).count()
+    }
+
+    /// How many versions people approved.
+    pub fn approved(&self) -> usize {
+        self.links.iter().filter(|it| matches!(it.gate, Gate::Approved { .. })).count()
+    }
+
+    /// How many versions record a write.
+    pub fn written(&self) -> usize {
+        self.links.iter().filter(|it| matches!(it.gate, Gate::Written { .. })).count()
+    }
+
+    /// Whether a version of that number is here.
+    pub const fn reaches(&self, version: u64) -> bool {
+        self.first <= version && version < self.next_version()
+    }
+
+    fn at(&self, transition: Digest) -> Option<(u64, &Link)> {
+        let place = *self.places.get(&transition)?;
+        Some((self.first + place as u64, &self.links[place]))
+    }
+
+    /// That a receipt is the one that a version of this chain was approved by.
+    pub fn receipt(&self, receipt: &Receipt) -> Result<Held, Broken> {
+        say(receipt.iss == self.issuer, "issuer_mismatch", "another gateway issued it")?;
+        say(receipt.sub == self.thread, "thread_mismatch", "it is for another thread")?;
+        let unknown = broken("unknown_transition", "it approves what is no version of this chain");
+        let Some((version, link)) = self.at(receipt.transition) else {
+            return if self.reaches(receipt.version) { Err(unknown) } else { Ok(Held::NotSeen) };
+        };
+        say(receipt.flow == self.flow, "flow_mismatch", "it is for another flow")?;
+        say(receipt.policy == link.policy, "policy_mismatch", "it names another policy than its version")?;
+        say(receipt.version == version, "version_mismatch", "it is for another version")?;
+        say(receipt.parent == link.parent, "parent_mismatch", "it is for another parent")?;
+        say(receipt.to == link.to, "to_mismatch", "it is for another state")?;
+        let named = matches!(&link.gate, Gate::Approved { receipt: jti, .. } if *jti == receipt.jti);
+        say(named, "receipt_mismatch", "its version was not approved by this receipt")?;
+        Ok(Held::Agreed)
+    }
+}
+
+fn entry_hash(it: &Exhibit<'_>) -> Digest {
+    Digest::of_file(it.entry.as_bytes())
+}
+
+const SIGNATURE_INVALID: Broken = broken("signature_invalid", "the signature is not that of the key that it names");
+
+fn believed<'k>(keys: &'k PublicKeys, kid: &str) -> Result<&'k PublicKey, Broken> {
+    let key = keys.public(KeyUse::Chain, kid).filter(|it| matches!(it.state(), KeyState::Signing | KeyState::Retired));
+    key.ok_or(broken("unknown_key", "the key that it names is not published, was revoked, or does not sign yet"))
+}
+
+/// A version by itself: its statement whole, and its entry signed over that very statement.
+fn signed(it: &Exhibit<'_>, keys: &PublicKeys) -> Result<Entry, Broken> {
+    let statement = it.statement;
+    say(statement.is_whole(), "statement", "it does not say what such a statement must say")?;
+    say(statement.digest() == it.transition, "digest_mismatch", "the statement has another digest")?;
+    let malformed = broken("receipt_malformed", "the text is not an entry in its one spelling");
+    let unverified = jws::read::<Entry>(it.entry, Typ::Entry).map_err(|_| malformed)?;
+    let key = believed(keys, unverified.kid())?;
+    let entry = unverified.verify(key).ok_or(SIGNATURE_INVALID)?;
+    say(entry.is_whole(), malformed.code, "the entry contradicts itself")?;
+    say(entry.transition == it.transition, "digest_mismatch", "the entry signs another transition")?;
+    say(statement.version == it.version, "version_mismatch", "the statement is of another version")?;
+    say(entry.version == statement.version, "version_mismatch", "entry and statement are of different versions")?;
+    say(entry.thread == statement.thread, "thread_mismatch", "entry and statement are of different threads")?;
+    say(entry.parent == statement.parent, "parent_mismatch", "entry and statement have different parents")?;
+    say(entry.policy == statement.policy, "policy_mismatch", "entry and statement have different policies")?;
+    say(gate_fits(&entry.gate, statement.kind), "gate", "what was stated does not pass by this gate")?;
+    let own_write = match &entry.gate {
+        Gate::Written { write_id, .. } => statement.write_id.as_ref() == Some(write_id),
+        _ => true,
+    };
+    say(own_write, "gate", "it records another write than was stated")?;
+    let observed = matches!(entry.gate, Gate::Observed {});
+    say(entry.owes || !observed, "owes", "it was only observed, and owes nothing")?;
+    Ok(entry)
+}
+
+/// What an opening shows, if it gives the statement's roots and salts as the statement's kind may.
+fn seen(it: &Exhibit<'_>) -> Result<Seen, Broken> {
+    let (Some(opening), statement) = (it.opening, it.statement) else { return Ok(Seen::Nothing) };
+    let roots = opening.from.root() == Some(statement.from) && opening.to.root() == Some(statement.to);
+    say(roots, "root_mismatch", "the opening gives other roots than were signed")?;
+    let salting = opening.salting();
+    say(salting.kept.is_empty(), "resalted", "something differs under the salt that it had")?;
+    // Only what a request names can be set to the value that it had.
+    let names = matches!(statement.kind, Kind::Propose | Kind::Edit | Kind::Confirm);
+    let may = names || salting.set_again.is_empty();
+    say(may, "resalted", "it sets something to the value that it had, which it cannot")?;
+    Ok(if opening.is_whole() { Seen::Whole } else { Seen::Partly })
+}

@@ -1,0 +1,68 @@
+//! What the chains of branches and of the threads that they were made of say of each other.
+
+use super::{Broken, Chain, Held, Link, broken, say};
+use crate::domain::chain::entry::Gate;
+use crate::domain::primitives::id::ThreadId;
+use crate::domain::threads::branch::JoinedBranch;
+
+impl Chain {
+    /// That a branch is one of a head of this chain, and owes what that head does.
+    pub fn branch(&self, branch: &Self) -> Result<Held, Broken> {
+        let elsewhere = broken("branch", "it is a branch of another head than it names");
+        let fork = branch.fork.as_ref().ok_or(elsewhere)?;
+        say(branch.issuer == self.issuer, "issuer_mismatch", "another gateway signed it")?;
+        say(branch.flow == self.flow, "flow_mismatch", "it is of another flow")?;
+        say(fork.thread == self.thread, elsewhere.code, elsewhere.what)?;
+        if !self.reaches(fork.version) {
+            return Ok(Held::NotSeen);
+        }
+        let head = self.at(fork.transition).filter(|(version, _)| *version == fork.version);
+        let (_, head) = head.ok_or(elsewhere)?;
+        let owes = branch.links.first().is_some_and(|it| it.owes);
+        say(owes || !head.owes, "owes", "it forgets what the head owes that it begins with")?;
+        Ok(Held::Agreed)
+    }
+
+    /// Every branch that was joined, and what its join says of it.
+    pub fn joined(&self) -> impl Iterator<Item = Joined<'_>> {
+        let joins = self.links.iter().filter_map(|it| Some((it, it.join.as_ref()?)));
+        joins.flat_map(move |(link, join)| join.branches.iter().map(move |named| Joined { into: self, link, named }))
+    }
+}
+
+/// A branch as a join names it.
+pub struct Joined<'c> {
+    into: &'c Chain,
+    link: &'c Link,
+    named: &'c JoinedBranch,
+}
+
+impl Joined<'_> {
+    /// Whose chain would tell.
+    pub const fn thread(&self) -> &ThreadId {
+        &self.named.thread
+    }
+
+    /// That what was joined is a version of this branch, the branch one of the head that the join was made on, and that
+    /// what the branch owed is owed still. Of a branch that is not here to its end, the version may be a later one.
+    pub fn of(&self, branch: &Chain, is_whole: bool) -> Result<Held, Broken> {
+        say(branch.issuer == self.into.issuer, "issuer_mismatch", "another gateway signed it")?;
+        say(branch.flow == self.into.flow, "flow_mismatch", "it is of another flow")?;
+        if branch.first > 0 {
+            return Ok(Held::NotSeen);
+        }
+        let Joined { into, link, named } = self;
+        let of_head = branch
+            .fork
+            .as_ref()
+            .is_some_and(|it| it.thread == into.thread && Some(it.transition) == link.parent && it.name == named.name);
+        say(of_head, "join", "a branch of another head was joined")?;
+        let Some((_, joined)) = branch.at(named.transition) else {
+            say(!is_whole, "join", "what was joined is no version of its branch")?;
+            return Ok(Held::NotSeen);
+        };
+        let settled = !joined.owes || link.owes || matches!(link.gate, Gate::Approved { .. });
+        say(settled, "owes", "it forgets what a branch owes that was joined")?;
+        Ok(Held::Agreed)
+    }
+}

@@ -1,0 +1,370 @@
+//! Checking a receipt with nothing but published keys and files: what an auditor, or a writer who trusts no
+//! gateway, does. Every check is named, in order, so that a refusal says where it comes from.
+
+mod approvals;
+
+pub use approvals::Pinned;
+
+use std::fmt;
+
+use super::entry::{Entry, Gate};
+use super::hash::Digest;
+use super::jws;
+use super::jws::{Typ, Unverified};
+use super::opening::Opening;
+use super::receipt::Receipt;
+use super::signed_vote;
+use super::statement::{Kind, Statement};
+use super::verify_write::{check_binding, check_times, read_receipt};
+use crate::domain::chain::denial::DenialCode;
+use crate::domain::chain::link::{Link, check_link};
+use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
+use crate::domain::primitives::time::Timestamp;
+
+/// What is checked: a receipt, the keys it is believed by, and what it should belong to.
+#[derive(Clone, Copy)]
+pub struct Evidence<'a> {
+    /// The receipt, as text.
+    pub receipt: &'a str,
+    /// The published keys.
+    pub keys: &'a PublicKeys,
+    /// The entry of the version that it approved.
+    pub entry: Option<&'a str>,
+    /// What was stated.
+    pub statement: Option<&'a Statement>,
+    /// The two trees, opened in places.
+    pub opening: Option<&'a Opening>,
+    /// What passkeys signed of its approvals.
+    pub votes: &'a [signed_vote::Evidence],
+    /// The passkeys that are believed.
+    pub passkeys: Option<&'a [Pinned]>,
+}
+
+/// How a check came out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// As it should be.
+    Passed,
+    /// Not so.
+    Failed {
+        /// The code that verify would answer.
+        code: DenialCode,
+        /// What is not so.
+        detail: &'static str,
+    },
+    /// Neither can be said from what is here.
+    CouldNotTell {
+        /// Why not.
+        detail: &'static str,
+    },
+    /// An earlier check failed, or what it needs was not given.
+    NotChecked {
+        /// Why not.
+        detail: &'static str,
+    },
+}
+
+macro_rules! checks {
+    ($($(#[$doc:meta])* $name:ident = $text:literal: $says:literal,)*) => {
+        /// What is checked, in this order.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum CheckName { $($(#[$doc])* $name,)* }
+
+        impl CheckName {
+            /// Every check, in its order.
+            pub const ALL: &'static [CheckName] = &[$(CheckName::$name,)*];
+
+            /// The word for programs.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// What it means to pass.
+            pub const fn says(self) -> &'static str {
+                match self { $(Self::$name => $says,)* }
+            }
+        }
+    };
+}
+
+checks! {
+    /// Form, header, `typ` and claims.
+    Form = "form": "the text is a receipt in its one spelling",
+    /// The key that it names.
+    Key = "key": "the key that it names is published and signs receipts",
+    /// That key's signature.
+    Signature = "signature": "the signature is that key's",
+    /// Whose keys they are.
+    Issuer = "issuer": "it was issued by the gateway whose keys these are",
+    /// The time.
+    Time = "time": "it is valid at this moment",
+    /// The entry by itself.
+    Entry = "entry": "the entry is signed by the same gateway's published key",
+    /// The statement by itself.
+    Statement = "statement": "the statement hashes to the receipt's transition",
+    /// Entry and statement.
+    Link = "link": "entry and statement are one link of the chain",
+    /// Thread and flow.
+    Thread = "thread": "it is for this thread and flow",
+    /// Policy.
+    Policy = "policy": "it was judged by this policy",
+    /// Version.
+    Version = "version": "it is for this version",
+    /// Digest, parent, root and gate.
+    Binding = "binding": "it approves exactly this transition, on this parent, to this state",
+    /// The opening.
+    Opening = "opening": "the opening gives the statement's two roots, each leaf salted as it should be",
+    /// The people's own signatures.
+    Approvals = "approvals": "each approval by passkey is signed by a pinned one of its reviewer's",
+}
+
+/// One check and how it came out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Check {
+    /// Which.
+    pub name: CheckName,
+    /// How.
+    pub outcome: Outcome,
+}
+
+/// What all checks together say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Conclusion {
+    /// It is genuine and for what was given.
+    Genuine,
+    /// It is not.
+    Refused,
+    /// Neither can be said.
+    CouldNotTell,
+}
+
+impl fmt::Display for CheckName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What the checks together say: one failure refuses, one doubt is a doubt.
+pub fn conclusion(checks: &[Check]) -> Conclusion {
+    let any = |wanted: fn(&Outcome) -> bool| checks.iter().any(|it| wanted(&it.outcome));
+    if any(|it| matches!(it, Outcome::Failed { .. })) {
+        Conclusion::Refused
+    } else if any(|it| matches!(it, Outcome::CouldNotTell { .. })) {
+        Conclusion::CouldNotTell
+    } else {
+        Conclusion::Genuine
+    }
+}
+
+/// Checks everything that can be checked of the evidence, in order. After a failure nothing more is believed.
+pub fn check(evidence: &Evidence<'_>, now: Timestamp) -> Vec<Check> {
+    let mut seen = Seen::default();
+    let mut failed = false;
+    let run = |name: &CheckName| {
+        let outcome = match failed {
+            true => Outcome::NotChecked { detail: "an earlier check failed" },
+            false => seen.run(*name, evidence, now),
+        };
+        failed |= matches!(outcome, Outcome::Failed { .. });
+        Check { name: *name, outcome }
+    };
+    CheckName::ALL.iter().map(run).collect()
+}
+
+/// What earlier checks found out.
+#[derive(Default)]
+struct Seen {
+    receipt: Option<Receipt>,
+    entry: Option<Entry>,
+}
+
+fn fail(code: DenialCode, detail: &'static str) -> Outcome {
+    Outcome::Failed { code, detail }
+}
+
+fn passed_if(passed: bool, code: DenialCode, detail: &'static str) -> Outcome {
+    if passed { Outcome::Passed } else { fail(code, detail) }
+}
+
+const NO_ENTRY: Outcome = Outcome::NotChecked { detail: "no entry was given" };
+const NO_STATEMENT: Outcome = Outcome::NotChecked { detail: "no statement was given" };
+const NEITHER: Outcome = Outcome::NotChecked { detail: "neither entry nor statement was given" };
+
+impl Seen {
+    fn run(&mut self, name: CheckName, evidence: &Evidence<'_>, now: Timestamp) -> Outcome {
+        match name {
+            CheckName::Form => form(evidence.receipt),
+            CheckName::Key => key(evidence.receipt, evidence.keys),
+            CheckName::Signature => self.signature(evidence),
+            CheckName::Entry => self.check_entry(evidence),
+            _ => match &self.receipt {
+                None => Outcome::NotChecked { detail: "the receipt is not believed" },
+                Some(receipt) => self.of_receipt(name, receipt, evidence, now),
+            },
+        }
+    }
+
+    /// Verify's own reading of a receipt; only what a retired key may mean is told apart here.
+    fn signature(&mut self, evidence: &Evidence<'_>) -> Outcome {
+        let broken = fail(DenialCode::SignatureInvalid, "the signature is not that key's");
+        match read_receipt(evidence.receipt, evidence.keys, None) {
+            Ok(receipt) => {
+                self.receipt = Some(receipt);
+                Outcome::Passed
+            }
+            Err(DenialCode::UnknownKey) => {
+                // Retired: the check of the key said so. A signature that does not fit is refused all the same.
+                let Some(unverified) = read(evidence.receipt) else { return broken };
+                let key = evidence.keys.public(KeyUse::Chain, unverified.kid()).cloned();
+                self.receipt = key.and_then(|it| unverified.verify(&it));
+                if self.receipt.is_some() { Outcome::Passed } else { broken }
+            }
+            Err(_) => broken,
+        }
+    }
+
+    fn check_entry(&mut self, evidence: &Evidence<'_>) -> Outcome {
+        let Some(token) = evidence.entry else { return NO_ENTRY };
+        let broken = DenialCode::ChainBroken;
+        let Ok(unverified) = jws::read::<Entry>(token, Typ::Entry) else {
+            return fail(broken, "the text is not an entry in its one spelling");
+        };
+        let Some(key) = evidence.keys.public(KeyUse::Chain, unverified.kid()) else {
+            return fail(broken, "the entry's key is not published");
+        };
+        match key.state() {
+            KeyState::Signing | KeyState::Retired => {}
+            KeyState::Revoked => return fail(broken, "the entry's key was revoked"),
+            KeyState::Next => return fail(broken, "the entry's key does not sign yet"),
+        }
+        self.entry = unverified.verify(key);
+        match (&self.entry, &self.receipt) {
+            (None, _) => fail(broken, "the entry's signature is not that key's"),
+            (Some(entry), Some(receipt)) if entry.iss != receipt.iss => {
+                fail(DenialCode::IssuerMismatch, "the entry was issued by another gateway")
+            }
+            _ => Outcome::Passed,
+        }
+    }
+
+    fn of_receipt(&self, name: CheckName, receipt: &Receipt, evidence: &Evidence<'_>, now: Timestamp) -> Outcome {
+        match name {
+            CheckName::Issuer => match evidence.keys.issuer() {
+                Some(issuer) => {
+                    passed_if(issuer == receipt.iss, DenialCode::IssuerMismatch, "another gateway issued it")
+                }
+                None => Outcome::NotChecked { detail: "the keys do not say whose they are" },
+            },
+            CheckName::Time => match check_times(receipt, now) {
+                Ok(()) => Outcome::Passed,
+                Err(code) => fail(code, code.detail()),
+            },
+            CheckName::Statement => match evidence.statement {
+                None => NO_STATEMENT,
+                Some(statement) => passed_if(
+                    statement.digest() == receipt.transition,
+                    DenialCode::DigestMismatch,
+                    "the statement's digest is not the receipt's transition",
+                ),
+            },
+            CheckName::Link => link(evidence, &receipt.iss),
+            CheckName::Opening => opening(evidence, receipt.to),
+            CheckName::Approvals => approvals::approvals(receipt, evidence.votes, evidence.passkeys),
+            other => self.belongs(other, receipt, evidence.statement),
+        }
+    }
+
+    /// What a receipt says against what entry and statement say.
+    fn belongs(&self, name: CheckName, receipt: &Receipt, statement: Option<&Statement>) -> Outcome {
+        let entry = self.entry.as_ref();
+        if entry.is_none() && statement.is_none() {
+            return NEITHER;
+        }
+        let both = |entry_agrees: fn(&Receipt, &Entry) -> bool, statement_agrees: fn(&Receipt, &Statement) -> bool| {
+            entry.is_none_or(|it| entry_agrees(receipt, it)) && statement.is_none_or(|it| statement_agrees(receipt, it))
+        };
+        let (agrees, code) = match name {
+            CheckName::Thread => (
+                both(|r, e| r.sub == e.thread, |r, s| r.sub == s.thread && r.flow == s.flow),
+                DenialCode::ThreadMismatch,
+            ),
+            CheckName::Policy => {
+                (both(|r, e| r.policy == e.policy, |r, s| r.policy == s.policy), DenialCode::PolicyMismatch)
+            }
+            CheckName::Version => {
+                (both(|r, e| r.version == e.version, |r, s| r.version == s.version), DenialCode::VersionMismatch)
+            }
+            _ => (both(binds_entry, |r, s| r.parent == s.parent && r.to == s.to), DenialCode::DigestMismatch),
+        };
+        let whole = match (name, entry, statement) {
+            (CheckName::Binding, Some(entry), Some(statement)) => check_binding(receipt, entry, statement),
+            _ => Ok(()),
+        };
+        match whole {
+            Ok(()) => passed_if(agrees, code, code.detail()),
+            Err(code) => fail(code, code.detail()),
+        }
+    }
+}
+
+fn binds_entry(receipt: &Receipt, entry: &Entry) -> bool {
+    let gate = matches!(&entry.gate, Gate::Approved { receipt: jti, .. } if *jti == receipt.jti);
+    gate && receipt.transition == entry.transition && receipt.parent == entry.parent
+}
+
+fn read(receipt: &str) -> Option<Unverified<Receipt>> {
+    jws::read::<Receipt>(receipt, Typ::Receipt).ok()
+}
+
+fn form(receipt: &str) -> Outcome {
+    passed_if(read(receipt).is_some(), DenialCode::ReceiptMalformed, "the text is not a receipt in its one spelling")
+}
+
+fn key(receipt: &str, keys: &PublicKeys) -> Outcome {
+    let unknown = |detail| fail(DenialCode::UnknownKey, detail);
+    let Some(unverified) = read(receipt) else { return form(receipt) };
+    match keys.public(KeyUse::Chain, unverified.kid()).map(|it| it.state()) {
+        Some(KeyState::Signing) => Outcome::Passed,
+        Some(KeyState::Retired) => Outcome::CouldNotTell {
+            detail: "the key is retired: only the gateway can say whether it issued this receipt before",
+        },
+        Some(KeyState::Revoked) => unknown("the key was revoked"),
+        Some(KeyState::Next) => unknown("the key does not sign yet"),
+        None => unknown("no published key for receipts has this name"),
+    }
+}
+
+fn link(evidence: &Evidence<'_>, issuer: &str) -> Outcome {
+    let (Some(entry), Some(statement)) = (evidence.entry, evidence.statement) else {
+        return Outcome::NotChecked { detail: "it takes both entry and statement" };
+    };
+    // The state itself is not here; an opening is held against the statement's roots by its own check.
+    let link = Link { entry, statement, root: statement.to };
+    match check_link(&link, evidence.keys, issuer) {
+        Ok(_) => Outcome::Passed,
+        Err(code) => fail(code, "entry and statement do not say the same"),
+    }
+}
+
+fn opening(evidence: &Evidence<'_>, to: Digest) -> Outcome {
+    let Some(opening) = evidence.opening else { return Outcome::NotChecked { detail: "no opening was given" } };
+    let before = evidence.statement.is_none_or(|it| opening.from.root() == Some(it.from));
+    if !before || opening.to.root() != Some(to) {
+        return fail(DenialCode::DigestMismatch, "the opening gives other roots than were signed");
+    }
+    let salting = opening.salting();
+    if !salting.kept.is_empty() {
+        return fail(DenialCode::ChainBroken, "something differs under the salt that it had");
+    }
+    // Only what a request names can be set to the value that it had.
+    let names = |it: &Statement| matches!(it.kind, Kind::Propose | Kind::Edit | Kind::Confirm);
+    let may_set_again = salting.set_again.is_empty() || evidence.statement.is_none_or(names);
+    passed_if(
+        may_set_again,
+        DenialCode::ChainBroken,
+        "something was set to the value that it had, which this cannot do",
+    )
+}
+
+#[cfg(test)]
+mod tests;

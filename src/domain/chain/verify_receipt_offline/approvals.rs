@@ -1,0 +1,109 @@
+//! Approvals by passkey, checked with pinned enrolments: what a receipt says of people, without believing the gateway.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Outcome, fail};
+use crate::domain::chain::denial::DenialCode;
+use crate::domain::chain::receipt::{Approval, Method, Receipt};
+use crate::domain::chain::signed_vote::{Evidence, SIGNATURE_TTL};
+use crate::domain::identity::passkey::{Passkey, PublicKey};
+use crate::domain::primitives::id::{AccountId, PasskeyId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::Verdict;
+
+/// An enrolment that an auditor believes, as `GET /v1/passkeys` lists it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+pub struct Pinned {
+    pub account: AccountId,
+    pub added_at: Timestamp,
+    pub backup_eligible: bool,
+    #[serde(default)]
+    pub name: String,
+    pub origin: String,
+    pub passkey: PasskeyId,
+    #[schema(value_type = Object)]
+    pub public_key: PublicKey,
+    #[serde(default)]
+    pub removed_at: Option<Timestamp>,
+}
+
+impl From<Passkey> for Pinned {
+    fn from(it: Passkey) -> Self {
+        Self {
+            account: it.account,
+            added_at: it.added_at,
+            backup_eligible: it.backup_eligible,
+            name: it.name,
+            origin: it.origin,
+            passkey: it.id,
+            public_key: it.public_key,
+            removed_at: it.removed_at,
+        }
+    }
+}
+
+impl Pinned {
+    /// As it stood before it had signed anything: that its counter went on each time was seen when it signed.
+    pub fn unused(&self) -> Passkey {
+        Passkey {
+            id: self.passkey.clone(),
+            account: self.account.clone(),
+            name: self.name.clone(),
+            public_key: self.public_key.clone(),
+            origin: self.origin.clone(),
+            backup_eligible: self.backup_eligible,
+            counter: 0,
+            challenge: String::new(),
+            added_at: self.added_at,
+            used_at: None,
+            removed_at: self.removed_at,
+        }
+    }
+}
+
+/// Every approval that names a passkey, by the evidence that was handed in and the enrolments that are believed.
+pub(super) fn approvals(receipt: &Receipt, votes: &[Evidence], pinned: Option<&[Pinned]>) -> Outcome {
+    let signed: Vec<&Approval> = receipt.approvals.iter().filter(|it| it.method == Method::Passkey).collect();
+    if signed.is_empty() {
+        return Outcome::NotChecked { detail: "no approval says that a passkey signed it" };
+    }
+    let Some(pinned) = pinned else { return Outcome::NotChecked { detail: "no pinned passkeys were given" } };
+    let outcomes: Vec<Outcome> = signed.iter().map(|it| one(receipt, it, votes, pinned)).collect();
+    let failed = outcomes.iter().find(|it| matches!(it, Outcome::Failed { .. }));
+    let other = outcomes.iter().find(|it| **it != Outcome::Passed);
+    failed.or(other).cloned().unwrap_or(Outcome::Passed)
+}
+
+fn one(receipt: &Receipt, approval: &Approval, votes: &[Evidence], pinned: &[Pinned]) -> Outcome {
+    let Some(digest) = approval.evidence else {
+        return fail(DenialCode::SignatureInvalid, "an approval says that a passkey signed it, and names no evidence");
+    };
+    let Some(vote) = votes.iter().find(|it| it.digest() == digest) else {
+        return Outcome::CouldNotTell { detail: "the evidence of an approval was not given" };
+    };
+    let statement = &vote.statement;
+    let same = statement.iss == receipt.iss
+        && statement.transition == receipt.transition
+        && statement.reviewer == approval.reviewer
+        && statement.stage == approval.stage
+        && statement.verdict == Verdict::Approve;
+    if !same {
+        return fail(DenialCode::DigestMismatch, "a passkey signed something else than this approval");
+    }
+    if approval.at >= statement.expires_at || statement.expires_at > approval.at.plus(SIGNATURE_TTL) {
+        return fail(DenialCode::Expired, "a passkey's signature was counted when it could not be used");
+    }
+    let known = pinned.iter().map(Pinned::unused).find(|it| it.id == vote.assertion.passkey);
+    let Some(passkey) = known.filter(|it| it.counted_at(approval.at)) else {
+        return fail(DenialCode::UnknownKey, "an approval is signed by a passkey that is not among the pinned ones");
+    };
+    match vote.check(&passkey) {
+        Ok(_) => Outcome::Passed,
+        Err(_) => fail(DenialCode::SignatureInvalid, "an approval's signature is not its reviewer's passkey's"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,360 @@
+//! A real receipt is genuine, and each spoiled one is refused by the check that is meant to.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::domain::keys::Keys;
+
+const TOKENS: &str = include_str!("../../../../tests/vectors/tokens.json");
+
+fn now() -> Timestamp {
+    Timestamp::from_millis(1_795_225_000_000)
+}
+
+fn keys() -> Keys {
+    Keys::generate("https://a.example", now(), &mut crate::random::fill).unwrap()
+}
+
+fn statement() -> Statement {
+    let hash = |text: &str| Digest::of(crate::domain::chain::hash::Tag::Object, &[text.as_bytes()]);
+    serde_json::from_value(json!({
+        "type": "propose", "flow": "payments", "policy": hash("policy"), "thread": "t-1", "version": 2,
+        "parent": hash("parent"), "node": "planner", "principal": "p-1", "proposal": "q-1", "attempt": 1,
+        "from": hash("from"), "to": hash("to"), "tool": null, "usage": null, "rationale": null, "supersedes": null,
+        "restores": null, "write_id": null, "proposed_at": "2026-11-21T01:36:40.123Z",
+    }))
+    .unwrap()
+}
+
+fn receipt_of(statement: &Statement) -> Value {
+    json!({
+        "iss": "https://a.example", "sub": statement.thread, "aud": ["database_writer"], "jti": "AAECAwQFBgcICQoLDA0ODw",
+        "iat": now().seconds(), "nbf": now().seconds(), "exp": now().seconds() + 600, "flow": statement.flow,
+        "policy": statement.policy, "transition": statement.digest(), "parent": statement.parent,
+        "version": statement.version, "to": statement.to,
+        "approvals": [{"reviewer": "ada", "stage": 0, "at": "2026-11-21T01:36:40.123Z", "method": "password"}],
+    })
+}
+
+fn entry_of(statement: &Statement) -> Value {
+    json!({
+        "iss": "https://a.example", "thread": statement.thread, "version": statement.version,
+        "transition": statement.digest(), "parent": statement.parent,
+        "gate": {"kind": "approved", "review": "r-1", "receipt": "AAECAwQFBgcICQoLDA0ODw"}, "owes": true,
+        "policy": statement.policy, "committed_at": "2026-11-21T01:36:40.123Z",
+    })
+}
+
+fn with(mut claims: Value, name: &str, value: Value) -> Value {
+    claims[name] = value;
+    claims
+}
+
+/// The first check that did not pass, and its code.
+fn refusal(checks: &[Check]) -> Option<(CheckName, DenialCode)> {
+    checks.iter().find_map(|it| match it.outcome {
+        Outcome::Failed { code, .. } => Some((it.name, code)),
+        _ => None,
+    })
+}
+
+struct Case {
+    keys: Keys,
+    statement: Statement,
+    receipt: String,
+    entry: String,
+}
+
+impl Case {
+    fn genuine() -> Self {
+        Self::of(|_, receipt| receipt, |_, entry| entry)
+    }
+
+    fn of(receipt: impl Fn(&Statement, Value) -> Value, entry: impl Fn(&Statement, Value) -> Value) -> Self {
+        let (keys, statement) = (keys(), statement());
+        let signing = keys.signing(KeyUse::Chain);
+        let receipt = jws::sign(signing, Typ::Receipt, &receipt(&statement, receipt_of(&statement)));
+        let entry = jws::sign(signing, Typ::Entry, &entry(&statement, entry_of(&statement)));
+        Self { keys, statement, receipt, entry }
+    }
+
+    fn checks(&self, now: Timestamp) -> Vec<Check> {
+        let (entry, statement) = (Some(self.entry.as_str()), Some(&self.statement));
+        check(
+            &Evidence {
+                receipt: &self.receipt,
+                keys: self.keys.trusted(),
+                entry,
+                statement,
+                opening: None,
+                votes: &[],
+                passkeys: None,
+            },
+            now,
+        )
+    }
+}
+
+#[test]
+fn a_genuine_receipt_passes_every_check_that_its_evidence_allows() {
+    let checks = Case::genuine().checks(now());
+    assert_eq!(conclusion(&checks), Conclusion::Genuine, "{checks:?}");
+    let unchecked: Vec<_> = checks.iter().filter(|it| it.outcome != Outcome::Passed).map(|it| it.name).collect();
+    assert_eq!(unchecked, [CheckName::Opening, CheckName::Approvals], "and the only ones without evidence say so");
+}
+
+#[test]
+fn each_spoiled_claim_is_refused_by_the_check_that_is_meant_to() {
+    let other = json!(Digest::of(crate::domain::chain::hash::Tag::Object, &[b"other"]));
+    type Spoil = (&'static str, Value, CheckName, DenialCode);
+    let of_receipt: Vec<Spoil> = vec![
+        ("iss", json!("https://b.example"), CheckName::Issuer, DenialCode::IssuerMismatch),
+        ("nbf", json!(now().seconds() + 1), CheckName::Time, DenialCode::NotYetValid),
+        ("exp", json!(now().seconds()), CheckName::Time, DenialCode::Expired),
+        ("sub", json!("t-2"), CheckName::Thread, DenialCode::ThreadMismatch),
+        ("flow", json!("refunds"), CheckName::Thread, DenialCode::ThreadMismatch),
+        ("policy", other.clone(), CheckName::Policy, DenialCode::PolicyMismatch),
+        ("version", json!(3), CheckName::Version, DenialCode::VersionMismatch),
+        ("transition", other.clone(), CheckName::Statement, DenialCode::DigestMismatch),
+        ("parent", other.clone(), CheckName::Binding, DenialCode::DigestMismatch),
+        ("to", other.clone(), CheckName::Binding, DenialCode::DigestMismatch),
+        ("jti", json!("EAECAwQFBgcICQoLDA0ODw"), CheckName::Binding, DenialCode::DigestMismatch),
+        ("scope", json!("all"), CheckName::Form, DenialCode::ReceiptMalformed),
+        ("version", json!(-2), CheckName::Form, DenialCode::ReceiptMalformed),
+    ];
+    for (claim, value, name, code) in of_receipt {
+        let case = Case::of(|_, it| with(it, claim, value.clone()), |_, it| it);
+        assert_eq!(refusal(&case.checks(now())), Some((name, code)), "receipt: {claim} = {value}");
+    }
+    let of_entry: Vec<Spoil> = vec![
+        ("iss", json!("https://b.example"), CheckName::Entry, DenialCode::IssuerMismatch),
+        ("thread", json!("t-2"), CheckName::Link, DenialCode::ChainBroken),
+        ("version", json!(3), CheckName::Link, DenialCode::ChainBroken),
+        ("transition", other.clone(), CheckName::Link, DenialCode::ChainBroken),
+        ("parent", other.clone(), CheckName::Link, DenialCode::ChainBroken),
+        ("policy", other, CheckName::Link, DenialCode::ChainBroken),
+        ("gate", json!({"kind": "auto"}), CheckName::Binding, DenialCode::DigestMismatch),
+        ("owes", json!("yes"), CheckName::Entry, DenialCode::ChainBroken),
+    ];
+    for (claim, value, name, code) in of_entry {
+        let case = Case::of(|_, it| it, |_, it| with(it, claim, value.clone()));
+        assert_eq!(refusal(&case.checks(now())), Some((name, code)), "entry: {claim} = {value}");
+    }
+}
+
+#[test]
+fn an_entry_alone_still_binds_a_receipt() {
+    for (claim, value, name) in [
+        ("thread", json!("t-2"), CheckName::Thread),
+        ("version", json!(3), CheckName::Version),
+        ("gate", json!({"kind": "auto"}), CheckName::Binding),
+    ] {
+        let case = Case::of(|_, it| it, |_, it| with(it, claim, value.clone()));
+        let evidence = Evidence {
+            receipt: &case.receipt,
+            keys: case.keys.trusted(),
+            entry: Some(&case.entry),
+            statement: None,
+            opening: None,
+            votes: &[],
+            passkeys: None,
+        };
+        assert_eq!(refusal(&check(&evidence, now())).map(|it| it.0), Some(name), "{claim}");
+    }
+}
+
+/// A statement from and to trees of one leaf, and their opening.
+fn opened() -> (Statement, Value) {
+    let leaf = |value: &str, salt: &str| json!({"object": {"to": {"value": value, "salt": salt.repeat(43)}}});
+    let opening = json!({"from": leaf("Eva", "A"), "to": leaf("Mallory", "E")});
+    let read: Opening = serde_json::from_value(opening.clone()).unwrap();
+    let statement = Statement { from: read.from.root().unwrap(), to: read.to.root().unwrap(), ..statement() };
+    (statement, opening)
+}
+
+#[test]
+fn an_opening_of_other_trees_is_refused() {
+    let (statement, opening) = opened();
+    let keys = keys();
+    let signing = keys.signing(KeyUse::Chain);
+    let receipt = jws::sign(signing, Typ::Receipt, &receipt_of(&statement));
+    let entry = jws::sign(signing, Typ::Entry, &entry_of(&statement));
+    let checked = |opening: &Value| {
+        let opening: Opening = serde_json::from_value(opening.clone()).unwrap();
+        let evidence = Evidence {
+            receipt: &receipt,
+            keys: keys.trusted(),
+            entry: Some(&entry),
+            statement: Some(&statement),
+            opening: Some(&opening),
+            votes: &[],
+            passkeys: None,
+        };
+        check(&evidence, now())
+    };
+    let genuine = checked(&opening);
+    let (approvals, others) = genuine.split_last().unwrap();
+    assert!(others.iter().all(|it| it.outcome == Outcome::Passed), "all thirteen: {genuine:?}");
+    assert!(matches!(approvals.outcome, Outcome::NotChecked { .. }), "nobody used a passkey");
+    assert_eq!((genuine.len(), conclusion(&genuine)), (14, Conclusion::Genuine));
+    let salt = format!("B{}", "A".repeat(42));
+    for (place, other) in [
+        ("/to/object/to/value", json!("Eva")),
+        ("/from/object/to/value", json!("Mallory")),
+        ("/to/object/to/salt", json!(salt)),
+        ("/from/object/to/salt", json!(salt)),
+        ("/to/object", json!({"too": opening["to"]["object"]["to"]})),
+        ("/to/object/to", json!(statement.to)),
+        ("/from", json!(statement.to)),
+        ("/to", json!(statement.from)),
+        ("/to/object/to/value", json!({"not": "a leaf"})),
+    ] {
+        let mut spoiled = opening.clone();
+        *spoiled.pointer_mut(place).unwrap() = other.clone();
+        let refused = Some((CheckName::Opening, DenialCode::DigestMismatch));
+        assert_eq!(refusal(&checked(&spoiled)), refused, "{place}: {other}");
+    }
+}
+
+#[test]
+fn keys_say_what_a_signature_is_worth() {
+    let mut random = crate::random::fill;
+    let case = Case::genuine();
+    let kid = case.keys.signing(KeyUse::Chain).kid().to_owned();
+    let rotated = Case { keys: case.keys.rotate(KeyUse::Chain, now(), &mut random).unwrap(), ..case };
+    let checks = rotated.checks(now());
+    assert_eq!(conclusion(&checks), Conclusion::CouldNotTell, "a retired key's receipt may be genuine: {checks:?}");
+    assert_eq!(
+        refusal(&rotated.checks(Timestamp::from_millis(now().millis() + 601_000))).unwrap().1,
+        DenialCode::Expired
+    );
+    let (head, signature) = rotated.receipt.rsplit_once('.').unwrap();
+    let forged = format!("{head}.{}{}", if signature.starts_with('A') { "B" } else { "A" }, &signature[1..]);
+    let forged = Case { receipt: forged, ..rotated };
+    assert_eq!(refusal(&forged.checks(now())), Some((CheckName::Signature, DenialCode::SignatureInvalid)));
+    let Case { keys, statement, entry, .. } = forged;
+    let revoked = Case { keys: keys.revoke(&kid, now(), &mut random).unwrap(), ..Case::genuine() };
+    let signing = jws::sign(revoked.keys.signing(KeyUse::Chain), Typ::Receipt, &receipt_of(&statement));
+    let revoked = Case { receipt: signing, entry, statement, ..revoked };
+    assert_eq!(refusal(&revoked.checks(now())), Some((CheckName::Entry, DenialCode::ChainBroken)));
+    let stranger = Case { keys: self::keys(), ..Case::genuine() };
+    assert_eq!(refusal(&stranger.checks(now())), Some((CheckName::Key, DenialCode::UnknownKey)));
+}
+
+/// A JWKS of the vectors, with the purpose that this project's own keys say and the vectors leave out.
+fn vector_keys(jwks: &Value) -> Result<PublicKeys, crate::domain::keys::KeysError> {
+    let mut jwks = jwks.clone();
+    for key in jwks["keys"].as_array_mut().unwrap() {
+        key["countersign_use"] = json!("chain");
+    }
+    PublicKeys::from_jwks(&jwks)
+}
+
+fn at_the_vectors_time() -> Timestamp {
+    serde_json::from_value(json!("2026-11-02T09:05:00.000Z")).unwrap()
+}
+
+#[test]
+fn the_published_receipts_are_genuine() {
+    let vectors: Value = serde_json::from_str(TOKENS).unwrap();
+    let keys = vector_keys(&vectors["jwks"]).unwrap();
+    let receipts = vectors["genuine"].as_array().unwrap().iter().filter(|it| it["typ"] == Typ::Receipt.as_str());
+    for case in receipts {
+        let receipt = case["token"].as_str().unwrap();
+        let evidence =
+            Evidence { receipt, keys: &keys, entry: None, statement: None, opening: None, votes: &[], passkeys: None };
+        let checks = check(&evidence, at_the_vectors_time());
+        assert_eq!(conclusion(&checks), Conclusion::Genuine, "{}: {checks:?}", case["name"]);
+    }
+    for case in vectors["could_not_tell"].as_array().unwrap() {
+        let receipt = case["token"].as_str().unwrap();
+        let evidence =
+            Evidence { receipt, keys: &keys, entry: None, statement: None, opening: None, votes: &[], passkeys: None };
+        assert_eq!(conclusion(&check(&evidence, at_the_vectors_time())), Conclusion::CouldNotTell, "{}", case["name"]);
+    }
+}
+
+#[test]
+fn every_refused_token_of_the_vectors_is_refused_with_its_code() {
+    let vectors: Value = serde_json::from_str(TOKENS).unwrap();
+    let mut tried = 0;
+    for case in vectors["refused"].as_array().unwrap() {
+        let (name, token) = (case["name"].as_str().unwrap(), case["token"].as_str().unwrap());
+        let keys = case.get("jwks").unwrap_or(&vectors["jwks"]);
+        let Ok(keys) = vector_keys(keys) else {
+            // Stricter: a key of small order is refused with the whole set, before any token is read.
+            assert!(name.starts_with("a key of small order"), "{name}");
+            tried += 1;
+            continue;
+        };
+        if case["accept_as"] == Typ::Receipt.as_str() {
+            let evidence = Evidence {
+                receipt: token,
+                keys: &keys,
+                entry: None,
+                statement: None,
+                opening: None,
+                votes: &[],
+                passkeys: None,
+            };
+            let refused = refusal(&check(&evidence, at_the_vectors_time()));
+            assert_eq!(refused.map(|it| it.1.as_str()), case["code"].as_str(), "{name}");
+        } else {
+            assert!(!is_read_as(token, case["accept_as"].as_str().unwrap(), &keys), "{name}");
+        }
+        tried += 1;
+    }
+    assert!(tried > 50, "{tried}");
+}
+
+fn is_read_as(token: &str, typ: &str, keys: &PublicKeys) -> bool {
+    fn read<C: serde::de::DeserializeOwned + serde::Serialize>(token: &str, typ: Typ, keys: &PublicKeys) -> bool {
+        jws::read::<C>(token, typ).is_ok_and(|it| {
+            let key = keys.public(KeyUse::Chain, it.kid()).cloned();
+            let has_signed = |state| matches!(state, KeyState::Signing | KeyState::Retired);
+            key.is_some_and(|key| has_signed(key.state()) && it.verify(&key).is_some())
+        })
+    }
+    use crate::domain::chain::receipt::{Denial, Verification};
+    use crate::domain::episode::manifest;
+    use crate::domain::interrupts::InterruptAnswer;
+    match typ {
+        "countersign-entry+jwt" => read::<Entry>(token, Typ::Entry, keys),
+        "countersign-denial+jwt" => read::<Denial>(token, Typ::Denial, keys),
+        "countersign-verification+jwt" => read::<Verification>(token, Typ::Verification, keys),
+        "countersign-interrupt-answer+jwt" => read::<InterruptAnswer>(token, Typ::InterruptAnswer, keys),
+        "countersign-episode+jwt" => read::<manifest::Claims>(token, Typ::Episode, keys),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn an_opening_is_refused_whose_salts_no_gateway_gives() {
+    let file: Value = serde_json::from_str(include_str!("../../../../tests/vectors/openings.json")).unwrap();
+    let case = |list: &str, wanted: &dyn Fn(&Value) -> bool| {
+        file[list].as_array().unwrap().iter().find(|it| wanted(it)).unwrap().clone()
+    };
+    let outcome = |case: &Value, kind: &str| {
+        let mut stated = serde_json::to_value(statement()).unwrap();
+        stated["type"] = json!(kind);
+        stated["from"] = case["from_root"].clone();
+        stated["to"] = case["to_root"].clone();
+        let statement: Statement = serde_json::from_value(stated).unwrap();
+        let shown: Opening = serde_json::from_value(case["opening"].clone()).unwrap();
+        let (keys, entry) = (keys(), None);
+        let (statement, shown, to) = (Some(&statement), Some(&shown), statement.to);
+        let (keys, receipt, votes, passkeys) = (keys.trusted(), "", &[][..], None);
+        opening(&Evidence { receipt, keys, entry, statement, opening: shown, votes, passkeys }, to)
+    };
+    let broken = |outcome| matches!(outcome, Outcome::Failed { code: DenialCode::ChainBroken, .. });
+
+    for kept in file["inconsistent"].as_array().unwrap() {
+        assert!(broken(outcome(kept, "propose")), "{}", kept["name"]);
+    }
+    let again = case("cases", &|it| it["set_again"].as_array().is_some_and(|them| !them.is_empty()));
+    assert_eq!(outcome(&again, "propose"), Outcome::Passed);
+    assert_eq!(outcome(&again, "confirm"), Outcome::Passed);
+    assert!(broken(outcome(&again, "rollback")), "a return to an earlier state names nothing");
+    let none = case("cases", &|it| it["set_again"] == json!([]));
+    assert_eq!(outcome(&none, "rollback"), Outcome::Passed);
+}

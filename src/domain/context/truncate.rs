@@ -1,0 +1,307 @@
+//! Making a view fit: what matters least goes first, in one order, and what is required never goes.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::input_schema::{Misfit, Receives};
+use super::tokenizer::Encoding;
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::pointer::Pointer;
+
+/// A text that would be shorter than this says nothing, so it goes whole.
+const CUT_CHARS_MIN: usize = 16;
+
+/// What stands where a text was cut.
+const CUT_MARK: &str = "…";
+
+/// What became of a part that did not fit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// It is not there.
+    Dropped,
+    /// Its beginning is there.
+    Cut,
+}
+
+/// A part that did not fit.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Truncated {
+    /// Where.
+    pub pointer: Pointer,
+    /// What became of it.
+    pub how: How,
+}
+
+/// What fits.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Fitted {
+    /// As much of the view as fits.
+    pub payload: Value,
+    /// How many tokens its canonical text is.
+    pub tokens: u64,
+    /// What does not fit, by its place.
+    pub truncated: Vec<Truncated>,
+}
+
+/// Why nothing is given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NotFitted {
+    /// The view lacks what is required.
+    Missing(Vec<Pointer>),
+    /// What is required is more than fits.
+    OverBudget {
+        /// How many tokens it is at least.
+        tokens: u64,
+    },
+    /// What would be given is not what its node may receive.
+    Unfit(Vec<Misfit>),
+}
+
+/// What is asked of a view.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish<'a> {
+    /// What must be there.
+    pub requires: &'a [Pointer],
+    /// What goes last, the most important first. What is not among it goes before all of it.
+    pub priority: &'a [Pointer],
+    /// How many tokens there may be.
+    pub max_tokens: Option<u64>,
+    /// Counted how.
+    pub encoding: Encoding,
+    /// What the node may receive, if the policy says.
+    pub receives: Option<&'a Receives>,
+}
+
+/// A part of a view that can go alone.
+struct Part {
+    /// Where it stands among what is important; larger ones go first.
+    rank: usize,
+    pointer: Pointer,
+}
+
+/// As much of a view as fits, if that is what its node may receive.
+pub fn fit(view: &Value, wish: &Wish<'_>) -> Result<Fitted, NotFitted> {
+    let fitted = fit_into(view, wish)?;
+    // What is held against the schema is what a model will see, so nothing that went for lack of room goes unnoticed.
+    let misfits = wish.receives.map_or_else(Vec::new, |it| it.misfits(&fitted.payload));
+    if misfits.is_empty() { Ok(fitted) } else { Err(NotFitted::Unfit(misfits)) }
+}
+
+/// What is told of sizes is told in steps of so many: who asks often learns no more of what others are given.
+const COUNTED_IN: u64 = 100;
+
+/// How many tokens a node is given of a view, rounded up. Where there is no envelope, it may still read all of the view,
+/// and all of that is counted: or whoever made something required go away would be given everything for nothing.
+pub fn count_given(view: &Value, wish: &Wish<'_>) -> u64 {
+    let tokens = fit(view, wish).map_or_else(|_| wish.encoding.count(&canonical(view)), |it| it.tokens);
+    tokens.div_ceil(COUNTED_IN).saturating_mul(COUNTED_IN)
+}
+
+fn fit_into(view: &Value, wish: &Wish<'_>) -> Result<Fitted, NotFitted> {
+    let missing: Vec<Pointer> = wish.requires.iter().filter(|it| it.resolve(view).is_none()).cloned().collect();
+    if !missing.is_empty() {
+        return Err(NotFitted::Missing(missing));
+    }
+    let count = |payload: &Value| wish.encoding.count(&canonical(payload));
+    let tokens = count(view);
+    let Some(max) = wish.max_tokens.filter(|it| tokens > *it) else {
+        return Ok(Fitted { payload: view.clone(), tokens, truncated: Vec::new() });
+    };
+    let mut parts = Vec::new();
+    wish.parts(&Pointer::root(), view, usize::MAX, &mut parts);
+    parts.sort_by(|a, b| b.rank.cmp(&a.rank).then_with(|| b.pointer.cmp(&a.pointer)));
+    let without = |gone: usize| parts.iter().take(gone).fold(view.clone(), |kept, it| removed(kept, &it.pointer));
+    let least = count(&without(parts.len()));
+    if least > max {
+        return Err(NotFitted::OverBudget { tokens: least });
+    }
+    // So few of them that the rest fits; with one fewer it does not.
+    let (mut few, mut enough) = (0, parts.len());
+    while enough - few > 1 {
+        let half = few + (enough - few) / 2;
+        if count(&without(half)) <= max { enough = half } else { few = half }
+    }
+    let gone = |it: &Part| Truncated { pointer: it.pointer.clone(), how: How::Dropped };
+    let mut truncated: Vec<Truncated> = parts.iter().take(enough).map(gone).collect();
+    let mut payload = without(enough);
+    if let Some((last, cut)) =
+        parts.get(enough - 1).and_then(|last| Some((last, cut(view, &payload, last, &|it| count(it) <= max)?)))
+    {
+        truncated.retain(|it| it.pointer != last.pointer);
+        truncated.push(Truncated { pointer: last.pointer.clone(), how: How::Cut });
+        payload = cut;
+    }
+    truncated.sort_by(|a, b| a.pointer.cmp(&b.pointer));
+    Ok(Fitted { tokens: count(&payload), payload, truncated })
+}
+
+impl Wish<'_> {
+    /// The parts below a place that can go, none within another. Only members of objects go alone: a list whose items
+    /// moved up would be another list.
+    fn parts(&self, at: &Pointer, value: &Value, above: usize, found: &mut Vec<Part>) {
+        if self.requires.iter().any(|it| it.covers(at)) {
+            return;
+        }
+        let named = self.priority.iter().position(|it| it.covers(at)).unwrap_or(usize::MAX);
+        let rank = named.min(above);
+        let below = |list: &[Pointer]| list.iter().position(|it| at.covers(it) && it != at);
+        let (required_below, named_below) = (below(self.requires), below(self.priority));
+        match value {
+            Value::Object(members) if at.is_root() || required_below.is_some() || named_below.is_some() => {
+                for (key, value) in members {
+                    self.parts(&at.child(key), value, rank, found);
+                }
+            }
+            _ if required_below.is_some() => {}
+            _ => found.push(Part { rank: rank.min(named_below.unwrap_or(usize::MAX)), pointer: at.clone() }),
+        }
+    }
+}
+
+fn removed(mut state: Value, pointer: &Pointer) -> Value {
+    if let Some((above, key)) = pointer.split_last()
+        && let Some(Value::Object(members)) = above.resolve_mut(&mut state)
+    {
+        members.remove(key.as_ref());
+    }
+    state
+}
+
+/// The same with the beginning of a text that went, as long as it fits; nothing, if too little of it does.
+fn cut(view: &Value, payload: &Value, part: &Part, fits: &impl Fn(&Value) -> bool) -> Option<Value> {
+    let text: Vec<char> = part.pointer.resolve(view)?.as_str()?.chars().collect();
+    let (above, key) = part.pointer.split_last()?;
+    let with = |length: usize| -> Option<Value> {
+        let mut payload = payload.clone();
+        let text: String = text.iter().take(length).collect();
+        above
+            .resolve_mut(&mut payload)?
+            .as_object_mut()?
+            .insert(key.clone().into_owned(), Value::String(text + CUT_MARK));
+        Some(payload)
+    };
+    if text.len() <= CUT_CHARS_MIN || !fits(&with(CUT_CHARS_MIN)?) {
+        return None;
+    }
+    let (mut fitting, mut long) = (CUT_CHARS_MIN, text.len());
+    while long - fitting > 1 {
+        let half = fitting + (long - fitting) / 2;
+        if fits(&with(half)?) { fitting = half } else { long = half }
+    }
+    with(fitting)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pointers(all: &[&str]) -> Vec<Pointer> {
+        all.iter().map(|it| Pointer::try_from(*it).unwrap()).collect()
+    }
+
+    fn fitted(view: &Value, requires: &[&str], priority: &[&str], max_tokens: u64) -> Result<Fitted, NotFitted> {
+        let (requires, priority) = (pointers(requires), pointers(priority));
+        let encoding = Encoding::O200kBase;
+        let receives = None;
+        fit(view, &Wish { requires: &requires, priority: &priority, max_tokens: Some(max_tokens), encoding, receives })
+    }
+
+    fn gone(fitted: &Fitted) -> Vec<(&str, How)> {
+        fitted.truncated.iter().map(|it| (it.pointer.as_str(), it.how)).collect()
+    }
+
+    fn count(value: &Value) -> u64 {
+        Encoding::O200kBase.count(&canonical(value))
+    }
+
+    #[test]
+    fn what_fits_is_given_whole() {
+        let view = json!({"a": "one", "b": "two"});
+        let whole = fitted(&view, &[], &[], count(&view)).unwrap();
+        assert_eq!((whole.payload, whole.tokens, whole.truncated), (view.clone(), count(&view), Vec::new()));
+    }
+
+    #[test]
+    fn what_matters_least_goes_first_and_what_is_required_stays() {
+        let view = json!({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9], "d": {"x": [1, 1, 1], "y": [2, 2, 2]}});
+        let (requires, priority) = (["/a"], ["/c", "/d/y"]);
+        let steps: [(Value, &[&str]); 4] = [
+            (json!({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9], "d": {"y": [2, 2, 2]}}), &["/d/x"]),
+            (json!({"a": [1, 2, 3], "c": [7, 8, 9], "d": {"y": [2, 2, 2]}}), &["/b", "/d/x"]),
+            (json!({"a": [1, 2, 3], "c": [7, 8, 9], "d": {}}), &["/b", "/d/x", "/d/y"]),
+            (json!({"a": [1, 2, 3], "d": {}}), &["/b", "/c", "/d/x", "/d/y"]),
+        ];
+        for (left, places) in steps {
+            let fitted = fitted(&view, &requires, &priority, count(&left)).unwrap();
+            assert_eq!(fitted.payload, left);
+            assert_eq!(gone(&fitted), places.iter().map(|it| (*it, How::Dropped)).collect::<Vec<_>>());
+            assert_eq!(fitted.tokens, count(&left));
+        }
+        let over = fitted(&view, &requires, &priority, count(&json!({"a": [1, 2, 3], "d": {}})) - 1);
+        assert!(matches!(over, Err(NotFitted::OverBudget { .. })), "{over:?}");
+    }
+
+    #[test]
+    fn the_last_text_that_goes_is_cut_where_it_still_fits() {
+        let view = json!({"kept": "short", "long": "word ".repeat(200)});
+        let fitted = fitted(&view, &["/kept"], &["/long"], 60).unwrap();
+        assert_eq!(gone(&fitted), [("/long", How::Cut)]);
+        assert!(fitted.tokens <= 60 && fitted.tokens > 55, "{}", fitted.tokens);
+        assert!(fitted.payload["long"].as_str().unwrap().ends_with(CUT_MARK));
+        assert_eq!(fitted.tokens, count(&fitted.payload));
+    }
+
+    #[test]
+    fn what_is_required_and_not_there_is_named() {
+        let missing = fitted(&json!({"a": 1}), &["/a", "/b", "/c/d"], &[], 100);
+        assert_eq!(missing, Err(NotFitted::Missing(pointers(&["/b", "/c/d"]))));
+    }
+
+    #[test]
+    fn what_is_given_is_held_against_the_schema_as_it_is_given() {
+        let text = r#"{"properties": {"a": {"type": "string"}, "b": {}}, "required": ["a", "b"]}"#;
+        let receives = Receives::read("given", text).unwrap();
+        let fitted = |view: &Value, max_tokens| {
+            let (requires, priority, encoding) = (&[][..], &[][..], Encoding::O200kBase);
+            fit(view, &Wish { requires, priority, max_tokens, encoding, receives: Some(&receives) })
+        };
+        let whole = json!({"a": "one", "b": "two"});
+        assert_eq!(fitted(&whole, None).unwrap().payload, whole);
+        let places = |unfit: Result<Fitted, NotFitted>| match unfit {
+            Err(NotFitted::Unfit(misfits)) => misfits.into_iter().map(|it| it.pointer).collect::<Vec<_>>(),
+            _ => Vec::new(),
+        };
+        assert_eq!(places(fitted(&json!({"a": 1, "b": 2}), None)), pointers(&["/a"]));
+        assert_eq!(places(fitted(&whole, Some(count(&whole) - 1))), pointers(&["/b"]), "it went for lack of room");
+    }
+
+    #[test]
+    fn what_is_given_is_counted_in_hundreds_and_where_nothing_fits_whole() {
+        let view = json!({"kept": "short", "long": "word ".repeat(300)});
+        let counted = |requires: &[&str], max_tokens| {
+            let (requires, encoding) = (pointers(requires), Encoding::O200kBase);
+            count_given(&view, &Wish { requires: &requires, priority: &[], max_tokens, encoding, receives: None })
+        };
+        assert!(count(&view) > 300 && count(&view) < 400);
+        assert_eq!(counted(&[], None), 400);
+        assert_eq!(counted(&["/kept"], Some(150)), 200);
+        assert_eq!(counted(&["/kept"], Some(60)), 100);
+        assert_eq!(counted(&["/gone"], Some(60)), 400, "what is required is not there");
+        assert_eq!(counted(&["/long"], Some(60)), 400, "what is required is too much");
+        let receives = Receives::read("given", r#"{"required": ["other"]}"#).unwrap();
+        let (requires, priority, encoding) = (&[][..], &[][..], Encoding::O200kBase);
+        let unfit = Wish { requires, priority, max_tokens: Some(60), encoding, receives: Some(&receives) };
+        assert_eq!(count_given(&view, &unfit), 400, "it is not what the node receives");
+    }
+
+    #[test]
+    fn a_list_with_something_required_in_it_stays_whole() {
+        let view = json!({"list": [{"id": 1}, {"id": 2}], "other": "x ".repeat(50)});
+        let fitted = fitted(&view, &["/list/1/id"], &[], count(&json!({"list": [{"id": 1}, {"id": 2}]}))).unwrap();
+        assert_eq!(fitted.payload, json!({"list": [{"id": 1}, {"id": 2}]}));
+    }
+}

@@ -1,0 +1,148 @@
+//! What a chat is told by its incoming webhook: that something waits, and where to look. Who reads it has not signed in.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::mail_contact::PATIENCE;
+use crate::domain::log::event::EventType;
+
+/// Whose chat.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Chat {
+    /// Slack.
+    Slack,
+    /// Microsoft Teams.
+    Teams,
+}
+
+/// What stands in a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Note {
+    /// The first line.
+    pub title: String,
+    /// What there is to know, each with its name.
+    pub facts: Vec<(&'static str, String)>,
+    /// The page to open.
+    pub page: String,
+}
+
+/// How every message ends.
+const END: &str = "Sign in there to look and decide. Nothing is decided here.";
+
+/// Whether a chat is told of such an event.
+pub const fn tells(event: EventType) -> bool {
+    matches!(
+        event,
+        EventType::TransitionHeld
+            | EventType::ReviewReminded
+            | EventType::ReviewEscalated
+            | EventType::InterruptReceived
+    )
+}
+
+/// Before this has passed, somebody who is looking already may have decided.
+pub const fn patience() -> Duration {
+    PATIENCE
+}
+
+impl Chat {
+    /// The body of the request.
+    pub fn message(self, note: &Note) -> Value {
+        match self {
+            Self::Slack => slack(note),
+            Self::Teams => teams(note),
+        }
+    }
+}
+
+/// Facts are plain text, which Slack takes as it is. In the other places three characters mean something.
+fn slack(note: &Note) -> Value {
+    let facts = note.facts.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("\n");
+    let (title, page) = (escaped(&note.title), escaped(&note.page));
+    json!({
+        "text": format!("{title}\n{page}"),
+        "unfurl_links": false,
+        "unfurl_media": false,
+        "blocks": [
+            {"type": "section", "text": {"type": "plain_text", "text": note.title, "emoji": false}},
+            {"type": "section", "text": {"type": "plain_text", "text": facts, "emoji": false}},
+            {"type": "section", "text": {"type": "mrkdwn", "text": format!("<{page}|Open it>. {END}"), "verbatim": true}},
+        ],
+    })
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+fn teams(note: &Note) -> Value {
+    let facts: Vec<Value> =
+        note.facts.iter().map(|(name, value)| json!({"title": name, "value": unmarked(value)})).collect();
+    json!({
+        "type": "message",
+        "attachments": [{
+            "contentType": "application/vnd.microsoft.card.adaptive",
+            "contentUrl": null,
+            "content": {
+                "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+                "type": "AdaptiveCard",
+                "version": "1.4",
+                "body": [
+                    {"type": "TextBlock", "text": unmarked(&note.title), "weight": "bolder", "wrap": true},
+                    {"type": "FactSet", "facts": facts},
+                    {"type": "TextBlock", "text": END, "wrap": true, "isSubtle": true},
+                ],
+                "actions": [{"type": "Action.OpenUrl", "title": "Open it", "url": note.page}],
+            },
+        }],
+    })
+}
+
+/// Cards read Markdown, in which these make a link, or stress.
+fn unmarked(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for it in text.chars() {
+        if matches!(it, '[' | ']' | '(' | ')' | '*' | '_' | '\\' | '<' | '>' | '`') {
+            out.push('\\');
+        }
+        out.push(it);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note() -> Note {
+        Note {
+            title: "A review waits: pay<!channel>".to_owned(),
+            facts: vec![("Risk", "protected: [a](https://evil.example) & *b* <https://evil.example|c>".to_owned())],
+            page: "https://gate.example/reviews/1?a&b".to_owned(),
+        }
+    }
+
+    #[test]
+    fn nothing_in_a_message_to_slack_is_a_mention_or_a_link_but_the_page() {
+        let message = Chat::Slack.message(&note());
+        assert_eq!(message["text"], "A review waits: pay&lt;!channel&gt;\nhttps://gate.example/reviews/1?a&amp;b");
+        let blocks = message["blocks"].as_array().unwrap();
+        let marked: Vec<&Value> = blocks.iter().filter(|it| it["text"]["type"] == "mrkdwn").collect();
+        assert_eq!(marked.len(), 1);
+        let text = marked[0]["text"]["text"].as_str().unwrap();
+        assert!(text.starts_with("<https://gate.example/reviews/1?a&amp;b|Open it>."), "{text}");
+        assert!(!text.contains("evil") && !text.contains("channel"), "{text}");
+    }
+
+    #[test]
+    fn nothing_in_a_card_is_a_link_but_the_page() {
+        let card = &Chat::Teams.message(&note())["attachments"][0]["content"];
+        let fact = card["body"][1]["facts"][0]["value"].as_str().unwrap();
+        assert_eq!(fact, r"protected: \[a\]\(https://evil.example\) & \*b\* \<https://evil.example|c\>");
+        assert_eq!(card["actions"].as_array().unwrap().len(), 1);
+        assert_eq!(card["actions"][0]["url"], "https://gate.example/reviews/1?a&b");
+    }
+}

@@ -1,0 +1,246 @@
+//! How a person is told that something waits for them, besides by looking.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::log::event::EventType;
+use crate::domain::primitives::id::{AccountId, EndpointId, EventId, InterruptId, ReviewId};
+use crate::domain::primitives::time::Timestamp;
+
+/// A mail address: one that stands in a header and a command as it is, with nothing in it that could end either.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct MailAddress(String);
+
+/// Not a mail address.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("that is not a mail address, such as name@example.org")]
+pub struct NoMailAddress;
+
+/// What SMTP takes, of the whole and of what stands before the `@`.
+const ADDRESS_CHARS_MAX: usize = 254;
+const LOCAL_CHARS_MAX: usize = 64;
+
+/// How often a person is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pace {
+    /// A mail for each review.
+    #[default]
+    Each,
+    /// One mail for all that came together meanwhile.
+    Digest,
+}
+
+/// Where a person is told, and how often.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Contact {
+    /// Whose.
+    pub account: AccountId,
+    /// Where to.
+    pub mail: MailAddress,
+    /// How often.
+    pub pace: Pace,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+/// Something that one person is to be told: it stands until they were, or until there is nothing to tell any more.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Letter {
+    /// Who.
+    pub account: AccountId,
+    /// What of.
+    pub about: About,
+    /// What happened. With the account it names the mail, however often that is sent.
+    pub event: EventId,
+    /// Not before then.
+    pub due: Timestamp,
+    /// How often it was tried in vain.
+    pub tries: u32,
+}
+
+/// What a letter tells of.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum About {
+    /// A review that waits.
+    Review(ReviewId),
+    /// An interrupt that waits.
+    Interrupt(InterruptId),
+    /// An endpoint that nothing is sent to any more.
+    EndpointDisabled(EndpointId),
+    /// One that is sent to again.
+    EndpointRecovered(EndpointId),
+}
+
+impl About {
+    /// What is told of an event, by what it says, if anybody is told of it by letter.
+    pub fn of(kind: EventType, data: &serde_json::Value) -> Option<Self> {
+        let review = || ReviewId::try_from(data.get("review")?.as_str()?).ok();
+        let interrupt = || InterruptId::try_from(data.get("interrupt")?.as_str()?).ok();
+        let endpoint = || EndpointId::try_from(data.get("endpoint")?.as_str()?).ok();
+        match kind {
+            EventType::TransitionHeld | EventType::ReviewReminded | EventType::ReviewEscalated => {
+                review().map(Self::Review)
+            }
+            EventType::InterruptReceived => interrupt().map(Self::Interrupt),
+            EventType::EndpointDisabled => endpoint().map(Self::EndpointDisabled),
+            EventType::EndpointRecovered => endpoint().map(Self::EndpointRecovered),
+            _ => None,
+        }
+    }
+
+    /// What it is about, whatever happened to it: a person has one letter about a thing at a time.
+    pub fn thing(&self) -> (&'static str, &str) {
+        match self {
+            Self::Review(review) => ("review", review.as_str()),
+            Self::Interrupt(interrupt) => ("interrupt", interrupt.as_str()),
+            Self::EndpointDisabled(endpoint) | Self::EndpointRecovered(endpoint) => ("endpoint", endpoint.as_str()),
+        }
+    }
+}
+
+/// A review that is decided sooner than this was decided by somebody who was looking already.
+pub const PATIENCE: Duration = Duration::from_secs(15);
+
+/// After each try in vain. After the last one a letter is given up: most reviews are over by then.
+const DELAYS: [Duration; 8] = [
+    Duration::from_secs(30),
+    Duration::from_secs(2 * 60),
+    Duration::from_secs(10 * 60),
+    Duration::from_secs(30 * 60),
+    Duration::from_secs(2 * 3600),
+    Duration::from_secs(6 * 3600),
+    Duration::from_secs(12 * 3600),
+    Duration::from_secs(24 * 3600),
+];
+
+impl MailAddress {
+    /// As it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for MailAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<MailAddress> for String {
+    fn from(address: MailAddress) -> Self {
+        address.0
+    }
+}
+
+impl TryFrom<String> for MailAddress {
+    type Error = NoMailAddress;
+    fn try_from(text: String) -> Result<Self, NoMailAddress> {
+        let (local, host) = text.rsplit_once('@').ok_or(NoMailAddress)?;
+        let atom = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+/=?^_`{|}~-".contains(&it);
+        let atoms = local.len() <= LOCAL_CHARS_MAX && local.split('.').all(|it| !it.is_empty() && it.bytes().all(atom));
+        let label = |it: &str| {
+            let plain = it.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+            plain && !it.is_empty() && it.len() <= 63 && !it.starts_with('-') && !it.ends_with('-')
+        };
+        let fits = atoms && host.split('.').all(label) && text.len() <= ADDRESS_CHARS_MAX;
+        if fits { Ok(Self(text)) } else { Err(NoMailAddress) }
+    }
+}
+
+impl Contact {
+    /// When they are told of what came up then, where digests are so far apart.
+    pub fn told_at(&self, at: Timestamp, digests: Duration) -> Timestamp {
+        let patient = at.plus(PATIENCE);
+        match self.pace {
+            Pace::Each => patient,
+            Pace::Digest => {
+                let apart = i64::try_from(digests.as_millis()).unwrap_or(i64::MAX).max(1);
+                Timestamp::from_millis((patient.millis().div_euclid(apart) + 1).saturating_mul(apart))
+            }
+        }
+    }
+}
+
+impl Letter {
+    /// The same after one more try in vain; nothing if it is given up.
+    pub fn again(&self, now: Timestamp) -> Option<Self> {
+        let delay = DELAYS.get(self.tries as usize)?;
+        Some(Self { due: now.plus(*delay), tries: self.tries + 1, ..self.clone() })
+    }
+
+    /// The same, later: what it tells of cannot be decided for a while.
+    #[must_use]
+    pub fn later(&self, now: Timestamp) -> Self {
+        Self { due: now.plus(DELAYS[0]), ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_nothing_in_it_that_ends_a_header_or_a_command() {
+        for good in ["a@b", "anna.berg+gate@mail.example.org", "o'neill@example.org", "x@127-0-0-1.example"] {
+            assert!(MailAddress::try_from(good.to_owned()).is_ok(), "{good}");
+        }
+        let long = format!("{}@example.org", "a".repeat(LOCAL_CHARS_MAX + 1));
+        let bad = [
+            "",
+            "a",
+            "@b",
+            "a@",
+            "a b@c",
+            "a@b\r\nBcc: x@y",
+            "a\n@b",
+            "<a@b>",
+            "a@b>",
+            "\"a\"@b",
+            "a@[127.0.0.1]",
+            "a@b..c",
+            ".a@b",
+            "a@-b",
+            "a@b, c@d",
+            "ä@b",
+            "a@bä",
+            "a@b c",
+            "a;b@c",
+            "a@b\0",
+            long.as_str(),
+        ];
+        for bad in bad {
+            assert!(MailAddress::try_from(bad.to_owned()).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn digests_come_together_at_the_same_moments() {
+        let mail = MailAddress::try_from("a@b".to_owned()).unwrap();
+        let account = AccountId::try_from("anna".to_owned()).unwrap();
+        let contact = Contact { account, mail, pace: Pace::Digest, at: Timestamp::from_millis(0) };
+        let hour = Duration::from_secs(3600);
+        let told = |millis| contact.told_at(Timestamp::from_millis(millis), hour).millis();
+        assert_eq!([told(0), told(3_000_000), told(3_584_999)], [3_600_000; 3]);
+        assert_eq!(told(3_585_000), 7_200_000, "what came within the patience of a digest waits for the next");
+    }
+
+    #[test]
+    fn a_letter_is_given_up_after_a_bounded_number_of_tries() {
+        let (account, due) = (AccountId::try_from("anna").unwrap(), Timestamp::from_millis(0));
+        let (about, event) = (About::Review(ReviewId::try_from("r").unwrap()), EventId::try_from("e").unwrap());
+        let mut letter = Some(Letter { account, about, event, due, tries: 0 });
+        let mut tries = 0;
+        while let Some(it) = letter {
+            letter = it.again(it.due);
+            tries += 1;
+        }
+        assert_eq!(tries, DELAYS.len() + 1);
+    }
+}

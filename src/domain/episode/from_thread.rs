@@ -1,0 +1,185 @@
+//! A thread's events as the events of a run. What the gateway did is told from its own log and kept nowhere else.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::agent_event::Posted;
+use super::artefacts::PAUSES_TOLD_MAX;
+use super::event_line::{EVENTS_MAX, Record, phase};
+use super::goal::Terms;
+use super::state::PROJECTOR;
+use crate::domain::json::canonical::canonical;
+use crate::domain::log::event::{Event, EventType};
+use crate::domain::primitives::time::Timestamp;
+
+/// What of an event's facts a run is told: names and numbers, never a value, a reason or a comment. `branches` are those
+/// that were made, and `join` names those that were joined.
+const TOLD: [&str; 12] = [
+    "transition",
+    "version",
+    "node",
+    "review",
+    "expires_at",
+    "write_id",
+    "fence",
+    "late",
+    "outcome",
+    "instruction",
+    BRANCHES,
+    JOIN,
+];
+
+/// What a fork made, and in a join what it was made of: each with its name, its thread and its head.
+const BRANCHES: &str = "branches";
+const JOIN: &str = "join";
+
+/// Events of a thread that one run is told of. Each is one line at most, and with the projections between them they are as
+/// many as whoever reads the run reads.
+pub const TOLD_MAX: u64 = 49_000;
+const _: () = assert!(TOLD_MAX as usize + PAUSES_TOLD_MAX + 2 <= EVENTS_MAX, "a run that is told can be read");
+
+/// What a hold does to a run, and its end.
+const PAUSED: &str = "paused";
+const RESUMED: &str = "resumed";
+
+/// The beginning of a run.
+pub fn started(event: &Event, run: &str, terms: &Terms) -> Record {
+    let flow = event.flow.as_ref().map(ToString::to_string).unwrap_or_default();
+    record(run, event.id.as_str(), event.at, (PROJECTOR, phase::START, terms.start(&flow)))
+}
+
+/// What an agent said.
+pub fn said(posted: &Posted) -> Record {
+    let said = (posted.node.as_str(), posted.phase.as_str(), posted.payload.clone());
+    let mut told = record(posted.thread.as_str(), posted.id.as_str(), posted.at, said);
+    told.caused_by = posted.caused_by.as_ref().map(ToString::to_string);
+    told.evidence_ids.clone_from(&posted.evidence_ids);
+    told
+}
+
+/// What the gateway did, if it concerns the run.
+pub fn done(event: &Event, run: &str) -> Option<Record> {
+    let change = match event.kind {
+        EventType::TransitionHeld => Some(PAUSED),
+        EventType::TransitionApproved
+        | EventType::TransitionDenied
+        | EventType::TransitionExpired
+        | EventType::TransitionCancelled
+        | EventType::TransitionSuperseded => Some(RESUMED),
+        EventType::TransitionCommitted
+        | EventType::TransitionRejected
+        | EventType::ReceiptRevoked
+        | EventType::WriteReserved
+        | EventType::WriteConfirmed
+        | EventType::WriteAborted
+        | EventType::WriteLapsed
+        | EventType::WriteResolved
+        | EventType::ThreadForked
+        | EventType::ThreadClosed
+        | EventType::ThreadReopened => None,
+        _ => return None,
+    };
+    let member = |name: &&str| Some(((*name).to_owned(), event.data.get(*name)?.clone()));
+    let mut payload: Map<String, Value> = TOLD.iter().filter_map(member).collect();
+    if let Some(change) = change {
+        payload.insert("run".to_owned(), change.into());
+    }
+    let mut told = record(run, event.id.as_str(), event.at, (PROJECTOR, phase::RUNTIME, payload));
+    told.event_type = Some(event.kind.name().to_owned());
+    Some(told)
+}
+
+fn record(run: &str, id: &str, at: Timestamp, (who, phase, payload): (&str, &str, Map<String, Value>)) -> Record {
+    Record {
+        agent_id: who.to_owned(),
+        caused_by: None,
+        episode_id: run.to_owned(),
+        event_type: None,
+        evidence_ids: Vec::new(),
+        id: Some(id.to_owned()),
+        payload,
+        phase: phase.to_owned(),
+        timestamp: at.to_string(),
+        previous: None,
+    }
+}
+
+/// A value without what is hidden: texts, names of members, and numbers as they are written.
+fn masked(value: &Value, mask: &impl Fn(&str) -> String) -> Value {
+    match value {
+        Value::String(text) => mask(text).into(),
+        Value::Number(_) => {
+            let (text, shown) = (canonical(value), mask(&canonical(value)));
+            if text == shown { value.clone() } else { shown.into() }
+        }
+        Value::Array(items) => items.iter().map(|it| masked(it, mask)).collect(),
+        Value::Object(members) => Value::Object(masked_members(members, mask)),
+        Value::Null | Value::Bool(_) => value.clone(),
+    }
+}
+
+/// The same of an object. Two names that are one without what is hidden are told apart by their number.
+fn masked_members(members: &Map<String, Value>, mask: &impl Fn(&str) -> String) -> Map<String, Value> {
+    let mut shown = Map::new();
+    for (at, (name, value)) in members.iter().enumerate() {
+        let name = Cow::from(mask(name));
+        let name = if shown.contains_key(&*name) { Cow::from(format!("{name} {at}")) } else { name };
+        shown.insert(name.into_owned(), masked(value, mask));
+    }
+    shown
+}
+
+/// What an event says, without what is hidden. Of which flow a run is, every event says; how it ended is a word that was
+/// checked, and would tell by its absence that it stands among what is hidden.
+pub fn masked_payload(phase: &str, payload: &Map<String, Value>, mask: &impl Fn(&str) -> String) -> Map<String, Value> {
+    let open = match phase {
+        phase::RUNTIME => return masked_names(payload, mask),
+        phase::START => "process",
+        phase::TERMINATE => "status",
+        _ => "",
+    };
+    let mut shown = masked_members(payload, mask);
+    if let Some(value) = payload.get(open) {
+        shown.insert(open.to_owned(), value.clone());
+    }
+    shown
+}
+
+/// What the gateway says, but for the names of branches, which an agent chose.
+fn masked_names(payload: &Map<String, Value>, mask: &impl Fn(&str) -> String) -> Map<String, Value> {
+    let mut shown = payload.clone();
+    let named = |branches: Option<&mut Value>| {
+        for branch in branches.and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(Value::String(name)) = branch.get_mut("name") {
+                *name = mask(name);
+            }
+        }
+    };
+    named(shown.get_mut(BRANCHES));
+    named(shown.get_mut(JOIN).and_then(|it| it.get_mut(BRANCHES)));
+    shown
+}
+
+/// The branches that an event names: those that were made, or joined.
+pub fn branches_named(record: &Record) -> Vec<&str> {
+    let made = record.payload.get(BRANCHES);
+    let branches = made.or_else(|| record.payload.get(JOIN)?.get(BRANCHES)).and_then(Value::as_array);
+    branches.into_iter().flatten().filter_map(|it| it["name"].as_str()).collect()
+}
+
+/// A record without what is hidden. Names that the gateway gave hide nothing.
+pub fn masked_record(mut record: Record, mask: &impl Fn(&str) -> String) -> Record {
+    record.payload = masked_payload(&record.phase, &record.payload, mask);
+    record.evidence_ids = record.evidence_ids.iter().map(|it| mask(it)).collect();
+    record
+}
+
+/// The moment of a record that this gateway made.
+pub fn second_of(record: &Record) -> u64 {
+    let at = Timestamp::parse(&record.timestamp).map_or(0, Timestamp::seconds);
+    u64::try_from(at).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

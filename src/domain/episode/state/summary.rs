@@ -1,0 +1,162 @@
+//! `summary.json` and `final.json`: a finished run in numbers, and that it is finished.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::outcomes::{Outcomes, counted};
+use super::{Status, plan_as_it_stands};
+use crate::domain::episode::Artefact;
+use crate::domain::episode::event_line::{Record, millis_between, phase};
+use crate::domain::episode::projector::Rules;
+
+/// What a summary says of itself, and what it said before our rules had a version.
+const SUMMARY_SCHEMA: &str = "1.3.0";
+const FIRST_SUMMARY_SCHEMA: &str = "1.2.0";
+/// What the metrics in it say of themselves.
+const METRICS_SCHEMA: &str = "1.0.0";
+/// What a final marker says of itself.
+const FINAL_SCHEMA: &str = "final/2.0.0";
+const MILLIS: f64 = 1000.0;
+/// Every write that was let through is confirmed; and there was none.
+const VERIFIED: &str = "verified";
+const NOT_APPLICABLE: &str = "not_applicable";
+
+/// `summary.json` of a finished run.
+pub fn summary(events: &[Record]) -> Value {
+    let start = events.iter().find(|it| it.is(phase::START));
+    let said = |name: &str| start.and_then(|it| it.payload.get(name)).cloned().unwrap_or_default();
+    let (first, last) = (start.or(events.first()), ending(events));
+    let millis = first.zip(last).and_then(|(first, last)| millis_between(&first.timestamp, &last.timestamp));
+    let intuition = said("intuition_mode");
+    let mut summary = json!({
+        "schema_version": FIRST_SUMMARY_SCHEMA,
+        "episode_id": first.map(|it| it.episode_id.clone()),
+        "task": said("task"), "seed": said("seed"), "tags": said("tags"),
+        "started_at": first.map(|it| it.timestamp.clone()),
+        "duration_sec": whole_or_not(millis.unwrap_or(0)),
+        "flags": {"using": said("using"), "intuition": !intuition.is_null(), "mode": intuition},
+        "manifest": {"path": Artefact::Manifest.file()},
+        "metrics": metrics(events),
+    });
+    if Rules::of(events.iter()) == Rules::Published {
+        summary["schema_version"] = SUMMARY_SCHEMA.into();
+        let task = start.and_then(|it| it.text("task")).unwrap_or_default();
+        summary["task"] = task.into();
+        let status = Outcomes::of(events).status();
+        let verified = verification(&counted(events));
+        summary["adapter_result"] = adapter_result(status).into();
+        summary["outcome"] = summed_up(status, verified).into();
+        summary["verification"] = evidence(verified);
+    }
+    summary
+}
+
+/// Whether what ran the agents did its work.
+const fn adapter_result(status: Status) -> &'static str {
+    match status {
+        Status::Ok | Status::Partial => "success",
+        Status::Error => "error",
+        Status::Vetoed | Status::Aborted | Status::Pending => "skipped",
+    }
+}
+
+/// Whether the goal was achieved, as far as the gateway's own events show.
+fn summed_up(status: Status, verified: &str) -> &'static str {
+    match status {
+        Status::Ok if verified == VERIFIED => "success",
+        Status::Ok => "success_unverified",
+        Status::Error => "error",
+        Status::Partial | Status::Vetoed | Status::Aborted | Status::Pending => "goal_not_achieved",
+    }
+}
+
+/// What a summary says of its verification: one assertion, about the writes. The gateway takes no snapshot of a workspace.
+fn evidence(verified: &str) -> Value {
+    let provided = verified != NOT_APPLICABLE;
+    let passed = provided.then_some(verified == VERIFIED);
+    let assertion = |passed: bool| json!({"name": "writes_confirmed", "passed": passed, "reason": null});
+    json!({
+        "provided": provided, "passed": passed, "assertions": passed.map(assertion).into_iter().collect::<Vec<_>>(),
+        "workspace_diff": null, "snapshots": null, "policy": {"ignore": [], "symlinks": "not_followed"},
+    })
+}
+
+/// Seconds, without a fraction that says nothing: `5`, not `5.0`, as the canonical form has it.
+fn whole_or_not(millis: i64) -> Value {
+    if millis % 1000 == 0 {
+        return json!(millis / 1000);
+    }
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a run is far shorter than the 285,000 years that a double counts in ms"
+    )]
+    let secs = millis as f64 / MILLIS;
+    json!(secs)
+}
+
+fn ending(events: &[Record]) -> Option<&Record> {
+    events.iter().rev().find(|it| it.is(phase::TERMINATE)).or(events.iter().rfind(|it| !it.is_projection()))
+}
+
+fn metrics(events: &[Record]) -> Value {
+    let of = |phase: &str| events.iter().filter(|it| it.is(phase)).count();
+    let plan = plan_as_it_stands(events);
+    let status = Outcomes::of(events).status();
+    let gateway = counted(events);
+    json!({
+        "schema_version": METRICS_SCHEMA,
+        "act_count": of(phase::ACT), "interpret_count": of(phase::INTERPRET), "reflect_count": of(phase::REFLECT),
+        "plan_count": of(phase::PLAN), "plan_revisions": of(phase::PLAN).saturating_sub(1),
+        "plan_total": plan.as_ref().map_or(0, |it| it.steps.len()),
+        "steps": plan.as_ref().map_or(0, |it| it.done()),
+        "intuition_events": of(phase::INTUITION), "direction_events": of(phase::DIRECTION),
+        "learn_proposals": of(phase::LEARN),
+        "success": status == Status::Ok,
+        "veto_count": vetoes(&gateway),
+    })
+}
+
+/// What the gateway did not let pass.
+fn vetoes(gateway: &BTreeMap<&str, usize>) -> usize {
+    ["transition.rejected", "transition.denied"].iter().filter_map(|it| gateway.get(it)).sum()
+}
+
+/// `final.json` of a finished run.
+pub fn final_marker(events: &[Record]) -> Value {
+    let start = events.iter().find(|it| it.is(phase::START));
+    let process = start.and_then(|it| it.payload.get("process"));
+    let episode = events.first().map(|it| it.episode_id.clone()).unwrap_or_default();
+    let process_id = process.and_then(|it| it["id"].as_str()).unwrap_or(&episode).to_owned();
+    json!({
+        "schema_version": FINAL_SCHEMA,
+        "episode_id": episode,
+        "process_id": process_id,
+        "run_index": process.and_then(|it| it["run_index"].as_u64()).unwrap_or(1),
+        "finalized_at": ending(events).map(|it| it.timestamp.clone()),
+        "outcome": outcome(Outcomes::of(events).status()),
+        "verification_status": verification(&counted(events)),
+    })
+}
+
+/// The published words for how a run ended are others here.
+const fn outcome(status: Status) -> &'static str {
+    match status {
+        Status::Ok => "success",
+        Status::Error | Status::Partial => "failed",
+        Status::Vetoed => "vetoed",
+        Status::Aborted => "cancelled",
+        Status::Pending => "interrupted",
+    }
+}
+
+/// Whether what was written was let through and confirmed: by the gateway's own events alone, never by what agents say.
+fn verification(gateway: &BTreeMap<&str, usize>) -> &'static str {
+    let count = |name: &str| gateway.get(name).copied().unwrap_or(0);
+    let open = count("write.lapsed") > count("write.resolved");
+    match (count("write.confirmed"), count("transition.committed")) {
+        (1.., _) if !open => VERIFIED,
+        (0, 0) if !open => NOT_APPLICABLE,
+        _ => "unverified",
+    }
+}

@@ -1,0 +1,174 @@
+//! What an authenticator of the tests registers and signs, and what is refused of it.
+
+#[path = "../../../../tests/support/authenticator.rs"]
+mod authenticator;
+
+use authenticator::{Ask, Authenticator, PRESENT, VERIFIED};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use super::*;
+
+const ORIGIN: &str = "https://gate.example";
+
+fn challenge(text: &str) -> String {
+    URL_SAFE_NO_PAD.encode(text)
+}
+
+fn create(origin: &str) -> Ask {
+    Ask { kind: "webauthn.create", ..Ask::get(origin, &challenge("register")) }
+}
+
+fn party() -> RelyingParty {
+    RelyingParty::at(ORIGIN).unwrap()
+}
+
+fn registered(given: Value) -> Result<Enrolled, Refused> {
+    serde_json::from_value::<Registration>(given).unwrap().check(&party(), b"register")
+}
+
+fn enrolled(authenticator: &mut Authenticator) -> Passkey {
+    let made = registered(authenticator.register(&create(ORIGIN))).unwrap();
+    assert_eq!(made.id.as_str(), authenticator.id());
+    Passkey {
+        id: made.id,
+        account: "ada".try_into().unwrap(),
+        name: "key".to_owned(),
+        public_key: made.public_key,
+        origin: ORIGIN.to_owned(),
+        backup_eligible: made.backup_eligible,
+        counter: made.counter,
+        challenge: challenge("register"),
+        added_at: Timestamp::from_millis(1000),
+        used_at: None,
+        removed_at: None,
+    }
+}
+
+fn checked(assertion: Value, passkey: &Passkey) -> Result<u32, Refused> {
+    serde_json::from_value::<Assertion>(assertion).unwrap().check(passkey, b"sign this")
+}
+
+fn ask() -> Ask {
+    Ask::get(ORIGIN, &challenge("sign this"))
+}
+
+#[test]
+fn what_an_enrolled_passkey_signs_counts_and_its_key_is_kept_in_words_that_others_read() {
+    let mut authenticator = Authenticator::new(7);
+    let passkey = enrolled(&mut authenticator);
+    assert_eq!(checked(authenticator.sign(&ask()), &passkey), Ok(2));
+    let kept = serde_json::to_value(&passkey).unwrap();
+    assert_eq!((&kept["public_key"]["kty"], &kept["public_key"]["crv"]), (&json!("EC"), &json!("P-256")));
+    let again: Passkey = serde_json::from_value(kept).unwrap();
+    assert_eq!(checked(authenticator.sign(&ask()), &again), Ok(3));
+}
+
+#[test]
+fn an_assertion_is_refused_for_each_thing_that_is_not_so() {
+    let mut authenticator = Authenticator::new(7);
+    let passkey = enrolled(&mut authenticator);
+    let framed = json!({"crossOrigin": true});
+    let below = json!({"crossOrigin": false, "topOrigin": "https://evil.example"});
+    let elsewhere = "https://gate.example.evil.example".to_owned();
+    let cases = [
+        ("another origin", Ask { origin: elsewhere, ..ask() }, Refused::Origin),
+        ("a subdomain", Ask { origin: "https://a.gate.example".to_owned(), ..ask() }, Refused::Origin),
+        ("another port", Ask { origin: "https://gate.example:444".to_owned(), ..ask() }, Refused::Origin),
+        ("no https", Ask { origin: "http://gate.example".to_owned(), ..ask() }, Refused::Origin),
+        ("another host's key", Ask { rp_id: "evil.example".to_owned(), ..ask() }, Refused::Origin),
+        ("another page's frame", Ask { more: framed, ..ask() }, Refused::Origin),
+        ("a page above", Ask { more: below, ..ask() }, Refused::Origin),
+        ("another challenge", Ask { challenge: challenge("sign that"), ..ask() }, Refused::Challenge),
+        ("a longer challenge", Ask { challenge: challenge("sign this!"), ..ask() }, Refused::Challenge),
+        ("a registration", Ask { kind: "webauthn.create", ..ask() }, Refused::Purpose),
+        ("a payment", Ask { kind: "payment.get", ..ask() }, Refused::Purpose),
+    ];
+    for (what, ask, why) in cases {
+        assert_eq!(checked(authenticator.sign(&ask), &passkey), Err(why), "{what}");
+    }
+    for flags in [PRESENT, VERIFIED, 0] {
+        let careless = Authenticator { flags, ..authenticator.clone() }.sign(&ask());
+        assert_eq!(checked(careless, &passkey), Err(Refused::Unverified), "{flags}");
+    }
+    let mut other = Authenticator::new(8);
+    let theirs = other.sign(&ask());
+    assert_eq!(checked(theirs.clone(), &passkey), Err(Refused::NotTheirs));
+    let mut renamed = theirs;
+    renamed["passkey"] = json!(authenticator.id());
+    assert_eq!(checked(renamed, &passkey), Err(Refused::Signature));
+    let mut altered = authenticator.sign(&ask());
+    altered["authenticator_data"] =
+        Authenticator { counter: 99, ..authenticator.clone() }.sign(&ask())["authenticator_data"].clone();
+    assert_eq!(checked(altered, &passkey), Err(Refused::Signature));
+}
+
+#[test]
+fn a_counter_goes_on_unless_the_passkey_is_one_that_never_counts() {
+    let mut authenticator = Authenticator::new(7);
+    let passkey = enrolled(&mut authenticator).used(5, Timestamp::from_millis(2000));
+    for (counter, outcome) in [(4, Err(Refused::Counter)), (5, Ok(6)), (3, Err(Refused::Counter)), (9, Ok(10))] {
+        let signed = Authenticator { counter, ..authenticator.clone() }.sign(&ask());
+        assert_eq!(checked(signed, &passkey), outcome, "{counter}");
+    }
+    let mut synced = Authenticator::synced(9);
+    let passkey = enrolled(&mut synced);
+    assert!(passkey.backup_eligible && passkey.counter == 0);
+    for _ in 0..3 {
+        assert_eq!(checked(synced.sign(&ask()), &passkey), Ok(0));
+    }
+    let counted = passkey.used(3, Timestamp::from_millis(2000));
+    assert_eq!(checked(synced.sign(&ask()), &counted), Err(Refused::Counter), "back to nothing is back");
+}
+
+#[test]
+fn no_clock_that_went_back_makes_the_last_use_an_earlier_one() {
+    let [early, late] = [2000, 3000].map(Timestamp::from_millis);
+    let passkey = enrolled(&mut Authenticator::new(7));
+    assert_eq!(passkey.used(1, late).used(2, early).used_at, Some(late));
+    assert_eq!(passkey.used(1, early).used(2, late).used_at, Some(late));
+}
+
+#[test]
+fn a_registration_is_refused_for_each_thing_that_is_not_so() {
+    let mut authenticator = Authenticator::new(7);
+    let cases = [
+        ("another origin", create("https://evil.example"), Refused::Origin),
+        ("another challenge", Ask { challenge: challenge("other"), ..create(ORIGIN) }, Refused::Challenge),
+        ("a signature", Ask { kind: "webauthn.get", ..create(ORIGIN) }, Refused::Purpose),
+        ("another page's frame", Ask { more: json!({"crossOrigin": true}), ..create(ORIGIN) }, Refused::Origin),
+    ];
+    for (what, ask, why) in cases {
+        assert_eq!(registered(authenticator.register(&ask)), Err(why), "{what}");
+    }
+    authenticator.flags = PRESENT;
+    assert_eq!(registered(authenticator.register(&create(ORIGIN))), Err(Refused::Unverified));
+    let nothing = json!({"attestation": "AAAA", "client_data": "AAAA"});
+    assert_eq!(registered(nothing), Err(Refused::Unreadable));
+}
+
+#[test]
+fn passkeys_belong_to_names_over_https_and_to_this_machine() {
+    for (url, id) in [("https://gate.example:8443", "gate.example"), ("http://localhost:8480", "localhost")] {
+        let party = RelyingParty::at(url).unwrap();
+        assert_eq!((party.id(), party.origin().as_str()), (id, url));
+    }
+    for url in ["http://127.0.0.1:8480", "https://[::1]", "https://10.0.0.1", "http://gate.example", "nothing"] {
+        assert_eq!(RelyingParty::at(url), None, "{url}");
+    }
+}
+
+#[test]
+fn what_was_removed_does_not_count_by_a_clock_that_went_back() {
+    let at = |secs: i64| Timestamp::from_millis(secs * 1000);
+    let passkey = Passkey { added_at: at(10), ..enrolled(&mut Authenticator::new(7)) };
+    assert_eq!([9, 10, 14].map(|it| passkey.counts_at(at(it))), [false, true, true]);
+    let removed = Passkey { removed_at: Some(at(15)), ..passkey };
+    assert_eq!([14, 15].map(|it| removed.counts_at(at(it))), [false, false]);
+    assert_eq!(
+        [9, 14, 15].map(|it| removed.counted_at(at(it))),
+        [false, true, false],
+        "what was then is another question"
+    );
+}

@@ -1,0 +1,154 @@
+//! What a host is answered: once, signed, and the same bytes ever after.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Decision, Interrupt};
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::jws::{self, Typ};
+use crate::domain::chain::receipt::{Approval, Refusal};
+use crate::domain::keys::SigningKey;
+use crate::domain::primitives::id::{AccountId, FlowId, InterruptId, Jti, PrincipalId};
+use crate::domain::primitives::time::Timestamp;
+
+/// The claims of an answer. Its `typ` is its own, and no writer is let through by it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+pub struct InterruptAnswer {
+    pub approvals: Vec<Approval>,
+    pub approved: bool,
+    pub asserted: Digest,
+    pub aud: PrincipalId,
+    pub decision: Decision,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exp: Option<i64>,
+    pub flow: FlowId,
+    pub iat: i64,
+    pub interrupt_id: String,
+    pub iss: String,
+    pub jti: Jti,
+    pub policy: Digest,
+    pub refusals: Vec<Refusal>,
+    pub sub: InterruptId,
+    pub transition_digest: String,
+}
+
+/// What is kept of an answer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// Its one-time name: 128 random bits.
+    pub nonce: Jti,
+    /// Until when an approval is good.
+    pub expires_at: Option<Timestamp>,
+    /// What the last decider said, without what the policy's detectors find in it.
+    pub comment: Option<String>,
+    /// The signed token.
+    pub token: String,
+}
+
+/// The body that a host resumes with.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
+pub struct Answered {
+    /// What the host's framework calls the interrupt.
+    pub interrupt_id: String,
+    /// The host's own digest of the step.
+    pub transition_digest: String,
+    /// Whether people let it pass.
+    pub approved: bool,
+    /// `approved`, `denied`, `expired` or `superseded`.
+    pub decision: Decision,
+    /// Who decided last; null where no person did.
+    pub reviewer_id: Option<AccountId>,
+    /// Everyone who voted for the decision.
+    pub reviewers: Vec<AccountId>,
+    /// The answer's one-time name.
+    pub nonce: Jti,
+    /// Until when an approval is good; null otherwise.
+    pub expires_at: Option<Timestamp>,
+    /// What the last decider said.
+    pub comment: Option<String>,
+    /// The same, signed: a JWS of the type `countersign-interrupt-answer+jwt`.
+    pub answer: String,
+}
+
+/// What an answer is made of, besides the interrupt.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// How it ended.
+    pub decision: Decision,
+    /// When.
+    pub at: Timestamp,
+    /// Until when an approval is good.
+    pub expires_at: Option<Timestamp>,
+    /// The approvals that count.
+    pub approvals: Vec<Approval>,
+    /// The refusals that count.
+    pub refusals: Vec<Refusal>,
+}
+
+impl Interrupt {
+    /// What is signed of an ending.
+    pub fn claims(&self, issuer: &str, nonce: &Jti, ending: Ending) -> InterruptAnswer {
+        InterruptAnswer {
+            approvals: ending.approvals,
+            approved: ending.decision == Decision::Approved,
+            asserted: self.digest,
+            aud: self.source.token.clone(),
+            decision: ending.decision,
+            exp: ending.expires_at.map(Timestamp::seconds),
+            flow: self.flow.clone(),
+            iat: ending.at.seconds(),
+            interrupt_id: self.asserted.interrupt_id.clone(),
+            iss: issuer.to_owned(),
+            jti: nonce.clone(),
+            policy: self.policy,
+            refusals: ending.refusals,
+            sub: self.id.clone(),
+            transition_digest: self.asserted.transition_digest.clone(),
+        }
+    }
+
+    /// What the host is told; `None` while people are asked.
+    pub fn answered(&self) -> Option<Answered> {
+        let (decision, _, answer) = self.ending()?;
+        let reviewers: Vec<AccountId> = self.deciders(decision).map(|it| it.reviewer.clone()).collect();
+        Some(Answered {
+            interrupt_id: self.asserted.interrupt_id.clone(),
+            transition_digest: self.asserted.transition_digest.clone(),
+            approved: decision == Decision::Approved,
+            decision,
+            reviewer_id: reviewers.last().cloned(),
+            reviewers,
+            nonce: answer.nonce.clone(),
+            expires_at: answer.expires_at,
+            comment: answer.comment.clone(),
+            answer: answer.token.clone(),
+        })
+    }
+
+    /// The votes that made a decision.
+    pub fn deciders(&self, decision: Decision) -> impl DoubleEndedIterator<Item = &crate::domain::reviews::Vote> {
+        let verdict = decision.verdict();
+        self.votes.iter().filter(move |it| Some(it.verdict) == verdict)
+    }
+}
+
+impl InterruptAnswer {
+    /// Signs it.
+    pub fn sign(&self, key: &SigningKey) -> String {
+        jws::sign(key, Typ::InterruptAnswer, self)
+    }
+
+    /// Whether it says what every answer says: an approval names who gave it and ends, and nothing else does either.
+    pub fn is_whole(&self) -> bool {
+        let approval = self.decision == Decision::Approved;
+        let refusal = self.decision == Decision::Denied;
+        self.iat >= 0
+            && self.approved == approval
+            && self.approvals.is_empty() != approval
+            && self.refusals.is_empty() != refusal
+            && self.exp.is_some() == approval
+            && self.exp.is_none_or(|it| it >= self.iat)
+    }
+}

@@ -1,0 +1,331 @@
+//! Interrupts: what a host that keeps its own graph state asks people about.
+//!
+//! Nothing of it is checked: the gateway has neither the state nor the change, only the host's word. People vote on a
+//! digest over all that the host said, by the stages of the flow's policy; what they decide is signed as a document of
+//! its own kind, which lets no writer write here.
+
+mod answer;
+mod host_assertion;
+mod post_id;
+pub mod signed_post;
+
+pub use answer::{Answer, Answered, Ending, InterruptAnswer};
+pub use host_assertion::{Asserted, Kind, REDACTED_DIFF_BYTES_MAX};
+pub use post_id::{PostName, Posted};
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::chain::hash::{Digest, Tag};
+use super::chain::receipt::{Approval, Refusal};
+use super::identity::account::Account;
+use super::json::canonical::canonical;
+use super::primitives::id::{FlowId, InterruptId, PrincipalId};
+use super::primitives::time::Timestamp;
+use super::reviews::{Ballot, Count, Jury, PasskeyNeed, Prospect, Roll, Stage, Verdict, Vote, VoteRefused};
+
+#[cfg(test)]
+mod tests;
+
+/// Who asserts it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// The host's token.
+    pub token: PrincipalId,
+    /// What people call it.
+    pub name: String,
+}
+
+/// How it was decided. A time-out is never a person's refusal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = InterruptDecision)]
+pub enum Decision {
+    /// Every stage has its quorum.
+    Approved,
+    /// Enough people refused.
+    Denied,
+    /// Nobody decided in time.
+    Expired,
+    /// Another policy judges its flow, and asks other people.
+    Superseded,
+}
+
+/// How an interrupt stands.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
+pub enum InterruptState {
+    /// People are asked.
+    Open {},
+    /// It is over, and answered.
+    Ended {
+        /// How.
+        decision: Decision,
+        /// When.
+        at: Timestamp,
+        /// What the host is told, once and for all.
+        answer: Answer,
+    },
+}
+
+/// Whose approval the flow's policy asks for.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asking {
+    /// The stages.
+    pub stages: Vec<Stage>,
+    /// How many denials end it.
+    pub denials_needed: u32,
+}
+
+/// What a host asked people about.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interrupt {
+    /// The page's name.
+    pub id: InterruptId,
+    /// Who asserts it.
+    pub source: Source,
+    /// The flow whose people are asked.
+    pub flow: FlowId,
+    /// The policy by which they are.
+    pub policy: Digest,
+    /// What the host said.
+    pub asserted: Asserted,
+    /// What people vote on: all of it.
+    pub digest: Digest,
+    /// Who answers for the host, and so may not decide.
+    pub excluded: BTreeSet<String>,
+    /// Whose approval it needs.
+    pub asking: Asking,
+    /// Since when.
+    pub received_at: Timestamp,
+    /// Until when.
+    pub expires_at: Timestamp,
+    /// The counted votes, in their order.
+    pub votes: Vec<Vote>,
+    /// How it stands.
+    pub state: InterruptState,
+}
+
+/// A new interrupt's terms.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// Who asserts it.
+    pub source: Source,
+    /// The flow.
+    pub flow: FlowId,
+    /// The policy by which people are asked.
+    pub policy: Digest,
+    /// Who answers for the host.
+    pub excluded: BTreeSet<String>,
+    /// Whose approval that policy asks for.
+    pub asking: Asking,
+    /// When it came.
+    pub received_at: Timestamp,
+    /// Until when people are asked.
+    pub expires_at: Timestamp,
+}
+
+/// Why a host's interrupt is not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotTaken {
+    /// The same digest stood beside other words before.
+    #[error("this digest was posted before with other members; people decide on exactly what they were shown")]
+    Differs,
+    /// A signed post of that name said something else.
+    #[error("a post of that webhook-id said something else before")]
+    PostDiffers,
+    /// A signed post from too long ago, or from the future.
+    #[error("the post is signed, and its webhook-timestamp is more than five minutes from now")]
+    Stale,
+    /// Another try, while people are still asked about the one before.
+    #[error("the attempt before this one has not ended, or was never made")]
+    EarlierAttempt,
+    /// As often as the policy allows.
+    #[error("the policy allows no further attempt")]
+    AttemptsExhausted,
+    /// The policy asks nobody.
+    #[error("the flow's policy names no stages, so nobody would be asked")]
+    NobodyAsked,
+    /// Everybody who is asked answers for the host.
+    #[error("nobody but whoever answers for this token could approve it")]
+    NobodyCanApprove,
+}
+
+impl NotTaken {
+    /// Every one.
+    pub const ALL: &'static [Self] = &[
+        Self::Differs,
+        Self::PostDiffers,
+        Self::Stale,
+        Self::EarlierAttempt,
+        Self::AttemptsExhausted,
+        Self::NobodyAsked,
+        Self::NobodyCanApprove,
+    ];
+
+    /// The reason's code.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Differs => "interrupt_differs",
+            Self::PostDiffers => "webhook_id_reused",
+            Self::Stale => "webhook_stale",
+            Self::EarlierAttempt => "earlier_attempt",
+            Self::AttemptsExhausted => "attempts_exhausted",
+            Self::NobodyAsked => "nobody_asked",
+            Self::NobodyCanApprove => "nobody_can_approve",
+        }
+    }
+}
+
+/// What a counted vote leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Tally {
+    /// More are needed.
+    Waiting(Interrupt),
+    /// Every stage has its quorum: the approvals that count.
+    Approved(Interrupt, Vec<Approval>),
+    /// Enough people refused.
+    Denied(Interrupt, Vec<Refusal>),
+}
+
+impl Tally {
+    /// What the vote comes to, as its voter is told.
+    pub const fn prospect(&self) -> Prospect {
+        match self {
+            Self::Waiting(_) => Prospect::Waits,
+            Self::Approved(..) => Prospect::Passes,
+            Self::Denied(..) => Prospect::Ends,
+        }
+    }
+}
+
+impl Decision {
+    /// The word on the wire.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::Denied => "denied",
+            Self::Expired => "expired",
+            Self::Superseded => "superseded",
+        }
+    }
+
+    /// The verdict of those who made it so; nobody's where no person did.
+    pub const fn verdict(self) -> Option<Verdict> {
+        match self {
+            Self::Approved => Some(Verdict::Approve),
+            Self::Denied => Some(Verdict::Deny),
+            Self::Expired | Self::Superseded => None,
+        }
+    }
+}
+
+impl Interrupt {
+    /// A new one.
+    pub fn new(id: InterruptId, asserted: Asserted, terms: Terms) -> Self {
+        let Terms { source, flow, policy, excluded, asking, received_at, expires_at } = terms;
+        let digest = Digest::of(Tag::Interrupt, &[]);
+        let state = InterruptState::Open {};
+        let votes = Vec::new();
+        let new = Self {
+            id,
+            source,
+            flow,
+            policy,
+            asserted,
+            digest,
+            excluded,
+            asking,
+            received_at,
+            expires_at,
+            votes,
+            state,
+        };
+        Self { digest: new.computed_digest(), ..new }
+    }
+
+    /// Over everything that people are shown as the host's word, from whom, when, and until when.
+    fn computed_digest(&self) -> Digest {
+        let told = json!({
+            "asserted": self.asserted, "expires_at": self.expires_at, "flow": self.flow, "interrupt": self.id,
+            "received_at": self.received_at, "source": self.source,
+        });
+        Digest::of(Tag::Interrupt, &[canonical(&told).as_bytes()])
+    }
+
+    /// Whether its digest is of what it says.
+    pub fn is_whole(&self) -> bool {
+        self.digest == self.computed_digest()
+    }
+
+    /// Whether people can still decide it.
+    pub fn is_open(&self, now: Timestamp) -> bool {
+        matches!(self.state, InterruptState::Open {}) && now < self.expires_at
+    }
+
+    /// How it ended, and when; an open one has not.
+    pub const fn ending(&self) -> Option<(Decision, Timestamp, &Answer)> {
+        match &self.state {
+            InterruptState::Open {} => None,
+            InterruptState::Ended { decision, at, answer } => Some((*decision, *at, answer)),
+        }
+    }
+
+    /// Who is asked, and what they have said so far.
+    pub fn jury(&self) -> Jury<'_> {
+        Jury {
+            digest: self.digest,
+            stages: &self.asking.stages,
+            also_asked: None,
+            excluded: &self.excluded,
+            denials_needed: self.asking.denials_needed,
+            expires_at: self.expires_at,
+            votes: &self.votes,
+        }
+    }
+
+    /// What a stage asks of a voter's passkey; of one that is not there, the most.
+    pub fn passkey_need(&self, stage: u32) -> PasskeyNeed {
+        self.asking.stages.get(stage as usize).map_or(PasskeyNeed::Signature {}, |it| it.passkey)
+    }
+
+    /// What has to be typed for a verdict at a stage, if something.
+    pub fn asks_to_type(&self, stage: u32, verdict: Verdict) -> Option<String> {
+        self.asking.stages.get(stage as usize)?.asks_to_type(verdict, &self.digest)
+    }
+
+    /// Counts a vote, or says why not. On the roll are all who voted, as they stand now, the new voter included; nobody
+    /// votes on an interrupt in another's place.
+    pub fn vote(mut self, ballot: Ballot, voter: &Account, roll: &Roll) -> Result<Tally, VoteRefused> {
+        if !matches!(self.state, InterruptState::Open {}) {
+            return Err(VoteRefused::Ended);
+        }
+        if ballot.delegation.is_some() {
+            return Err(VoteRefused::Delegation);
+        }
+        let told = ballot.told;
+        let vote = self.jury().hear(ballot, voter, roll)?;
+        self.votes.push(vote);
+        Ok(match self.jury().count(roll).held_to(told)? {
+            Count::Waiting => Tally::Waiting(self),
+            Count::Approved(approvals) => Tally::Approved(self, approvals),
+            Count::Denied(refusals) => Tally::Denied(self, refusals),
+        })
+    }
+
+    /// The interrupt with its end. Only an open one can end, so an end is never overwritten.
+    pub fn ended(mut self, decision: Decision, at: Timestamp, answer: Answer) -> Result<Self, VoteRefused> {
+        match self.state {
+            InterruptState::Open {} => {
+                self.state = InterruptState::Ended { decision, at, answer };
+                Ok(self)
+            }
+            InterruptState::Ended { .. } => Err(VoteRefused::Ended),
+        }
+    }
+}

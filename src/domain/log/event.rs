@@ -1,0 +1,177 @@
+//! Events: every fact, once, in the order a thread saw them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::chain::hash::{Digest, Tag};
+use crate::domain::json::canonical::canonical;
+use crate::domain::primitives::id::{EventId, FlowId, ThreadId};
+use crate::domain::primitives::time::Timestamp;
+
+/// Declares what can happen, each with its name on the wire.
+macro_rules! events {
+    ($($kind:ident = $name:literal,)*) => {
+        /// What happened. The names are the wire's.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+        #[expect(missing_docs, reason = "each is named as in docs/protocol.md, with its wire name beside it")]
+        pub enum EventType {
+            $(#[serde(rename = $name)] $kind,)*
+        }
+
+        impl EventType {
+            /// Everything that can happen.
+            pub const ALL: &[Self] = &[$(Self::$kind,)*];
+
+            /// Its name on the wire: `transition.held`.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+        }
+    };
+}
+
+events! {
+    ThreadCreated = "thread.created",
+    ThreadForked = "thread.forked",
+    ThreadClosed = "thread.closed",
+    ThreadReopened = "thread.reopened",
+    ThreadArchived = "thread.archived",
+    ThreadErased = "thread.erased",
+    ThreadRestored = "thread.restored",
+    TransitionCommitted = "transition.committed",
+    TransitionHeld = "transition.held",
+    TransitionRejected = "transition.rejected",
+    TransitionApproved = "transition.approved",
+    TransitionDenied = "transition.denied",
+    TransitionExpired = "transition.expired",
+    TransitionCancelled = "transition.cancelled",
+    TransitionSuperseded = "transition.superseded",
+    ReviewVote = "review.vote",
+    ReviewWithdrawn = "review.withdrawn",
+    ReviewCommented = "review.commented",
+    ReviewReminded = "review.reminded",
+    ReviewEscalated = "review.escalated",
+    ReviewExtended = "review.extended",
+    ReviewRevealed = "review.revealed",
+    ReceiptIssued = "receipt.issued",
+    ReceiptRevoked = "receipt.revoked",
+    WriteReserved = "write.reserved",
+    WriteConfirmed = "write.confirmed",
+    WriteAborted = "write.aborted",
+    WriteLapsed = "write.lapsed",
+    WriteResolved = "write.resolved",
+    PolicyProposed = "policy.proposed",
+    PolicyVote = "policy.vote",
+    PolicyEnded = "policy.ended",
+    PolicyActivated = "policy.activated",
+    EpisodeEvent = "episode.event",
+    EpisodeImported = "episode.imported",
+    EnvelopeRefused = "envelope.refused",
+    InterruptReceived = "interrupt.received",
+    InterruptPosted = "interrupt.posted",
+    InterruptVote = "interrupt.vote",
+    InterruptApproved = "interrupt.approved",
+    InterruptDenied = "interrupt.denied",
+    InterruptExpired = "interrupt.expired",
+    InterruptSuperseded = "interrupt.superseded",
+    KeyRotated = "key.rotated",
+    EndpointDisabled = "endpoint.disabled",
+    EndpointRecovered = "endpoint.recovered",
+    AccountAdded = "access.account_added",
+    AccountChanged = "access.account_changed",
+    PasswordChanged = "access.password_changed",
+    PasswordReset = "access.password_reset",
+    Invited = "access.invited",
+    ResetLinkMade = "access.reset_link_made",
+    LinkWithdrawn = "access.link_withdrawn",
+    AccountDisabled = "access.account_disabled",
+    AccountEnabled = "access.account_enabled",
+    TokenAdded = "access.token_added",
+    TokenRevoked = "access.token_revoked",
+    PostSecretMade = "access.post_secret_made",
+    EnvelopeSecretGiven = "access.envelope_secret_given",
+    SetupLinkMade = "access.setup_link_made",
+    SetupLinkUsed = "access.setup_link_used",
+    ProviderAsked = "access.provider_asked",
+    SignedIn = "access.signed_in",
+    SignInFailed = "access.sign_in_failed",
+    SignInSlowed = "access.sign_in_slowed",
+    Unlocked = "access.unlocked",
+    SignedOut = "access.signed_out",
+    PasskeyAdded = "access.passkey_added",
+    PasskeyRemoved = "access.passkey_removed",
+    PasskeyRefused = "access.passkey_refused",
+    Delegated = "access.delegated",
+    DelegationEnded = "access.delegation_ended",
+    EndpointAdded = "access.endpoint_added",
+    EndpointChanged = "access.endpoint_changed",
+    EndpointSecretMade = "access.endpoint_secret_made",
+    EndpointRemoved = "access.endpoint_removed",
+    Halted = "access.halted",
+    HaltLifting = "access.halt_lifting",
+    HaltLifted = "access.halt_lifted",
+}
+
+/// Where an event stands in its thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventLink {
+    /// Dense from 1, in the thread's own order.
+    pub seq: u64,
+    /// The hash of the event there.
+    pub hash: Digest,
+}
+
+/// One line of the log.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Event {
+    /// The same on every delivery.
+    pub id: EventId,
+    /// What happened.
+    #[serde(rename = "type")]
+    pub kind: EventType,
+    /// When, by the gateway that did it.
+    pub at: Timestamp,
+    /// Under which flow, if one is concerned.
+    pub flow: Option<FlowId>,
+    /// In which thread, if one is concerned.
+    pub thread: Option<ThreadId>,
+    /// Its place in the thread; null outside threads.
+    pub seq: Option<u64>,
+    /// The hash of the thread's event before; null for the first.
+    pub previous: Option<Digest>,
+    /// The facts, redacted.
+    pub data: Value,
+}
+
+impl Event {
+    /// What the thread's row remembers of it.
+    pub fn hash(&self) -> Digest {
+        let value = serde_json::to_value(self).expect("an event is a plain struct with text keys");
+        Digest::of(Tag::Event, &[canonical(&value).as_bytes()])
+    }
+
+    /// The link after this event, if it stands in a thread.
+    pub fn link(&self) -> Option<EventLink> {
+        self.seq.map(|seq| EventLink { seq, hash: self.hash() })
+    }
+}
+
+/// An event before it has its place: a thread's numbers are given when its row is changed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Happening {
+    /// What happened.
+    pub kind: EventType,
+    /// The facts, redacted.
+    pub data: Value,
+}
+
+impl Happening {
+    /// A fact of this kind.
+    pub fn new(kind: EventType, data: Value) -> Self {
+        Self { kind, data }
+    }
+}

@@ -1,0 +1,373 @@
+//! How much is asked of people, and how long they take: counts of hours and days, made from the log.
+//!
+//! A million past reviews cannot be looked through while somebody waits for a page, so what each event adds is
+//! counted once, and kept. Counting is pure: an audit counts the same events again and must come to the same rows.
+
+mod histogram;
+
+pub use histogram::Histogram;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::event::{Event, EventType};
+use crate::domain::primitives::id::{FlowId, ReviewId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{Ending, Hold};
+
+/// Flows that one hour or day counts by name, the first ones seen: a page could not list more. All others are
+/// counted together.
+pub const FLOWS_MAX: usize = 50;
+
+/// Reasons that are counted by their words, for each flow in each hour or day; likewise.
+pub const REASONS_MAX: usize = 20;
+
+/// Flows whose open reviews are counted by name; likewise.
+const OPEN_FLOWS_MAX: usize = 1_000;
+
+/// How long one row counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// A minute. No row counts one: a year of them would be half a million.
+    Minute,
+    /// An hour.
+    Hour,
+    /// A day, UTC.
+    Day,
+}
+
+/// One hour or day.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Period {
+    /// How long it is.
+    pub step: Step,
+    /// When it begins.
+    pub begins: Timestamp,
+}
+
+/// What was counted of some reviews and proposals.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Counts {
+    /// Proposals that the policy let in.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub committed: u64,
+    /// Proposals that people would have been asked about, had the flow not only observed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub observed: u64,
+    /// Proposals that the policy turned away.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub rejected: u64,
+    /// Reviews that were opened.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub opened: u64,
+    /// Reviews that ended so.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub approved: u64,
+    /// Likewise.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub denied: u64,
+    /// Likewise.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub expired: u64,
+    /// Likewise.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cancelled: u64,
+    /// Likewise.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub superseded: u64,
+    /// How long those took that people decided.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub times: Histogram,
+}
+
+/// What was counted of one flow.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FlowCounts {
+    /// All of it.
+    pub all: Counts,
+    /// Its reviews by why they were held, each under every reason it had.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub reasons: BTreeMap<String, Counts>,
+    /// Those with reasons beyond [`REASONS_MAX`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_reasons: Option<Counts>,
+}
+
+/// What was counted of one hour or day.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figures {
+    /// Which.
+    pub period: Period,
+    /// By flow.
+    pub flows: BTreeMap<FlowId, FlowCounts>,
+    /// Flows beyond [`FLOWS_MAX`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_flows: Option<FlowCounts>,
+}
+
+/// How far the log was counted, and what was open there.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counted {
+    /// The last place in the log that was counted.
+    pub index: u64,
+    /// When the event there happened.
+    pub at: Timestamp,
+    /// Open reviews by flow. A flow that was once named stays, so that an end counts where the beginning did.
+    pub open: BTreeMap<FlowId, u64>,
+    /// Those of flows beyond [`OPEN_FLOWS_MAX`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub open_elsewhere: u64,
+}
+
+/// What one event adds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fact {
+    /// The policy let a proposal in.
+    Committed,
+    /// It did because its flow only observes.
+    Observed,
+    /// The policy turned one away.
+    Rejected,
+    /// People are asked.
+    Opened(ReviewId),
+    /// They are no more.
+    Ended(ReviewId, Ending),
+}
+
+/// Which rows a batch of events adds to: loaded before it is counted, written after.
+pub type Sheet = BTreeMap<Period, Figures>;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Step {
+    /// Those that rows count.
+    pub const KEPT: [Self; 2] = [Self::Hour, Self::Day];
+
+    /// How long it is.
+    pub const fn length(self) -> Duration {
+        match self {
+            Self::Minute => Duration::from_secs(60),
+            Self::Hour => Duration::from_secs(3_600),
+            Self::Day => Duration::from_secs(24 * 3_600),
+        }
+    }
+}
+
+impl Period {
+    /// The one in which a moment lies.
+    pub fn of(step: Step, at: Timestamp) -> Self {
+        let length = i64::try_from(step.length().as_millis()).expect("a day is not that long");
+        Self { step, begins: Timestamp::from_millis(at.millis().div_euclid(length) * length) }
+    }
+
+    /// The one before it.
+    #[must_use]
+    pub fn previous(self) -> Self {
+        Self { begins: self.begins.minus(self.step.length()), ..self }
+    }
+
+    /// `hour/2026-11-21T14`, `day/2026-11-21`: in the order of time.
+    pub fn name(&self) -> String {
+        let text = self.begins.to_string();
+        match self.step {
+            Step::Minute => format!("minute/{}", text.get(..16).unwrap_or(&text)),
+            Step::Hour => format!("hour/{}", text.get(..13).unwrap_or(&text)),
+            Step::Day => format!("day/{}", text.get(..10).unwrap_or(&text)),
+        }
+    }
+}
+
+impl Counts {
+    /// Everything in another, too.
+    pub fn merge(&mut self, other: &Self) {
+        self.committed += other.committed;
+        self.observed += other.observed;
+        self.rejected += other.rejected;
+        self.opened += other.opened;
+        for ending in Ending::ALL {
+            *self.ended_mut(ending) += other.ended_so(ending);
+        }
+        self.times.merge(&other.times);
+    }
+
+    /// Reviews that ended so.
+    pub const fn ended_so(&self, ending: Ending) -> u64 {
+        match ending {
+            Ending::Approved => self.approved,
+            Ending::Denied => self.denied,
+            Ending::Expired => self.expired,
+            Ending::Cancelled => self.cancelled,
+            Ending::Superseded => self.superseded,
+        }
+    }
+
+    const fn ended_mut(&mut self, ending: Ending) -> &mut u64 {
+        match ending {
+            Ending::Approved => &mut self.approved,
+            Ending::Denied => &mut self.denied,
+            Ending::Expired => &mut self.expired,
+            Ending::Cancelled => &mut self.cancelled,
+            Ending::Superseded => &mut self.superseded,
+        }
+    }
+
+    /// Reviews that ended, whichever way.
+    pub fn ended(&self) -> u64 {
+        Ending::ALL.into_iter().map(|it| self.ended_so(it)).sum()
+    }
+
+    fn add(&mut self, fact: &Fact, took: Duration) {
+        match fact {
+            Fact::Committed => self.committed += 1,
+            Fact::Observed => self.observed += 1,
+            Fact::Rejected => self.rejected += 1,
+            Fact::Opened(_) => self.opened += 1,
+            Fact::Ended(_, ending) => {
+                *self.ended_mut(*ending) += 1;
+                // What nobody decided says nothing of how long people take to decide.
+                if matches!(ending, Ending::Approved | Ending::Denied) {
+                    self.times.add(took);
+                }
+            }
+        }
+    }
+}
+
+impl FlowCounts {
+    fn add(&mut self, fact: &Fact, hold: Option<(&Hold, Duration)>) {
+        let took = hold.map_or(Duration::ZERO, |it| it.1);
+        self.all.add(fact, took);
+        let mut said: Vec<&str> = hold.iter().flat_map(|it| &it.0.reasons).map(|it| it.text.as_str()).collect();
+        said.sort_unstable();
+        said.dedup();
+        for reason in said {
+            let room = self.reasons.len() < REASONS_MAX;
+            match self.reasons.get_mut(reason) {
+                Some(counts) => counts.add(fact, took),
+                None if room => self.reasons.entry(reason.to_owned()).or_default().add(fact, took),
+                None => self.other_reasons.get_or_insert_default().add(fact, took),
+            }
+        }
+    }
+
+    /// Everything in another, too.
+    pub fn merge(&mut self, other: &Self) {
+        self.all.merge(&other.all);
+        for (reason, counts) in &other.reasons {
+            self.reasons.entry(reason.clone()).or_default().merge(counts);
+        }
+        if let Some(counts) = &other.other_reasons {
+            self.other_reasons.get_or_insert_default().merge(counts);
+        }
+    }
+}
+
+impl Figures {
+    /// Of an hour or day in which nothing was counted yet.
+    pub fn none_of(period: Period) -> Self {
+        Self { period, flows: BTreeMap::new(), other_flows: None }
+    }
+
+    fn flow(&mut self, flow: &FlowId) -> &mut FlowCounts {
+        if self.flows.contains_key(flow) || self.flows.len() < FLOWS_MAX {
+            self.flows.entry(flow.clone()).or_default()
+        } else {
+            self.other_flows.get_or_insert_default()
+        }
+    }
+}
+
+impl Counted {
+    fn open_of(&mut self, flow: &FlowId) -> &mut u64 {
+        if self.open.contains_key(flow) || self.open.len() < OPEN_FLOWS_MAX {
+            self.open.entry(flow.clone()).or_insert(0)
+        } else {
+            &mut self.open_elsewhere
+        }
+    }
+
+    /// How many reviews are open, of one flow or of all.
+    pub fn open_reviews(&self, flow: Option<&FlowId>) -> u64 {
+        match flow {
+            Some(flow) => self.open.get(flow).copied().unwrap_or_default(),
+            None => self.open.values().sum::<u64>() + self.open_elsewhere,
+        }
+    }
+
+    /// Counts the event at the next place of the log. The hold is that of the review the event names.
+    pub fn count(&mut self, sheet: &mut Sheet, index: u64, event: &Event, hold: Option<&Hold>) {
+        (self.index, self.at) = (index, event.at);
+        let (Some(fact), Some(flow)) = (Fact::of(event), &event.flow) else { return };
+        match &fact {
+            Fact::Opened(_) => *self.open_of(flow) += 1,
+            Fact::Ended(..) => {
+                let open = self.open_of(flow);
+                *open = open.saturating_sub(1);
+            }
+            Fact::Committed | Fact::Observed | Fact::Rejected => {}
+        }
+        for step in Step::KEPT {
+            add(sheet, step, event, hold);
+        }
+    }
+}
+
+/// Adds what an event says to the hour, day or minute that it lies in.
+pub fn add(sheet: &mut Sheet, step: Step, event: &Event, hold: Option<&Hold>) {
+    let (Some(fact), Some(flow)) = (Fact::of(event), &event.flow) else { return };
+    let hold = hold.map(|it| (it, it.opened_at.until(event.at)));
+    let period = Period::of(step, event.at);
+    sheet.entry(period).or_insert_with(|| Figures::none_of(period)).flow(flow).add(&fact, hold);
+}
+
+impl Fact {
+    /// What an event adds, if it adds anything.
+    pub fn of(event: &Event) -> Option<Self> {
+        let text = |name: &str| event.data.get(name)?.as_str();
+        let review = || ReviewId::try_from(text("review")?).ok();
+        let ended = |ending| Some(Self::Ended(review()?, ending));
+        match event.kind {
+            EventType::TransitionRejected => Some(Self::Rejected),
+            EventType::TransitionHeld => review().map(Self::Opened),
+            EventType::TransitionApproved => ended(Ending::Approved),
+            EventType::TransitionDenied => ended(Ending::Denied),
+            EventType::TransitionExpired => ended(Ending::Expired),
+            EventType::TransitionCancelled => ended(Ending::Cancelled),
+            EventType::TransitionSuperseded => ended(Ending::Superseded),
+            EventType::TransitionCommitted => {
+                // A thread's beginning is no proposal, what people approved is counted as such, and a writer's
+                // report was never a question.
+                let began = event.data.get("version")?.as_u64()? == 0;
+                match event.data.get("gate")?.get("kind")?.as_str()? {
+                    _ if began => None,
+                    "auto" => Some(Self::Committed),
+                    "observed" => Some(Self::Observed),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// The review that it is about.
+    pub const fn review(&self) -> Option<&ReviewId> {
+        match self {
+            Self::Opened(review) | Self::Ended(review, _) => Some(review),
+            Self::Committed | Self::Observed | Self::Rejected => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+//! Halts.
+
+pub mod halt;

@@ -1,0 +1,183 @@
+//! What goes beyond a budget: of one request, one node and one thread, by what agents say that they use; and of what
+//! nodes are given, by what the gateway counts.
+
+use serde_json::Value;
+
+use super::budget::{Budget, Budgets, OnBreach};
+use super::judgement::{Audience, Reason, ReasonCode, RejectCode, Violation};
+use super::model::{NodePolicy, Policy};
+use super::request::Circumstances;
+use super::view::project;
+use crate::domain::context::count_given;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::primitives::id::NodeId;
+use crate::domain::threads::usage::{Spent, Totals};
+
+/// What a request does to the budgets.
+#[derive(Debug, Default)]
+pub(super) struct Breaches {
+    /// What rejects it.
+    pub(super) denied: Vec<Violation>,
+    /// What people are asked about.
+    pub(super) held: Vec<Reason>,
+}
+
+/// Holds what branches used together against the bounds of each of their nodes, and of the thread. Each was judged
+/// where it was used, beside what it could see.
+pub(super) fn breaches_together(policy: &Policy, before: &Totals, used: &Totals) -> Breaches {
+    let mut found = Breaches::default();
+    let sums = before.clone().plus(used);
+    let of_nodes = used.nodes().filter_map(|(name, of)| {
+        let bounds = policy.budgets.of(policy.node(name)?);
+        let bounds = bounds.into_iter().filter(|(level, _)| matches!(level, Level::Node)).collect::<Vec<_>>();
+        Some((bounds, sums.of_node(name), of))
+    });
+    let of_thread = policy.budgets.thread.map(|it| (vec![(Level::Thread, it)], sums.of_thread(), used.of_thread()));
+    for (bounds, sum, of) in of_nodes.chain(of_thread) {
+        for (level, budget) in bounds {
+            budget.breached(sum, of).for_each(|it| found.add(budget.then, words(level, it)));
+        }
+    }
+    found
+}
+
+/// Of whom something is counted.
+#[derive(Clone, Copy)]
+enum Level {
+    Call,
+    Node,
+    Thread,
+}
+
+/// What is counted.
+#[derive(Clone, Copy)]
+enum Measure {
+    Calls,
+    Tokens,
+    Cost,
+    Context,
+}
+
+const UNTOLD_TOKENS: &str = "the policy bounds tokens: say with `usage.tokens` how many this took";
+const UNTOLD_COST: &str = "the policy bounds what things cost: say with `usage.cost` what this did";
+
+impl Policy {
+    /// How many tokens a node is given of a state, in hundreds; nothing, where no budget bounds that.
+    pub fn context_tokens(&self, node: &NodeId, state: &Value) -> Option<u64> {
+        self.bounds_context(node).then(|| count_given(&project(self, node, state), &self.wish(node)))
+    }
+
+    /// Whether a budget bounds what a node is given.
+    pub fn bounds_context(&self, node: &NodeId) -> bool {
+        let bounds = self.node(node).map(|it| self.budgets.of(it)).unwrap_or_default();
+        bounds.iter().any(|(_, it)| it.context_tokens.is_some())
+    }
+}
+
+/// Holds a request on a state against every bound that there is for its node, in a fixed order.
+pub(super) fn breaches(
+    policy: &Policy,
+    (node, name): (&NodePolicy, &NodeId),
+    state: &Value,
+    along: &Circumstances<'_>,
+) -> Breaches {
+    let bounds = policy.budgets.of(node);
+    let mut found = Breaches::default();
+    let usage = along.usage;
+    let given = along.context_tokens.or_else(|| policy.context_tokens(name, state)).unwrap_or(0);
+    let own = Spent::default().with(u64::from(along.tool.is_some()), usage).given(given);
+    // What is bounded must be told, or the way around a bound would be to say nothing.
+    let bounded = |is: fn(&Budget) -> bool| bounds.iter().any(|(_, it)| is(it));
+    for (untold, detail) in [
+        (usage.tokens.is_none() && bounded(|it| it.tokens.is_some()), UNTOLD_TOKENS),
+        (usage.cost.is_none() && bounded(|it| it.cost.is_some()), UNTOLD_COST),
+    ] {
+        if untold {
+            found.denied.push(violation(detail));
+        }
+    }
+    for (level, budget) in bounds {
+        let before = match level {
+            Level::Call => Spent::default(),
+            Level::Node => along.spent.map(|it| it.of_node(name)).unwrap_or_default(),
+            Level::Thread => along.spent.map(|it| it.of_thread()).unwrap_or_default(),
+        };
+        for measure in budget.breached(before.plus(own), own) {
+            found.add(budget.then, words(level, measure));
+        }
+    }
+    found
+}
+
+impl Breaches {
+    /// One more, unless it is said already.
+    fn add(&mut self, then: OnBreach, words: &'static str) {
+        match then {
+            OnBreach::Deny if self.denied.iter().all(|it| it.detail != words) => self.denied.push(violation(words)),
+            OnBreach::Hold if self.held.iter().all(|it| it.text != words) => self.held.push(reason(words)),
+            OnBreach::Deny | OnBreach::Hold => {}
+        }
+    }
+
+    /// Both together.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.denied.extend(other.denied.into_iter().filter(|it| !self.denied.contains(it)).collect::<Vec<_>>());
+        self.held.extend(other.held.into_iter().filter(|it| !self.held.contains(it)).collect::<Vec<_>>());
+        self
+    }
+}
+
+impl Budgets {
+    /// Those that are there for a node, in the order in which they are told.
+    fn of(&self, node: &NodePolicy) -> Vec<(Level, Budget)> {
+        let all = [
+            (Level::Call, self.call),
+            (Level::Node, self.node),
+            (Level::Node, node.budget),
+            (Level::Thread, self.thread),
+        ];
+        all.into_iter().filter_map(|(level, budget)| Some((level, budget?))).collect()
+    }
+}
+
+impl Budget {
+    /// What would be above its bound because of this request. One that uses none of it breaches nothing, even where
+    /// people have let more through before.
+    fn breached(&self, sum: Spent, own: Spent) -> impl Iterator<Item = Measure> {
+        let above = |bound: Option<u64>, sum: u64, own: u64| own > 0 && bound.is_some_and(|it| sum > it);
+        let cost_above = self.cost.is_some_and(|it| sum.cost_millionths > it);
+        [
+            (above(self.calls, sum.calls, own.calls), Measure::Calls),
+            (above(self.tokens, sum.tokens, own.tokens), Measure::Tokens),
+            (!own.cost_millionths.is_zero() && cost_above, Measure::Cost),
+            (above(self.context_tokens, sum.context_tokens, own.context_tokens), Measure::Context),
+        ]
+        .into_iter()
+        .filter_map(|(breached, measure)| breached.then_some(measure))
+    }
+}
+
+const fn violation(detail: &'static str) -> Violation {
+    Violation::new(RejectCode::Budget, Pointer::root(), detail)
+}
+
+fn reason(text: &str) -> Reason {
+    Reason { code: ReasonCode::Budget, pattern: None, text: text.to_owned(), audience: Audience::Everyone }
+}
+
+const fn words(level: Level, measure: Measure) -> &'static str {
+    match (level, measure) {
+        (Level::Call, Measure::Calls) => "more calls than one request may make",
+        (Level::Call, Measure::Tokens) => "more tokens than one request may take",
+        (Level::Call, Measure::Cost) => "more cost than one request may make",
+        (Level::Call, Measure::Context) => "more tokens of context than a node may be given for one request",
+        (Level::Node, Measure::Calls) => "more calls than this node may make in one thread",
+        (Level::Node, Measure::Tokens) => "more tokens than this node may take in one thread",
+        (Level::Node, Measure::Cost) => "more cost than this node may make in one thread",
+        (Level::Node, Measure::Context) => "more tokens of context than this node may be given in one thread",
+        (Level::Thread, Measure::Calls) => "more calls than may be made in one thread",
+        (Level::Thread, Measure::Tokens) => "more tokens than may be taken in one thread",
+        (Level::Thread, Measure::Cost) => "more cost than may be made in one thread",
+        (Level::Thread, Measure::Context) => "more tokens of context than nodes may be given in one thread",
+    }
+}

@@ -1,0 +1,132 @@
+//! What is supposed around a supposed request: who asks, what comes along, and what came before in the thread.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::request::{Circumstances, Principal};
+use crate::domain::json::pointer::Pointer;
+use crate::domain::primitives::id::{NodeId, PrincipalId};
+use crate::domain::threads::tool_call::Tool;
+use crate::domain::threads::usage::{Malformed, Totals, Usage};
+
+/// An owner is a name of a person or a team.
+const OWNER_CHARS_MAX: usize = 200;
+
+const NOT_A_PRINCIPAL: &str = "a principal is an object with `id` and `owner`, and nothing else";
+const NOT_AN_ID: &str = "this is not the id of a principal";
+const NOT_AN_OWNER: &str = "an owner is a text of 1 to 200 characters";
+const NOT_NODES: &str = "the nodes that have committed are a list of names, each once";
+
+/// Who would ask.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SupposedPrincipal {
+    /// The id of the token.
+    pub id: PrincipalId,
+    /// The person or team whose it is.
+    pub owner: String,
+}
+
+/// What is supposed around a request. What is left out is not known, and a rule that asks about it has no answer;
+/// only of what was used before, nothing said is nothing used.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Around {
+    /// Who would ask.
+    pub principal: Option<SupposedPrincipal>,
+    /// The nodes of which something was committed in the thread.
+    pub committed_nodes: Option<BTreeSet<NodeId>>,
+    /// The tool that would be called along with it.
+    pub tool: Option<Tool>,
+    /// What it would have taken.
+    pub usage: Usage,
+    /// What each node has used in the thread before.
+    pub totals: Option<Totals>,
+}
+
+impl Around {
+    /// Reads its members, and takes them out: what is left over is not of it.
+    pub fn take(members: &mut Map<String, Value>) -> Result<Self, Malformed> {
+        Ok(Self {
+            principal: part(members, "principal", principal)?,
+            committed_nodes: part(members, "committed_nodes", nodes)?,
+            tool: part(members, "tool", Tool::read)?,
+            usage: part(members, "usage", Usage::read)?.unwrap_or_default(),
+            totals: part(members, "totals", Totals::read)?,
+        })
+    }
+
+    /// Reads an object with its members and no others.
+    pub fn read(value: &Value) -> Result<Self, Malformed> {
+        let wrong = |pointer, detail| Malformed { pointer, detail };
+        let Value::Object(members) = value else {
+            return Err(wrong(Pointer::root(), "what is known around a request is an object"));
+        };
+        let mut rest = members.clone();
+        let around = Self::take(&mut rest)?;
+        match rest.keys().next() {
+            Some(key) => Err(wrong(
+                Pointer::root().child(key),
+                "around a request there are `principal`, `committed_nodes`, `tool`, `usage` and `totals`, and nothing else",
+            )),
+            None => Ok(around),
+        }
+    }
+
+    /// As requests are judged by.
+    pub fn circumstances(&self) -> Circumstances<'_> {
+        let principal = self.principal.as_ref();
+        Circumstances {
+            principal: principal.map(|it| Principal { id: it.id.as_str(), owner: &it.owner }),
+            committed_nodes: self.committed_nodes.as_ref(),
+            tool: self.tool.as_ref(),
+            usage: self.usage,
+            spent: self.totals.as_ref(),
+            context_tokens: None,
+        }
+    }
+}
+
+fn part<T>(
+    members: &mut Map<String, Value>,
+    name: &str,
+    read: impl Fn(&Value) -> Result<T, Malformed>,
+) -> Result<Option<T>, Malformed> {
+    let read = |value: Value| read(&value).map_err(|it| it.below(&Pointer::root().child(name)));
+    members.remove(name).map(read).transpose()
+}
+
+impl SupposedPrincipal {
+    /// Someone of that id and owner.
+    pub fn new(id: &str, owner: &str) -> Result<Self, Malformed> {
+        let at = |name: &str, detail| Malformed { pointer: Pointer::root().child(name), detail };
+        let id = PrincipalId::try_from(id).map_err(|_| at("id", NOT_AN_ID))?;
+        let fits = (1..=OWNER_CHARS_MAX).contains(&owner.chars().count());
+        if fits { Ok(Self { id, owner: owner.to_owned() }) } else { Err(at("owner", NOT_AN_OWNER)) }
+    }
+}
+
+fn principal(value: &Value) -> Result<SupposedPrincipal, Malformed> {
+    let wrong = |pointer| Malformed { pointer, detail: NOT_A_PRINCIPAL };
+    let Value::Object(members) = value else { return Err(wrong(Pointer::root())) };
+    if let Some(key) = members.keys().find(|it| !matches!(it.as_str(), "id" | "owner")) {
+        return Err(wrong(Pointer::root().child(key)));
+    }
+    let text = |name: &str| members.get(name).and_then(Value::as_str).ok_or_else(|| wrong(Pointer::root()));
+    SupposedPrincipal::new(text("id")?, text("owner")?)
+}
+
+fn nodes(value: &Value) -> Result<BTreeSet<NodeId>, Malformed> {
+    let wrong = |pointer| Malformed { pointer, detail: NOT_NODES };
+    let Value::Array(items) = value else { return Err(wrong(Pointer::root())) };
+    let mut nodes = BTreeSet::new();
+    for (index, item) in items.iter().enumerate() {
+        let node = item.as_str().and_then(|it| NodeId::try_from(it).ok());
+        if !node.is_some_and(|it| nodes.insert(it)) {
+            return Err(wrong(Pointer::root().index(index)));
+        }
+    }
+    Ok(nodes)
+}
+
+#[cfg(test)]
+mod tests;

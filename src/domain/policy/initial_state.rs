@@ -1,0 +1,54 @@
+//! Version 0: the state that a host starts a thread with.
+
+use serde_json::{Map, Value};
+
+use super::judgement::Violation;
+use super::model::Policy;
+use super::pattern_set::Patterns;
+use super::state_shape;
+use super::state_shape::Seen;
+use super::transition_check::may_be_first;
+use super::visibility::{in_order, told};
+use crate::domain::json::diff::leaves;
+use crate::domain::json::pattern::Pattern;
+use crate::domain::json::size::{Size, StateLimits};
+
+/// A state that a thread may start with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Initial {
+    /// The protected patterns that the state sets, unless the policy trusts its hosts. If there is one, the thread
+    /// owes an approval from version 0 on.
+    pub owes_reason: Vec<Pattern>,
+}
+
+impl Initial {
+    /// Whether the thread owes an approval from version 0 on.
+    pub fn owes(&self) -> bool {
+        !self.owes_reason.is_empty()
+    }
+}
+
+/// Judges the state that a host creates a thread with. The host sent all of it, so it is told everything.
+pub fn judge_initial(policy: &Policy, state: &Value, limits: &StateLimits) -> Result<Initial, Vec<Violation>> {
+    if let Some(violation) = state_shape::check((state, &Size::of(state)), limits, &Seen::<Patterns>::Whole) {
+        return Err(vec![violation]);
+    }
+    let mut violations = in_order(policy, state_shape::check_all_keys(state));
+    let faults = policy.schema.as_ref().map(|schema| schema.faults(state)).unwrap_or_default();
+    violations.extend(in_order(policy, faults.into_iter().map(told).collect()));
+    violations.extend(in_order(policy, may_be_first(&policy.transitions, state)));
+    if !violations.is_empty() {
+        return Err(violations);
+    }
+    if policy.trust_initial || is_empty(state) {
+        return Ok(Initial { owes_reason: Vec::new() });
+    }
+    let set = leaves(state);
+    let sets = |pattern: &&Pattern| set.iter().any(|(pointer, _)| pattern.touches(pointer));
+    Ok(Initial { owes_reason: policy.protected.iter().filter(sets).cloned().collect() })
+}
+
+/// An empty state sets nothing: the place where it stands is no leaf that a pattern could be about.
+fn is_empty(state: &Value) -> bool {
+    state.as_object().is_some_and(Map::is_empty)
+}

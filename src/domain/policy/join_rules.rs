@@ -1,0 +1,34 @@
+//! What is asked of a join besides what is asked of any effect.
+
+use serde_json::Value;
+
+use super::budget_check;
+use super::budget_check::Breaches;
+use super::judgement::{RejectCode, Violation};
+use super::model::{NodePolicy, Policy};
+use super::request::Circumstances;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::primitives::id::NodeId;
+use crate::domain::threads::usage::Totals;
+
+const UNREAD: &str = "a branch changed something that this node may not read: join as a node that may read all of it";
+
+/// Whether a branch changed what the node may not read. It named none of these places itself, so it is told of none.
+pub fn unread(policy: &Policy, node: &NodeId, changed: &[Pointer]) -> Option<Violation> {
+    let reads = policy.node(node).map(NodePolicy::reads);
+    let unseen = changed.iter().any(|it| !reads.is_some_and(|reads| reads.covers(it)));
+    unseen.then(|| Violation::new(RejectCode::ReadNotAllowed, Pointer::root(), UNREAD))
+}
+
+/// What the join itself uses, on top of its branches; and what these used together.
+pub(super) fn breaches(
+    policy: &Policy,
+    (node, name, state): (&NodePolicy, &NodeId, &Value),
+    around: &Circumstances<'_>,
+    used: &Totals,
+) -> Breaches {
+    let before = around.spent.cloned().unwrap_or_default();
+    let sum = before.clone().plus(used);
+    let own = budget_check::breaches(policy, (node, name), state, &Circumstances { spent: Some(&sum), ..*around });
+    own.and(budget_check::breaches_together(policy, &before, used))
+}

@@ -1,0 +1,242 @@
+//! What a judgement can be, in words that programs, agents and reviewers read.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::json::diff::Change;
+use crate::domain::json::pattern::Pattern;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::primitives::openapi_schema::words;
+
+/// What becomes of a request.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Judgement {
+    /// It commits by itself.
+    Commit {
+        /// The state after.
+        after: Value,
+        /// The whole effect, leaf by leaf.
+        changes: Vec<Change>,
+        /// Leaves that the request set outside its node's reads. They count as set whether or not their value
+        /// differs: answer and commitment tree must not tell a right guess from a wrong one.
+        named: Vec<Pointer>,
+        /// What rules warn of.
+        warnings: Vec<Warning>,
+    },
+    /// People must decide.
+    Hold {
+        /// The state after, should they approve.
+        after: Value,
+        /// The whole effect, leaf by leaf.
+        changes: Vec<Change>,
+        /// As for `Commit`.
+        named: Vec<Pointer>,
+        /// Why; never empty.
+        reasons: Vec<Reason>,
+        /// What rules warn of besides.
+        warnings: Vec<Warning>,
+    },
+    /// Nothing happens.
+    Reject {
+        /// Everything that is wrong, in a fixed order; never empty.
+        violations: Vec<Violation>,
+    },
+}
+
+/// One thing that is wrong with a request. Nothing in it depends on what the node may not read.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Violation {
+    /// What kind of thing.
+    pub code: RejectCode,
+    /// Where; cut at hidden prefixes.
+    pub pointer: Pointer,
+    /// A fixed sentence without instance data; of a rule that denies, its author's reason.
+    pub detail: Cow<'static, str>,
+    /// Which rule, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rule: Option<String>,
+}
+
+/// One reason for a hold.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = JudgedReason)]
+pub struct Reason {
+    /// What kind of reason.
+    pub code: ReasonCode,
+    /// The protected pattern that was touched.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(value_type = Option<String>)]
+    pub pattern: Option<Pattern>,
+    /// A sentence made of the policy's words only.
+    pub text: String,
+    /// Who may be told.
+    pub audience: Audience,
+}
+
+/// What a rule warns of. Nothing follows from it but that it is told.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = JudgedWarning)]
+pub struct Warning {
+    /// Which rule.
+    pub rule: String,
+    /// Where; cut at hidden prefixes.
+    pub pointer: Pointer,
+    /// The reason of the rule's author.
+    pub detail: String,
+    /// Who may be told.
+    pub audience: Audience,
+}
+
+/// Who may be told a reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Audience {
+    /// The asker too: it follows from what it asked and may read.
+    Everyone,
+    /// Reviewers and auditors: it would tell the asker that something it may not read differs.
+    Reviewers,
+}
+
+macro_rules! codes {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$variant_doc])* #[serde(rename = $text)] $variant,)*
+        }
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                words(Self::ALL.iter().map(|it| it.as_str()))
+            }
+        }
+
+        impl utoipa::ToSchema for $name {}
+
+        impl $name {
+            /// Every code, in the order in which checks run.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The word on the wire.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+codes! {
+    /// Why a request is rejected. The first block is for JSON itself.
+    RejectCode {
+        /// Nothing was sent.
+        Empty = "empty",
+        /// Not JSON.
+        Syntax = "syntax",
+        /// A key twice in one object, or two keys that are equal after NFC.
+        DuplicateKey = "duplicate_key",
+        /// NaN or Infinity.
+        NotANumber = "not_a_number",
+        /// A number that no double holds exactly.
+        NumberNotExact = "number_not_exact",
+        /// More levels than are read.
+        TooDeep = "too_deep",
+        /// More bytes or leaves than are kept.
+        TooLarge = "too_large",
+        /// Not UTF-8, a lone surrogate, or a key that is not in NFC.
+        Encoding = "encoding",
+        /// The request asks about something that its node may not read.
+        ReadNotAllowed = "read_not_allowed",
+        /// The node may not write this.
+        WriteNotAllowed = "write_not_allowed",
+        /// The node is denied to write this.
+        WriteDenied = "write_denied",
+        /// The patch does not apply to the head.
+        PatchFailed = "patch_failed",
+        /// A schema refuses the result.
+        Schema = "schema",
+        /// The check against a schema takes more steps than one check may.
+        SchemaTooCostly = "schema_too_costly",
+        /// It may never change.
+        Immutable = "immutable",
+        /// It may only grow.
+        NotMonotonic = "not_monotonic",
+        /// It may only go forward.
+        OrderRegressed = "order_regressed",
+        /// A list of keyed items was changed otherwise than it may be.
+        KeyedArray = "keyed_array",
+        /// The node may not call this tool.
+        ToolNotAllowed = "tool_not_allowed",
+        /// A rule says no.
+        RuleDenied = "rule_denied",
+        /// A rule could not be evaluated.
+        RuleError = "rule_error",
+        /// It costs too much.
+        Budget = "budget",
+        /// Everybody who could approve is excluded, or there is nobody.
+        NobodyCanApprove = "nobody_can_approve",
+        /// The node has asked often enough on this head.
+        AttemptsExhausted = "attempts_exhausted",
+    }
+}
+
+codes! {
+    /// Why people must decide.
+    ReasonCode {
+        /// A protected value is touched.
+        Protected = "protected",
+        /// A rule says so.
+        Rule = "rule",
+        /// More is used than the policy lets pass by itself.
+        Budget = "budget",
+        /// A reviewer rewrote a held request.
+        Edit = "edit",
+        /// A receipt is asked for the head as it stands.
+        Reaffirm = "reaffirm",
+        /// An ancestor's state is to stand again.
+        Rollback = "rollback",
+    }
+}
+
+impl Violation {
+    /// A violation with one of the fixed sentences.
+    pub const fn new(code: RejectCode, pointer: Pointer, detail: &'static str) -> Self {
+        Self { code, pointer, detail: Cow::Borrowed(detail), rule: None }
+    }
+}
+
+impl Reason {
+    pub(super) fn protected(pattern: &Pattern, audience: Audience) -> Self {
+        let text = format!("{pattern} is protected: people decide about it");
+        Self { code: ReasonCode::Protected, pattern: Some(pattern.clone()), text, audience }
+    }
+
+    /// A rule's reason, in its author's words.
+    pub(super) fn of_rule(reason: &str, audience: Audience) -> Self {
+        Self { code: ReasonCode::Rule, pattern: None, text: reason.to_owned(), audience }
+    }
+
+    /// A reason that lies in the kind of request.
+    pub(super) fn of_kind(code: ReasonCode) -> Self {
+        let text = match code {
+            ReasonCode::Protected => "a protected value is touched",
+            ReasonCode::Rule => "a rule holds it",
+            ReasonCode::Budget => "more is used than the policy lets pass",
+            ReasonCode::Edit => "a reviewer rewrote the request: people decide about the new one",
+            ReasonCode::Reaffirm => "a receipt is asked for the state as it stands",
+            ReasonCode::Rollback => "an earlier state is to stand again",
+        };
+        Self { code, pattern: None, text: text.to_owned(), audience: Audience::Everyone }
+    }
+}

@@ -1,0 +1,223 @@
+//! Detectors: what secrets look like, wherever they stand. A help against carelessness, not a wall: whoever wants to
+//! smuggle a secret past them can.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use regex::Regex;
+use serde_json::Value;
+
+use crate::domain::json::canonical::canonical;
+
+/// What detects things of one kind.
+#[derive(Clone, PartialEq)]
+struct Finder {
+    name: String,
+    how: How,
+}
+
+#[derive(Clone)]
+enum How {
+    Pattern(Regex),
+    /// Digits in groups, with the check digit that card numbers have.
+    CardNumber,
+}
+
+impl PartialEq for How {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Pattern(one), Self::Pattern(other)) => one.as_str() == other.as_str(),
+            (Self::CardNumber, Self::CardNumber) => true,
+            (Self::Pattern(_), Self::CardNumber) | (Self::CardNumber, Self::Pattern(_)) => false,
+        }
+    }
+}
+
+/// The detectors of a policy.
+#[derive(Clone, Default, PartialEq)]
+pub struct Detectors {
+    finders: Vec<Finder>,
+}
+
+/// What `detect` may name, and the pattern of what is found by one.
+const BUILT_IN: &[(&str, Option<&str>)] = &[
+    ("email", Some(r"(?i)[a-z0-9._%+\-]{1,64}@[a-z0-9\-]{1,63}(?:\.[a-z0-9\-]{1,63})+")),
+    ("card_number", None),
+    ("jwt", Some(r"eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{4,}\.[A-Za-z0-9_\-]*")),
+    ("aws_key", Some(r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}")),
+    ("google_key", Some(r"AIza[0-9A-Za-z_\-]{35}")),
+    (
+        "private_key",
+        Some(
+            r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\z)",
+        ),
+    ),
+];
+
+/// Compiled patterns are kept for as long as their policy is.
+const PATTERN_BYTES_MAX: usize = 256 * 1024;
+
+/// Digits of a card number.
+const CARD_DIGITS: std::ops::RangeInclusive<usize> = 13..=19;
+
+impl Detectors {
+    /// The names that need no pattern.
+    pub(in crate::domain::policy) fn built_in() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|it| it.0)
+    }
+
+    /// Adds a built-in one; false if there is none of that name.
+    pub(in crate::domain::policy) fn add_built_in(&mut self, name: &str) -> bool {
+        let Some((name, pattern)) = BUILT_IN.iter().find(|it| it.0 == name) else { return false };
+        let how = pattern.map_or(How::CardNumber, |it| {
+            How::Pattern(Regex::new(it).expect("the patterns that come with the program compile, a test says so"))
+        });
+        self.finders.push(Finder { name: (*name).to_owned(), how });
+        true
+    }
+
+    /// Adds a pattern of the policy's own; else why not.
+    pub(in crate::domain::policy) fn add(&mut self, name: &str, pattern: &str) -> Result<(), String> {
+        let built = regex::RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build();
+        let regex = built.map_err(|error| format!("this is no pattern: {error}"))?;
+        if regex.is_match("") {
+            return Err("the pattern fits the empty text too, so it would hide everything".to_owned());
+        }
+        self.finders.push(Finder { name: name.to_owned(), how: How::Pattern(regex) });
+        Ok(())
+    }
+
+    /// Whether anything is found in a text.
+    pub(in crate::domain::policy) fn find(&self, text: &str) -> bool {
+        self.finders.iter().any(|it| match &it.how {
+            How::Pattern(regex) => regex.is_match(text),
+            How::CardNumber => !card_numbers(text).is_empty(),
+        })
+    }
+
+    /// Whether anything is found in a leaf. A number is looked at as it is written.
+    pub(in crate::domain::policy) fn find_in(&self, leaf: &Value) -> bool {
+        match leaf {
+            Value::String(text) => self.find(text),
+            Value::Number(_) => !self.is_empty() && self.find(&canonical(leaf)),
+            _ => false,
+        }
+    }
+
+    pub(in crate::domain::policy) fn is_empty(&self) -> bool {
+        self.finders.is_empty()
+    }
+
+    /// Everything that is found in a text, with the kind it is of.
+    pub(in crate::domain::policy) fn find_all(&self, text: &str) -> Vec<(Range<usize>, &str)> {
+        let mut found: Vec<(Range<usize>, &str)> = Vec::new();
+        for finder in &self.finders {
+            let ranges = match &finder.how {
+                How::Pattern(regex) => regex.find_iter(text).map(|it| it.range()).collect(),
+                How::CardNumber => card_numbers(text),
+            };
+            found.extend(ranges.into_iter().map(|it| (it, finder.name.as_str())));
+        }
+        found
+    }
+}
+
+/// The text with the kind in the place of everything that was found: `[email]`.
+pub(in crate::domain::policy) fn masked<'t>(text: &'t str, mut found: Vec<(Range<usize>, &str)>) -> Cow<'t, str> {
+    if found.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    found.sort_by_key(|(range, _)| range.start);
+    let (mut masked, mut end) = (String::with_capacity(text.len()), 0);
+    for (range, name) in found {
+        if range.start >= end {
+            masked.push_str(&text[end..range.start]);
+            masked.push('[');
+            masked.push_str(name);
+            masked.push(']');
+        }
+        // What overlaps what was found before goes with it.
+        end = end.max(range.end);
+    }
+    masked.push_str(&text[end..]);
+    Cow::Owned(masked)
+}
+
+impl fmt::Debug for Detectors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.finders.iter().map(|it| &it.name)).finish()
+    }
+}
+
+/// Where card numbers stand: whole groups of digits, one blank or dash between them, that together have the length,
+/// the first digit and the check digit of one.
+fn card_numbers(text: &str) -> Vec<Range<usize>> {
+    let groups = digit_groups(text);
+    let mut found = Vec::new();
+    let mut from = 0;
+    while from < groups.len() {
+        match card_from(text, &groups[from..]) {
+            Some(count) => {
+                found.push(groups[from].start..groups[from + count - 1].end);
+                from += count;
+            }
+            None => from += 1,
+        }
+    }
+    found
+}
+
+fn digit_groups(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    for (at, byte) in bytes.iter().enumerate().filter(|it| it.1.is_ascii_digit()) {
+        debug_assert!(byte.is_ascii_digit());
+        match groups.last_mut() {
+            Some(group) if group.end == at => group.end = at + 1,
+            _ => groups.push(at..at + 1),
+        }
+    }
+    groups
+}
+
+/// How many of these groups, from the first on, make up a card number; as many as can.
+fn card_from(text: &str, groups: &[Range<usize>]) -> Option<usize> {
+    let (mut digits, mut whole): (Vec<u8>, Option<usize>) = (Vec::new(), None);
+    let mut end = groups.first()?.start;
+    for (index, group) in groups.iter().enumerate() {
+        let between = &text.as_bytes()[end..group.start];
+        if index > 0 && !matches!(between, b" " | b"-") {
+            break;
+        }
+        end = group.end;
+        digits.extend(text.as_bytes()[group.clone()].iter().take(CARD_DIGITS.end() + 1).map(|it| it - b'0'));
+        if digits.len() > *CARD_DIGITS.end() {
+            break;
+        }
+        if is_card(&digits) {
+            whole = Some(index + 1);
+        }
+    }
+    whole
+}
+
+/// By length, first digit (2 to 6: what banks issue) and the check digit of ISO/IEC 7812.
+fn is_card(digits: &[u8]) -> bool {
+    if !CARD_DIGITS.contains(&digits.len()) || !(2..=6).contains(&digits[0]) {
+        return false;
+    }
+    let sum: u32 = digits
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(index, digit)| {
+            let value = u32::from(*digit) * if index % 2 == 1 { 2 } else { 1 };
+            if value > 9 { value - 9 } else { value }
+        })
+        .sum();
+    sum.is_multiple_of(10)
+}
+
+#[cfg(test)]
+mod tests;

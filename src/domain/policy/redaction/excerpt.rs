@@ -1,0 +1,81 @@
+//! The beginning of a request that was turned away, for people to look at: inert, bounded, and without anything
+//! that is hidden.
+
+use serde_json::{Map, Value};
+
+use super::Hiding;
+use super::diff::{RedactedLeaf, shown_arguments};
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::patch::Format;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::threads::tool_call::Tool;
+
+/// How much of a rejected request is kept to look at.
+pub const EXCERPT_CHARS_MAX: usize = 2_000;
+
+/// What stands for a value at or below something hidden, or at a place that cannot be told.
+const HIDDEN: &str = "[hidden]";
+
+/// What stands at the end of a text that goes on.
+const CUT: char = '…';
+
+/// The beginning of the request's canonical text.
+pub fn excerpt(hiding: &Hiding<'_>, format: Format, request: &Value) -> String {
+    let text = canonical(&shown(hiding, format, request));
+    match text.char_indices().nth(EXCERPT_CHARS_MAX) {
+        Some((end, _)) => format!("{}{CUT}", &text[..end]),
+        None => text,
+    }
+}
+
+/// Whether nothing of a request is hidden, so that it may be kept as it is.
+pub fn hides_nothing(hiding: &Hiding<'_>, format: Format, request: &Value, tool: Option<&Tool>) -> bool {
+    let hidden = |it: &RedactedLeaf| matches!(it, RedactedLeaf::Hidden { .. });
+    let of_tool = tool.is_some_and(|it| shown_arguments(hiding, it).iter().any(hidden));
+    !of_tool && shown(hiding, format, request) == *request
+}
+
+fn shown(hiding: &Hiding<'_>, format: Format, request: &Value) -> Value {
+    match (format, request) {
+        (Format::JsonPatch, Value::Array(operations)) => {
+            Value::Array(operations.iter().map(|it| operation(hiding, it)).collect())
+        }
+        _ => without_hidden(hiding, request, &Pointer::root()),
+    }
+}
+
+fn without_hidden(hiding: &Hiding<'_>, value: &Value, at: &Pointer) -> Value {
+    if hiding.hides_there(value, at) {
+        return Value::from(HIDDEN);
+    }
+    match value {
+        Value::Object(members) => {
+            let member = |(key, value): (&String, &Value)| (key.clone(), without_hidden(hiding, value, &at.child(key)));
+            Value::Object(members.iter().map(member).collect())
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(index, it)| without_hidden(hiding, it, &at.index(index))).collect()
+        }
+        leaf => leaf.clone(),
+    }
+}
+
+/// An operation of a JSON Patch: its value stands where its path points, which may be nowhere.
+fn operation(hiding: &Hiding<'_>, operation: &Value) -> Value {
+    let Value::Object(members) = operation else { return Value::from(HIDDEN) };
+    let place = |name: &str| Pointer::try_from(members.get(name)?.as_str()?).ok();
+    let path = place("path");
+    let member = |(name, value): (&String, &Value)| {
+        let shown = match (name.as_str(), &path) {
+            ("op", _) => without_hidden(hiding, value, &Pointer::root()),
+            ("path" | "from", _) => place(name).map_or(Value::from(HIDDEN), |it| hiding.cut(&it).to_string().into()),
+            ("value", Some(path)) => without_hidden(hiding, value, path),
+            _ => Value::from(HIDDEN),
+        };
+        (name.clone(), shown)
+    };
+    Value::Object(members.iter().map(member).collect::<Map<_, _>>())
+}
+
+#[cfg(test)]
+mod tests;

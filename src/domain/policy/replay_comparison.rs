@@ -1,0 +1,227 @@
+//! What another policy would have made of a recorded request, beside what became of it.
+
+use std::collections::BTreeSet;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::judgement::{Judgement, RejectCode, Violation, Warning};
+use super::model::Policy;
+use super::redaction::Hiding;
+use crate::domain::threads::flow::Mode;
+use crate::domain::threads::rejected_request::KeptRequest;
+
+/// What became of a request, or would.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Became {
+    /// It committed by itself.
+    Commit,
+    /// It committed because its flow only observes: otherwise people would have been asked.
+    Observe,
+    /// People were asked; what they decided is not looked at.
+    Hold,
+    /// It was rejected.
+    Reject,
+}
+
+/// What became of a request, as far as a policy decides it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
+pub struct Was {
+    /// What.
+    pub outcome: Became,
+    /// The codes of what was wrong with it, or of why people were asked.
+    pub codes: BTreeSet<String>,
+}
+
+/// What another policy would have made of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
+pub struct WouldBe {
+    /// What.
+    pub outcome: Became,
+    /// The codes of what would be wrong with it, or of why people would be asked.
+    pub codes: BTreeSet<String>,
+    /// Why people would be asked, in the policy's words.
+    pub reasons: Vec<String>,
+    /// The rules that would warn of it, which changes nothing and is not compared.
+    pub warnings: Vec<String>,
+    /// What would be wrong with it. Places are cut where either policy hides.
+    pub errors: Vec<Violation>,
+}
+
+/// Both together.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
+#[serde(tag = "comparison", rename_all = "snake_case")]
+pub enum Compared {
+    /// The same would become of it, with the same codes.
+    Same {
+        /// What would.
+        would_be: WouldBe,
+    },
+    /// Something else would.
+    Differs {
+        /// What would.
+        would_be: WouldBe,
+    },
+    /// It cannot be told.
+    Unknown {
+        /// Why not.
+        #[schema(value_type = Why)]
+        why: Untold,
+    },
+}
+
+/// Why it cannot be told what would have become of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Untold {
+    /// The request itself is not there any more.
+    NotKept,
+    /// It was turned away unread, because its node had no tries left.
+    NotJudged,
+    /// Whose token it was is not there any more.
+    NoAsker,
+    /// People would be asked, where it is known that nobody could approve under the policy of that time.
+    NobodyThen,
+    /// Its thread is longer than is looked back.
+    TooFar,
+    /// Its values are erased, or those of the state that it was asked for on.
+    Erased,
+}
+
+/// The same as it is told.
+#[derive(Serialize, utoipa::ToSchema)]
+struct Why {
+    /// What programs look at.
+    code: &'static str,
+    /// In words.
+    detail: &'static str,
+}
+
+impl Became {
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::Observe => "observe",
+            Self::Hold => "hold",
+            Self::Reject => "reject",
+        }
+    }
+}
+
+impl Untold {
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotKept => "not_kept",
+            Self::NotJudged => "not_judged",
+            Self::NoAsker => "no_asker",
+            Self::NobodyThen => "nobody_then",
+            Self::TooFar => "too_far",
+            Self::Erased => "erased",
+        }
+    }
+
+    /// The same in a sentence.
+    pub const fn detail(self) -> &'static str {
+        match self {
+            Self::NotKept => {
+                "the rejected request is not kept: it was too long, held what was hidden, or is older than keeping them"
+            }
+            Self::NotJudged => "it was turned away unread: its node had no tries left on that head",
+            Self::NoAsker => "the token that asked is not there any more",
+            Self::NobodyThen => {
+                "people would be asked; nobody could approve then, and who could under this policy is not looked at"
+            }
+            Self::TooFar => "its thread is longer than is looked back",
+            Self::Erased => "its values, or those of the state before it, are erased",
+        }
+    }
+}
+
+impl Serialize for Untold {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Why { code: self.as_str(), detail: self.detail() }.serialize(serializer)
+    }
+}
+
+impl Was {
+    /// Something with these codes. That a rejection was its node's last try says nothing of the request.
+    pub fn new(outcome: Became, codes: impl IntoIterator<Item = String>) -> Self {
+        let mut codes: BTreeSet<String> = codes.into_iter().collect();
+        if codes.len() > 1 {
+            codes.remove(RejectCode::AttemptsExhausted.as_str());
+        }
+        Self { outcome, codes }
+    }
+
+    fn is_only(&self, code: RejectCode) -> bool {
+        self.outcome == Became::Reject && self.codes.len() == 1 && self.codes.contains(code.as_str())
+    }
+
+    /// Held against what would become of it.
+    pub fn compared(&self, would_be: WouldBe) -> Compared {
+        if self.is_only(RejectCode::AttemptsExhausted) {
+            Compared::Unknown { why: Untold::NotJudged }
+        } else if self.is_only(RejectCode::NobodyCanApprove) && would_be.outcome == Became::Hold {
+            Compared::Unknown { why: Untold::NobodyThen }
+        } else if self.outcome == would_be.outcome && self.codes == would_be.codes {
+            Compared::Same { would_be }
+        } else {
+            Compared::Differs { would_be }
+        }
+    }
+}
+
+/// The policies of a replay.
+#[derive(Clone, Copy, Debug)]
+pub struct Policies<'p> {
+    /// The one that is tried.
+    pub candidate: &'p Policy,
+    /// The one that the flow has.
+    pub active: &'p Policy,
+}
+
+impl WouldBe {
+    /// A request that would come to nothing before it was judged: branches that do not agree.
+    pub fn refused(code: &str) -> Self {
+        let (reasons, warnings, errors) = (Vec::new(), Vec::new(), Vec::new());
+        Self { outcome: Became::Reject, codes: BTreeSet::from([code.to_owned()]), reasons, warnings, errors }
+    }
+
+    /// What the candidate makes of a request, told without what it or the active policy hides of the request and the
+    /// state it was for.
+    pub fn of(judgement: Judgement, policies: Policies<'_>, state: &Value, kept: &KeptRequest) -> Self {
+        let Policies { candidate, active } = policies;
+        let nothing = |outcome| Self {
+            outcome,
+            codes: BTreeSet::new(),
+            reasons: Vec::new(),
+            warnings: Vec::new(),
+            errors: Vec::new(),
+        };
+        let names = |warnings: Vec<Warning>| warnings.into_iter().map(|it| it.rule).collect();
+        match judgement {
+            Judgement::Commit { warnings, .. } => Self { warnings: names(warnings), ..nothing(Became::Commit) },
+            Judgement::Hold { reasons, warnings, .. } => Self {
+                warnings: names(warnings),
+                codes: reasons.iter().map(|it| it.code.as_str().to_owned()).collect(),
+                reasons: reasons.into_iter().map(|it| it.text).collect(),
+                ..nothing(match candidate.mode() {
+                    Mode::Enforce => Became::Hold,
+                    Mode::Observe => Became::Observe,
+                })
+            },
+            Judgement::Reject { violations } => {
+                let codes = violations.iter().map(|it| it.code.as_str().to_owned()).collect();
+                let hiding =
+                    |policy| Hiding::of_request(policy, state, (kept.format, &kept.content), kept.tool.as_ref());
+                let errors = hiding(active).violations(hiding(candidate).violations(violations));
+                Self { codes, errors, ..nothing(Became::Reject) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! CEL's text → `Expr`. Parsed by the `cel` crate; looked up, bounded and narrowed here, when the policy is loaded,
+//! so that nothing unknown is left to be found while a request waits.
+//!
+//! The crate's own interpreter is not used: it has no bound on what an evaluation costs, and copies the state into
+//! values of its own. The tests hold ours against it.
+
+use cel::common::ast::{CallExpr, ComprehensionExpr, Expr as Ast, IdedExpr, LiteralValue, SelectExpr, operators};
+use cel::parser::Parser;
+
+use super::depth_limit;
+use super::expr::{Arithmetic, Comparison, Const, Expr, Fact, Function, Quantifier, Question};
+use crate::domain::policy::bounds;
+
+const VARIABLES: &str = "object, oldObject, change, node, principal, thread, tool and usage";
+const FUNCTIONS: &str = "has, size, type, int, double, contains, startsWith, endsWith, lowerAscii, upperAscii, all, \
+                         exists and exists_one";
+const TYPES: [&str; 8] = ["bool", "double", "int", "list", "map", "null_type", "string", "type"];
+
+/// What is wrong with a condition, for who wrote it.
+type Refusal = String;
+
+/// Reads a condition.
+pub(super) fn read(source: &str) -> Result<Expr, Refusal> {
+    if source.len() > bounds::RULE_BYTES_MAX {
+        return Err(format!("it is longer than {} bytes: make it two rules", bounds::RULE_BYTES_MAX));
+    }
+    if depth_limit::depth(source) > bounds::RULE_BRACKETS_MAX {
+        return Err(format!(
+            "it has more than {} brackets in one another: make it two rules",
+            bounds::RULE_BRACKETS_MAX
+        ));
+    }
+    let parsed = Parser::new().max_recursion_depth(bounds::RULE_DEPTH_MAX).parse(source).map_err(|errors| {
+        let first = errors.errors.first();
+        let (line, column) = first.map_or((1, 1), |it| it.pos);
+        let why = first.map_or("not an expression", |it| it.msg.as_str());
+        format!("not CEL, at line {line}, column {column} of it: {why}")
+    })?;
+    Reading { parts: 0, locals: Vec::new() }.expr(&parsed)
+}
+
+struct Reading {
+    parts: usize,
+    locals: Vec<String>,
+}
+
+impl Reading {
+    fn expr(&mut self, ast: &IdedExpr) -> Result<Expr, Refusal> {
+        self.parts += 1;
+        if self.parts > bounds::RULE_PARTS_MAX {
+            return Err(format!("it has more than {} parts: make it two rules", bounds::RULE_PARTS_MAX));
+        }
+        match &ast.expr {
+            Ast::Literal(it) => literal(it).map(Expr::Const),
+            Ast::Ident(name) => self.variable(name),
+            Ast::Select(it) => self.select(it),
+            Ast::Call(it) => self.call(it),
+            Ast::List(it) if it.optional_indices.is_empty() => {
+                it.elements.iter().map(|it| self.expr(it)).collect::<Result<_, _>>().map(Expr::List)
+            }
+            Ast::Comprehension(it) => self.quantifier(it),
+            Ast::Map(_) | Ast::Struct(_) => Err("rules do not make maps: compare the members one by one".to_owned()),
+            Ast::List(_) | Ast::Unspecified => Err("this is no expression that rules have".to_owned()),
+        }
+    }
+
+    fn variable(&self, name: &str) -> Result<Expr, Refusal> {
+        if let Some(slot) = self.locals.iter().rposition(|it| it == name) {
+            return Ok(Expr::Local(slot));
+        }
+        if let Some(fact) = whole_fact(name) {
+            return Ok(Expr::Fact(fact));
+        }
+        if let Some(known) = members(name) {
+            let known: Vec<_> = known.iter().map(|(member, _)| format!("{name}.{member}")).collect();
+            return Err(format!("`{name}` is no value of its own: name {}", known.join(", ")));
+        }
+        match TYPES.iter().find(|it| **it == name) {
+            Some(it) => Ok(Expr::Const(Const::Type(it))),
+            None => Err(format!("unknown variable `{name}`: known are {VARIABLES}")),
+        }
+    }
+
+    fn select(&mut self, select: &SelectExpr) -> Result<Expr, Refusal> {
+        let field = &select.field;
+        if let Ast::Ident(name) = &select.operand.expr
+            && !self.locals.contains(name)
+            && let Some(known) = members(name)
+        {
+            let Some((_, fact)) = known.iter().find(|(member, _)| member == field) else {
+                let known: Vec<_> = known.iter().map(|(member, _)| *member).collect();
+                return Err(format!("unknown variable `{name}.{field}`: `{name}` has {}", known.join(", ")));
+            };
+            return match (select.test, fact) {
+                (false, fact) => Ok(Expr::Fact(*fact)),
+                (true, fact) if fact.can_be_missing() => Ok(Expr::Ask(Question::HasFact(*fact))),
+                (true, _) => Err(format!("`{name}.{field}` is always there: leave `has` out")),
+            };
+        }
+        let of = Box::new(self.expr(&select.operand)?);
+        Ok(if select.test { Expr::Ask(Question::Has(of, field.clone())) } else { Expr::Member(of, field.clone()) })
+    }
+
+    fn call(&mut self, call: &CallExpr) -> Result<Expr, Refusal> {
+        let name = call.func_name.as_str();
+        let sides: Vec<&IdedExpr> = call.target.as_deref().into_iter().chain(&call.args).collect();
+        let is_method = call.target.is_some();
+        match (is_method, sides.as_slice()) {
+            (false, [one]) if name == operators::LOGICAL_NOT => self.boxed(one).map(Question::Not).map(Expr::Ask),
+            (false, [one]) if name == operators::NEGATE => self.boxed(one).map(Expr::Minus),
+            (false, [a, b]) if name == operators::LOGICAL_AND => self.pair(a, b).map(Question::And).map(Expr::Ask),
+            (false, [a, b]) if name == operators::LOGICAL_OR => self.pair(a, b).map(Question::Or).map(Expr::Ask),
+            (false, [a, b]) if name == operators::INDEX => self.pair(a, b).map(Expr::Item),
+            (false, [a, b, c]) if name == operators::CONDITIONAL => {
+                Ok(Expr::If(Box::new([self.expr(a)?, self.expr(b)?, self.expr(c)?])))
+            }
+            (_, [one]) => match function(name, is_method) {
+                Some(function) => Ok(Expr::Call(function, self.boxed(one)?)),
+                None => Err(unknown_function(name)),
+            },
+            (_, [a, b]) => match (comparison(name, is_method), arithmetic(name, is_method)) {
+                (Some(it), _) => Ok(Expr::Ask(Question::Compare(it, self.pair(a, b)?))),
+                (None, Some(it)) => Ok(Expr::Binary(it, self.pair(a, b)?)),
+                (None, None) => Err(unknown_function(name)),
+            },
+            _ => Err(unknown_function(name)),
+        }
+    }
+
+    fn boxed(&mut self, of: &IdedExpr) -> Result<Box<Expr>, Refusal> {
+        self.expr(of).map(Box::new)
+    }
+
+    fn pair(&mut self, a: &IdedExpr, b: &IdedExpr) -> Result<Box<[Expr; 2]>, Refusal> {
+        Ok(Box::new([self.expr(a)?, self.expr(b)?]))
+    }
+
+    /// `all`, `exists` and `exists_one` are known by what their macros begin with. Those that make lists are not
+    /// among them.
+    fn quantifier(&mut self, it: &ComprehensionExpr) -> Result<Expr, Refusal> {
+        let (quantifier, body) = match (&it.accu_init.expr, &it.loop_step.expr) {
+            (Ast::Literal(LiteralValue::Boolean(_)), Ast::Call(step)) if step.func_name == operators::LOGICAL_AND => {
+                (Quantifier::All, step.args.get(1))
+            }
+            (Ast::Literal(LiteralValue::Boolean(_)), Ast::Call(step)) if step.func_name == operators::LOGICAL_OR => {
+                (Quantifier::Exists, step.args.get(1))
+            }
+            (Ast::Literal(LiteralValue::Int(_)), Ast::Call(step)) if step.func_name == operators::CONDITIONAL => {
+                (Quantifier::ExistsOne, step.args.first())
+            }
+            _ => return Err("`map` and `filter` make lists, which rules do not: say it with all or exists".to_owned()),
+        };
+        let body = body.ok_or("this is no expression that rules have")?;
+        let name = &it.iter_var;
+        if whole_fact(name).is_some() || members(name).is_some() || TYPES.contains(&name.as_str()) {
+            return Err(format!("`{name}` has a meaning already: call the item something else"));
+        }
+        let over = self.expr(&it.iter_range)?;
+        if self.locals.len() >= bounds::RULE_LOOPS_MAX {
+            return Err(format!("at most {} of all, exists and exists_one in one another", bounds::RULE_LOOPS_MAX));
+        }
+        self.locals.push(name.clone());
+        let body = self.expr(body);
+        self.locals.pop();
+        Ok(Expr::Ask(Question::Each(quantifier, Box::new([over, body?]))))
+    }
+}
+
+fn whole_fact(name: &str) -> Option<Fact> {
+    match name {
+        "object" => Some(Fact::Object),
+        "oldObject" => Some(Fact::OldObject),
+        "node" => Some(Fact::Node),
+        _ => None,
+    }
+}
+
+/// Variables that only have members.
+fn members(name: &str) -> Option<&'static [(&'static str, Fact)]> {
+    match name {
+        "change" => Some(&[("path", Fact::Path), ("before", Fact::Before), ("after", Fact::After)]),
+        "principal" => Some(&[("id", Fact::PrincipalId), ("owner", Fact::PrincipalOwner)]),
+        "tool" => Some(&[("name", Fact::ToolName), ("arguments", Fact::ToolArguments)]),
+        "usage" => Some(&[("tokens", Fact::Tokens), ("cost", Fact::Cost)]),
+        "thread" => Some(&[("committed_nodes", Fact::CommittedNodes)]),
+        _ => None,
+    }
+}
+
+fn literal(it: &LiteralValue) -> Result<Const, Refusal> {
+    match it {
+        LiteralValue::Boolean(it) => Ok(Const::Bool(*it.inner())),
+        LiteralValue::Int(it) => Ok(Const::Int(*it.inner())),
+        LiteralValue::Double(it) => Ok(Const::Double(*it.inner())),
+        LiteralValue::String(it) => Ok(Const::Text(it.inner().to_owned())),
+        LiteralValue::Null => Ok(Const::Null),
+        LiteralValue::UInt(_) => Err("states have no unsigned numbers: leave the u out".to_owned()),
+        LiteralValue::Bytes(_) => Err("states have no bytes: leave the b out".to_owned()),
+    }
+}
+
+fn function(name: &str, is_method: bool) -> Option<Function> {
+    match (name, is_method) {
+        ("size", _) => Some(Function::Size),
+        ("type", false) => Some(Function::Type),
+        ("int", false) => Some(Function::Int),
+        ("double", false) => Some(Function::Double),
+        ("lowerAscii", true) => Some(Function::LowerAscii),
+        ("upperAscii", true) => Some(Function::UpperAscii),
+        _ => None,
+    }
+}
+
+fn comparison(name: &str, is_method: bool) -> Option<Comparison> {
+    match (name, is_method) {
+        (operators::EQUALS, false) => Some(Comparison::Equal),
+        (operators::NOT_EQUALS, false) => Some(Comparison::NotEqual),
+        (operators::LESS, false) => Some(Comparison::Less),
+        (operators::LESS_EQUALS, false) => Some(Comparison::LessOrEqual),
+        (operators::GREATER, false) => Some(Comparison::Greater),
+        (operators::GREATER_EQUALS, false) => Some(Comparison::GreaterOrEqual),
+        (operators::IN, false) => Some(Comparison::In),
+        ("contains", true) => Some(Comparison::Contains),
+        ("startsWith", true) => Some(Comparison::StartsWith),
+        ("endsWith", true) => Some(Comparison::EndsWith),
+        _ => None,
+    }
+}
+
+fn arithmetic(name: &str, is_method: bool) -> Option<Arithmetic> {
+    match (name, is_method) {
+        (operators::ADD, false) => Some(Arithmetic::Add),
+        (operators::SUBSTRACT, false) => Some(Arithmetic::Subtract),
+        (operators::MULTIPLY, false) => Some(Arithmetic::Multiply),
+        (operators::DIVIDE, false) => Some(Arithmetic::Divide),
+        (operators::MODULO, false) => Some(Arithmetic::Remainder),
+        _ => None,
+    }
+}
+
+fn unknown_function(name: &str) -> Refusal {
+    format!("unknown function `{name}`, or not with these arguments: known are {FUNCTIONS}")
+}

@@ -1,0 +1,242 @@
+//! Cases: supposed requests with what a policy is expected to make of each, for tests outside of any gateway.
+//!
+//! One case is one line of JSON. It is read strictly, since an expectation that is read past would pass for ever.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::hypothetical_context::Around;
+use super::judgement::{ReasonCode, RejectCode};
+use super::model::Policy;
+use super::what_if::{Supposed, Verdict, WhatIf, what_if};
+use crate::domain::json::parse::{Limits, parse};
+use crate::domain::json::patch::Format;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::json::size::StateLimits;
+use crate::domain::primitives::id::NodeId;
+use crate::domain::threads::usage::Malformed;
+
+/// More cases than anybody reads; each costs a judgement.
+pub const CASES_MAX: usize = 10_000;
+
+/// A name stands in one line of a report.
+const NAME_CHARS_MAX: usize = 200;
+
+/// A supposed request, and what it is expected to come to.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What it shows.
+    pub name: String,
+    /// Where it stands, from 1.
+    pub line: usize,
+    /// What is expected.
+    pub expected: Expected,
+    state: Value,
+    node: NodeId,
+    format: Format,
+    patch: Value,
+    around: Around,
+}
+
+/// What a case says of its judgement. A set that is given is compared as a whole; one that is left out is not looked at.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Expected {
+    /// What becomes of the request.
+    pub outcome: Verdict,
+    /// The codes of its errors, or of the reasons that hold it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub codes: Option<BTreeSet<String>>,
+    /// The places of its errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pointers: Option<BTreeSet<String>>,
+    /// The rules that its errors name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rules: Option<BTreeSet<String>>,
+    /// The words of the reasons that hold it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasons: Option<BTreeSet<String>>,
+    /// The rules that warn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warnings: Option<BTreeSet<String>>,
+}
+
+/// Why cases are not understood.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CaseError {
+    /// In which line, from 1; none where it is about all of them.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub detail: String,
+}
+
+/// Reads every case; lines of nothing but spaces lie between them. One that is not understood refuses all.
+pub fn read_cases(text: &str) -> Result<Vec<Case>, CaseError> {
+    let mut cases: Vec<Case> = Vec::new();
+    let mut names = BTreeSet::new();
+    for (line, text) in (1..).zip(text.lines()).filter(|(_, it)| !it.trim().is_empty()) {
+        let wrong = |detail: String| CaseError { line: Some(line), detail };
+        if cases.len() == CASES_MAX {
+            return Err(wrong(format!("at most {CASES_MAX} cases are read from one file")));
+        }
+        let case = read(text, line).map_err(wrong)?;
+        if !names.insert(case.name.clone()) {
+            return Err(wrong(format!("there is a case named {} before this one", quoted(&case.name))));
+        }
+        cases.push(case);
+    }
+    if cases.is_empty() {
+        return Err(CaseError { line: None, detail: "there is no case in it".to_owned() });
+    }
+    Ok(cases)
+}
+
+impl Case {
+    /// What the policy makes of it.
+    pub fn judged(&self, policy: &Policy, limits: &StateLimits) -> WhatIf {
+        let Self { state, node, format, patch, around, .. } = self;
+        what_if(policy, &Supposed { state, node, format: *format, patch, around }, limits)
+    }
+}
+
+impl Expected {
+    /// Whether it is what was told.
+    pub fn agrees(&self, told: &WhatIf) -> bool {
+        let found = Self::all_of(told);
+        let same = |expected: &Option<_>, found: Option<BTreeSet<String>>| {
+            expected.as_ref().is_none_or(|it| *it == found.unwrap_or_default())
+        };
+        self.outcome == found.outcome
+            && same(&self.codes, found.codes)
+            && same(&self.pointers, found.pointers)
+            && same(&self.rules, found.rules)
+            && same(&self.reasons, found.reasons)
+            && same(&self.warnings, found.warnings)
+    }
+
+    /// Everything that a case could have said of what was told.
+    pub fn all_of(told: &WhatIf) -> Self {
+        let errors = || told.errors.iter();
+        let of_errors = errors().map(|it| it.code.as_str());
+        let codes = of_errors.chain(told.reasons.iter().map(|it| it.code.as_str()));
+        Self {
+            outcome: told.outcome,
+            codes: Some(codes.map(str::to_owned).collect()),
+            pointers: Some(errors().map(|it| it.pointer.to_string()).collect()),
+            rules: Some(errors().filter_map(|it| it.rule.clone()).collect()),
+            reasons: Some(told.reasons.iter().map(|it| it.text.clone()).collect()),
+            warnings: Some(told.warnings.iter().map(|it| it.rule.clone()).collect()),
+        }
+    }
+
+    fn take(members: &mut Map<String, Value>) -> Result<Self, String> {
+        let word = text(members, "expect")?.ok_or("a case says what it expects: `expect`")?;
+        let all = [Verdict::Commit, Verdict::Hold, Verdict::Reject];
+        let outcome = all.into_iter().find(|it| it.as_str() == word);
+        let outcome = outcome.ok_or("`expect` is commit, hold or reject")?;
+        let expected = Self {
+            outcome,
+            codes: texts(members, "codes")?,
+            pointers: texts(members, "pointers")?,
+            rules: texts(members, "rules")?,
+            reasons: texts(members, "reasons")?,
+            warnings: texts(members, "warnings")?,
+        };
+        expected.can_be()?;
+        Ok(expected)
+    }
+
+    /// An expectation that nothing could meet is a mistake of who wrote it.
+    fn can_be(&self) -> Result<(), String> {
+        let of_errors = [("pointers", &self.pointers), ("rules", &self.rules)];
+        let of_holds = [("reasons", &self.reasons)];
+        let outcome = self.outcome.as_str();
+        let is = |list: &[(&str, &Option<BTreeSet<String>>)]| {
+            let said = list.iter().find(|(_, it)| it.as_ref().is_some_and(|it| !it.is_empty()));
+            said.map_or(Ok(()), |(name, _)| Err(format!("what is to {outcome} has no `{name}`")))
+        };
+        match self.outcome {
+            Verdict::Commit => is(&[("codes", &self.codes)]).and(is(&of_errors)).and(is(&of_holds))?,
+            Verdict::Hold => is(&of_errors)?,
+            Verdict::Reject => is(&of_holds).and(is(&[("warnings", &self.warnings)]))?,
+        }
+        for code in self.codes.iter().flatten() {
+            let known = match self.outcome {
+                Verdict::Hold => ReasonCode::ALL.iter().any(|it| it.as_str() == code),
+                Verdict::Commit | Verdict::Reject => RejectCode::ALL.iter().any(|it| it.as_str() == code),
+            };
+            if !known {
+                return Err(format!("there is no code {} of what is to {outcome}", quoted(code)));
+            }
+        }
+        for pointer in self.pointers.iter().flatten() {
+            Pointer::try_from(pointer.as_str()).map_err(|_| format!("{} is not a JSON Pointer", quoted(pointer)))?;
+        }
+        Ok(())
+    }
+}
+
+fn read(line: &str, number: usize) -> Result<Case, String> {
+    let value = parse(line.as_bytes(), &Limits::default()).map_err(|error| error.to_string())?;
+    let Value::Object(mut members) = value else { return Err("a case is a JSON object".to_owned()) };
+    let name = text(&mut members, "name")?.ok_or("a case has a name: `name`")?;
+    let fits = (1..=NAME_CHARS_MAX).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    if !fits {
+        return Err(format!("a case's name is one line of 1 to {NAME_CHARS_MAX} characters"));
+    }
+    let expected = Expected::take(&mut members)?;
+    let around = Around::take(&mut members).map_err(|it| told(&it))?;
+    let node = text(&mut members, "node")?.ok_or("a case says which node asks: `node`")?;
+    let format = match text(&mut members, "format")? {
+        Some(word) => format_of(&word)?,
+        None => Format::Merge,
+    };
+    let state = members.remove("state").filter(Value::is_object).ok_or("a case has a `state`, which is an object")?;
+    let patch = members.remove("patch").ok_or("a case has a `patch`")?;
+    if let Some(key) = members.keys().next() {
+        return Err(format!("a case has no key {}", quoted(key)));
+    }
+    let node = NodeId::try_from(node).map_err(|error| format!("`node`: {error}"))?;
+    Ok(Case { name, line: number, expected, state, node, format, patch, around })
+}
+
+fn format_of(word: &str) -> Result<Format, String> {
+    let all = [Format::Merge, Format::MergePatch, Format::JsonPatch];
+    let named = all.into_iter().find(|it| it.as_str() == word);
+    named.ok_or_else(|| "`format` is merge, merge-patch or json-patch".to_owned())
+}
+
+fn text(members: &mut Map<String, Value>, name: &str) -> Result<Option<String>, String> {
+    match members.remove(name) {
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(format!("`{name}` is a text")),
+        None => Ok(None),
+    }
+}
+
+fn texts(members: &mut Map<String, Value>, name: &str) -> Result<Option<BTreeSet<String>>, String> {
+    let wrong = || format!("`{name}` is a list of texts, each once");
+    let Some(value) = members.remove(name) else { return Ok(None) };
+    let Value::Array(items) = value else { return Err(wrong()) };
+    let mut set = BTreeSet::new();
+    for item in items {
+        let Value::String(text) = item else { return Err(wrong()) };
+        if !set.insert(text) {
+            return Err(wrong());
+        }
+    }
+    Ok(Some(set))
+}
+
+fn told(wrong: &Malformed) -> String {
+    format!("at {}: {}", quoted(wrong.pointer.as_str()), wrong.detail)
+}
+
+/// A text of the file's, as JSON, so that nothing in it ends the line.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests;

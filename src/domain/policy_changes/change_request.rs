@@ -1,0 +1,251 @@
+//! Amendments: policies that people are asked about before they judge a flow.
+//!
+//! An amendment is decided like a hold: by votes on one digest. The digest binds the policy, what it accepts, and what
+//! it takes the place of; so nobody approves a change of something that has changed meanwhile.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::domain::chain::hash::{Digest, Tag};
+use crate::domain::identity::account::Account;
+use crate::domain::json::canonical::canonical;
+use crate::domain::primitives::id::{AmendmentId, FlowId, PrincipalId};
+use crate::domain::primitives::time::Timestamp;
+use crate::domain::reviews::{Ballot, Count, Jury, PasskeyNeed, Roll, Stage, Vote, VoteRefused};
+use crate::domain::threads::flow::Flow;
+
+#[cfg(test)]
+mod tests;
+
+/// What of a flow an amendment takes the place of: a policy, and the moment at which it was activated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Over {
+    /// The policy that judges.
+    pub policy: Digest,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+impl Over {
+    /// What an amendment of this flow takes the place of.
+    pub const fn of(flow: &Flow) -> Self {
+        Self { policy: flow.policy, since: flow.activated_at }
+    }
+}
+
+/// What is asked for: bound by the digest that people vote on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// The flow.
+    pub flow: FlowId,
+    /// The policy that would judge it.
+    pub policy: Digest,
+    /// Older policies whose heads could still be written.
+    pub accepts: BTreeSet<Digest>,
+    /// What it takes the place of.
+    pub over: Over,
+}
+
+/// How an amendment stands. Ends are facts, and a time-out is never a person's refusal.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
+pub enum AmendmentState {
+    /// People are asked.
+    Open {},
+    /// People approved it, and its policy was activated.
+    Activated {
+        /// When.
+        at: Timestamp,
+    },
+    /// People refused.
+    Denied {
+        /// When.
+        at: Timestamp,
+    },
+    /// Nobody decided in time.
+    Expired {
+        /// When that was noticed; the deadline itself counts.
+        at: Timestamp,
+    },
+    /// An administrator took it back.
+    Cancelled {
+        /// When.
+        at: Timestamp,
+        /// Who.
+        by: PrincipalId,
+        /// Why.
+        reason: String,
+    },
+    /// Another policy was activated, so that it is not over the active one any more.
+    Superseded {
+        /// When.
+        at: Timestamp,
+    },
+}
+
+/// A policy that waits for people.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Amendment {
+    /// The page's name.
+    pub id: AmendmentId,
+    /// What is asked for.
+    pub change: Change,
+    /// Who asked.
+    pub proposer: PrincipalId,
+    /// What people vote on.
+    pub digest: Digest,
+    /// Who answers for the proposer, and so may not decide.
+    pub excluded: BTreeSet<String>,
+    /// Whose approval it needs; one stage.
+    pub stages: Vec<Stage>,
+    /// Since when.
+    pub opened_at: Timestamp,
+    /// Until when.
+    pub expires_at: Timestamp,
+    /// The counted votes, in their order.
+    pub votes: Vec<Vote>,
+    /// How it stands.
+    pub state: AmendmentState,
+}
+
+/// A new amendment's terms.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// Who asks.
+    pub proposer: PrincipalId,
+    /// Who answers for them.
+    pub excluded: BTreeSet<String>,
+    /// Whose approval the active policy asks for.
+    pub stage: Stage,
+    /// When it is asked for.
+    pub opened_at: Timestamp,
+    /// Until when.
+    pub expires_at: Timestamp,
+}
+
+/// What a counted vote leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// More are needed.
+    Waiting(Amendment),
+    /// The quorum is there: the policy is to be activated.
+    Approved(Amendment),
+    /// Somebody refused.
+    Denied(Amendment),
+}
+
+/// One no is enough: a policy that somebody has an objection to is talked about first.
+const DENIALS_NEEDED: u32 = 1;
+
+impl AmendmentState {
+    /// The word for lists and answers.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Open {} => "open",
+            Self::Activated { .. } => "activated",
+            Self::Denied { .. } => "denied",
+            Self::Expired { .. } => "expired",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Superseded { .. } => "superseded",
+        }
+    }
+
+    /// When it ended; an open one has not.
+    pub const fn ended_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Open {} => None,
+            Self::Activated { at }
+            | Self::Denied { at }
+            | Self::Expired { at }
+            | Self::Cancelled { at, .. }
+            | Self::Superseded { at } => Some(*at),
+        }
+    }
+}
+
+impl Amendment {
+    /// A new one.
+    pub fn new(id: AmendmentId, change: Change, terms: Terms) -> Self {
+        let digest = digest_of(&id, &change, &terms.proposer, terms.opened_at);
+        Self {
+            id,
+            change,
+            proposer: terms.proposer,
+            digest,
+            excluded: terms.excluded,
+            stages: vec![terms.stage],
+            opened_at: terms.opened_at,
+            expires_at: terms.expires_at,
+            votes: Vec::new(),
+            state: AmendmentState::Open {},
+        }
+    }
+
+    /// Whether its digest is of what it says.
+    pub fn is_whole(&self) -> bool {
+        self.digest == digest_of(&self.id, &self.change, &self.proposer, self.opened_at)
+    }
+
+    /// Whether people can still decide it.
+    pub fn is_open(&self, now: Timestamp) -> bool {
+        matches!(self.state, AmendmentState::Open {}) && now < self.expires_at
+    }
+
+    /// Who is asked, and what they have said so far.
+    pub fn jury(&self) -> Jury<'_> {
+        Jury {
+            digest: self.digest,
+            stages: &self.stages,
+            also_asked: None,
+            excluded: &self.excluded,
+            denials_needed: DENIALS_NEEDED,
+            expires_at: self.expires_at,
+            votes: &self.votes,
+        }
+    }
+
+    /// What a stage asks of a voter's passkey; of one that is not there, the most.
+    pub fn passkey_need(&self, stage: u32) -> PasskeyNeed {
+        self.stages.get(stage as usize).map_or(PasskeyNeed::Signature {}, |it| it.passkey)
+    }
+
+    /// Counts a vote, or says why not. On the roll are all who voted, as they stand now, the new voter included; nobody votes
+    /// on policies in another's place.
+    pub fn vote(mut self, ballot: Ballot, voter: &Account, roll: &Roll) -> Result<Outcome, VoteRefused> {
+        if !matches!(self.state, AmendmentState::Open {}) {
+            return Err(VoteRefused::Ended);
+        }
+        let vote = self.jury().hear(ballot, voter, roll)?;
+        self.votes.push(vote);
+        let now = roll.now;
+        Ok(match self.jury().count(roll) {
+            Count::Waiting => Outcome::Waiting(self),
+            Count::Approved(_) => Outcome::Approved(Self { state: AmendmentState::Activated { at: now }, ..self }),
+            Count::Denied(_) => Outcome::Denied(Self { state: AmendmentState::Denied { at: now }, ..self }),
+        })
+    }
+
+    /// The amendment with its end. Only an open one can end, so an end is never overwritten.
+    pub fn ended(mut self, end: AmendmentState) -> Result<Self, VoteRefused> {
+        match self.state {
+            AmendmentState::Open {} => {
+                self.state = end;
+                Ok(self)
+            }
+            _ => Err(VoteRefused::Ended),
+        }
+    }
+}
+
+fn digest_of(id: &AmendmentId, change: &Change, proposer: &PrincipalId, at: Timestamp) -> Digest {
+    let told = json!({
+        "id": id, "flow": change.flow, "policy": change.policy, "accepts": change.accepts, "over": change.over,
+        "proposer": proposer, "proposed_at": at,
+    });
+    Digest::of(Tag::Amendment, &[canonical(&told).as_bytes()])
+}

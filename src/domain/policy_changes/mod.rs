@@ -1,0 +1,3 @@
+//! Policy changes that need approval.
+
+pub mod change_request;

@@ -1,0 +1,8 @@
+//! Ids, times, secrets and text that is safe to show.
+
+pub mod confusable;
+pub mod id;
+pub mod openapi_schema;
+pub mod sanitize;
+pub mod secret;
+pub mod time;

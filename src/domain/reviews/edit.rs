@@ -1,0 +1,159 @@
+//! Edits: what a reviewer would rather have than what an agent asked for, as a patch of the same form.
+//!
+//! The agent's own patch is taken and rewritten in the places that the editor may see. So what it names besides,
+//! hidden values among it, stays as it is, and what its node may send is still what is judged.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::domain::json::patch::{Format, Patch, PatchError};
+use crate::domain::json::pointer::{Pointer, array_index};
+use crate::domain::json::size::StateLimits;
+
+/// What an editor asks for.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Edit {
+    /// Other values, by their places in the state.
+    pub values: BTreeMap<Pointer, Value>,
+    /// More: of a merge object what else is to stand in it (RFC 7396: null takes a member out of the request, so that
+    /// it is not asked for); of a JSON Patch further steps.
+    pub more: Option<Value>,
+}
+
+/// How many edits may stand on one another: then people decide, or the agent asks again.
+pub const EDITS_MAX: usize = 5;
+
+/// Why an edit cannot be made of a patch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum EditRefused {
+    /// A value that the patch does not set.
+    #[error("a value that is to change is not one that the proposal sets")]
+    NotSet,
+    /// What else is asked for is not of the patch's form.
+    #[error("what else is asked for has not the form of the proposal: an object, or a list of steps")]
+    Form,
+    /// It is the same.
+    #[error("nothing would be another than proposed")]
+    Same,
+}
+
+/// The patch as the editor would have it.
+pub fn edited(format: Format, patch: &Value, edit: &Edit) -> Result<Value, EditRefused> {
+    let rewritten = match format {
+        Format::Merge | Format::MergePatch => rewritten(patch.clone(), edit)?,
+        Format::JsonPatch => continued(patch.clone(), edit)?,
+    };
+    if rewritten == *patch { Err(EditRefused::Same) } else { Ok(rewritten) }
+}
+
+fn rewritten(mut patch: Value, edit: &Edit) -> Result<Value, EditRefused> {
+    for (at, value) in &edit.values {
+        *patch.pointer_mut(at.as_str()).ok_or(EditRefused::NotSet)? = value.clone();
+    }
+    let Some(more) = &edit.more else { return Ok(patch) };
+    let more = Patch::read(Format::MergePatch, more.clone()).map_err(|_| EditRefused::Form)?;
+    let applied: Result<Value, PatchError> = more.apply(&patch, &StateLimits::default());
+    applied.map_err(|_| EditRefused::Form)
+}
+
+fn continued(mut patch: Value, edit: &Edit) -> Result<Value, EditRefused> {
+    let steps = patch.as_array_mut().ok_or(EditRefused::Form)?;
+    for (at, value) in &edit.values {
+        let in_array = at.tokens().last().is_some_and(|it| array_index(&it).is_some());
+        // Of an object a member is put, whatever stands there; of an array only replaced, or the others would move.
+        let step = if in_array { "replace" } else { "add" };
+        steps.push(json!({"op": step, "path": at, "value": value}));
+    }
+    match &edit.more {
+        None => {}
+        Some(Value::Array(more)) => steps.extend(more.iter().cloned()),
+        Some(_) => return Err(EditRefused::Form),
+    }
+    Ok(patch)
+}
+
+impl Edit {
+    /// Every place in the state that it names, whatever it would do there.
+    pub fn places(&self, format: Format) -> Vec<Pointer> {
+        let mut places: Vec<Pointer> = self.values.keys().cloned().collect();
+        match (format, &self.more) {
+            (_, None) => {}
+            (Format::JsonPatch, Some(Value::Array(steps))) => places.extend(steps.iter().flat_map(step_places)),
+            (_, Some(Value::Object(members))) => named(members, &Pointer::root(), &mut places),
+            // Of another form it is refused anyway; the root stands for whatever it means.
+            (_, Some(_)) => places.push(Pointer::root()),
+        }
+        places
+    }
+}
+
+/// Where a step of a JSON Patch looks or writes. What is no pointer could be anywhere.
+fn step_places(step: &Value) -> Vec<Pointer> {
+    let place = |name: &str| {
+        let text = step.get(name)?;
+        Some(text.as_str().and_then(|it| Pointer::try_from(it).ok()).unwrap_or_else(Pointer::root))
+    };
+    [place("path"), place("from")].into_iter().flatten().collect()
+}
+
+fn named(members: &Map<String, Value>, above: &Pointer, places: &mut Vec<Pointer>) {
+    for (key, value) in members {
+        let at = above.child(key);
+        match value {
+            Value::Object(below) if !below.is_empty() => named(below, &at, places),
+            _ => places.push(at),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edit(values: &[(&str, Value)], more: Option<Value>) -> Edit {
+        let values = values.iter().map(|(at, value)| (Pointer::try_from(*at).unwrap(), value.clone())).collect();
+        Edit { values, more }
+    }
+
+    #[test]
+    fn a_merge_object_is_rewritten_in_place_and_the_rest_of_it_stays() {
+        let patch = json!({"payment": {"amount": 900, "card": "4111"}, "memo": "x"});
+        let asked = edit(&[("/payment/amount", json!(90))], Some(json!({"memo": null, "note": "less"})));
+        let expected = json!({"payment": {"amount": 90, "card": "4111"}, "note": "less"});
+        for format in [Format::Merge, Format::MergePatch] {
+            assert_eq!(edited(format, &patch, &asked), Ok(expected.clone()));
+        }
+    }
+
+    #[test]
+    fn a_json_patch_goes_on() {
+        let patch = json!([{"op": "add", "path": "/a", "value": 1}]);
+        let more = json!([{"op": "remove", "path": "/b"}]);
+        let asked = edit(&[("/a", json!(2)), ("/list/0", json!(3))], Some(more));
+        let expected = json!([
+            {"op": "add", "path": "/a", "value": 1}, {"op": "add", "path": "/a", "value": 2},
+            {"op": "replace", "path": "/list/0", "value": 3}, {"op": "remove", "path": "/b"},
+        ]);
+        assert_eq!(edited(Format::JsonPatch, &patch, &asked), Ok(expected));
+    }
+
+    #[test]
+    fn what_is_not_set_of_another_form_or_the_same_is_refused() {
+        let patch = json!({"a": 1});
+        assert_eq!(edited(Format::Merge, &patch, &edit(&[("/b", json!(1))], None)), Err(EditRefused::NotSet));
+        assert_eq!(edited(Format::Merge, &patch, &edit(&[], Some(json!([1])))), Err(EditRefused::Form));
+        assert_eq!(edited(Format::JsonPatch, &json!([]), &edit(&[], Some(json!({})))), Err(EditRefused::Form));
+        assert_eq!(edited(Format::Merge, &patch, &edit(&[("/a", json!(1))], None)), Err(EditRefused::Same));
+    }
+
+    #[test]
+    fn every_place_is_named_that_it_could_be_about() {
+        let places = |format, of: &Edit| of.places(format).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let merged = edit(&[("/a", json!(1))], Some(json!({"b": {"c": null, "d": {}}, "e": [1]})));
+        assert_eq!(places(Format::Merge, &merged), ["/a", "/b/c", "/b/d", "/e"]);
+        let steps = json!([{"op": "copy", "from": "/x", "path": "/y"}, {"op": "test", "path": 7}]);
+        assert_eq!(places(Format::JsonPatch, &edit(&[], Some(steps))), ["/y", "/x", ""]);
+        assert_eq!(places(Format::Merge, &edit(&[], Some(json!("x")))), [""]);
+    }
+}

@@ -1,0 +1,120 @@
+//! Extending: more time for a decision, given by whoever is asked, with a reason, and not for ever.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Hold, HoldState, Ineligible, VoteRefused};
+use crate::domain::chain::hash::Digest;
+use crate::domain::identity::account::Account;
+use crate::domain::primitives::id::AccountId;
+use crate::domain::primitives::time::Timestamp;
+
+/// That a deadline was moved.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Extension {
+    /// Who moved it.
+    pub person: AccountId,
+    /// Their name then.
+    pub name: String,
+    /// Why, without what is hidden.
+    pub reason: String,
+    /// The deadline before.
+    pub was: Timestamp,
+    /// The deadline since.
+    pub until: Timestamp,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Each is shown on the page; who needs more of them needs another policy.
+pub const EXTENSIONS_MAX: usize = 5;
+
+/// A reason is a sentence.
+pub const EXTENSION_REASON_CHARS_MAX: usize = 500;
+
+/// What a person asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Extending {
+    /// For exactly which transition.
+    pub transition: Digest,
+    /// The deadline that they saw: a form that is sent twice moves it once.
+    pub deadline: Timestamp,
+    /// The deadline that they want.
+    pub until: Timestamp,
+    /// Why.
+    pub reason: String,
+}
+
+/// Why a deadline stays.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ExtensionRefused {
+    /// The review cannot be decided by this person, or by nobody any more.
+    #[error("{0}")]
+    Vote(#[from] VoteRefused),
+    /// Somebody else was faster, or it is the same form again.
+    #[error("the deadline was moved meanwhile; look again")]
+    Moved,
+    /// It would not be later.
+    #[error("the new deadline has to be later than the one there is")]
+    NotLater,
+    /// It would be too late.
+    #[error("a deadline is moved to at most twice the time that the policy gives")]
+    TooLate,
+    /// It was moved too often.
+    #[error("a deadline is moved at most {EXTENSIONS_MAX} times")]
+    TooOften,
+}
+
+impl Hold {
+    /// The deadline as the policy set it.
+    pub fn first_deadline(&self) -> Timestamp {
+        self.extensions.first().map_or(self.expires_at, |it| it.was)
+    }
+
+    /// The latest to which it can be moved: a hold pauses its thread all the while.
+    pub fn latest_deadline(&self) -> Timestamp {
+        let first = self.first_deadline();
+        first.plus(self.opened_at.until(first))
+    }
+
+    /// Why a person may not move the deadline. Whoever is asked may, having voted or not.
+    pub fn may_extend(&self, person: &Account, now: Timestamp) -> Result<(), Ineligible> {
+        self.jury(now).stages_of(person).map(drop)
+    }
+
+    /// The hold with a later deadline.
+    pub fn extended(mut self, ask: Extending, person: &Account, now: Timestamp) -> Result<Self, ExtensionRefused> {
+        if !matches!(self.state, HoldState::Open {}) {
+            return Err(VoteRefused::Ended.into());
+        }
+        if now >= self.expires_at {
+            return Err(VoteRefused::Expired.into());
+        }
+        if ask.transition != self.transition {
+            return Err(VoteRefused::Digest.into());
+        }
+        self.may_extend(person, now).map_err(VoteRefused::from)?;
+        if ask.deadline != self.expires_at {
+            return Err(ExtensionRefused::Moved);
+        }
+        if ask.until <= self.expires_at {
+            return Err(ExtensionRefused::NotLater);
+        }
+        if ask.until > self.latest_deadline() {
+            return Err(ExtensionRefused::TooLate);
+        }
+        if self.extensions.len() >= EXTENSIONS_MAX {
+            return Err(ExtensionRefused::TooOften);
+        }
+        self.extensions.push(Extension {
+            person: person.id.clone(),
+            name: person.name.clone(),
+            reason: ask.reason,
+            was: self.expires_at,
+            until: ask.until,
+            at: now,
+        });
+        self.expires_at = ask.until;
+        Ok(self)
+    }
+}

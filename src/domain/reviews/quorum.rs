@@ -1,0 +1,250 @@
+//! A jury: who is asked about one digest, and what they have said so far.
+//!
+//! A place is a person's, whoever votes in it. Nobody who has voted, or in whose place somebody has, is counted a second
+//! time, on either side; and whoever votes in another's place has to be as free to decide as the other.
+
+use std::collections::BTreeSet;
+
+use super::ballot::{Ballot, COMMENT_CHARS_MAX, Ineligible, VoteRefused};
+use super::voter_roll::{Absent, Place, Roll};
+use super::{BrowserCheck, Stage, Verdict, Vote, is_author};
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::receipt::{Approval, Method, Refusal};
+use crate::domain::identity::account::{Account, PersonRole, SignIn};
+use crate::domain::identity::delegation::Delegation;
+use crate::domain::primitives::id::{AccountId, GroupName};
+use crate::domain::primitives::time::Timestamp;
+
+/// Who is asked about one digest, and what they have said so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Jury<'a> {
+    /// About exactly what.
+    pub digest: Digest,
+    /// Whose approval it needs.
+    pub stages: &'a [Stage],
+    /// Whose members may vote in every stage as well, where nobody decided in time.
+    pub also_asked: Option<&'a BTreeSet<GroupName>>,
+    /// Who had a hand in it, and so may not decide it.
+    pub excluded: &'a BTreeSet<String>,
+    /// How many denials end it.
+    pub denials_needed: u32,
+    /// Until when they are asked.
+    pub expires_at: Timestamp,
+    /// The votes, in their order, those that were taken back among them.
+    pub votes: &'a [Vote],
+}
+
+/// What the counted votes come to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Count {
+    /// More are needed.
+    Waiting,
+    /// Every stage has its quorum: the approvals that count.
+    Approved(Vec<Approval>),
+    /// Enough people refused.
+    Denied(Vec<Refusal>),
+}
+
+impl Jury<'_> {
+    /// Why a person may not decide for themselves, or the stages that they may decide.
+    pub fn eligible(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
+        if self.has_spoken(&person.id) {
+            return Err(Ineligible::Voted);
+        }
+        self.stages_of(person)
+    }
+
+    /// Why a person may not decide, or all places in which they may: their own first, then of those who are away.
+    pub fn places(&self, person: &Account, roll: &Roll) -> Result<Vec<Place>, Ineligible> {
+        if self.has_spoken(&person.id) {
+            return Err(Ineligible::Voted);
+        }
+        self.free(person)?;
+        let own = self.stages_of(person).unwrap_or_default();
+        let own = own.into_iter().map(|stage| Place { stage, absent: None });
+        let others = roll.away_for(&person.id).filter(|(_, away)| !self.has_spoken(&away.id)).flat_map(|(by, away)| {
+            let absent = Absent::by(by, away);
+            self.stages_handed_on(by, away).into_iter().map(move |stage| Place { stage, absent: Some(absent.clone()) })
+        });
+        let places: Vec<Place> = own.chain(others).collect();
+        if places.is_empty() { Err(Ineligible::Group) } else { Ok(places) }
+    }
+
+    /// The votes that count.
+    fn standing(&self) -> impl Iterator<Item = &Vote> {
+        self.votes.iter().filter(|it| it.stands())
+    }
+
+    /// Whether a person's place is taken: by their own vote, as whoever voted in another's, or by whoever did in theirs.
+    fn has_spoken(&self, person: &AccountId) -> bool {
+        self.standing().any(|vote| vote.takes_up(person))
+    }
+
+    /// Whether a person may have a part in deciding at all.
+    pub(super) fn free(&self, person: &Account) -> Result<(), Ineligible> {
+        if person.disabled {
+            return Err(Ineligible::Disabled);
+        }
+        if person.role != PersonRole::Reviewer {
+            return Err(Ineligible::Role);
+        }
+        if is_author(self.excluded, person) { Err(Ineligible::Author) } else { Ok(()) }
+    }
+
+    /// The stages that a person may decide by their own groups, whether or not they have voted.
+    pub(super) fn stages_of(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
+        self.free(person)?;
+        self.stages_that_ask(person)
+    }
+
+    /// The stages whose groups a person is of.
+    pub(super) fn stages_that_ask(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
+        let also = self.also_asked.is_some_and(|it| !it.is_disjoint(&person.groups));
+        let asks = |stage: &Stage| also || !stage.groups.is_disjoint(&person.groups);
+        let stages: Vec<u32> =
+            (0u32..).zip(self.stages).filter(|(_, stage)| asks(stage)).map(|(index, _)| index).collect();
+        if stages.is_empty() { Err(Ineligible::Group) } else { Ok(stages) }
+    }
+
+    /// The stages in which somebody may vote in the place of one who is away. Where a passkey is asked for, the one who is
+    /// away has shown one, too: otherwise their session alone would open the stage, by somebody else's passkey.
+    fn stages_handed_on(&self, by: &Delegation, away: &Account) -> Vec<u32> {
+        let mut stages = self.stages_of(away).unwrap_or_default();
+        stages.retain(|stage| {
+            let asked = usize::try_from(*stage).ok().and_then(|it| self.stages.get(it));
+            by.confirmed_by.is_some() || asked.is_some_and(|it| it.passkey.is_nothing())
+        });
+        stages
+    }
+
+    /// How many votes a stage has of those it needs, counting people as they stand now.
+    pub fn approvals(&self, stage: u32, roll: &Roll) -> u32 {
+        let counted = self.approving(roll).filter(|vote| vote.stage == stage);
+        u32::try_from(counted.count()).unwrap_or(u32::MAX)
+    }
+
+    /// The approvals of those who still may give them.
+    fn approving<'v>(&'v self, roll: &'v Roll) -> impl Iterator<Item = &'v Vote> {
+        self.standing().filter(|vote| vote.verdict == Verdict::Approve && self.may_still(vote, roll))
+    }
+
+    /// Whether a vote could be cast now as it was: the voter, and whoever they vote for, by a delegation that stands.
+    pub(super) fn may_still(&self, vote: &Vote, roll: &Roll) -> bool {
+        let Some(voter) = roll.person(&vote.reviewer) else { return false };
+        match &vote.absent {
+            None => self.stages_of(voter).is_ok_and(|at| at.contains(&vote.stage)),
+            Some(absent) => {
+                let handed =
+                    roll.away_for(&voter.id).find(|(by, away)| by.id == absent.delegation && away.id == absent.person);
+                self.free(voter).is_ok()
+                    && handed.is_some_and(|(by, away)| self.stages_handed_on(by, away).contains(&vote.stage))
+            }
+        }
+    }
+
+    /// The vote that a ballot is, or why it is not counted.
+    pub fn hear(&self, ballot: Ballot, voter: &Account, roll: &Roll) -> Result<Vote, VoteRefused> {
+        if roll.now >= self.expires_at {
+            return Err(VoteRefused::Expired);
+        }
+        if ballot.transition != self.digest {
+            return Err(VoteRefused::Digest);
+        }
+        if self.votes.iter().any(|vote| vote.nonce == ballot.nonce) {
+            return Err(VoteRefused::NonceUsed);
+        }
+        let place = self.place_of(&ballot, voter, roll)?;
+        self.check_words(&ballot)?;
+        let typed = self.stage(ballot.stage)?.typed(&ballot, &self.digest)?;
+        if ballot.verdict == Verdict::Approve && ballot.browser_check == BrowserCheck::Mismatch {
+            return Err(VoteRefused::Mismatch);
+        }
+        Ok(Vote {
+            reviewer: voter.id.clone(),
+            name: voter.name.clone(),
+            absent: place.absent,
+            stage: ballot.stage,
+            verdict: ballot.verdict,
+            transition: ballot.transition,
+            nonce: ballot.nonce,
+            comment: ballot.comment,
+            browser_check: ballot.browser_check,
+            proof: ballot.proof,
+            typed,
+            at: roll.now,
+            withdrawn: None,
+        })
+    }
+
+    fn stage(&self, stage: u32) -> Result<&Stage, VoteRefused> {
+        usize::try_from(stage).ok().and_then(|it| self.stages.get(it)).ok_or(VoteRefused::Stage)
+    }
+
+    /// The place in which a ballot is cast.
+    fn place_of(&self, ballot: &Ballot, voter: &Account, roll: &Roll) -> Result<Place, VoteRefused> {
+        let places = self.places(voter, roll)?;
+        let mut meant = places.into_iter().filter(|it| it.delegation() == ballot.delegation.as_ref()).peekable();
+        if ballot.delegation.is_some() && meant.peek().is_none() {
+            return Err(VoteRefused::Delegation);
+        }
+        meant.find(|it| it.stage == ballot.stage).ok_or(VoteRefused::Stage)
+    }
+
+    fn check_words(&self, ballot: &Ballot) -> Result<(), VoteRefused> {
+        let stage = self.stage(ballot.stage)?;
+        let said = ballot.comment.as_deref().unwrap_or_default();
+        if stage.comment_required && said.trim().is_empty() {
+            return Err(VoteRefused::CommentRequired);
+        }
+        if said.chars().count() > COMMENT_CHARS_MAX {
+            return Err(VoteRefused::CommentTooLong);
+        }
+        Ok(())
+    }
+
+    /// What the votes come to, by the last of them: an approval cannot end it as denied, nor the other way round.
+    pub fn count(&self, roll: &Roll) -> Count {
+        match self.votes.last().map(|it| it.verdict) {
+            Some(Verdict::Approve) => self.count_approvals(roll),
+            Some(Verdict::Deny) => self.count_denials(),
+            None => Count::Waiting,
+        }
+    }
+
+    fn count_approvals(&self, roll: &Roll) -> Count {
+        let full = (0u32..).zip(self.stages).all(|(index, stage)| self.approvals(index, roll) >= stage.need);
+        if !full || self.stages.is_empty() {
+            return Count::Waiting;
+        }
+        let approval = |vote: &Vote| Approval {
+            reviewer: vote.reviewer.clone(),
+            absent: vote.absent.as_ref().map(|it| it.person.clone()),
+            stage: vote.stage,
+            at: vote.at,
+            method: vote.proof.method().unwrap_or_else(|| method_of(roll.person(&vote.reviewer))),
+            evidence: vote.proof.evidence(),
+        };
+        Count::Approved(self.approving(roll).map(approval).collect())
+    }
+
+    fn count_denials(&self) -> Count {
+        let denied = self.standing().filter(|vote| vote.verdict == Verdict::Deny);
+        let refusal = |vote: &Vote| Refusal {
+            reviewer: vote.reviewer.clone(),
+            absent: vote.absent.as_ref().map(|it| it.person.clone()),
+            stage: vote.stage,
+            at: vote.at,
+        };
+        let refusals: Vec<Refusal> = denied.map(refusal).collect();
+        let enough = u32::try_from(refusals.len()).is_ok_and(|it| it >= self.denials_needed);
+        if enough { Count::Denied(refusals) } else { Count::Waiting }
+    }
+}
+
+/// How a voter had shown who they are.
+fn method_of(voter: Option<&Account>) -> Method {
+    match voter.map(|it| &it.sign_in) {
+        Some(SignIn::Oidc { .. }) => Method::Oidc,
+        Some(SignIn::Password { .. }) | None => Method::Password,
+    }
+}

@@ -1,0 +1,45 @@
+//! Seats: whether enough people are left who could approve.
+
+use std::collections::BTreeSet;
+
+use super::{Stage, is_author};
+use crate::domain::identity::account::{Account, PersonRole};
+
+/// Whether distinct people could fill every stage: a hold that nobody could approve is a rejection instead.
+/// Each seat asks for one person; seats are filled by augmenting paths, as in any bipartite matching.
+pub fn can_be_approved(stages: &[Stage], excluded: &BTreeSet<String>, people: &[Account]) -> bool {
+    let free: Vec<&Account> = people
+        .iter()
+        .filter(|it| !it.disabled && it.role == PersonRole::Reviewer && !is_author(excluded, it))
+        .collect();
+    let seats: Vec<&Stage> = stages.iter().flat_map(|stage| (0..stage.need).map(move |_| stage)).collect();
+    let mut taken: Vec<Option<usize>> = vec![None; free.len()];
+    (0..seats.len()).all(|seat| {
+        let mut tried = vec![false; free.len()];
+        seat_someone(seat, &seats, &free, &mut taken, &mut tried)
+    })
+}
+
+fn seat_someone(
+    seat: usize,
+    seats: &[&Stage],
+    free: &[&Account],
+    taken: &mut [Option<usize>],
+    tried: &mut [bool],
+) -> bool {
+    for person in 0..free.len() {
+        if tried[person] || seats[seat].groups.is_disjoint(&free[person].groups) {
+            continue;
+        }
+        tried[person] = true;
+        let movable = match taken[person] {
+            None => true,
+            Some(other) => seat_someone(other, seats, free, taken, tried),
+        };
+        if movable {
+            taken[person] = Some(seat);
+            return true;
+        }
+    }
+    false
+}

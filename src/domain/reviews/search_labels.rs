@@ -1,0 +1,192 @@
+//! What a hold is searched by.
+//!
+//! The words lie in the database in clear, and an agent's values must not: a flow's, a thread's and a group's name do,
+//! the protected keys as the policy writes them, and keyed digests of effects.
+
+use std::fmt;
+
+use super::{Hold, HoldState};
+use crate::domain::chain::hash::Digest;
+use crate::domain::primitives::id::{FlowId, GroupName, ThreadId};
+
+/// Longer keys are not searched for.
+const KEY_BYTES_MAX: usize = 256;
+
+/// The keys that one hold is found by: more are touched by hardly any.
+const KEYS_MAX: usize = 32;
+
+/// Whether people are still asked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Phase {
+    /// They are.
+    Open,
+    /// It has ended.
+    Past,
+}
+
+/// How a hold ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Ending {
+    /// People approved.
+    Approved,
+    /// People refused.
+    Denied,
+    /// Nobody decided in time.
+    Expired,
+    /// Its proposer took it back.
+    Cancelled,
+    /// Something took its place.
+    Superseded,
+}
+
+/// A protected key as it is searched for: `payment.amount`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SearchKey(String);
+
+/// One thing that a hold is found by.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum SearchWord {
+    /// Every hold in that phase.
+    In(Phase),
+    /// Those that ended so.
+    Ended(Ending),
+    /// Those of a flow.
+    Flow(Phase, FlowId),
+    /// Open ones that a group is asked about.
+    Asked(GroupName),
+    /// Those that touch a protected key, or one below it.
+    Key(Phase, SearchKey),
+    /// Those of a thread.
+    Thread(ThreadId),
+    /// Attempts at one effect, but for those that were approved.
+    Attempted(Digest),
+}
+
+impl Ending {
+    /// All, in the order in which people are offered them.
+    pub const ALL: [Self; 5] = [Self::Approved, Self::Denied, Self::Expired, Self::Cancelled, Self::Superseded];
+
+    /// The word for lists and addresses.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::Denied => "denied",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
+            Self::Superseded => "superseded",
+        }
+    }
+}
+
+impl Phase {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Past => "past",
+        }
+    }
+}
+
+impl SearchKey {
+    /// A key as people write it: `payment.amount`, `$.payment.amount` or `/payment/amount`. None if it is nothing.
+    pub fn read(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let dotted = match text.strip_prefix('/') {
+            Some(pointer) => pointer.replace('/', "."),
+            None => text.strip_prefix("$.").unwrap_or(text).to_owned(),
+        };
+        let sound = !dotted.is_empty() && dotted.len() <= KEY_BYTES_MAX && !dotted.contains('\0');
+        sound.then_some(Self(dotted))
+    }
+
+    /// Itself and everything above it.
+    fn and_above(&self) -> impl Iterator<Item = Self> {
+        let ends = self.0.match_indices('.').map(|(at, _)| at).chain([self.0.len()]);
+        ends.filter(|end| *end > 0).map(|end| Self(self.0[..end].to_owned()))
+    }
+}
+
+/// As the store keeps it.
+impl fmt::Display for SearchWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::In(phase) => f.write_str(phase.word()),
+            Self::Ended(ending) => f.write_str(ending.word()),
+            Self::Flow(phase, flow) => write!(f, "{} flow {flow}", phase.word()),
+            Self::Asked(group) => write!(f, "open group {group}"),
+            Self::Key(phase, key) => write!(f, "{} key {}", phase.word(), key.0),
+            Self::Thread(thread) => write!(f, "thread {thread}"),
+            Self::Attempted(effect) => write!(f, "attempted {effect}"),
+        }
+    }
+}
+
+impl HoldState {
+    /// How it ended; an open one has not.
+    pub const fn ending(&self) -> Option<Ending> {
+        Some(match self {
+            Self::Open {} => return None,
+            Self::Approved { .. } => Ending::Approved,
+            Self::Denied { .. } => Ending::Denied,
+            Self::Expired { .. } => Ending::Expired,
+            Self::Cancelled { .. } => Ending::Cancelled,
+            Self::Superseded { .. } => Ending::Superseded,
+        })
+    }
+}
+
+impl Hold {
+    /// Everything that it is found by.
+    pub fn searched_by(&self) -> Vec<SearchWord> {
+        let ending = self.state.ending();
+        let phase = if ending.is_some() { Phase::Past } else { Phase::Open };
+        let mut words = vec![
+            SearchWord::In(phase),
+            SearchWord::Flow(phase, self.flow.clone()),
+            SearchWord::Thread(self.thread.clone()),
+        ];
+        words.extend(self.keys().into_iter().map(|key| SearchWord::Key(phase, key)));
+        words.extend(self.attempted().map(SearchWord::Attempted));
+        match ending {
+            Some(ending) => words.push(SearchWord::Ended(ending)),
+            None => {
+                let escalated = self.notices.escalation.as_ref().filter(|it| it.told_at.is_some());
+                let asked = self.stages.iter().map(|it| &it.groups).chain(escalated.map(|it| &it.to)).flatten();
+                words.extend(asked.cloned().map(SearchWord::Asked));
+            }
+        }
+        words
+    }
+
+    /// The protected keys that it touches and those above them, as far as they are searched for.
+    pub fn keys(&self) -> Vec<SearchKey> {
+        let named = self.reasons.iter().filter_map(|it| SearchKey::read(it.pointer.as_deref()?));
+        let mut keys: Vec<SearchKey> = Vec::new();
+        for key in named.flat_map(|it| it.and_above().collect::<Vec<_>>()) {
+            if keys.len() < KEYS_MAX && !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_however_people_write_it() {
+        for text in ["payment.amount", "$.payment.amount", "/payment/amount", " payment.amount "] {
+            assert_eq!(SearchKey::read(text).unwrap().0, "payment.amount");
+        }
+        assert_eq!([SearchKey::read(""), SearchKey::read(" / "), SearchKey::read("a\0b")], [None, None, None]);
+    }
+
+    #[test]
+    fn a_key_is_found_by_everything_above_it() {
+        let key = SearchKey::read("payment.card.*").unwrap();
+        let above: Vec<String> = key.and_above().map(|it| it.0).collect();
+        assert_eq!(above, ["payment", "payment.card", "payment.card.*"]);
+    }
+}

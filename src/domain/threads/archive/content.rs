@@ -1,0 +1,310 @@
+//! What an archive's file holds: of each version everything that the database had of it, and nothing twice.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Archive;
+use crate::domain::chain::commitment::Origins;
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::opening::Opening;
+use crate::domain::chain::statement::Statement;
+use crate::domain::chain::verify_export::Exhibit;
+use crate::domain::json::parse::{DEPTH_CEILING, Limits, parse};
+use crate::domain::json::patch::Format;
+use crate::domain::json::pointer::Pointer;
+use crate::domain::json::state_delta::Delta;
+use crate::domain::policy::Warning;
+use crate::domain::primitives::id::{AccountId, Jti, ReviewId, StepKey, ThreadId};
+use crate::domain::reviews::HoldReason;
+use crate::domain::threads::join_carryover::Carried;
+use crate::domain::threads::tool_call::Tool;
+use crate::domain::threads::transition::{ChainRow, Outcome, StateContent, StateRow, Transition, Values};
+
+/// What a file says that it is.
+const WORD: &str = "archive";
+/// The form of files as they are written.
+const EDITION: u32 = 2;
+
+/// What a file holds. What belongs to one version stands together, so that compression finds what is alike.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Content {
+    countersign: String,
+    edition: u32,
+    thread: ThreadId,
+    from: u64,
+    to: u64,
+    /// The versions in order.
+    pub entries: Vec<Archived>,
+    /// What was asked for on the way and not committed. Their rows stay in the database, without values.
+    pub ended: Vec<Transition>,
+}
+
+/// A version as a file has it: what an export has of it, and what the gateway keeps besides.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Archived {
+    /// The version.
+    pub version: u64,
+    /// Its transition.
+    pub transition: Digest,
+    /// What was stated.
+    pub statement: Statement,
+    /// The signed entry.
+    pub entry: String,
+    /// What it changed; nothing where it is erased, or where the state before is not in the same file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opening: Option<Opening>,
+    /// What else its transition's row says.
+    row: RestOfRow,
+    /// What was asked for, and the state that came of it; nothing once that is erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    values: Option<AskedFor>,
+}
+
+/// Of a transition's row what neither statement nor entry says, and no value.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RestOfRow {
+    identity: Digest,
+    format: Format,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Warning>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    warnings_cut: Option<Vec<Warning>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    step: Option<StepKey>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    carried: Option<Box<Carried>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    context_tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    editor: Option<AccountId>,
+    outcome: Became,
+}
+
+/// How a transition came into the chain: its outcome without the entry.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "as", rename_all = "snake_case", deny_unknown_fields)]
+enum Became {
+    Committed {},
+    Observed { would_hold: Vec<HoldReason> },
+    Approved { review: ReviewId, receipt: Jti },
+}
+
+/// The values of a version.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AskedFor {
+    patch: Value,
+    delta: Delta,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    named: BTreeSet<Pointer>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rationale: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool: Option<Tool>,
+    state: State,
+}
+
+/// A state's row without what its transition says.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+enum State {
+    Full { state: Value, origins: Origins },
+    Delta { base: u64 },
+}
+
+impl Became {
+    fn of(outcome: &Outcome) -> Option<Self> {
+        match outcome {
+            Outcome::Committed { .. } => Some(Self::Committed {}),
+            Outcome::Observed { would_hold, .. } => Some(Self::Observed { would_hold: would_hold.clone() }),
+            Outcome::Approved { review, receipt, .. } => {
+                Some(Self::Approved { review: review.clone(), receipt: receipt.clone() })
+            }
+            Outcome::Held { .. } | Outcome::Ended { .. } => None,
+        }
+    }
+
+    fn with(self, entry: String) -> Outcome {
+        match self {
+            Self::Committed {} => Outcome::Committed { entry },
+            Self::Observed { would_hold } => Outcome::Observed { entry, would_hold },
+            Self::Approved { review, receipt } => Outcome::Approved { review, receipt, entry },
+        }
+    }
+}
+
+impl Archived {
+    /// What is to be written of a version; nothing, if its rows do not say the same where they say it twice.
+    pub fn new(link: &ChainRow, transition: &Transition, state: &StateRow, opening: Option<Opening>) -> Option<Self> {
+        let of = transition.clone();
+        let kept = match &state.content {
+            StateContent::Full { state, origins } => State::Full { state: state.clone(), origins: origins.clone() },
+            StateContent::Delta { base, .. } => State::Delta { base: *base },
+        };
+        let row = RestOfRow {
+            identity: of.identity,
+            format: of.format,
+            warnings: of.warnings,
+            warnings_cut: of.warnings_cut,
+            step: of.step,
+            carried: of.carried,
+            context_tokens: of.context_tokens,
+            editor: of.editor,
+            outcome: Became::of(&of.outcome)?,
+        };
+        let values = AskedFor {
+            patch: of.patch,
+            delta: of.delta,
+            named: of.named,
+            rationale: of.rationale,
+            tool: of.tool,
+            state: kept,
+        };
+        let archived = Self {
+            version: link.version,
+            transition: link.transition,
+            statement: of.statement,
+            entry: link.entry.clone(),
+            opening,
+            row,
+            values: Some(values),
+        };
+        let same =
+            archived.link() == *link && archived.row() == *transition && archived.state().as_ref() == Some(state);
+        same.then_some(archived)
+    }
+
+    /// Its transition's row as it was taken out; without values, if they are erased.
+    pub fn row(&self) -> Transition {
+        let Self { transition, statement, entry, row, values, .. } = self.clone();
+        let kept = if values.is_some() { Values::Here } else { Values::Archived };
+        let (patch, delta, named, rationale, tool) = match values {
+            Some(it) => (it.patch, it.delta, it.named, it.rationale, it.tool),
+            None => Default::default(),
+        };
+        Transition {
+            digest: transition,
+            identity: row.identity,
+            statement,
+            format: row.format,
+            patch,
+            delta,
+            named,
+            rationale,
+            tool,
+            warnings: row.warnings,
+            warnings_cut: row.warnings_cut,
+            step: row.step,
+            carried: row.carried,
+            context_tokens: row.context_tokens,
+            editor: row.editor,
+            outcome: row.outcome.with(entry),
+            values: kept,
+        }
+    }
+
+    /// Its state's row as it was taken out, if it is not erased.
+    pub fn state(&self) -> Option<StateRow> {
+        let AskedFor { delta, named, state, .. } = self.values.as_ref()?;
+        let statement = &self.statement;
+        let content = match state {
+            State::Full { state, origins } => StateContent::Full { state: state.clone(), origins: origins.clone() },
+            State::Delta { base } => StateContent::Delta {
+                base: *base,
+                proposal: statement.proposal.clone(),
+                delta: delta.clone(),
+                named: named.clone(),
+            },
+        };
+        Some(StateRow { thread: statement.thread.clone(), version: self.version, content })
+    }
+
+    /// Its place in the chain, as its row was.
+    pub fn link(&self) -> ChainRow {
+        let Self { version, transition, statement, entry, .. } = self;
+        ChainRow { thread: statement.thread.clone(), version: *version, transition: *transition, entry: entry.clone() }
+    }
+
+    /// To be held against its chain.
+    pub const fn exhibit(&self) -> Exhibit<'_> {
+        let Self { version, transition, statement, entry, opening, .. } = self;
+        let (version, transition) = (*version, *transition);
+        Exhibit { version, transition, statement, entry: entry.as_str(), opening: opening.as_ref() }
+    }
+
+    fn without_values(&self) -> Self {
+        Self { opening: None, values: None, ..self.clone() }
+    }
+}
+
+impl Content {
+    /// What is to be written of these versions.
+    pub fn new(thread: &ThreadId, entries: Vec<Archived>, ended: Vec<Transition>) -> Option<Self> {
+        let (from, to) = (entries.first()?.version, entries.last()?.version);
+        let (countersign, thread) = (WORD.to_owned(), thread.clone());
+        Some(Self { countersign, edition: EDITION, thread, from, to, entries, ended })
+    }
+
+    /// The text of a file. Equal contents have equal texts.
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).expect("plain structs with text keys")
+    }
+
+    /// Reads a file's text; nothing, unless it is whole in itself.
+    pub fn read(text: &str) -> Option<Self> {
+        let limits = Limits { bytes_max: text.len(), depth_max: DEPTH_CEILING };
+        let content: Self = serde_json::from_value(parse(text.as_bytes(), &limits).ok()?).ok()?;
+        content.is_whole().then_some(content)
+    }
+
+    fn is_whole(&self) -> bool {
+        (self.countersign.as_str(), self.edition) == (WORD, EDITION)
+            && !self.entries.is_empty()
+            && self.entries.iter().map(|it| it.version).eq(self.versions())
+            && self.entries.iter().all(|it| it.statement.version == it.version && it.statement.thread == self.thread)
+            && self.ended.iter().all(|it| it.statement.thread == self.thread)
+            && self.entries.iter().all(|it| it.values.is_some() == self.has_values())
+    }
+
+    /// Whose it is.
+    pub const fn thread(&self) -> &ThreadId {
+        &self.thread
+    }
+
+    /// Which versions it has.
+    pub const fn versions(&self) -> RangeInclusive<u64> {
+        self.from..=self.to
+    }
+
+    /// Whether the values are there: of all versions, or of none.
+    pub fn has_values(&self) -> bool {
+        self.entries.first().is_some_and(|it| it.values.is_some())
+    }
+
+    /// One of its versions.
+    pub fn at(&self, version: u64) -> Option<&Archived> {
+        self.entries.iter().find(|it| it.version == version)
+    }
+
+    /// What stays once the values are erased: what was signed and stated, and how it came into the chain.
+    #[must_use]
+    pub fn without_values(&self) -> Self {
+        Self {
+            entries: self.entries.iter().map(Archived::without_values).collect(),
+            ended: self.ended.iter().map(Transition::without_values).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// Whether it is what the row says that it is.
+    pub fn is_of(&self, archive: &Archive) -> bool {
+        let values = self.has_values() == archive.kept.has_values();
+        values && self.thread == archive.thread && self.versions() == (archive.from..=archive.to)
+    }
+}

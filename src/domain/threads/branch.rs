@@ -1,0 +1,151 @@
+//! Branches: threads that begin with another one's head, and what a join names of them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::domain::chain::hash::{Digest, Tag};
+use crate::domain::json::canonical::canonical;
+use crate::domain::primitives::id::{BranchName, ThreadId};
+
+/// How many branches one request makes: each is a whole state.
+pub const BRANCHES_MADE_MAX: usize = 8;
+
+/// How many branches a head may have, and a join may name.
+pub const BRANCHES_MAX: u32 = 32;
+
+/// How many hex digits of its digest a branch's thread is named by: 128 bits.
+const NAMED_BY: usize = 32;
+
+/// What names of branches begin with.
+const NAME_BEGINS: &str = "branch-";
+
+/// Where a branch comes from: its name, and the head that it begins with.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Branch {
+    /// What it is called among the branches of that head.
+    pub name: BranchName,
+    /// The thread that was forked.
+    pub thread: ThreadId,
+    /// Its head at that time.
+    pub transition: Digest,
+    /// The version of that head.
+    pub version: u64,
+}
+
+/// A branch as a join names it: with its own head.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JoinedBranch {
+    /// What it is called.
+    pub name: BranchName,
+    /// Its thread.
+    pub thread: ThreadId,
+    /// Its head when it was joined.
+    pub transition: Digest,
+}
+
+/// How a conflict is settled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// It is refused.
+    Union,
+    /// The last branch of those named has it.
+    LastWrite,
+    /// Most of them have it.
+    Vote,
+    /// Those with the most confidence have it.
+    Confidence,
+    /// The request says.
+    Explicit,
+}
+
+/// What a join says that it joins.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Joining {
+    /// The branches, by name.
+    pub branches: Vec<JoinedBranch>,
+    /// How conflicts were settled.
+    pub strategy: Strategy,
+}
+
+impl Branch {
+    /// The thread that a branch of this name has, made of that head. Found without a list: by whoever knows the head.
+    pub fn thread_of(thread: &ThreadId, transition: Digest, name: &BranchName) -> ThreadId {
+        let digest = Digest::of(Tag::Branch, &[canonical(&json!([thread, transition, name])).as_bytes()]);
+        let hex: String = digest.bytes().iter().map(|it| format!("{it:02x}")).collect();
+        ThreadId::try_from(format!("{NAME_BEGINS}{}", &hex[..NAMED_BY]))
+            .expect("letters, digits and a hyphen are a name")
+    }
+
+    /// Whether a thread is called as branches are: whoever knows a head can work out what its next branch will be called.
+    pub fn is_name(thread: &ThreadId) -> bool {
+        let digits = thread.as_str().strip_prefix(NAME_BEGINS);
+        digits.is_some_and(|it| it.len() == NAMED_BY && it.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f')))
+    }
+
+    /// The thread that this branch has.
+    pub fn own_thread(&self) -> ThreadId {
+        Self::thread_of(&self.thread, self.transition, &self.name)
+    }
+}
+
+impl Joining {
+    /// Whether it names at least one branch and not too many, each once and in order, and none of them its own thread.
+    pub fn is_whole(&self, own: &ThreadId) -> bool {
+        let count = u32::try_from(self.branches.len()).unwrap_or(u32::MAX);
+        (1..=BRANCHES_MAX).contains(&count)
+            && self.branches.is_sorted_by(|a, b| a.name < b.name)
+            && self.branches.iter().all(|it| it.thread != *own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(of: &str) -> Digest {
+        Digest::of(Tag::Transition, &[of.as_bytes()])
+    }
+
+    fn joined(names: &[&str]) -> Joining {
+        let branch = |name: &&str| JoinedBranch {
+            name: BranchName::try_from(*name).unwrap(),
+            thread: ThreadId::try_from(format!("branch-{name}")).unwrap(),
+            transition: digest(name),
+        };
+        Joining { branches: names.iter().map(branch).collect(), strategy: Strategy::Union }
+    }
+
+    #[test]
+    fn a_branch_is_named_by_thread_head_and_name_together() {
+        let name = |it: &str| BranchName::try_from(it).unwrap();
+        let thread = |it: &str| ThreadId::try_from(it).unwrap();
+        let one = Branch::thread_of(&thread("order-17"), digest("a"), &name("left"));
+        assert!(one.as_str().starts_with("branch-") && one.as_str().len() == 39, "{one}");
+        assert_eq!(one, Branch::thread_of(&thread("order-17"), digest("a"), &name("left")));
+        for other in [
+            Branch::thread_of(&thread("order-18"), digest("a"), &name("left")),
+            Branch::thread_of(&thread("order-17"), digest("b"), &name("left")),
+            Branch::thread_of(&thread("order-17"), digest("a"), &name("right")),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
+
+    #[test]
+    fn a_join_names_each_branch_once_in_order_and_never_itself() {
+        let own = ThreadId::try_from("order-17").unwrap();
+        assert!(joined(&["a", "b"]).is_whole(&own));
+        assert!(!joined(&[]).is_whole(&own), "nothing to join");
+        assert!(!joined(&["b", "a"]).is_whole(&own), "not in order");
+        assert!(!joined(&["a", "a"]).is_whole(&own), "one twice");
+        assert!(!joined(&["a"]).is_whole(&joined(&["a"]).branches[0].thread), "itself");
+        let many: Vec<String> = (0..=BRANCHES_MAX).map(|it| format!("b{it:03}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(!joined(&many).is_whole(&own), "too many");
+        assert!(joined(&many[1..]).is_whole(&own));
+    }
+}

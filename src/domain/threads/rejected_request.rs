@@ -1,0 +1,130 @@
+//! Requests that were turned away, kept as they were made so that another policy can be tried on them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::branch::Joining;
+use super::join_carryover::Carried;
+use super::tool_call::Tool;
+use super::transition::{Identity, patch_digest};
+use crate::domain::chain::hash::Digest;
+use crate::domain::chain::statement::Kind;
+use crate::domain::json::canonical::canonical;
+use crate::domain::json::parse::{DEPTH_CEILING, Limits, parse};
+use crate::domain::json::patch::Format;
+use crate::domain::keys::ThreadSecret;
+use crate::domain::primitives::id::{NodeId, PrincipalId, StepKey, ThreadId};
+
+/// Whoever sends what is turned away sends it for nothing: a request longer than this is not kept.
+pub const KEPT_BYTES_MAX: usize = 32 * 1024;
+
+/// A request that was turned away, as it was made. Nobody is shown it: another policy may hide what is in it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptRequest {
+    /// For what.
+    pub kind: Kind,
+    /// The patch's format.
+    pub format: Format,
+    /// What was hashed as the request's content.
+    pub content: Value,
+    /// Which try.
+    pub attempt: u32,
+    /// The tool that was to be called along with it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tool: Option<Tool>,
+    /// What it took, as it was said.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub usage: Option<Value>,
+    /// Under which name of the agent's own.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub step: Option<StepKey>,
+    /// What it was to join, as that stood. No part of what makes another request the same: a branch may go on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub join: Option<Box<KeptJoin>>,
+}
+
+/// What a join was to join.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptJoin {
+    /// Each branch with the head that it had.
+    pub joining: Joining,
+    /// What they bring along.
+    pub carried: Carried,
+}
+
+impl KeptRequest {
+    /// Its text, unless that is too long. A text, since rows are read by a parser that goes less deep than requests.
+    pub fn text(&self) -> Option<String> {
+        let text = canonical(&serde_json::to_value(self).ok()?);
+        (text.len() <= KEPT_BYTES_MAX).then_some(text)
+    }
+
+    /// Reads what [`Self::text`] wrote.
+    pub fn read(text: &str) -> Option<Self> {
+        let limits = Limits { bytes_max: KEPT_BYTES_MAX, depth_max: DEPTH_CEILING };
+        serde_json::from_value(parse(text.as_bytes(), &limits).ok()?).ok()
+    }
+
+    /// What makes another request the same, on that head.
+    pub fn identity(
+        &self,
+        secret: &ThreadSecret,
+        (thread, parent): (&ThreadId, Digest),
+        (node, principal): (&NodeId, &PrincipalId),
+    ) -> Digest {
+        let identity = Identity {
+            thread,
+            parent: Some(parent),
+            node: Some(node),
+            principal,
+            kind: self.kind,
+            format: self.format,
+            patch: patch_digest(secret, &self.content),
+            attempt: self.attempt,
+            tool: self.tool.as_ref(),
+            step: self.step.as_ref(),
+        };
+        identity.digest(secret)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn kept(content: Value) -> KeptRequest {
+        KeptRequest {
+            kind: Kind::Propose,
+            format: Format::Merge,
+            content,
+            attempt: 1,
+            tool: None,
+            usage: None,
+            step: None,
+            join: None,
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_read_as_it_was_however_deep() {
+        let mut deep = json!(1);
+        for _ in 0..200 {
+            deep = json!([deep]);
+        }
+        let tool = Tool { name: "crm.find".try_into().unwrap(), arguments: serde_json::Map::new() };
+        let whole = KeptRequest { tool: Some(tool), usage: Some(json!({"cost": 0.5})), ..kept(deep) };
+        assert_eq!(KeptRequest::read(&whole.text().unwrap()), Some(whole));
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_kept() {
+        let around = kept(json!({"a": ""})).text().unwrap().len();
+        let long = |bytes: usize| kept(json!({"a": "x".repeat(bytes - around)})).text();
+        assert_eq!(long(KEPT_BYTES_MAX).map(|it| it.len()), Some(KEPT_BYTES_MAX));
+        assert_eq!(long(KEPT_BYTES_MAX + 1), None);
+    }
+}

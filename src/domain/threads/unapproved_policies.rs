@@ -1,0 +1,108 @@
+//! Lineage: by which policies, asking nobody, what is not written yet was admitted.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::chain::entry::{Entry, Gate};
+use crate::domain::chain::hash::Digest;
+
+/// Whoever changes a policy more often than that below one head asks people about what comes then.
+const POLICIES_MAX: usize = 64;
+
+/// The policies of the versions below a head, since people approved one or a writer confirmed one. The head's own is not
+/// among them. Of a head that owes an approval there are none: people are asked about all of it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Lineage(BTreeSet<Digest>);
+
+impl Lineage {
+    /// That of the entry that comes on top of `before`, whose own this is.
+    #[must_use]
+    pub fn followed(mut self, before: &Entry, entry: &Entry) -> Self {
+        if is_settled(entry) {
+            return Self::default();
+        }
+        if !is_settled(before) {
+            self.0.insert(before.policy);
+        }
+        self.0.remove(&entry.policy);
+        self
+    }
+
+    /// Whether the head's own policy alone admitted what is not written yet.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether all that stands below the head may still be written.
+    pub fn is_accepted(&self, accepted: &BTreeSet<Digest>) -> bool {
+        self.0.is_subset(accepted) && self.0.len() < POLICIES_MAX
+    }
+}
+
+fn is_settled(entry: &Entry) -> bool {
+    entry.owes || matches!(entry.gate, Gate::Approved { .. } | Gate::Written { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::chain::hash::Tag;
+    use crate::domain::primitives::time::Timestamp;
+
+    fn policy(name: &str) -> Digest {
+        Digest::of(Tag::Policy, &[name.as_bytes()])
+    }
+
+    fn entry(under: &str, gate: Gate) -> Entry {
+        Entry {
+            iss: "urn:test".to_owned(),
+            thread: "t".try_into().unwrap(),
+            version: 1,
+            transition: policy("any"),
+            parent: None,
+            gate,
+            owes: false,
+            policy: policy(under),
+            committed_at: Timestamp::from_millis(0),
+        }
+    }
+
+    fn auto(under: &str) -> Entry {
+        entry(under, Gate::Auto {})
+    }
+
+    fn along(chain: &[Entry]) -> Lineage {
+        chain.windows(2).fold(Lineage::default(), |lineage, pair| lineage.followed(&pair[0], &pair[1]))
+    }
+
+    fn of(names: &[&str]) -> Lineage {
+        Lineage(names.iter().map(|it| policy(it)).collect())
+    }
+
+    #[test]
+    fn every_policy_below_the_head_is_known_until_something_settles_it() {
+        assert_eq!(along(&[auto("a"), auto("a")]), of(&[]));
+        assert_eq!(along(&[auto("a"), auto("b")]), of(&["a"]));
+        assert_eq!(along(&[auto("a"), auto("b"), auto("b"), auto("c")]), of(&["a", "b"]));
+        assert_eq!(along(&[auto("a"), auto("b"), auto("a")]), of(&["b"]), "the head's own is said by the head");
+        let written = entry("b", Gate::Written { write_id: "w".try_into().unwrap(), receipt: None });
+        assert_eq!(along(&[auto("a"), written.clone()]), of(&[]));
+        assert_eq!(along(&[auto("a"), written, auto("c")]), of(&[]), "what is written is not to be written");
+        let owing = Entry { owes: true, ..auto("b") };
+        assert_eq!(along(&[auto("a"), owing]), of(&[]), "people are asked about all of it");
+    }
+
+    #[test]
+    fn it_is_accepted_as_long_as_each_policy_is_and_there_are_not_too_many() {
+        let accepted = |names: &[&str]| names.iter().map(|it| policy(it)).collect::<BTreeSet<_>>();
+        assert!(of(&[]).is_accepted(&accepted(&[])));
+        assert!(of(&["a", "b"]).is_accepted(&accepted(&["a", "b", "c"])));
+        assert!(!of(&["a", "b"]).is_accepted(&accepted(&["b", "c"])));
+        let many: Vec<String> = (0..POLICIES_MAX).map(|it| it.to_string()).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(!of(&many).is_accepted(&accepted(&many)));
+        assert!(of(&many[1..]).is_accepted(&accepted(&many)));
+    }
+}

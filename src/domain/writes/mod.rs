@@ -1,0 +1,3 @@
+//! Writes: reservation, lease and fence.
+
+pub mod write;

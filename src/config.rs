@@ -6,6 +6,7 @@
 mod envelopes;
 mod limits;
 mod mail;
+mod metrics;
 mod network;
 mod oidc;
 mod settings;
@@ -13,7 +14,6 @@ mod settings;
 mod tests;
 mod traces;
 mod url;
-mod watching;
 mod webhooks;
 
 use std::ffi::OsString;
@@ -28,12 +28,12 @@ use crate::domain::primitives::secret::Secret;
 use crate::keyring::KeyringSource;
 pub use limits::Limits;
 pub use mail::{Mail, MailTls};
+pub use metrics::{CopyTo, MetricsAccess};
 pub use network::Network;
 pub use oidc::{Oidc, SignIn};
 use settings::Settings;
 pub use traces::Traces;
 pub use url::PublicUrl;
-pub use watching::{CopyTo, MetricsAccess};
 pub use webhooks::Webhooks;
 
 /// The defaults, with every key and a word on each.

@@ -3,7 +3,8 @@
 //! The server may say nothing, or rubbish, or never stop: a mail then waits, and nothing else does. Of what it says
 //! nothing is repeated but its codes, since some servers quote what they were told, the password with it.
 
-mod link;
+mod bounded_stream;
+
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +23,7 @@ use lettre::{Address, Message};
 use crate::config::{Mail as Settings, MailTls};
 use crate::domain::delivery::mail_contact::MailAddress;
 use crate::domain::primitives::sanitize;
-use link::Link;
+use bounded_stream::Link;
 
 /// All of one mail, whatever the server does: one that says nothing more would otherwise hold up everybody's.
 const WHOLE: Duration = Duration::from_secs(30);

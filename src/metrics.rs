@@ -4,7 +4,8 @@
 //! counted where it happens; what is so in the database is asked for when somebody looks, and set here all at once. No
 //! label holds a name that an agent chose.
 
-mod facts;
+mod gauges;
+
 #[cfg(test)]
 mod tests;
 
@@ -27,8 +28,8 @@ use crate::domain::policy::RejectCode;
 use crate::domain::primitives::id::FlowId;
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::Ending;
-use facts::Gauges;
-pub use facts::{Facts, Lane, Lease, Open};
+use gauges::Gauges;
+pub use gauges::{Facts, Lane, Lease, Open};
 
 /// Flows that are counted by name, the first ones seen: each is some forty lines for whoever collects. All others are
 /// counted together, under an empty name.

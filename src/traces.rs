@@ -1,7 +1,7 @@
 //! Traces of what a gateway does, for a collector of OpenTelemetry's, if there is one: each request, and each attempt to
 //! deliver what became of it. Spans have routes, statuses and names of ours, and nothing that anybody sent.
 
-mod post;
+mod http_exporter;
 
 use opentelemetry::trace::{
     Span as _, SpanContext, SpanId, SpanKind, Status, TraceContextExt as _, TraceFlags, TraceId, TraceState,
@@ -16,7 +16,7 @@ use crate::config;
 use crate::domain::delivery::delivery::Ended;
 use crate::domain::log::event::EventType;
 use crate::domain::platform::trace_parent::TraceParent;
-use post::Post;
+use http_exporter::Post;
 
 /// Who says all this.
 const SERVICE: &str = "countersign";

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::args;
 use super::output::Output;
-use super::{CliError, Exit, beside};
+use super::{CliError, Exit, open_service};
 use crate::archives::{Archives, read_bounded, unpacked};
 use crate::config::{Config, ConfigError};
 use crate::domain::json::parse::{Limits, parse};
@@ -27,9 +27,9 @@ pub fn run(
 }
 
 fn list(ask: &args::ArchiveList, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    beside::need_database(config)?;
+    open_service::need_database(config)?;
     let of = ask.thread.clone();
-    let found = beside::with_service(config, |it| async move { it.archives_listed(of.as_ref()).await })?;
+    let found = open_service::with_service(config, |it| async move { it.archives_listed(of.as_ref()).await })?;
     let archives = Archives::in_folder(&config.archives);
     let line = |it: &Archive| {
         let (place, bytes) = (archives.path(it), it.bytes);
@@ -87,9 +87,9 @@ fn answer(name: &str, content: Option<&Content>, why: Option<String>) -> (String
 }
 
 fn restore(ask: &args::ArchiveRestore, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    beside::need_database(config)?;
-    let (by, thread) = (beside::principal(), ask.thread.clone());
-    let count = beside::with_service(config, |it| async move { it.restore_archives(&by, &thread).await })?;
+    open_service::need_database(config)?;
+    let (by, thread) = (open_service::principal(), ask.thread.clone());
+    let count = open_service::with_service(config, |it| async move { it.restore_archives(&by, &thread).await })?;
     let text = format!("{count} archives of {} are in the database again", ask.thread);
     out.answer(text, || json!({"thread": ask.thread, "restored": count}))?;
     Ok(Exit::Yes)

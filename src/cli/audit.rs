@@ -9,16 +9,17 @@ use serde_json::json;
 
 use super::args;
 use super::output::Output;
-use super::{CliError, Exit, beside};
+use super::{CliError, Exit, open_service};
 use crate::archives::Archives;
 use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
-use crate::gateway::{self, GatewayError};
 use crate::keyring::Keyring;
 use crate::service::audit::{Report, audit_with, unreadable};
 use crate::store::StoreError;
 use crate::store::outage::Outage;
 use crate::store::sqlite::OpenError;
+use crate::wiring;
+use crate::wiring::GatewayError;
 
 /// Yes if nothing is wrong, no with a list of what is, could not tell where there is nothing to look at.
 pub fn run(
@@ -34,11 +35,11 @@ pub fn run(
 }
 
 fn stored(config: &Config, clock: &impl Clock, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    beside::need_database(config)?;
+    open_service::need_database(config)?;
     let keyring = Keyring::existing(&config.keyring, config.issuer.as_deref())?;
     let keys = keyring.current()?;
-    let report = beside::block_on(async {
-        let store = match gateway::store_to_read(config).await {
+    let report = open_service::block_on(async {
+        let store = match wiring::store_to_read(config).await {
             Ok(store) => store,
             Err(OpenError::Store(StoreError::Unavailable { outage: Outage::Damaged, detail })) => {
                 return Ok(unreadable(detail));

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::args;
 use super::output::Output;
-use super::{CliError, Exit, beside};
+use super::{CliError, Exit, open_service};
 use crate::config::{Config, ConfigError};
 use crate::domain::episode::event_line::Record;
 use crate::domain::episode::finding::{Finding, Noted};
@@ -53,9 +53,9 @@ pub fn run(
 }
 
 fn export(asked: &args::EpisodeExport, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    beside::need_database(config)?;
+    open_service::need_database(config)?;
     let thread = asked.thread.clone();
-    let files = beside::with_service(config, |service| async move {
+    let files = open_service::with_service(config, |service| async move {
         service.files_of_run(("command line", &Party::Receiver), &thread).await
     })?;
     written(&asked.out, &files)?;

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use super::Exit;
 use crate::config::ConfigError;
 use crate::domain::keys::KeysError;
-use crate::gateway::GatewayError;
 use crate::keyring::KeyringError;
 use crate::service::error::Error;
 use crate::service::log::clock_check::ClockBehind;
+use crate::wiring::GatewayError;
 
 /// Why a command has no answer.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::args;
 use super::output::Output;
-use super::{CliError, Exit, beside, causes};
+use super::{CliError, Exit, causes, open_service};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::keys::{KeyUse, Keys};
@@ -36,12 +36,15 @@ pub fn run(command: &args::Keys, config: &Config, clock: &impl Clock, out: &mut 
 /// The keyring is changed already: keys must be revocable while the database is away. Whoever is told that it failed
 /// would do it again, and turn twice.
 fn note(config: &Config, key_use: KeyUse, revoked: Option<&str>, out: &mut Output<'_>) {
-    if !beside::has_database(config) {
+    if !open_service::has_database(config) {
         return;
     }
-    let by = beside::principal();
+    let by = open_service::principal();
     let noted =
-        beside::with_service(config, |service| async move { service.note_keys_changed(&by, key_use, revoked).await });
+        open_service::with_service(
+            config,
+            |service| async move { service.note_keys_changed(&by, key_use, revoked).await },
+        );
     if let Err(error) = noted {
         let why = causes(&error);
         out.warn(format!("the keyring is changed; do not do it again. But the log does not tell of it: {why}"));

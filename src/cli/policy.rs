@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::args;
 use super::output::Output;
-use super::{CliError, Exit, beside};
+use super::{CliError, Exit, open_service};
 use crate::config::{Config, ConfigError};
 use crate::domain::chain::hash::Digest;
 use crate::domain::json::canonical::canonical;
@@ -68,16 +68,14 @@ fn say_if_sound(file: &Path, out: &mut Output<'_>) -> Result<Exit, CliError> {
 }
 
 fn put_in_force(activate: &args::PolicyActivate, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    beside::need_database(config)?;
+    open_service::need_database(config)?;
     let source = source_of(&activate.file)?;
     let read = |text: &String| Digest::try_from(text.as_str()).map_err(|error| CliError::Given(error.to_string()));
     let accepts = activate.accepts.iter().map(read).collect::<Result<BTreeSet<_>, _>>()?;
-    let by = beside::principal();
-    let activated =
-        beside::with_service(
-            config,
-            |service| async move { service.activate_policy(&by, None, source, accepts).await },
-        );
+    let by = open_service::principal();
+    let activated = open_service::with_service(config, |service| async move {
+        service.activate_policy(&by, None, source, accepts).await
+    });
     let activated = match activated {
         Err(CliError::Service(Error::Policy(_))) => return say_if_sound(&activate.file, out),
         other => other?,

@@ -10,9 +10,8 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::output::Output;
-use super::{CliError, Exit, beside, logs};
+use super::{CliError, Exit, logging, open_service};
 use crate::config::{Config, CopyTo, Limits, PublicUrl};
-use crate::gateway;
 use crate::mail::Mailer;
 use crate::service::Service;
 use crate::store::sqlite::Purpose;
@@ -27,14 +26,15 @@ use crate::web::pages::identity::oidc;
 use crate::web::pages::reviews::reveal;
 use crate::web::server::serve;
 use crate::web::state::{App, Edge};
+use crate::wiring;
 use crate::worker::Workers;
 
 /// Serves until it is told to stop.
 pub fn run(config: &Config, back: ClockBack, out: &mut Output<'_>) -> Result<Exit, CliError> {
     // Only the first of a process's subscribers counts; a second `serve` in one process is a test's.
-    let _ = logs::begin(&config.log);
+    let _ = logging::begin(&config.log);
     let listener = bind(config.listen)?;
-    beside::block_on(async {
+    open_service::block_on(async {
         let running = Running::start(config, listener, back).await?;
         match &config.copy_to {
             // Whoever collects the log there is not to collect what makes the first account.
@@ -93,7 +93,7 @@ impl Running {
     pub async fn start(config: &Config, listener: TcpListener, back: ClockBack) -> Result<Self, CliError> {
         let bound = listener.local_addr().map_err(CliError::Runtime)?;
         let url = config.public_url(bound);
-        let service = gateway::open(config, url.as_str().to_owned(), Purpose::Serving).await?;
+        let service = wiring::open(config, url.as_str().to_owned(), Purpose::Serving).await?;
         if let (ClockBack::Refused, Some(behind)) = (back, service.clock_behind().await?) {
             return Err(CliError::Clock(behind));
         }

@@ -4,23 +4,28 @@ use serde_json::json;
 
 use super::args;
 use super::output::Output;
-use super::{CliError, Exit, beside};
+use super::{CliError, Exit, open_service};
 use crate::config::Config;
 
 /// Runs one of them.
 pub fn run(command: &args::Thread, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    beside::need_database(config)?;
-    let by = beside::principal();
-    let (thread, status) = match command {
-        args::Thread::Close(close) => {
-            beside::with_service(config, |it| async move { it.close_thread(&by, &close.id, &close.reason).await })?;
-            (&close.id, "closed")
-        }
-        args::Thread::Reopen(reopen) => {
-            beside::with_service(config, |it| async move { it.reopen_thread(&by, &reopen.id, &reopen.reason).await })?;
-            (&reopen.id, "open")
-        }
-    };
+    open_service::need_database(config)?;
+    let by = open_service::principal();
+    let (thread, status) =
+        match command {
+            args::Thread::Close(close) => {
+                open_service::with_service(config, |it| async move {
+                    it.close_thread(&by, &close.id, &close.reason).await
+                })?;
+                (&close.id, "closed")
+            }
+            args::Thread::Reopen(reopen) => {
+                open_service::with_service(config, |it| async move {
+                    it.reopen_thread(&by, &reopen.id, &reopen.reason).await
+                })?;
+                (&reopen.id, "open")
+            }
+        };
     out.answer(format!("{thread} is {status}"), || json!({"thread": thread, "status": status}))?;
     Ok(Exit::Yes)
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::args::{Token as Command, TokenAdd, TokenRevoke};
 use super::output::Output;
-use super::{CliError, Exit, beside};
+use super::{CliError, Exit, open_service};
 use crate::config::Config;
 use crate::domain::identity::account::Token;
 use crate::service::identity::accounts::NewToken;
@@ -22,7 +22,7 @@ pub fn run(command: &Command, config: &Config, out: &mut Output<'_>) -> Result<E
 
 /// Makes a token; standard output is the token and nothing else.
 fn add(add: &TokenAdd, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    beside::need_database(config)?;
+    open_service::need_database(config)?;
     let new = NewToken {
         name: add.name.clone(),
         role: add.role,
@@ -30,7 +30,7 @@ fn add(add: &TokenAdd, config: &Config, out: &mut Output<'_>) -> Result<Exit, Cl
         flow: add.flow.clone(),
         nodes: add.nodes.iter().cloned().collect(),
     };
-    let (token, text, excluded) = beside::with_service(config, |service| async move {
+    let (token, text, excluded) = open_service::with_service(config, |service| async move {
         let (token, text) = service.add_token(&new).await?;
         let excluded = service.excluded_by(&token.owner).await?;
         Ok((token, text, excluded))
@@ -46,9 +46,12 @@ fn add(add: &TokenAdd, config: &Config, out: &mut Output<'_>) -> Result<Exit, Cl
 }
 
 fn list(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    beside::need_database(config)?;
+    open_service::need_database(config)?;
     let (tokens, people) =
-        beside::with_service(config, |service| async move { Ok((service.tokens().await?, service.people().await?)) })?;
+        open_service::with_service(
+            config,
+            |service| async move { Ok((service.tokens().await?, service.people().await?)) },
+        )?;
     let text = tokens.iter().map(line).collect::<Vec<_>>().join("\n");
     let excluded = |it: &Token| excluded_by(&it.owner, &people);
     for token in tokens.iter().filter(|it| !it.revoked && !people.iter().any(|person| person.answers_for(&it.owner))) {
@@ -87,16 +90,17 @@ fn facts(token: &Token, excluded: &[String]) -> Value {
 
 /// Makes a host's signing secret; standard output is the secret and nothing else.
 fn webhook_secret(TokenRevoke { id }: &TokenRevoke, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    beside::need_database(config)?;
-    let (token, secret) = beside::with_service(config, |service| async move { service.make_post_secret(id).await })?;
+    open_service::need_database(config)?;
+    let (token, secret) =
+        open_service::with_service(config, |service| async move { service.make_post_secret(id).await })?;
     let generation = token.signing.map(|it| it.generation);
     out.answer(secret.expose(), || json!({"secret": secret.expose(), "id": id, "generation": generation}))?;
     Ok(Exit::Yes)
 }
 
 fn revoke(TokenRevoke { id }: &TokenRevoke, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    beside::need_database(config)?;
-    beside::with_service(config, |service| async move { service.revoke_token(id).await })?;
+    open_service::need_database(config)?;
+    open_service::with_service(config, |service| async move { service.revoke_token(id).await })?;
     out.answer(format!("revoked {id}"), || json!({"id": id, "revoked": true}))?;
     Ok(Exit::Yes)
 }

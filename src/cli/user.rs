@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::args::{User, UserAdd, UserName};
 use super::output::Output;
-use super::{CliError, Exit, beside};
+use super::{CliError, Exit, open_service};
 use crate::config::Config;
 use crate::service::identity::accounts::NewAccount;
 use crate::service::identity::revocation::Admission;
@@ -31,8 +31,9 @@ fn admit(
     config: &Config,
     out: &mut Output<'_>,
 ) -> Result<Exit, CliError> {
-    beside::need_database(config)?;
-    let account = beside::with_service(config, |service| async move { service.set_admission(name, admission).await })?;
+    open_service::need_database(config)?;
+    let account =
+        open_service::with_service(config, |service| async move { service.set_admission(name, admission).await })?;
     let word = if account.disabled { "disabled" } else { "enabled" };
     out.answer(
         format!("{name} is {word}"),
@@ -43,9 +44,10 @@ fn admit(
 
 /// Takes a person's passkeys away.
 fn remove_passkeys(UserName { name }: &UserName, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    beside::need_database(config)?;
-    let by = beside::principal();
-    let done = beside::with_service(config, |service| async move { service.remove_passkeys_of(&by, name).await })?;
+    open_service::need_database(config)?;
+    let by = open_service::principal();
+    let done =
+        open_service::with_service(config, |service| async move { service.remove_passkeys_of(&by, name).await })?;
     let (account, removed) = done;
     out.answer(
         format!("{name} has no passkey any more; {removed} removed"),
@@ -56,10 +58,11 @@ fn remove_passkeys(UserName { name }: &UserName, config: &Config, out: &mut Outp
 
 /// Adds a person whose password is the first line of standard input.
 fn add(add: &UserAdd, config: &Config, stdin: &mut dyn BufRead, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    beside::need_database(config)?;
+    open_service::need_database(config)?;
     let new = NewAccount { name: add.name.clone(), role: add.role, groups: add.groups.iter().cloned().collect() };
     let password = read_password(stdin)?;
-    let account = beside::with_service(config, |service| async move { service.add_account(&new, password).await })?;
+    let account =
+        open_service::with_service(config, |service| async move { service.add_account(&new, password).await })?;
     out.answer(
         &account.id,
         || json!({"account": account.id, "name": account.name, "role": account.role, "groups": account.groups}),

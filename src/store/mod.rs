@@ -6,20 +6,20 @@
 //! must lie between. The store applies all of it or nothing, and checks what it relied on again
 //! inside the transaction. That is why both databases need so little code of their own.
 
-mod bell;
 pub mod change;
-mod check;
+mod commit_notify;
 pub mod label;
 mod migrate;
 pub mod outage;
 pub mod postgres;
-mod queue;
+mod preconditions;
 pub mod record;
 pub mod records;
 pub mod row;
 pub mod sql;
 pub mod sqlite;
 pub mod watched;
+mod write_queue;
 
 use async_trait::async_trait;
 

@@ -1,8 +1,8 @@
 //! PostgreSQL: many gateways on one database. Reads and changes that wait together travel together.
 
+mod batch;
 mod connect;
 mod failure;
-mod group;
 mod listen;
 mod reader;
 mod walk;
@@ -20,14 +20,15 @@ use tokio_postgres::Client;
 use crate::clock::ClockOffset;
 use crate::domain::primitives::time::Timestamp;
 
-use super::bell::Bell;
 use super::change::Change;
+use super::commit_notify::Bell;
 use super::label::{Label, Labelled};
 pub use super::migrate::OpenError;
-use super::queue::{self, Queue};
-pub use super::queue::{Point, Probe};
 use super::row::{Row, Table};
-use super::{Cursor, Direction, Duty, Filter, OnDuty, Page, Store, StoreError, check};
+use super::write_queue;
+use super::write_queue::Queue;
+pub use super::write_queue::{Point, Probe};
+use super::{Cursor, Direction, Duty, Filter, OnDuty, Page, Store, StoreError, preconditions};
 use connect::{Address, WATCHED};
 use failure::database;
 use reader::{By, Query, Reader};
@@ -134,7 +135,7 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn commit(&self, change: Change) -> Result<(), StoreError> {
-        check::well_formed(&change)?;
+        preconditions::well_formed(&change)?;
         self.queue.commit(change).await
     }
 
@@ -147,8 +148,8 @@ impl Store for PostgresStore {
     }
 
     async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
-        check::few_enough(ids)?;
-        let ids = ids.iter().filter(|id| check::can_be_asked(id)).cloned().collect();
+        preconditions::few_enough(ids)?;
+        let ids = ids.iter().filter(|id| preconditions::can_be_asked(id)).cloned().collect();
         self.rows(Query::by_ids(table, ids)).await
     }
 
@@ -159,7 +160,7 @@ impl Store for PostgresStore {
         after: Option<&Cursor>,
         limit: u32,
     ) -> Result<Vec<Row>, StoreError> {
-        if !check::can_be_listed(table, filter, after)? {
+        if !preconditions::can_be_listed(table, filter, after)? {
             return Ok(Vec::new());
         }
         self.rows(Query::list(table, filter, after, limit)).await
@@ -173,7 +174,7 @@ impl Store for PostgresStore {
         after: Option<&Cursor>,
         limit: u32,
     ) -> Result<Vec<Labelled>, StoreError> {
-        if !check::can_be_labelled(table, word, after)? {
+        if !preconditions::can_be_labelled(table, word, after)? {
             return Ok(Vec::new());
         }
         let query = Query::labelled((table, word), direction, after, limit);
@@ -197,14 +198,14 @@ impl Store for PostgresStore {
     }
 
     async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
-        if !check::can_be_asked(prefix) {
+        if !preconditions::can_be_asked(prefix) {
             return Ok(Vec::new());
         }
         self.rows(Query::by_alias_prefix(table, prefix, limit)).await
     }
 
     async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
-        if !check::can_have_last(table, owner)? {
+        if !preconditions::can_have_last(table, owner)? {
             return Ok(None);
         }
         Ok(self.rows(Query::last_of(table, owner)).await?.pop())
@@ -273,7 +274,7 @@ impl Engine {
     }
 
     async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<T, StoreError> {
-        self.runtime().spawn(work).await.map_err(|_| queue::ended())
+        self.runtime().spawn(work).await.map_err(|_| write_queue::ended())
     }
 }
 

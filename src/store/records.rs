@@ -1,25 +1,25 @@
 //! Which content is kept where, and what each is found by.
 
-mod amendments;
-mod answers;
 mod archives;
-mod contacts;
 mod delegations;
 mod endpoints;
 mod episodes;
-mod figures;
+mod idempotency;
+mod insight;
 mod interrupts;
-mod marks;
+mod log_cursors;
+mod mail;
+mod policy_changes;
 mod steps;
 
-pub use answers::KEPT;
 pub use archives::held_since;
 pub use delegations::{delegation_alias, delegations_from};
 pub use endpoints::{behind_in, deliveries_of, delivery_id, ended_of, waiting_of};
 pub use episodes::{piece_id, posted_row_id};
-pub use figures::{COUNTED, InsightRow};
+pub use idempotency::KEPT;
+pub use insight::{COUNTED, InsightRow};
 pub use interrupts::{interrupt_alias, post_id};
-pub use marks::{Follower, LogMark};
+pub use log_cursors::{Follower, LogMark};
 pub use steps::step_row_id;
 
 use serde::{Deserialize, Serialize};

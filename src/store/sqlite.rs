@@ -2,7 +2,7 @@
 //! disk; readers read beside it.
 
 mod files;
-mod keeper;
+mod maintenance;
 mod place;
 mod readers;
 mod serve_lock;
@@ -20,16 +20,16 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use crate::clock::{Clock as _, ClockOffset, SystemClock};
 use crate::domain::primitives::time::Timestamp;
 
-use super::bell::Bell;
 use super::change::Change;
+use super::commit_notify::Bell;
 use super::label::{Label, Labelled};
 pub use super::migrate::OpenError;
 use super::outage::Outage;
-pub use super::queue::{Point, Probe};
 use super::row::{Facets, Row, Table};
-use super::{Cursor, DAMAGES_MAX, Direction, Duty, Filter, OnDuty, Page, Store, StoreError, check, migrate};
+pub use super::write_queue::{Point, Probe};
+use super::{Cursor, DAMAGES_MAX, Direction, Duty, Filter, OnDuty, Page, Store, StoreError, migrate, preconditions};
 use files::Files;
-use keeper::Keeper;
+use maintenance::Keeper;
 use place::Place;
 use readers::Readers;
 use serve_lock::ServeLock;
@@ -154,7 +154,7 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn commit(&self, change: Change) -> Result<(), StoreError> {
-        check::well_formed(&change)?;
+        preconditions::well_formed(&change)?;
         let read_only = || StoreError::unavailable(Outage::ReadOnly, "it was opened only to be read");
         self.hands.as_ref().ok_or_else(read_only)?.writer.commit(change).await
     }

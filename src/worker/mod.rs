@@ -6,17 +6,17 @@
 
 pub mod archive;
 pub mod clock;
-pub mod copy;
-pub mod count;
+pub mod count_insight;
 pub mod deliver;
+pub mod escalate;
 pub mod expire;
-pub mod forget;
-pub mod judge_again;
-pub mod lapse;
-pub mod letters;
-pub mod notice;
+pub mod expire_leases;
+pub mod export_log;
+pub mod last_seen;
+pub mod mail;
+pub mod prune;
+pub mod rejudge;
 pub mod sequence;
-pub mod sightings;
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -71,17 +71,23 @@ impl Workers {
                 let sends = Arc::clone(&sends);
                 async move { sends.round().await }
             })),
-            tokio::spawn(rounds("forget").repeat(Arc::clone(service), |it| async move { forget::run_once(&it).await })),
+            tokio::spawn(rounds("forget").repeat(Arc::clone(service), |it| async move { prune::run_once(&it).await })),
             tokio::spawn(rounds("expire").repeat(Arc::clone(service), |it| async move { expire::run_once(&it).await })),
             tokio::spawn(
-                rounds("judge again").repeat(Arc::clone(service), |it| async move { judge_again::run_once(&it).await }),
+                rounds("judge again").repeat(Arc::clone(service), |it| async move { rejudge::run_once(&it).await }),
             ),
-            tokio::spawn(rounds("lapse").repeat(Arc::clone(service), |it| async move { lapse::run_once(&it).await })),
-            tokio::spawn(rounds("notice").repeat(Arc::clone(service), |it| async move { notice::run_once(&it).await })),
-            tokio::spawn(sequence.repeat(Arc::clone(service), |it| async move { sequence::run_once(&it).await })),
-            tokio::spawn(rounds("count").repeat(Arc::clone(service), |it| async move { count::run_once(&it).await })),
             tokio::spawn(
-                rounds("sightings").repeat(Arc::clone(service), |it| async move { sightings::run_once(&it).await }),
+                rounds("lapse").repeat(Arc::clone(service), |it| async move { expire_leases::run_once(&it).await }),
+            ),
+            tokio::spawn(
+                rounds("notice").repeat(Arc::clone(service), |it| async move { escalate::run_once(&it).await }),
+            ),
+            tokio::spawn(sequence.repeat(Arc::clone(service), |it| async move { sequence::run_once(&it).await })),
+            tokio::spawn(
+                rounds("count").repeat(Arc::clone(service), |it| async move { count_insight::run_once(&it).await }),
+            ),
+            tokio::spawn(
+                rounds("sightings").repeat(Arc::clone(service), |it| async move { last_seen::run_once(&it).await }),
             ),
         ];
         Self { stop, loops, interval, sender }
@@ -94,7 +100,7 @@ impl Workers {
         let round = Round { name: "copy", interval, wakes: Wakes::AfterCommits, stopping };
         self.loops.push(tokio::spawn(round.repeat(Arc::clone(service), move |it| {
             let to = to.clone();
-            async move { copy::run_once(&it, &to).await }
+            async move { export_log::run_once(&it, &to).await }
         })));
         self
     }
@@ -111,7 +117,7 @@ impl Workers {
         let round = Round { name: "letters", interval, wakes: Wakes::AtIntervals, stopping };
         self.loops.push(tokio::spawn(round.repeat(Arc::clone(service), move |it| {
             let mailer = mailer.clone();
-            async move { Ok(letters::run_once(&it, &mailer, digests).await?.unwrap_or_default()) }
+            async move { Ok(mail::run_once(&it, &mailer, digests).await?.unwrap_or_default()) }
         })));
         self
     }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use countersign::config::CopyTo;
 use countersign::domain::reviews::Verdict;
-use countersign::worker::copy;
+use countersign::worker::export_log;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -55,8 +55,8 @@ async fn every_event_is_a_line_in_the_logs_order(scene: Scene) {
     let length = lived(g).await;
     let path = g.folder.path().join("log.jsonl");
     let to = CopyTo::File(path.clone());
-    assert_eq!(copy::run_once(&g.service, &to).await.unwrap() as u64, length);
-    assert_eq!(copy::run_once(&g.service, &to).await.unwrap(), 0);
+    assert_eq!(export_log::run_once(&g.service, &to).await.unwrap() as u64, length);
+    assert_eq!(export_log::run_once(&g.service, &to).await.unwrap(), 0);
     let copied = lines(&path);
     let mut told: Vec<Value> = Vec::new();
     while (told.len() as u64) < length {
@@ -72,7 +72,7 @@ async fn every_event_is_a_line_in_the_logs_order(scene: Scene) {
     let held = g.held(&g.thread().await).await;
     g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
     let now = sequence(g).await;
-    copy::run_once(&g.service, &to).await.unwrap();
+    export_log::run_once(&g.service, &to).await.unwrap();
     assert_eq!(indexes(&lines(&moved)), (1..=length).collect::<Vec<_>>());
     assert_eq!(indexes(&lines(&path)), (length + 1..=now).collect::<Vec<_>>());
     scene.passes_an_audit().await;
@@ -103,10 +103,10 @@ async fn several_gateways_write_each_line_once(scene: Scene) {
     let length = lived(g).await;
     let others = [scene.another().await, scene.another().await];
     let to = CopyTo::File(g.folder.path().join("log.jsonl"));
-    let runs = [&*g.service, &others[0], &others[1]].map(|it| copy::run_once(it, &to));
+    let runs = [&*g.service, &others[0], &others[1]].map(|it| export_log::run_once(it, &to));
     let copied: usize = join_all(runs).await.into_iter().map(Result::unwrap).sum();
     assert!(copied > 0);
-    while copy::run_once(&g.service, &to).await.unwrap() > 0 {}
+    while export_log::run_once(&g.service, &to).await.unwrap() > 0 {}
     assert_eq!(indexes(&lines(&g.folder.path().join("log.jsonl"))), (1..=length).collect::<Vec<_>>());
 }
 

@@ -80,7 +80,7 @@ async fn gateways_that_count_at_the_same_time_count_each_event_once(scene: Scene
     while scene.gateway.service.sequence().await.unwrap() > 0 {}
     let length = scene.gateway.service.log_length().await.unwrap();
     let others = [scene.another().await, scene.another().await];
-    let runs = [&scene.gateway.service, &others[0], &others[1]].map(countersign::worker::count::run_once);
+    let runs = [&scene.gateway.service, &others[0], &others[1]].map(countersign::worker::count_insight::run_once);
     let counted: usize = futures_util::future::join_all(runs).await.into_iter().map(Result::unwrap).sum();
     assert_eq!(counted as u64, length);
     assert_eq!(summed(&others[0].insight(Step::Day, 7).await.unwrap()).all.opened, 4);

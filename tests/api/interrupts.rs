@@ -15,7 +15,7 @@ use countersign::service::error::Error;
 use countersign::service::identity::revocation::Admission;
 use countersign::service::operations::halt::Scope;
 use countersign::service::reviews::vote::Voted;
-use countersign::worker::{expire, judge_again};
+use countersign::worker::{expire, rejudge};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -338,7 +338,7 @@ async fn another_policy_asks_other_people(scene: Scene) {
     let kept = posts(g, &asked()).await.expect(202);
     // One that asks the same people changes nothing.
     activate(&POLICY.replace("24h", "12h")).await;
-    judge_again::run_once(&g.service).await.unwrap();
+    rejudge::run_once(&g.service).await.unwrap();
     assert_eq!(answer(g, &kept).await.expect(202)["status"], "open");
     let looked_at = posts(g, &asked_with(json!({"transition_digest": "e".repeat(64)}))).await.expect(202);
     activate(&POLICY.replace("need = 1", "need = 2")).await;
@@ -346,7 +346,7 @@ async fn another_policy_asks_other_people(scene: Scene) {
         let voted = votes(g, &g.alice, taken, Verdict::Approve).await;
         assert!(matches!(refused(&voted), VoteRefused::PolicyChanged), "{voted:?}");
     }
-    judge_again::run_once(&g.service).await.unwrap();
+    rejudge::run_once(&g.service).await.unwrap();
     for taken in [&kept, &looked_at] {
         let over = answer(g, taken).await.expect(200);
         assert_eq!((&over["approved"], &over["decision"]), (&json!(false), &json!("superseded")));
@@ -408,7 +408,7 @@ async fn what_another_policy_comes_to_hide_is_not_shown_any_more(scene: Scene) {
     // It asks the same people in the same way, so the interrupt stands.
     let hides = policy_with("hide = [\"payment.card\"]", "hide = [\"payment.card\", \"payment.iban\"]");
     activate(g, &hides, &[]).await;
-    judge_again::run_once(&g.service).await.unwrap();
+    rejudge::run_once(&g.service).await.unwrap();
     for shown in told().await {
         assert!(shown.starts_with("To [hidden]") && !shown.contains("DE02120300000000202051"), "{shown}");
     }

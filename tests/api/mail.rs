@@ -18,7 +18,7 @@ use countersign::store::change::Draft;
 use countersign::store::record::{Reader, Record as _, Stored};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::store::{Cursor, Filter, LIST_ROWS_MAX, Store as _};
-use countersign::worker::{letters, notice};
+use countersign::worker::{escalate, mail as letters};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -193,7 +193,7 @@ async fn whoever_is_reminded_is_told_once_more_and_whoever_is_asked_later_then(s
     first.sort();
     g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
     g.pass(4 * HOUR);
-    notice::run_once(&g.service).await.unwrap();
+    escalate::run_once(&g.service).await.unwrap();
     write(&g.service).await;
     g.pass(PATIENCE);
     assert_eq!(tell(&g.service, &post).await, 1, "alice has voted");
@@ -201,7 +201,7 @@ async fn whoever_is_reminded_is_told_once_more_and_whoever_is_asked_later_then(s
     assert_eq!(again.0, first[1].0);
     assert_ne!(again.1, first[1].1, "a mailbox would take it for the one that it has");
     g.pass(8 * HOUR);
-    notice::run_once(&g.service).await.unwrap();
+    escalate::run_once(&g.service).await.unwrap();
     write(&g.service).await;
     g.pass(PATIENCE);
     assert_eq!(tell(&g.service, &post).await, 1, "bob is not told of others");

@@ -164,7 +164,7 @@ async fn of_several_gateways_each_event_is_counted_by_one(scene: Scene) {
     while g.service.sequence().await.unwrap() > 0 {}
     let others = [scene.another().await, scene.another().await];
     let all = [&*g.service, &others[0], &others[1]];
-    futures_util::future::join_all(all.map(countersign::worker::count::run_once)).await;
+    futures_util::future::join_all(all.map(countersign::worker::count_insight::run_once)).await;
     let mut held = 0.0;
     for service in all {
         let scrape = Scrape::read(&service.metrics_text().await);

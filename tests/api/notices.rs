@@ -10,7 +10,7 @@ use countersign::service::error::{Error, Result};
 use countersign::service::identity::revocation::Admission;
 use countersign::service::inbox::{Part, Wanted};
 use countersign::service::reviews::vote::Voted;
-use countersign::worker::{expire, notice};
+use countersign::worker::{escalate, expire};
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
@@ -60,12 +60,12 @@ async fn each_is_told_once_while_the_review_waits_and_not_after(scene: Scene) {
     let g = &scene.gateway;
     let (held, denied) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
     g.vote(&g.bob, &denied, Verdict::Deny).await.unwrap();
-    assert_eq!(notice::run_once(&g.service).await.unwrap(), 0);
+    assert_eq!(escalate::run_once(&g.service).await.unwrap(), 0);
     g.pass(4 * HOUR);
-    assert_eq!(notice::run_once(&g.service).await.unwrap(), 1);
-    assert_eq!(notice::run_once(&g.service).await.unwrap(), 0, "once");
+    assert_eq!(escalate::run_once(&g.service).await.unwrap(), 1);
+    assert_eq!(escalate::run_once(&g.service).await.unwrap(), 0, "once");
     g.pass(8 * HOUR);
-    let (one, other) = tokio::join!(notice::run_once(&g.service), notice::run_once(&g.service));
+    let (one, other) = tokio::join!(escalate::run_once(&g.service), escalate::run_once(&g.service));
     one.unwrap();
     other.unwrap();
     let facts = |kind: &str| json!({"review": held["review"]["id"], "transition": held["transition"], "expires_at": held["review"]["expires_at"], (kind.to_owned()): if kind == "to" { "security" } else { "reviewers" }});
@@ -84,7 +84,7 @@ async fn each_is_told_once_while_the_review_waits_and_not_after(scene: Scene) {
     // One that nobody looked at until it was over is not spoken of any more.
     g.held(&g.thread().await).await;
     g.pass(24 * HOUR);
-    assert_eq!(notice::run_once(&g.service).await.unwrap(), 0);
+    assert_eq!(escalate::run_once(&g.service).await.unwrap(), 0);
     assert_eq!(expire::run_once(&g.service).await.unwrap(), 2);
     assert_eq!(told(g).await.len(), 2);
     scene.passes_an_audit().await;
@@ -101,7 +101,7 @@ async fn from_its_moment_on_others_may_vote_whether_or_not_it_was_told(scene: Sc
     assert_eq!(g.vote(&g.alice, &untold, Verdict::Approve).await.unwrap(), Voted::Approved);
     assert_eq!(g.decision(&untold).await.expect(200)["reviewers"], json!([sid.id, g.alice.id]));
     assert_eq!(mine(g, &sid).await, 0, "a list waits for the worker, a vote does not");
-    notice::run_once(&g.service).await.unwrap();
+    escalate::run_once(&g.service).await.unwrap();
     assert_eq!(mine(g, &sid).await, 1);
     let path = format!("/v1/transitions/{}", known["transition"].as_str().unwrap());
     let people = g.get(&path, &g.auditor).await.expect(200)["review"]["people"].clone();

@@ -9,7 +9,7 @@ use countersign::domain::reviews::Verdict;
 use countersign::store::records::LOG;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::worker::{judge_again, lapse};
+use countersign::worker::{expire_leases, rejudge};
 
 use serde_json::{Value, json};
 
@@ -69,14 +69,14 @@ async fn what_is_open_is_looked_through_once_under_a_policy() {
     g.post("/v1/interrupts", &g.host, asked()).await.expect(202);
     let old = policy_of(&g, &held["transition"]).await;
     activate(&g, &format!("{POLICY}\n# As before.\n"), &[old]).await;
-    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 2);
-    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 0, "both stand");
+    assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 2);
+    assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 0, "both stand");
     questions.store(0, Ordering::SeqCst);
-    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 0);
+    assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 0);
     assert_eq!(questions.load(Ordering::SeqCst), 0, "and are not read again");
     let two = POLICY.replace("need = 1", "need = 2");
     activate(&g, &two, &[old]).await;
-    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 2, "until another policy judges");
+    assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 2, "until another policy judges");
     assert_eq!(g.decision(&held).await.expect(200)["decision"], "superseded");
 }
 
@@ -94,20 +94,20 @@ async fn leases_that_lapsed_long_ago_are_not_looked_through_every_time() {
     g.pass(Duration::from_secs(31));
     g.post(&format!("{path}/closing"), &g.admin, json!({"reason": "enough"})).await.expect(200);
     g.pass(Duration::from_secs(2 * 3600));
-    assert_eq!(lapse::run_once(&g.service).await.unwrap(), 1);
-    assert_eq!(lapse::run_once(&g.service).await.unwrap(), 0);
+    assert_eq!(expire_leases::run_once(&g.service).await.unwrap(), 1);
+    assert_eq!(expire_leases::run_once(&g.service).await.unwrap(), 0);
     let asks = async || {
         questions.store(0, Ordering::SeqCst);
-        lapse::run_once(&g.service).await.unwrap();
+        expire_leases::run_once(&g.service).await.unwrap();
         questions.load(Ordering::SeqCst)
     };
     assert_eq!(asks().await, 1, "what lapsed of late, which is nothing");
     reserved("w3").await;
     g.pass(Duration::from_secs(31));
-    assert_eq!(lapse::run_once(&g.service).await.unwrap(), 1, "what lapsed since is");
+    assert_eq!(expire_leases::run_once(&g.service).await.unwrap(), 1, "what lapsed since is");
     g.post(&format!("{path}/reopening"), &g.admin, json!({"reason": "more"})).await.expect(200);
     g.pass(Duration::from_secs(600));
-    assert_eq!(lapse::run_once(&g.service).await.unwrap(), 0, "whoever closed it told of it");
+    assert_eq!(expire_leases::run_once(&g.service).await.unwrap(), 0, "whoever closed it told of it");
 }
 
 #[tokio::test]

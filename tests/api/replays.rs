@@ -237,7 +237,7 @@ async fn what_the_gateway_stated_anew_is_no_proposal(scene: Scene) {
     let held = g.held(&thread).await;
     let two = policy_with("need = 1", "need = 2");
     g.service.activate_policy(&"tests".try_into().unwrap(), None, source(&two), BTreeSet::new()).await.unwrap();
-    countersign::worker::judge_again::run_once(&g.service).await.unwrap();
+    countersign::worker::rejudge::run_once(&g.service).await.unwrap();
     let told = g.decision(&held).await.expect(200);
     assert!(told["superseded_by"].is_string(), "{told}");
     let rows = rows(g, &two).await;

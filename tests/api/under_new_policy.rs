@@ -9,7 +9,7 @@ use countersign::domain::reviews::{HoldState, Verdict, VoteRefused};
 use countersign::service::error::Error;
 use countersign::service::proposals::rollback::Rollback;
 use countersign::service::reviews::vote::Voted;
-use countersign::worker::judge_again;
+use countersign::worker::rejudge;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -94,7 +94,7 @@ async fn a_hold_is_stated_anew_and_voted_on_anew(scene: Scene) {
     assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
     let stricter = policy_with("need = 1", "need = 2\ncomment = \"required\"");
     activate(g, &stricter, &[]).await;
-    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1);
+    assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 1);
     let next = followed(g, &held).await;
     // The old one cannot be decided any more, and the first vote counts for nothing.
     assert!(matches!(g.vote(&g.bob, &held, Verdict::Approve).await, Err(Error::Vote(VoteRefused::Ended))));
@@ -139,9 +139,9 @@ async fn a_hold_that_is_asked_just_the_same_is_kept_with_its_votes(scene: Scene)
     let old = policy_of(g, &held["transition"]).await;
     assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
     activate(g, &retold(&two_needed()), &[old]).await;
-    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1);
+    assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 1);
     // It is remembered, so that nobody looks at it every second.
-    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 0);
+    assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 0);
     assert_eq!(g.vote(&g.bob, &held, Verdict::Approve).await.unwrap(), Voted::Approved);
     let decision = g.decision(&held).await.expect(200);
     g.verify(&thread["thread"], &held["transition"], &decision["receipt"], "w1").await.expect(200);
@@ -174,7 +174,7 @@ async fn a_kept_hold_is_judged_again_by_every_further_policy(scene: Scene) {
         let old = policy_of(g, &held["transition"]).await;
         assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
         activate(g, &retold(&two), &[old]).await;
-        judge_again::run_once(&g.service).await.unwrap();
+        rejudge::run_once(&g.service).await.unwrap();
         assert!(two.contains(from), "{from}");
         activate(g, &two.replacen(from, to, 1), &[old]).await;
         changed(g.vote(&g.bob, &held, Verdict::Approve).await);
@@ -202,7 +202,7 @@ async fn what_the_policy_would_commit_now_is_not_committed(scene: Scene) {
     let held = g.held(&thread).await;
     let old = policy_of(g, &held["transition"]).await;
     activate(g, &policy_with("\"target_user_id\", \"execution", "\"execution"), &[old]).await;
-    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1);
+    assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 1);
     was_set_aside(g, &thread, &held).await;
     assert_eq!(again(g, &thread, 2).await.expect(201)["outcome"], "committed");
     scene.passes_an_audit().await;
@@ -214,7 +214,7 @@ async fn a_flow_that_only_observes_asks_nobody(scene: Scene) {
     let held = g.held(&thread).await;
     let old = policy_of(g, &held["transition"]).await;
     activate(g, &policy_with("flow = \"payments\"\n", "flow = \"payments\"\nmode = \"observe\"\n"), &[old]).await;
-    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1);
+    assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 1);
     was_set_aside(g, &thread, &held).await;
     scene.passes_an_audit().await;
 }
@@ -224,7 +224,7 @@ async fn what_nobody_could_approve_any_more_is_not_asked(scene: Scene) {
     let thread = g.thread().await;
     let held = g.held(&thread).await;
     activate(g, &policy_with("\"reviewers\"", "\"nobody\""), &[]).await;
-    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1);
+    assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 1);
     was_set_aside(g, &thread, &held).await;
     scene.passes_an_audit().await;
 }
@@ -243,7 +243,7 @@ async fn a_rollback_and_a_reaffirmation_are_stated_anew_too(scene: Scene) {
         activate(g, &retold(POLICY), &[]).await;
         let held = g.post(&format!("{path}/{way}"), &g.planner, ask).await.expect(202);
         activate(g, POLICY, &[]).await;
-        assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1, "{index}");
+        assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 1, "{index}");
         let next = followed(g, &held).await;
         let (before, after) = (told(g, &held["transition"]).await, told(g, &next["transition"]).await);
         for same in ["type", "restores", "parent", "principal"] {
@@ -260,7 +260,7 @@ async fn a_hold_past_its_deadline_has_expired_and_is_not_asked_anew(scene: Scene
     let held = g.held(&thread).await;
     activate(g, &retold(POLICY), &[]).await;
     g.pass(Duration::from_secs(25 * 3600));
-    judge_again::run_once(&g.service).await.unwrap();
+    rejudge::run_once(&g.service).await.unwrap();
     assert_eq!(g.decision(&held).await.expect(200)["decision"], "expired");
     scene.passes_an_audit().await;
 }
@@ -275,7 +275,7 @@ async fn while_proposing_is_halted_no_hold_is_touched(scene: Scene) {
     };
     halt(true).await;
     activate(g, &retold(POLICY), &[]).await;
-    judge_again::run_once(&g.service).await.unwrap();
+    rejudge::run_once(&g.service).await.unwrap();
     assert!(matches!(g.vote(&g.alice, &held, Verdict::Approve).await, Err(Error::Halted)));
     assert_eq!(told(g, &held["transition"]).await["status"], "held");
     halt(false).await;
@@ -294,7 +294,7 @@ async fn a_call_is_stated_anew_with_its_arguments(scene: Scene) {
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let held = g.post(&path, &g.planner, ask).await.expect(202);
     activate(g, &retold(&tooled), &[]).await;
-    judge_again::run_once(&g.service).await.unwrap();
+    rejudge::run_once(&g.service).await.unwrap();
     let next = followed(g, &held).await;
     let (before, after) = (told(g, &held["transition"]).await, told(g, &next["transition"]).await);
     for same in ["usage", "rationale", "node"] {
@@ -313,7 +313,7 @@ async fn nothing_is_stated_anew_in_a_revoked_tokens_name(scene: Scene) {
     let stolen = g.service.token_of(&g.planner).await.unwrap().record.id;
     g.service.revoke_token(&stolen).await.unwrap();
     activate(g, &retold(POLICY), &[]).await;
-    judge_again::run_once(&g.service).await.unwrap();
+    rejudge::run_once(&g.service).await.unwrap();
     let now = told(g, &held["transition"]).await;
     assert_eq!((&now["status"], &now["superseded_by"]), (&json!("superseded"), &Value::Null));
     let thread = g.get(&format!("/v1/threads/{}", thread["thread"].as_str().unwrap()), &g.host).await.expect(200);
@@ -327,11 +327,11 @@ async fn what_another_policy_ended_is_no_try(scene: Scene) {
     let thread = g.thread().await;
     let held = g.held(&thread).await;
     activate(g, &retold(&once), &[]).await;
-    judge_again::run_once(&g.service).await.unwrap();
+    rejudge::run_once(&g.service).await.unwrap();
     let next = followed(g, &held).await;
     // And what nobody is asked about any more is none, either.
     activate(g, &once.replace("rollback = true", "deny = [\"target_user_id\"]"), &[]).await;
-    judge_again::run_once(&g.service).await.unwrap();
+    rejudge::run_once(&g.service).await.unwrap();
     was_set_aside(g, &thread, &next).await;
     activate(g, &once, &[]).await;
     again(g, &thread, 3).await.expect(202);
@@ -369,10 +369,10 @@ async fn a_kept_hold_that_is_accepted_no_more_is_seen_by_the_worker(scene: Scene
     let held = g.held(&g.thread().await).await;
     let old = policy_of(g, &held["transition"]).await;
     activate(g, &retold(POLICY), &[old]).await;
-    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1);
-    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 0);
+    assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 1);
+    assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 0);
     activate(g, &retold(POLICY), &[]).await;
-    assert_eq!(judge_again::run_once(&g.service).await.unwrap(), 1);
+    assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 1);
     followed(g, &held).await;
     scene.passes_an_audit().await;
 }

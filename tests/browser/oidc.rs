@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use countersign::clock::Clock;
-use countersign::provider::Provider;
+use countersign::oidc_provider::Provider;
 use serde_json::json;
 
 use crate::chromium::Chromium;

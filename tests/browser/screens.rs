@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use countersign::domain::identity::account::PersonRole;
-use countersign::provider::Provider;
+use countersign::oidc_provider::Provider;
 use serde_json::json;
 
 use crate::amendments::amended;

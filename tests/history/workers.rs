@@ -2,7 +2,7 @@
 
 use countersign::domain::identity::party::Party;
 use countersign::service::audit::{audit, audit_with};
-use countersign::worker::{Workers, expire, lapse, sequence};
+use countersign::worker::{Workers, expire, expire_leases, sequence};
 use serde_json::json;
 use std::time::Duration;
 
@@ -34,10 +34,10 @@ async fn a_lapse_is_logged_once() {
     let cast = lived::cast(service).await;
     let head = make(service, &cast.host, "t").await;
     service.verify(&cast.writer, &ask("t", head, None, "w")).await.unwrap();
-    assert_eq!(lapse::run_once(service).await.unwrap(), 0);
+    assert_eq!(expire_leases::run_once(service).await.unwrap(), 0);
     gateway.clock.0.set_millis(60_000);
-    assert_eq!(lapse::run_once(service).await.unwrap(), 1);
-    assert_eq!(lapse::run_once(service).await.unwrap(), 0);
+    assert_eq!(expire_leases::run_once(service).await.unwrap(), 1);
+    assert_eq!(expire_leases::run_once(service).await.unwrap(), 0);
     assert_eq!(service.overview(&thread("t")).await.unwrap().thread.unresolved.len(), 1);
     let keys = service.keys().unwrap();
     let report = audit(&*gateway.store, &keys, service.now()).await.unwrap();

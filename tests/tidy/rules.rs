@@ -23,7 +23,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     // States that are no longer in the database, in files.
     ("archives", &["domain"]),
     // Where the copy of the log goes.
-    ("feed", &["config"]),
+    ("log_sink", &["config"]),
     // Mail to people, by one server.
     ("mail", &["domain", "config", "tls"]),
     // Traces to a collector.
@@ -33,30 +33,52 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     // TLS to others, chosen once.
     ("tls", &[]),
     // The OpenID provider, over HTTP.
-    ("provider", &["domain", "clock", "config", "tls"]),
+    ("oidc_provider", &["domain", "clock", "config", "tls"]),
     // HTTP to addresses that somebody gave us.
-    ("outgoing", &["domain", "clock", "config", "tls"]),
+    ("http_client", &["domain", "clock", "config", "tls"]),
     (
         "service",
         &[
-            "domain", "store", "clock", "random", "keyring", "config", "provider", "metrics", "mail", "outgoing",
-            "traces", "archives",
+            "domain",
+            "store",
+            "clock",
+            "random",
+            "keyring",
+            "config",
+            "oidc_provider",
+            "metrics",
+            "mail",
+            "http_client",
+            "traces",
+            "archives",
         ],
     ),
-    ("worker", &["domain", "service", "clock", "random", "keyring", "config", "metrics", "mail", "outgoing", "feed"]),
+    (
+        "worker",
+        &["domain", "service", "clock", "random", "keyring", "config", "metrics", "mail", "http_client", "log_sink"],
+    ),
     ("web", &["domain", "service", "clock", "random", "keyring", "config", "metrics", "archives"]),
     // Wiring: from a configuration to a service on its store.
     (
-        "gateway",
+        "wiring",
         &[
-            "domain", "store", "service", "clock", "random", "keyring", "config", "provider", "outgoing", "traces",
+            "domain",
+            "store",
+            "service",
+            "clock",
+            "random",
+            "keyring",
+            "config",
+            "oidc_provider",
+            "http_client",
+            "traces",
             "archives",
         ],
     ),
     (
         "cli",
         &[
-            "gateway",
+            "wiring",
             "domain",
             "store",
             "service",
@@ -73,10 +95,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
             "mail",
         ],
     ),
-    (
-        "main",
-        &["cli", "gateway", "domain", "store", "service", "worker", "web", "clock", "random", "keyring", "config"],
-    ),
+    ("main", &["cli", "wiring", "domain", "store", "service", "worker", "web", "clock", "random", "keyring", "config"]),
     ("lib", &[]),
 ];
 
@@ -86,7 +105,7 @@ const FILE_LINES_MAX: usize = 400;
 const MAIN_LINES_MAX: usize = 59;
 
 /// The database that the demonstration's writer writes to is not the gateway's.
-const OTHER_DATABASES: [&str; 1] = ["src/cli/demo/target.rs"];
+const OTHER_DATABASES: [&str; 1] = ["src/cli/demo/target_database.rs"];
 
 /// What takes long and is begun by no request: the archives' own work. And passwords, which have a turnstile before it is
 /// known who asks.

@@ -1,7 +1,7 @@
 //! `audit --export`: replays exported files with published keys and nothing else. No gateway, no network, no database.
 
 mod files;
-mod told;
+mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -57,7 +57,7 @@ pub fn run(folder: &Path, jwks: Option<&Path>, out: &mut Output<'_>) -> Result<E
             folder.display()
         )));
     }
-    out.answer(told::text(&audited, &keys), || told::json(&audited, &keys))?;
+    out.answer(report::text(&audited, &keys), || report::json(&audited, &keys))?;
     Ok(match (audited.findings.is_empty(), audited.doubts.is_empty()) {
         (false, _) => Exit::No,
         (true, false) => Exit::CouldNotTell,

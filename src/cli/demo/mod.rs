@@ -1,14 +1,14 @@
 //! `demo`: a gateway with a sample flow, and a host, an agent and a writer that use it as real clients over HTTP.
 //! People decide in their browser; everything else happens by itself, slowly enough to follow.
 
-mod cast;
+mod accounts;
 mod client;
-mod files;
-mod past;
+mod export_files;
 mod receivers;
-mod run;
-mod story;
-mod target;
+mod scenario;
+mod seed_episode;
+mod seed_history;
+mod target_database;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 
 use super::output::Output;
 use super::serve::{self, ClockBack, Running};
-use super::{CliError, Exit, beside};
+use super::{CliError, Exit, open_service};
 use crate::config::{Config, Database};
 use crate::keyring::KeyringSource;
 use crate::random;
@@ -36,7 +36,7 @@ pub fn run(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
     let bound = listener.local_addr().map_err(CliError::Runtime)?;
     say(out, &format!("Countersign's demonstration starts at http://localhost:{}", bound.port()))?;
     let config = of_its_own(config, bound)?;
-    beside::block_on(async {
+    open_service::block_on(async {
         let running = Running::start(&config, listener, ClockBack::Refused).await?;
         play(&config, running, bound, out).await?;
         say(out, &format!("\nStopped. What happened stays in {}", config.data.display()))?;
@@ -74,9 +74,9 @@ async fn play(config: &Config, running: Running, bound: SocketAddr, out: &mut Ou
     let service = Arc::clone(&running.service);
     let url = running.url.as_str().to_owned();
     let mut story = tokio::spawn(async move {
-        let cast = cast::engage(&service, &url, &stage).await?;
+        let cast = accounts::engage(&service, &url, &stage).await?;
         let past = past(&service, &cast, &stage);
-        tokio::try_join!(story::tell(&cast, &stage), past).map(drop)
+        tokio::try_join!(scenario::tell(&cast, &stage), past).map(drop)
     });
     let stop = serve::told_to_stop();
     tokio::pin!(stop);
@@ -98,16 +98,16 @@ async fn play(config: &Config, running: Running, bound: SocketAddr, out: &mut Ou
 }
 
 /// What was before, quietly, while the story begins; and a little that goes on beside it.
-async fn past(service: &Arc<Service>, cast: &cast::Cast, stage: &Stage) -> Result<(), CliError> {
+async fn past(service: &Arc<Service>, cast: &accounts::Cast, stage: &Stage) -> Result<(), CliError> {
     receivers::engage(service, &cast.admin).await?;
-    let played = past::Played::engage(service).await?;
+    let played = seed_history::Played::engage(service).await?;
     played.live(&cast.admin).await?;
     let folder = played.leaves_a_run(&stage.data).await?;
     stage.voice.say(
         "\n  (Beside this, a third flow has a past: cleo and dan, whom this program plays, decided some refunds, and go on \
          for a few minutes. History, Log, Insight, People, Policies and Webhooks show it.)",
     );
-    stage.voice.say(&files::episode_lines(&folder));
+    stage.voice.say(&export_files::episode_lines(&folder));
     // Whoever tries out the emergency stop ends it, and nothing else.
     if let Err(error) = played.go_on(stage).await {
         tracing::debug!(error = &error as &dyn std::error::Error, "the third flow goes on no more");

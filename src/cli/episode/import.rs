@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{exit, keys, read, told};
 use crate::cli::args;
 use crate::cli::output::Output;
-use crate::cli::{CliError, Exit, beside};
+use crate::cli::{CliError, Exit, open_service};
 use crate::config::Config;
 use crate::domain::episode::imported::{Imported, Voucher};
 use crate::domain::primitives::sanitize::printed_line;
@@ -13,14 +13,12 @@ use crate::service::episodes::import::Import;
 
 /// Checks the folder, and keeps it if nothing is wrong.
 pub(super) fn run(asked: &args::EpisodeImport, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    beside::need_database(config)?;
+    open_service::need_database(config)?;
     let given = asked.jwks.as_deref().map(keys).transpose()?;
-    let (folder, by) = (read(&asked.folder)?, beside::principal());
-    let done =
-        beside::with_service(
-            config,
-            |service| async move { service.import_episode(&by, &folder, given.as_ref()).await },
-        )?;
+    let (folder, by) = (read(&asked.folder)?, open_service::principal());
+    let done = open_service::with_service(config, |service| async move {
+        service.import_episode(&by, &folder, given.as_ref()).await
+    })?;
     match done {
         Import::Refused(report) => {
             let text = format!("{}\nnothing was imported", told(&report));

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{canonical_ascii, source_of, unsound};
 use crate::cli::output::Output;
-use crate::cli::{CliError, Exit, args, beside};
+use crate::cli::{CliError, Exit, args, open_service};
 use crate::config::Config;
 use crate::domain::policy::{Compared, Policy, Was, WouldBe};
 use crate::service::policy_changes::replay::{REPLAYED_MAX, ReplayFrom, Replayed};
@@ -41,17 +41,17 @@ impl Sum {
 pub(super) fn run(ask: &args::PolicyReplay, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
     let source = source_of(&ask.file)?;
     let Ok(policy) = Policy::compile(&source) else { return unsound(&ask.file, out) };
-    beside::need_database(config)?;
+    open_service::need_database(config)?;
     let flow = ask.flow.clone().unwrap_or_else(|| policy.flow().clone());
     let wrong = || CliError::Given("--after takes what the last line of an earlier answer says".to_owned());
     let after = ask.after.as_deref().map(|it| ReplayFrom::read(it).ok_or_else(wrong)).transpose()?;
-    let sum = beside::with_service(config, |service| async move {
+    let sum = open_service::with_service(config, |service| async move {
         let mut sum = Sum { next: after, ..Sum::default() };
         let limit = usize::try_from(ask.limit).unwrap_or(usize::MAX);
         loop {
             let left = u32::try_from(limit - sum.all()).unwrap_or(REPLAYED_MAX);
             let replay = service
-                .replay(beside::principal().as_str(), &flow, &source, sum.next.as_ref(), left.min(REPLAYED_MAX))
+                .replay(open_service::principal().as_str(), &flow, &source, sum.next.as_ref(), left.min(REPLAYED_MAX))
                 .await?;
             replay.rows.into_iter().for_each(|row| sum.add(row));
             sum.next = replay.next;

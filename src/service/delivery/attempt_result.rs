@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::domain::delivery::delivery::{Attempt, Ended};
 use crate::domain::primitives::sanitize;
 use crate::domain::primitives::time::Timestamp;
-use crate::outgoing::Outcome;
+use crate::http_client::Outcome;
 
 /// What became of it.
 pub struct Report {

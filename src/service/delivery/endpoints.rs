@@ -16,7 +16,7 @@ use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{EndpointId, FlowId};
 use crate::domain::primitives::secret::Secret;
 use crate::domain::primitives::time::Timestamp;
-use crate::outgoing::{TRACEPARENT, admits_header};
+use crate::http_client::{TRACEPARENT, admits_header};
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

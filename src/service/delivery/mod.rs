@@ -31,7 +31,7 @@ use crate::domain::delivery::template::plain_parts;
 use crate::domain::keys::{Hidden, Keys};
 use crate::domain::primitives::id::EndpointId;
 use crate::domain::primitives::secret::Secret;
-use crate::outgoing::{Outgoing, Parcel};
+use crate::http_client::{Outgoing, Parcel};
 use crate::store::{Duty, OnDuty};
 use serde_json::Value;
 use url::Url;

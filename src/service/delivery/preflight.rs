@@ -9,7 +9,7 @@ use crate::domain::delivery::delivery::Ended;
 use crate::domain::delivery::langgraph;
 use crate::domain::delivery::preflight::{LOOK_BYTES_MAX, Saw};
 use crate::domain::delivery::template::{LookTemplate, filled_address};
-use crate::outgoing::{Answer, Outcome, Outgoing, Parcel};
+use crate::http_client::{Answer, Outcome, Outgoing, Parcel};
 
 /// A request, and the look before it.
 pub struct LookFirst {

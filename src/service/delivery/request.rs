@@ -22,7 +22,7 @@ use crate::domain::log::event::Event;
 use crate::domain::platform::trace_parent::TraceParent;
 use crate::domain::primitives::id::EventId;
 use crate::domain::primitives::time::Timestamp;
-use crate::outgoing::{Outcome, Outgoing, Parcel};
+use crate::http_client::{Outcome, Outgoing, Parcel};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::log::sequencer::Placed;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio_postgres::{AsyncMessage, Error};
 
-use super::super::bell::Bell;
 use super::connect::Address;
+use crate::store::commit_notify::Bell;
 
 /// The channel's name; each database has its own of that name.
 pub(super) const CHANNEL: &str = "countersign_changes";

@@ -11,14 +11,14 @@ use tokio::time::timeout;
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 
-use super::super::check::{before, beginning, beyond, can_be_asked};
 use super::super::label::{Label, Labelled};
 use super::super::row::{Facets, Row, Table};
 use super::super::sql::{Dialect, Grouped, LabelTexts, Reads};
-use super::super::{Cursor, Direction, Filter, LIST_ROWS_MAX, StoreError, queue};
 use super::connect::{ANSWER_PATIENCE, Lease, silent};
 use super::failure::{database, is_lost};
 use crate::domain::primitives::time::Timestamp;
+use crate::store::preconditions::{before, beginning, beyond, can_be_asked};
+use crate::store::{Cursor, Direction, Filter, LIST_ROWS_MAX, StoreError, write_queue};
 
 /// How many fetch beside each other: while one waits for the database, what comes meanwhile gathers.
 const FETCHERS: usize = 2;
@@ -63,9 +63,9 @@ impl Reader {
         let ask = Ask { table, by, name: name.to_owned(), answer };
         self.0.try_send(ask).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => StoreError::Busy,
-            mpsc::error::TrySendError::Closed(_) => queue::ended(),
+            mpsc::error::TrySendError::Closed(_) => write_queue::ended(),
         })?;
-        answered.await.map_err(|_| queue::ended())?
+        answered.await.map_err(|_| write_queue::ended())?
     }
 }
 
@@ -94,7 +94,7 @@ async fn fetch_all(pool: Pool, asks: Arc<Mutex<mpsc::Receiver<Ask>>>) {
         match fetched {
             Ok(fetched) => kinds.into_iter().zip(fetched).for_each(|(((_, by), asks), rows)| answer(by, asks, rows)),
             Err(error) => kinds.into_values().flatten().for_each(|ask| {
-                let _ = ask.answer.send(Err(queue::alike(&error)));
+                let _ = ask.answer.send(Err(write_queue::alike(&error)));
             }),
         }
     }

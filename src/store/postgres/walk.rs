@@ -5,10 +5,10 @@ use tokio::sync::mpsc::Sender;
 
 use super::super::label::Label;
 use super::super::row::Table;
-use super::super::{Cursor, Filter, LIST_ROWS_MAX, Page, StoreError, queue};
 use super::connect::Lease;
 use super::failure::database;
 use super::reader::{self, Query};
+use crate::store::{Cursor, Filter, LIST_ROWS_MAX, Page, StoreError, write_queue};
 
 /// It sees what was committed when it first reads. Whoever is told takes their time with a page, which is not silence.
 const BEGIN: &str = "
@@ -27,7 +27,7 @@ pub(super) async fn walk(pool: Pool, pages: Sender<Page>) -> Result<(), StoreErr
             let rows = reader::page(&client, query, reader::decode).await?;
             let Some(last) = rows.last() else { break };
             after = Some(Cursor { due: last.facets.due, id: last.id.clone() });
-            pages.send(Page::Rows(rows)).await.map_err(|_| queue::ended())?;
+            pages.send(Page::Rows(rows)).await.map_err(|_| write_queue::ended())?;
         }
     }
     let mut after: Option<Label> = None;
@@ -35,7 +35,7 @@ pub(super) async fn walk(pool: Pool, pages: Sender<Page>) -> Result<(), StoreErr
         let labels = reader::page(&client, Query::labels(after.as_ref(), LIST_ROWS_MAX), reader::label).await?;
         let Some(last) = labels.last() else { break };
         after = Some(last.clone());
-        pages.send(Page::Labels(labels)).await.map_err(|_| queue::ended())?;
+        pages.send(Page::Labels(labels)).await.map_err(|_| write_queue::ended())?;
     }
     client.batch_execute("COMMIT").await.map_err(|error| database(&error))?;
     client.give_back();

@@ -12,21 +12,24 @@ use tokio::time::timeout;
 use tokio_postgres::Error;
 use tokio_postgres::error::DbError;
 
-use super::super::bell::Bell;
 use super::super::change::Change;
-use super::super::check::{self, Moment};
 use super::super::outage::Outage;
-use super::super::queue::{self, Job, Outcomes, Point};
 use super::super::row::Table;
 use super::super::sql::Grouped;
 use super::super::{CLOCK_SKEW_MILLIS_MAX, StoreError};
 use super::PostgresOptions;
+use super::batch;
+use super::batch::Rows;
 use super::connect::{ANSWER_PATIENCE, Lease, silent};
 use super::failure::{database, is_lost, of_change, outage_of};
-use super::group::{self, Rows};
 use super::listen::CHANNEL;
 use super::reader::NOW;
 use crate::domain::primitives::time::Timestamp;
+use crate::store::commit_notify::Bell;
+use crate::store::preconditions;
+use crate::store::preconditions::Moment;
+use crate::store::write_queue;
+use crate::store::write_queue::{Job, Outcomes, Point};
 
 /// How many commit beside each other: while one waits for the disk, the other prepares.
 const WRITERS: usize = 2;
@@ -110,7 +113,7 @@ impl Writer {
             if outcomes.iter().any(Result::is_ok) {
                 self.bell.ring();
             }
-            queue::answer(&mut group, outcomes);
+            write_queue::answer(&mut group, outcomes);
         }
     }
 
@@ -119,7 +122,7 @@ impl Writer {
             Ok(outcomes) => outcomes,
             Err(Failure::Undone(trouble)) if group.len() == 1 => vec![Err(trouble.of_change(&group[0].change))],
             Err(Failure::Undone(trouble)) if trouble.outage().is_some() => {
-                queue::all_fail(group, &trouble.of_change(&group[0].change))
+                write_queue::all_fail(group, &trouble.of_change(&group[0].change))
             }
             Err(Failure::Undone(_)) => {
                 let mut outcomes = Vec::with_capacity(group.len());
@@ -133,7 +136,7 @@ impl Writer {
                 }
                 outcomes
             }
-            Err(Failure::Lost(error) | Failure::Final(error)) => queue::all_fail(group, &error),
+            Err(Failure::Lost(error) | Failure::Final(error)) => write_queue::all_fail(group, &error),
         }
     }
 
@@ -181,14 +184,14 @@ impl Writer {
         let now = self.options.clock_offset.applied_to(now);
         let mut outcomes = Vec::with_capacity(group.len());
         for job in group {
-            let verdict = check::check(&job.change, Moment { now, waited: job.waited() }, &mut rows);
+            let verdict = preconditions::check(&job.change, Moment { now, waited: job.waited() }, &mut rows);
             if verdict.is_ok() {
                 rows.write(&job.change);
             }
             outcomes.push(verdict);
         }
         let accepted = group.iter().zip(&outcomes).filter(|(_, verdict)| verdict.is_ok());
-        let writings = group::writings(accepted.map(|(job, _)| &job.change));
+        let writings = batch::writings(accepted.map(|(job, _)| &job.change));
         let mut prepared = Vec::with_capacity(writings.len());
         for writing in &writings {
             prepared.push((client.prepare_cached(writing.text()).await?, writing.parameters()));
@@ -206,7 +209,7 @@ impl Writer {
 /// Puts and removes labels, one statement each and all sent before the first is answered: only rows that people search
 /// bear any.
 async fn write_labels<'c>(client: &Object, changes: impl Iterator<Item = &'c Change>) -> Result<(), Error> {
-    let labellings = group::labellings(changes);
+    let labellings = batch::labellings(changes);
     let mut prepared = Vec::with_capacity(labellings.len());
     for (text, label) in labellings {
         prepared.push((client.prepare_cached(text).await?, label));
@@ -218,10 +221,10 @@ async fn write_labels<'c>(client: &Object, changes: impl Iterator<Item = &'c Cha
 
 /// Begins, locks all rows of the group, and looks at them and at the clock: one round trip.
 async fn stand(client: &Object, group: &[Job]) -> Result<(Rows, Timestamp), Error> {
-    let locks = group::locks(group.iter().map(|job| &job.change));
-    let aliases = group::aliases(group.iter().map(|job| &job.change));
-    let turns = group::turns(&locks);
-    let take_turns = client.prepare_cached(group::TAKE_TURNS).await?;
+    let locks = batch::locks(group.iter().map(|job| &job.change));
+    let aliases = batch::aliases(group.iter().map(|job| &job.change));
+    let turns = batch::turns(&locks);
+    let take_turns = client.prepare_cached(batch::TAKE_TURNS).await?;
     let now = client.prepare_cached(NOW).await?;
     let mut statements = Vec::with_capacity(locks.len());
     for lock in &locks {

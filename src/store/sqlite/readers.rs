@@ -5,9 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use rusqlite::{Connection, OptionalExtension as _, ToSql};
 
-use super::super::check::{
-    before, beginning, beyond, can_be_asked, can_be_labelled, can_be_listed, can_have_last, few_enough,
-};
 use super::super::label::{Label, Labelled};
 use super::super::row::{Row, Table};
 use super::super::sql::{Dialect, LabelTexts, Reads, Single};
@@ -15,6 +12,9 @@ use super::super::{Cursor, Direction, Filter, LIST_ROWS_MAX, StoreError};
 use super::files::Files;
 use super::place::Place;
 use super::{database, decode};
+use crate::store::preconditions::{
+    before, beginning, beyond, can_be_asked, can_be_labelled, can_be_listed, can_have_last, few_enough,
+};
 
 /// More would only share the same cores.
 const READERS_MAX: usize = 8;

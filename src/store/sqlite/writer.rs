@@ -10,17 +10,19 @@ use rusqlite::{Connection, OptionalExtension as _, ToSql, Transaction, Transacti
 use tokio::sync::mpsc;
 
 use super::super::StoreError;
-use super::super::bell::Bell;
 use super::super::change::{Change, Moves, RowWrite};
-use super::super::check::{self, Moment, Standing};
 use super::super::label::Labelling;
-use super::super::queue::{self, Job, Outcomes, Point, Probe, Queue};
 use super::super::row::{Row, Seal, Table};
 use super::super::sql::{Dialect, LabelTexts, Single};
 use super::database;
 use super::files::Files;
-use super::keeper::Signal;
+use super::maintenance::Signal;
 use crate::clock::{Clock as _, ClockOffset, SystemClock};
+use crate::store::commit_notify::Bell;
+use crate::store::preconditions;
+use crate::store::preconditions::{Moment, Standing};
+use crate::store::write_queue;
+use crate::store::write_queue::{Job, Outcomes, Point, Probe, Queue};
 
 /// As many as wait; more would only make the first of them wait longer.
 const GROUP_CHANGES_MAX: usize = 1_024;
@@ -46,7 +48,7 @@ impl Writer {
     }
 
     pub(super) async fn commit(&self, change: Change) -> Result<(), StoreError> {
-        self.queue.as_ref().ok_or_else(queue::ended)?.commit(change).await
+        self.queue.as_ref().ok_or_else(write_queue::ended)?.commit(change).await
     }
 }
 
@@ -97,7 +99,7 @@ impl Desk {
                 self.bell.ring();
                 self.keeper.wrote(group.iter().map(|job| size(&job.change)).sum());
             }
-            queue::answer(&mut group, outcomes);
+            write_queue::answer(&mut group, outcomes);
         }
         self.files.part_from(&self.connection);
     }
@@ -105,13 +107,13 @@ impl Desk {
     /// Commits, and reports as committed only what lies in the files at the database's path.
     fn commit_to_own_files(&mut self, group: &[Job]) -> Outcomes {
         if let Err(replaced) = self.files.check() {
-            return queue::all_fail(group, &replaced);
+            return write_queue::all_fail(group, &replaced);
         }
         self.keeper.renew_if_too_long(&self.connection);
         let outcomes = self.commit(group);
         match self.files.check() {
             Ok(()) => outcomes,
-            Err(replaced) => queue::all_fail(group, &replaced),
+            Err(replaced) => write_queue::all_fail(group, &replaced),
         }
     }
 
@@ -119,14 +121,14 @@ impl Desk {
         match self.commit_together(group, Mood::Hopeful) {
             Ok(outcomes) => return outcomes,
             // Another attempt would meet the same outage, and every caller behind it would wait for that.
-            Err(Failure::InAll(error @ StoreError::Unavailable { .. })) => return queue::all_fail(group, &error),
+            Err(Failure::InAll(error @ StoreError::Unavailable { .. })) => return write_queue::all_fail(group, &error),
             Err(_) => {}
         }
         match self.commit_together(group, Mood::Careful) {
             Ok(outcomes) => outcomes,
             Err(Failure::InOne(error)) if group.len() == 1 => vec![Err(error)],
             Err(Failure::InOne(_)) => group.iter().flat_map(|job| self.commit(slice::from_ref(job))).collect(),
-            Err(Failure::InAll(error)) => queue::all_fail(group, &error),
+            Err(Failure::InAll(error)) => write_queue::all_fail(group, &error),
         }
     }
 
@@ -140,8 +142,8 @@ impl Desk {
             let now = self.clock_offset.applied_to(SystemClock.now());
             let moment = Moment { now, waited: job.waited() };
             let verdict = match mood {
-                Mood::Hopeful => check::check_but_written(&job.change, moment, &mut standing),
-                Mood::Careful => check::check(&job.change, moment, &mut standing),
+                Mood::Hopeful => preconditions::check_but_written(&job.change, moment, &mut standing),
+                Mood::Careful => preconditions::check(&job.change, moment, &mut standing),
             };
             match verdict {
                 Err(error) if mood == Mood::Hopeful => return Err(failure(error)),

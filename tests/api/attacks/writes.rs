@@ -8,7 +8,7 @@ use countersign::domain::identity::account::MachineRole;
 use countersign::domain::reviews::Verdict;
 use countersign::service::audit::audit;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::worker::lapse;
+use countersign::worker::expire_leases;
 
 async fn reserve(scene: &Scene) {
     scene.g.post("/v1/verify", &scene.g.writer, scene.case.ask("first")).await.expect(200);
@@ -226,7 +226,7 @@ async fn a_write_that_ends_while_its_thread_is_closed_has_ended() {
         let ask = |write_id: &str| json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": write_id});
         scene.g.post("/v1/verify", &scene.g.writer, ask(write_id)).await.expect(200);
         scene.pass_seconds(31);
-        lapse::run_once(&scene.g.service).await.unwrap();
+        expire_leases::run_once(&scene.g.service).await.unwrap();
         let of_thread = |rest: &str| format!("/v1/threads/{}/{rest}", thread["thread"].as_str().unwrap());
         let why = || json!({"reason": "enough"});
         scene.g.post(&of_thread("closing"), &scene.g.admin, why()).await.expect(200);
@@ -240,9 +240,9 @@ async fn a_write_that_ends_while_its_thread_is_closed_has_ended() {
             }
         };
         assert_eq!(ended["outcome"], outcome);
-        lapse::run_once(&scene.g.service).await.unwrap();
+        expire_leases::run_once(&scene.g.service).await.unwrap();
         scene.g.post(&of_thread("reopening"), &scene.g.admin, why()).await.expect(200);
-        lapse::run_once(&scene.g.service).await.unwrap();
+        expire_leases::run_once(&scene.g.service).await.unwrap();
         let name = thread["thread"].as_str().unwrap().try_into().unwrap();
         let now = scene.g.service.overview(&name).await.unwrap().thread;
         assert!(!now.outcome_unknown(scene.g.service.now()), "{outcome}: {:?} {:?}", now.head, now.unresolved);

@@ -178,7 +178,7 @@ async fn a_join_that_comes_to_nothing_under_a_new_policy_is_set_aside(scene: Sce
         g.vote(&g.alice, &held, Verdict::Deny).await.is_err(),
         "nobody decides on what would be another thing by now"
     );
-    countersign::worker::judge_again::run_once(&g.service).await.unwrap();
+    countersign::worker::rejudge::run_once(&g.service).await.unwrap();
     assert_eq!(thread.status().await, "open", "the thread goes on");
     assert_eq!(g.decision(&held).await.expect(200)["decision"], "superseded");
     scene.passes_an_audit().await;

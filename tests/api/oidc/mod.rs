@@ -18,7 +18,7 @@ use countersign::config::Oidc;
 use countersign::domain::identity::account::Account;
 use countersign::domain::log::event::Event;
 use countersign::keyring::Keyring;
-use countersign::provider::Provider;
+use countersign::oidc_provider::Provider;
 use countersign::service::identity::oidc_sign_in::{Local, Ways};
 use countersign::service::{PeopleSettings, Service};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};

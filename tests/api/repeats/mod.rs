@@ -11,7 +11,7 @@ use countersign::store::row::Table;
 use countersign::store::{Filter, Store as _};
 use countersign::web::api::openapi::KEYLESS;
 use countersign::web::auth::permissions::TABLE;
-use countersign::worker::{deliver, forget};
+use countersign::worker::{deliver, prune};
 use futures_util::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -232,9 +232,9 @@ async fn after_its_time_a_key_is_anybodys_again(scene: Scene) {
     assert!(!second.again && second.json()["thread"] != first.json()["thread"]);
     let kept = || scene.store.list(Table::Answers, Filter::All, None, 10);
     assert_eq!(kept().await.unwrap().len(), 1);
-    assert_eq!(forget::run_once(&g.service).await.unwrap(), 0);
+    assert_eq!(prune::run_once(&g.service).await.unwrap(), 0);
     g.pass(Duration::from_secs(24 * 3600 + 1));
-    assert_eq!(forget::run_once(&g.service).await.unwrap(), 1);
+    assert_eq!(prune::run_once(&g.service).await.unwrap(), 1);
     assert!(kept().await.unwrap().is_empty());
 }
 

@@ -315,8 +315,11 @@ fn whatever_is_changed_and_sealed_again_is_found_and_every_finding_is_made_once(
         live_through(&gateway.service).await;
         // The one write that is under way lapses, and the log says so.
         gateway.clock.0.set_millis(LAPSED.as_millis().try_into().unwrap());
-        countersign::worker::lapse::run_once(&gateway.service).await.unwrap();
-        assert!(countersign::worker::notice::run_once(&gateway.service).await.unwrap() > 0, "a review waits for long");
+        countersign::worker::expire_leases::run_once(&gateway.service).await.unwrap();
+        assert!(
+            countersign::worker::escalate::run_once(&gateway.service).await.unwrap() > 0,
+            "a review waits for long"
+        );
     });
     drop(runtime);
     let mut bench = Bench::on(folder.path());

@@ -7,7 +7,7 @@ use countersign::domain::interrupts::{Asserted, Interrupt, PostName};
 use countersign::domain::primitives::id::AccountId;
 use countersign::domain::reviews::Verdict;
 use countersign::service::Service;
-use countersign::worker::judge_again;
+use countersign::worker::rejudge;
 use serde_json::json;
 
 use super::{Cast, admin, ballot, example};
@@ -31,13 +31,13 @@ pub async fn decide(service: &Service, who: &AccountId, asked: &Interrupt, verdi
 pub async fn asks_people(service: &Service, cast: &Cast) {
     let overtaken = ask(service, cast, "0").await;
     service.activate_policy(&admin(), None, super::stricter(), BTreeSet::new()).await.unwrap();
-    judge_again::run_once(service).await.unwrap();
+    rejudge::run_once(service).await.unwrap();
     assert!(service.interrupt(&overtaken.id).await.unwrap().ending().is_some());
     let first_of_two = ask(service, cast, "1").await;
     decide(service, &cast.ada, &first_of_two, Verdict::Approve).await;
     decide(service, &cast.ben, &first_of_two, Verdict::Approve).await;
     service.activate_policy(&admin(), None, example("payments"), BTreeSet::new()).await.unwrap();
-    judge_again::run_once(service).await.unwrap();
+    rejudge::run_once(service).await.unwrap();
     let signer = super::token(service, MachineRole::Host, "payments", &[]).await;
     for _ in 0..2 {
         service.make_post_secret(&signer.record.id).await.unwrap();

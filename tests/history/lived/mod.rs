@@ -52,7 +52,7 @@ use countersign::store::Store;
 use countersign::store::record::Stored;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::worker::judge_again;
+use countersign::worker::rejudge;
 use serde_json::{Value, json};
 
 use stops::{amends, lifts_in_pairs, stops_and_takes_back};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use countersign::domain::delivery::endpoint::EventPattern;
 use countersign::domain::primitives::secret::Secret;
-use countersign::outgoing::{Outgoing, OutgoingSettings};
+use countersign::http_client::{Outgoing, OutgoingSettings};
 use countersign::service::Service;
 use countersign::service::delivery::endpoint_kind::NewKind;
 use countersign::service::delivery::endpoints::{EndpointEdit, NewEndpoint};

@@ -32,9 +32,9 @@ pub async fn stops_and_takes_back(service: &Service, cast: &Cast) {
     make(service, &cast.host, "asked").await;
     held(&propose(service, &cast.agent, "asked", "planner", json!({"target_user_id": 42})).await);
     service.activate_policy(&admin(), None, stricter(), BTreeSet::new()).await.unwrap();
-    judge_again::run_once(service).await.unwrap();
+    rejudge::run_once(service).await.unwrap();
     service.activate_policy(&admin(), None, example("payments"), BTreeSet::new()).await.unwrap();
-    judge_again::run_once(service).await.unwrap();
+    rejudge::run_once(service).await.unwrap();
 }
 
 /// A policy that people are asked about: one is approved, one refused, one taken back, one overtaken, one waits.

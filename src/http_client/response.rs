@@ -8,7 +8,7 @@ use chrono::DateTime;
 use reqwest::Response;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-use super::addresses::Forbidden;
+use super::ssrf_guard::Forbidden;
 use crate::domain::delivery::failure::FailureCode;
 use crate::domain::primitives::time::Timestamp;
 

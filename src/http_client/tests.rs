@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::addresses::{Found, LookUp};
+use super::ssrf_guard::{Found, LookUp};
 use super::*;
 
 /// Long enough for everything that comes to an end on this machine.

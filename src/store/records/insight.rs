@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::record::Record;
-use super::super::row::{Facets, Table};
 use crate::domain::log::insight::{Counted, Figures};
+use crate::store::record::Record;
+use crate::store::row::{Facets, Table};
 
 /// How far the log was counted: there is one.
 pub const COUNTED: &str = "counted";

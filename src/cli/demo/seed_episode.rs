@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::past::{Played, name};
+use super::seed_history::{Played, name};
 use crate::cli::CliError;
-use crate::cli::beside::principal;
 use crate::cli::episode::{read, written};
+use crate::cli::open_service::principal;
 use crate::domain::episode::agent_event::Phase;
 use crate::domain::identity::party::Party;
 use crate::domain::primitives::id::{EventId, ThreadId};

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::record::Record;
-use super::super::row::{Facets, Table};
+use crate::store::record::Record;
+use crate::store::row::{Facets, Table};
 
 /// Who reads the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

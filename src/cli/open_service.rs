@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::CliError;
 use crate::config::{Config, Database};
 use crate::domain::primitives::id::PrincipalId;
-use crate::gateway;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::operations::halt::OPERATOR;
 use crate::store::sqlite::Purpose;
+use crate::wiring;
 
 /// Who acts: whoever may run commands on the gateway's own machine, with its keyring.
 pub(super) fn principal() -> PrincipalId {
@@ -25,7 +25,7 @@ pub(super) fn with_service<T, F: Future<Output = Result<T>>>(
 ) -> std::result::Result<T, CliError> {
     block_on(async {
         let url = config.public_url(config.listen).as_str().to_owned();
-        let service = gateway::open(config, url, Purpose::Beside).await?;
+        let service = wiring::open(config, url, Purpose::Beside).await?;
         Ok(run(service).await?)
     })
 }

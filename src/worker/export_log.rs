@@ -1,7 +1,7 @@
 //! Copies the log out, for whoever collects what happens.
 
 use crate::config::CopyTo;
-use crate::feed;
+use crate::log_sink;
 use crate::service::Service;
 use crate::service::error::Result;
 
@@ -14,7 +14,7 @@ pub async fn run_once(service: &Service, to: &CopyTo) -> Result<usize> {
     for _ in 0..BATCHES_MAX {
         let to = to.clone();
         let write = |lines: String| async move {
-            tokio::task::spawn_blocking(move || feed::append(&to, &lines)).await.map_err(std::io::Error::other)?
+            tokio::task::spawn_blocking(move || log_sink::append(&to, &lines)).await.map_err(std::io::Error::other)?
         };
         match service.copy_log(write).await? {
             0 => break,

@@ -5,10 +5,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::Stage;
-use super::cast::Cast;
+use super::accounts::Cast;
 use super::client::{Answer, Ask, Machine};
-use super::files;
-use super::target::Ledger;
+use super::export_files;
+use super::target_database::Ledger;
 use crate::cli::CliError;
 use crate::domain::json::canonical::canonical;
 
@@ -116,15 +116,15 @@ async fn after_decision(cast: &Cast, stage: &Stage, ledger: &Ledger, decision: &
     stage.voice.say(&format!("\n— The first review is decided: {}.", decision.text("decision")));
     if decision.body["approved"] != json!(true) {
         show_rows(stage, ledger, "Nothing was approved, so nothing is written")?;
-        stage.voice.say(&format!("\nReplay everything that was stored:\n{}", files::audit_line(stage)));
+        stage.voice.say(&format!("\nReplay everything that was stored:\n{}", export_files::audit_line(stage)));
         return Ok(());
     }
     write(cast, stage, ledger, decision).await?;
     cheat(cast, stage, ledger, decision).await?;
-    let line = files::keep(&cast.host, stage, THREAD, &decision.body).await?;
+    let line = export_files::keep(&cast.host, stage, THREAD, &decision.body).await?;
     stage.voice.say(&format!(
         "\n— Trust nobody: check the receipt offline, and replay everything that was stored. Copy these lines:\n{line}\n{}",
-        files::audit_line(stage)
+        export_files::audit_line(stage)
     ));
     Ok(())
 }

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use sha2::{Digest as _, Sha256};
 use tokio_postgres::types::ToSql;
 
-use super::super::StoreError;
-use super::super::change::{Change, Guard, RowWrite};
-use super::super::check::Standing;
-use super::super::label::{Label, Labelling};
-use super::super::row::{Row, Seal, Table};
-use super::super::sql::{Dialect, Grouped, LabelTexts};
+use crate::store::StoreError;
+use crate::store::change::{Change, Guard, RowWrite};
+use crate::store::label::{Label, Labelling};
+use crate::store::preconditions::Standing;
+use crate::store::row::{Row, Seal, Table};
+use crate::store::sql::{Dialect, Grouped, LabelTexts};
 
 /// How a row is locked. In this order: of two wishes the greater is granted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

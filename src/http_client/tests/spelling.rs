@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::super::addresses::is_public;
 use super::*;
+use crate::http_client::ssrf_guard::is_public;
 
 #[test]
 fn an_address_inside_is_refused_however_it_is_spelled() {

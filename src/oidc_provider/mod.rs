@@ -5,9 +5,9 @@
 //! down stops nobody else.
 
 mod http;
+mod id_token;
 #[cfg(test)]
 mod tests;
-mod word;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,11 +174,11 @@ impl Provider {
             Said::No(reason) => return Err(meaning(reason)),
         };
         let token = self.redeem(&known.metadata, code, errand).await?;
-        match word::identity(self, &known.metadata, &token, errand) {
+        match id_token::identity(self, &known.metadata, &token, errand) {
             // Keys rotate: one that is not known yet may be known to the provider by now.
-            Err(word::Unsound::UnknownKey) => {
+            Err(id_token::Unsound::UnknownKey) => {
                 let known = self.known_anew(&known).await?;
-                word::identity(self, &known.metadata, &token, errand).map_err(NotLetIn::from)
+                id_token::identity(self, &known.metadata, &token, errand).map_err(NotLetIn::from)
             }
             other => other.map_err(NotLetIn::from),
         }

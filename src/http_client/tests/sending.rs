@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use reqwest::dns::Resolve as _;
 
-use super::super::addresses::Guarded;
 use super::peer::{AUTHORITY, Peer, with_certificate};
 use super::*;
+use crate::http_client::ssrf_guard::Guarded;
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const OK_AND_BYE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";

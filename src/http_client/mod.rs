@@ -4,9 +4,10 @@
 //! that is not public unless its network is allowed by name; redirects are answers, not orders; no proxy stands between
 //! that could be asked to go elsewhere; and of what comes back a bounded part is read, for a bounded time.
 
-mod addresses;
-mod answer;
-mod spelling;
+mod response;
+mod ssrf_guard;
+mod url_check;
+
 #[cfg(test)]
 mod tests;
 
@@ -23,9 +24,9 @@ pub use crate::domain::delivery::failure::FailureCode;
 use crate::domain::platform::trace_parent::TraceParent;
 use crate::domain::primitives::secret::Secret;
 use crate::tls;
-use addresses::{Guarded, LookUp, Reach};
-use spelling::{Reaches, Way};
-pub use spelling::{Refused, URL_BYTES_MAX};
+use ssrf_guard::{Guarded, LookUp, Reach};
+use url_check::{Reaches, Way};
+pub use url_check::{Refused, URL_BYTES_MAX};
 
 /// Of an answer to what was sent, so much is kept: enough to see what a receiver says of its own failure.
 pub const ANSWER_KEPT_MAX: usize = 2 * 1024;
@@ -150,7 +151,7 @@ pub fn admits_header(name: &str, value: &str) -> bool {
 impl Outgoing {
     /// Opens no connection yet.
     pub fn new(settings: OutgoingSettings) -> Result<Self, OutgoingError> {
-        Self::between(Edges { look_up: addresses::system(), authorities: Vec::new(), idle_max: IDLE_MAX }, settings)
+        Self::between(Edges { look_up: ssrf_guard::system(), authorities: Vec::new(), idle_max: IDLE_MAX }, settings)
     }
 
     fn between(edges: Edges, settings: OutgoingSettings) -> Result<Self, OutgoingError> {
@@ -183,18 +184,18 @@ impl Outgoing {
 
     /// Sends, and waits for what becomes of it.
     pub async fn post(&self, parcel: &Parcel) -> Outcome {
-        let bounds = answer::Bounds { kept_bytes: ANSWER_KEPT_MAX, read_bytes: ANSWER_READ_MAX };
+        let bounds = response::Bounds { kept_bytes: ANSWER_KEPT_MAX, read_bytes: ANSWER_READ_MAX };
         let request = Request { method: Method::POST, url: &parcel.url, headers: &parcel.headers };
         self.ask(request, Some(parcel.body.clone()), bounds).await
     }
 
     /// Asks for something that has at most so many bytes; what has more is cut.
     pub async fn get(&self, url: &Url, headers: &[(String, Secret<String>)], bytes_max: usize) -> Outcome {
-        let bounds = answer::Bounds { kept_bytes: bytes_max, read_bytes: bytes_max };
+        let bounds = response::Bounds { kept_bytes: bytes_max, read_bytes: bytes_max };
         self.ask(Request { method: Method::GET, url, headers }, None, bounds).await
     }
 
-    async fn ask(&self, request: Request<'_>, body: Option<Vec<u8>>, bounds: answer::Bounds) -> Outcome {
+    async fn ask(&self, request: Request<'_>, body: Option<Vec<u8>>, bounds: response::Bounds) -> Outcome {
         let began = SystemClock.instant();
         let outcome = self.try_ask(request, body, bounds).await;
         let took = SystemClock.instant().saturating_duration_since(began);
@@ -214,7 +215,7 @@ impl Outgoing {
         &self,
         request: Request<'_>,
         body: Option<Vec<u8>>,
-        bounds: answer::Bounds,
+        bounds: response::Bounds,
     ) -> Result<Said, FailureCode> {
         // A literal address asks no resolver, so it is looked at here, each time.
         let client = match self.reaches.way(request.url).map_err(|_| FailureCode::Refused)? {
@@ -230,10 +231,10 @@ impl Outgoing {
         if let Some(body) = body {
             builder = builder.body(body);
         }
-        let response = builder.send().await.map_err(|it| answer::meaning(&it))?;
+        let response = builder.send().await.map_err(|it| response::meaning(&it))?;
         let status = response.status().as_u16();
-        let retry_after = answer::retry_after(response.headers(), SystemClock.now());
-        let body = answer::read(response, bounds).await.map_err(|it| answer::meaning(&it))?;
+        let retry_after = response::retry_after(response.headers(), SystemClock.now());
+        let body = response::read(response, bounds).await.map_err(|it| response::meaning(&it))?;
         Ok(Said { status, retry_after, body })
     }
 }
@@ -255,7 +256,7 @@ struct Request<'a> {
 struct Said {
     status: u16,
     retry_after: Option<Duration>,
-    body: answer::Body,
+    body: response::Body,
 }
 
 fn prepared(timeout: Duration) -> reqwest::ClientBuilder {

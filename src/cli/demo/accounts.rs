@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Stage;
 use super::client::Machine;
-use crate::cli::{CliError, beside};
+use crate::cli::{CliError, open_service};
 use crate::domain::identity::account::{MachineRole, PersonRole};
 use crate::domain::policy::PolicySource;
 use crate::domain::primitives::id::{AccountId, FlowId, GroupName, NodeId};
@@ -49,7 +49,7 @@ pub(super) fn source(flow: &str, (text, state, planner): (&str, &str, &str)) -> 
 
 /// Engages everybody and says who they are.
 pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &Stage) -> Result<Cast, CliError> {
-    let by = beside::principal();
+    let by = open_service::principal();
     service.activate_policy(&by, None, source("payments", PAYMENTS), BTreeSet::new()).await?;
     service.activate_policy(&by, None, source("payouts", PAYOUTS), BTreeSet::new()).await?;
     stage.voice.say(

@@ -1,9 +1,9 @@
 //! How people are told, and what they are to be told.
 
-use super::super::record::Record;
-use super::super::row::{Facets, Table};
 use super::OPEN;
 use crate::domain::delivery::mail_contact::{Contact, Letter};
+use crate::store::record::Record;
+use crate::store::row::{Facets, Table};
 
 impl Record for Contact {
     const TABLE: Table = Table::Contacts;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
-use super::addresses::Reach;
+use super::ssrf_guard::Reach;
 
 /// Longer ones are not found in the wild, and each attempt's request is shown with its address.
 pub const URL_BYTES_MAX: usize = 2048;

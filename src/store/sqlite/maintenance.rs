@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::super::StoreError;
-use super::super::bell::Bell;
 use super::files::Files;
 use super::place::Place;
 use super::{BUSY_TIMEOUT, beside, database};
+use crate::store::StoreError;
+use crate::store::commit_notify::Bell;
 
 /// How late a commit of another process is noticed at most. Asking costs about a microsecond.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

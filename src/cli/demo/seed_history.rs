@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Stage;
-use super::cast::{PAYMENTS, new_account, source};
-use crate::cli::beside;
+use super::accounts::{PAYMENTS, new_account, source};
+use crate::cli::open_service;
 use crate::domain::chain::hash::Digest;
 use crate::domain::episode::goal::Terms;
 use crate::domain::identity::account::{MachineRole, PersonRole, Token};
@@ -85,7 +85,7 @@ fn refunds(ttl: &str) -> PolicySource {
 impl Played {
     /// Engages them.
     pub(super) async fn engage(service: &Arc<Service>) -> Result<Self> {
-        service.activate_policy(&beside::principal(), None, refunds(TTL), BTreeSet::new()).await?;
+        service.activate_policy(&open_service::principal(), None, refunds(TTL), BTreeSet::new()).await?;
         let (service, dans_password) = (Arc::clone(service), random::uuid_v4().to_string());
         Ok(Self {
             cleo: person(&service, "cleo", &random::uuid_v4().to_string()).await?,
@@ -219,7 +219,7 @@ impl Played {
         self.say(&self.dan, &held, (Verdict::Deny, Some("A hundred times what was paid."))).await?;
         let held = self.ask("refund-102", json!({"payment": {"amount": 400}})).await?;
         self.service.cancel(&self.agent, held.transition, "the customer wrote again").await?;
-        self.service.close_thread(&beside::principal(), &name("refund-102")?, "settled by phone").await?;
+        self.service.close_thread(&open_service::principal(), &name("refund-102")?, "settled by phone").await?;
         self.begin("refund-103", None).await?;
         self.ask("refund-103", json!({"target_user_id": 99})).await?;
         self.begin("refund-104", None).await?;
@@ -285,7 +285,7 @@ impl Played {
         let scope = Scope::Flow(name(FLOW)?);
         for (proposing, reason) in [(true, "A drill: does everything stop?"), (false, "It did.")] {
             let halt = Halt { proposing, verifying: proposing, reason: reason.to_owned() };
-            self.service.set_halt(&beside::principal(), &scope, &halt).await?;
+            self.service.set_halt(&open_service::principal(), &scope, &halt).await?;
         }
         Ok(())
     }
@@ -298,7 +298,7 @@ impl Played {
         self.service.sign_out(&dan).await?;
         let admin = self.service.account_row(admin).await?;
         self.service.invite(&admin, &new_account("emil", (PersonRole::Reviewer, &["finance"]))).await?;
-        self.service.activate_policy(&beside::principal(), None, refunds("1m"), BTreeSet::new()).await?;
+        self.service.activate_policy(&open_service::principal(), None, refunds("1m"), BTreeSet::new()).await?;
         Ok(())
     }
 }

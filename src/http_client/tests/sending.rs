@@ -152,7 +152,8 @@ async fn no_proxy_of_the_environment_is_asked() {
         return assert_eq!(answered(here().post(&parcel(&peer.url())).await).body, b"ok");
     }
     let proxy = format!("http://{}", peer.address);
-    let test = "outgoing::tests::sending::no_proxy_of_the_environment_is_asked";
+    let test = concat!(module_path!(), "::no_proxy_of_the_environment_is_asked");
+    let (_, test) = test.split_once("::").unwrap();
     let again = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test])
         .envs([(INSIDE, "1"), ("http_proxy", &proxy), ("HTTP_PROXY", &proxy), ("ALL_PROXY", &proxy)])

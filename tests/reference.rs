@@ -1,10 +1,12 @@
-//! The generated reference pages: the command line, the configuration and the metrics.
+//! The generated reference pages (command line, configuration, metrics), and the commands in the operator guides.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 #[path = "reference/cli.rs"]
 mod cli;
 #[path = "reference/configuration.rs"]
 mod configuration;
+#[path = "reference/guides.rs"]
+mod guides;
 #[path = "reference/metrics.rs"]
 mod metrics;
 

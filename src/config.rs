@@ -250,12 +250,14 @@ impl Config {
         let data = PathBuf::from(settings.text("data", "a directory", |it| (!it.is_empty()).then(|| it.to_owned()))?);
         let config = Self {
             keyring: read_keyring(settings, &data)?,
-            archives: settings.optional("archives", "a folder", |it| Some(it.into()))?.unwrap_or(data.join("archives")),
-            listen: settings.text("listen", "an IP address and a port, as in 127.0.0.1:8480", |it| it.parse().ok())?,
+            archives: settings
+                .optional("archives", "a directory", |it| Some(it.into()))?
+                .unwrap_or(data.join("archives")),
+            listen: settings.text("listen", "an IP address and a port, like 127.0.0.1:8480", |it| it.parse().ok())?,
             database: settings.text("database", "empty, or postgres://user@host/name", read_database)?,
             database_authority: oidc::read_file(settings, "database_ca_file")?,
             public_url: settings.optional("public_url", url::EXPECTED, PublicUrl::parse)?,
-            issuer: settings.optional("issuer", "a name without spaces, best a URI", read_issuer)?,
+            issuer: settings.optional("issuer", "a name without spaces, preferably a URI", read_issuer)?,
             trusted_proxies: settings.list("trusted_proxies", network::EXPECTED, Network::parse)?,
             shutdown: settings.secs("shutdown_secs", 0..=600)?,
             limits: Limits::read(settings)?,
@@ -289,8 +291,8 @@ impl Config {
             return Err(settings.refuse(
                 ConfigCode::PlainHttp,
                 "listen",
-                "this address is reached from other machines, and the gateway speaks plain HTTP: listen on 127.0.0.1, \
-                 or put a proxy that speaks TLS in front and name its address in `trusted_proxies`",
+                "other hosts can reach this address, and the gateway serves plain HTTP: listen on 127.0.0.1, or put a \
+                 TLS reverse proxy in front and list its address in `trusted_proxies`",
             ));
         }
         match &self.public_url {
@@ -298,7 +300,7 @@ impl Config {
             _ => Err(settings.refuse(
                 ConfigCode::PlainHttp,
                 "public_url",
-                "behind a proxy it must say where people reach that proxy, and begin with https://",
+                "behind a reverse proxy it must be the public https:// URL of that proxy",
             )),
         }
     }
@@ -323,7 +325,7 @@ fn read_keyring(settings: &mut Settings, data: &Path) -> Result<KeyringSource, C
             code: ConfigCode::BadValue,
             key: "keyring".to_owned(),
             origin: Origin::File { path, line },
-            problem: "a configuration file is no place for keys: say a path here, or set COUNTERSIGN_KEYRING"
+            problem: "a configuration file must not contain keys: set a path here, or set COUNTERSIGN_KEYRING"
                 .to_owned(),
         }),
         _ => Ok(source),

@@ -105,7 +105,7 @@ impl Work {
 /// What one gateway counts.
 #[derive(Debug)]
 pub struct Metrics {
-    registry: Registry,
+    registry: Families,
     flows: Mutex<BTreeSet<FlowId>>,
     requests: HistogramVec,
     denials: IntCounterVec,
@@ -126,56 +126,57 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let registry = Registry::new();
+        let registry = Families::default();
         let metrics = Self {
             requests: histogram(
                 &registry,
-                ("request_seconds", "How long requests took until their answer began"),
+                ("request_seconds", "Seconds from a request to the start of its response"),
                 &["method", "route", "status"],
                 &REQUEST_SECS,
             ),
-            denials: counters(&registry, ("verify_denials_total", "Writers not let through, by code"), &["code"]),
+            denials: counters(&registry, ("verify_denials_total", "Writes that verify denied, by code"), &["code"]),
             boundary: counters(
                 &registry,
-                ("boundary_refusals_total", "Envelopes refused, and proposals beyond a budget, by code"),
+                ("boundary_refusals_total", "Context envelopes refused, and proposals over a budget, by code"),
                 &["code"],
             ),
-            rollbacks: counters(&registry, ("rollbacks_total", "Committed rollbacks to an earlier version"), &["flow"]),
+            rollbacks: counters(&registry, ("rollbacks_total", "Committed rollbacks"), &["flow"]),
             chain_failures: counter(
                 &registry,
-                ("chain_failures_total", "Requests that found what is stored not to be what was signed"),
+                ("chain_failures_total", "Requests that found stored data not matching its signature"),
             ),
             events: counters(&registry, ("events_total", "Events that this gateway counted in the log"), &["type"]),
             proposals: counters(
                 &registry,
-                ("proposals_total", "Proposals by what the policy made of them"),
+                ("proposals_total", "Proposals, by the outcome that the policy decided"),
                 &["flow", "outcome"],
             ),
-            endings: counters(&registry, ("reviews_ended_total", "Reviews by how they ended"), &["flow", "ending"]),
+            endings: counters(
+                &registry,
+                ("reviews_ended_total", "Closed reviews by how they ended"),
+                &["flow", "ending"],
+            ),
             decisions: histogram(
                 &registry,
-                ("decision_seconds", "How long reviews were open that people decided"),
+                ("decision_seconds", "Seconds from the start of a review to its approval or denial"),
                 &["flow", "decision"],
                 &DECISION_SECS,
             ),
             attempts: counters(
                 &registry,
-                ("delivery_attempts_total", "Attempts to send something to an endpoint, by how they ended"),
+                ("delivery_attempts_total", "Delivery attempts to endpoints, by outcome"),
                 &["outcome"],
             ),
             works: counters(
                 &registry,
-                (
-                    "queued_work_total",
-                    "Large judgements, dry runs, policies and imports that waited for their turn, by kind",
-                ),
+                ("queued_work_total", "Long tasks that ran outside the request threads, by kind"),
                 &["kind"],
             ),
-            workers: gauges(&registry, ("worker_failing", "1 for a worker whose last run failed"), &["worker"]),
-            queued: gauge(&registry, ("store_queue", "Changes that wait to be written")),
+            workers: gauges(&registry, ("worker_failing", "1 if the last run of the worker failed"), &["worker"]),
+            queued: gauge(&registry, ("store_queue", "Changes that wait to be written to the database")),
             clock_behind: gauge(
                 &registry,
-                ("clock_behind_seconds", "How far the clock is behind the newest event; 0 if it is not"),
+                ("clock_behind_seconds", "Seconds that the clock is behind the newest event, or 0"),
             ),
             facts: Gauges::new(&registry),
             flows: Mutex::default(),
@@ -190,7 +191,7 @@ impl Metrics {
     /// What is known before anything happens. A denial or an outcome that never was is told as 0, so that the first one
     /// is seen as a rise.
     fn begin(&self) {
-        let build = gauges(&self.registry, ("build_info", "1, with the version that runs"), &["version"]);
+        let build = gauges(&self.registry, ("build_info", "1, with the running version"), &["version"]);
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1.0);
         for code in DenialCode::ALL {
             self.denials.with_label_values(&[code.as_str()]).reset();
@@ -302,9 +303,16 @@ impl Metrics {
         self.facts.set(facts, |flow| self.named(flow));
         let mut text = Vec::new();
         TextEncoder::new()
-            .encode(&self.registry.gather(), &mut text)
+            .encode(&self.registry.registry.gather(), &mut text)
             .expect("a registry gathers no family without a sample, and memory takes what is written");
         String::from_utf8(text).expect("what is encoded from texts is text")
+    }
+
+    /// Returns every metric family, with or without samples, in the order of their names.
+    pub fn described(&self) -> Vec<Described> {
+        let mut all = self.registry.described.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
     }
 
     /// The name that a flow is counted by.
@@ -313,6 +321,26 @@ impl Metrics {
         let room = flows.len() < FLOWS_MAX;
         if flows.contains(flow) || (room && flows.insert(flow.clone())) { flow.as_str() } else { "" }
     }
+}
+
+/// The description of a metric family, from which its reference is generated.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Described {
+    /// The full name.
+    pub name: String,
+    /// The type: counter, gauge or histogram.
+    pub kind: String,
+    /// The names of its labels.
+    pub labels: Vec<String>,
+    /// The help text.
+    pub help: String,
+}
+
+/// The registry, and the description of every family in it: the registry itself omits families without samples.
+#[derive(Default, Debug)]
+struct Families {
+    registry: Registry,
+    described: Mutex<Vec<Described>>,
 }
 
 /// A family's name, without what all begin with, and what it is.
@@ -324,28 +352,36 @@ fn opts((name, help): Family) -> Opts {
     Opts::new(name, help).namespace("countersign")
 }
 
-fn put<C: Collector + Clone + 'static>(registry: &Registry, family: C) -> C {
-    registry.register(Box::new(family.clone())).expect(SOUND);
+fn put<C: Collector + Clone + 'static>(registry: &Families, family: C) -> C {
+    registry.registry.register(Box::new(family.clone())).expect(SOUND);
+    let labels = family.desc().first().map(|it| it.variable_labels.clone()).unwrap_or_default();
+    let described = family.collect().into_iter().map(|it| Described {
+        name: it.name().to_owned(),
+        kind: format!("{:?}", it.get_field_type()).to_lowercase(),
+        labels: labels.clone(),
+        help: it.help().to_owned(),
+    });
+    registry.described.lock().unwrap_or_else(PoisonError::into_inner).extend(described);
     family
 }
 
-fn counter(registry: &Registry, family: Family) -> IntCounter {
+fn counter(registry: &Families, family: Family) -> IntCounter {
     put(registry, IntCounter::with_opts(opts(family)).expect(SOUND))
 }
 
-fn counters(registry: &Registry, family: Family, labels: &[&str]) -> IntCounterVec {
+fn counters(registry: &Families, family: Family, labels: &[&str]) -> IntCounterVec {
     put(registry, IntCounterVec::new(opts(family), labels).expect(SOUND))
 }
 
-fn gauge(registry: &Registry, family: Family) -> Gauge {
+fn gauge(registry: &Families, family: Family) -> Gauge {
     put(registry, Gauge::with_opts(opts(family)).expect(SOUND))
 }
 
-fn gauges(registry: &Registry, family: Family, labels: &[&str]) -> GaugeVec {
+fn gauges(registry: &Families, family: Family, labels: &[&str]) -> GaugeVec {
     put(registry, GaugeVec::new(opts(family), labels).expect(SOUND))
 }
 
-fn histogram(registry: &Registry, family: Family, labels: &[&str], buckets: &[f64]) -> HistogramVec {
+fn histogram(registry: &Families, family: Family, labels: &[&str], buckets: &[f64]) -> HistogramVec {
     let opts = HistogramOpts::from(opts(family)).buckets(buckets.to_vec());
     put(registry, HistogramVec::new(opts, labels).expect(SOUND))
 }

@@ -34,9 +34,9 @@ pub use serve::{Listen, Serve};
 pub use values::{Halted, Input, Nodes, Scope};
 use values::{digest, format, input, key_use, label, moment, nodes, scope};
 
-/// A gateway that holds what AI agents would write until people have signed exactly that.
+/// Self-hosted approval gateway for the state changes of AI agents.
 ///
-/// Exits with 0 for yes, 1 for no, 2 for could not tell.
+/// Every command exits with 0 for yes, 1 for no, or 2 if there is no answer.
 #[derive(Parser, Debug)]
 #[command(name = "countersign", version, propagate_version = true, disable_help_subcommand = true)]
 pub struct Args {
@@ -52,61 +52,67 @@ pub struct Args {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run the gateway.
+    ///
+    /// The first start creates the data directory, the database and the keyring. While no account exists, each start
+    /// prints a one-time link that creates the first account. If the clock is more than four seconds behind the newest
+    /// event, the gateway does not start.
     Serve(Serve),
-    /// Run a gateway of its own with sample flows, agents and writers, and follow what happens.
+    /// Run a demo gateway with sample flows, agents and writers, in a temporary directory.
     Demo(Listen),
-    /// Ask the gateway of this configuration whether it is alive.
+    /// Check that the configured gateway is alive, by requesting `/livez`.
     Health,
-    /// People.
+    /// Manage accounts.
     #[command(subcommand)]
     User(User),
-    /// Tokens of machines.
+    /// Manage machine tokens.
     #[command(subcommand)]
     Token(Token),
-    /// Policies.
+    /// Check, activate, test and replay policies.
     #[command(subcommand)]
     Policy(Policy),
-    /// Check a receipt offline.
+    /// Verify a receipt offline and print the result of each check.
     Verify(Verify),
-    /// Replay everything, trusting nothing.
+    /// Audit the database or an export.
+    ///
+    /// Replays every row against the signatures and the audit log. Changes nothing and can run beside a running gateway.
     Audit(Audit),
-    /// States that are in files and no longer in the database.
+    /// List, verify and restore archived versions.
     #[command(subcommand)]
     Archive(Archive),
-    /// The keyring.
+    /// List, rotate and revoke signing keys.
     #[command(subcommand)]
     Keys(Keys),
-    /// Receipts.
+    /// Revoke receipts.
     #[command(subcommand)]
     Receipt(Receipt),
-    /// Threads.
+    /// Close and reopen threads.
     #[command(subcommand)]
     Thread(Thread),
-    /// Stop proposing or verifying, for a flow or for all.
+    /// Halt proposals or writes, for one flow or for all flows.
     #[command(subcommand)]
     Halt(Halt),
-    /// Bring the database's tables up to date.
+    /// Migrate the database schema, as every start of `serve` does.
     Migrate,
-    /// Judge a state, or a transition from one to another, without a gateway.
+    /// Validate state files without a gateway, and write those that pass.
     #[command(subcommand)]
     Guard(Guard),
-    /// Check what a node would be given, by published keys alone.
+    /// Verify signed context envelopes offline.
     #[command(subcommand)]
     Envelope(Envelope),
-    /// Folders with what remains of a run.
+    /// Verify, show, export and import run artifacts.
     #[command(subcommand)]
     Episode(Episode),
-    /// Speak the Model Context Protocol with the agent that starts this, for a gateway that is running.
+    /// Serve an agent's tools over the Model Context Protocol (MCP), on standard input and output.
     Mcp(Mcp),
 }
 
 /// `mcp …`
 #[derive(clap::Args, Debug)]
 pub struct Mcp {
-    /// The gateway's public address.
+    /// The public URL of the gateway.
     #[arg(long, value_name = "URL", env = "COUNTERSIGN_URL", default_value = "http://localhost:8480")]
     pub gateway: Url,
-    /// A file that holds the agent's token; else it is taken from COUNTERSIGN_TOKEN.
+    /// A file that contains the agent's token. Default: the variable COUNTERSIGN_TOKEN.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 }
@@ -114,32 +120,37 @@ pub struct Mcp {
 /// `policy …`
 #[derive(Subcommand, Debug)]
 pub enum Policy {
-    /// Say whether a policy file is sound.
+    /// Check a policy file and its schemas. Needs no gateway.
     Check(PolicyFile),
-    /// Make a policy the one that its flow is judged by.
+    /// Activate a policy for its flow.
+    ///
+    /// If the active policy requires approval for policy changes, the command opens a policy change request, prints its
+    /// page and exits with 1.
     Activate(PolicyActivate),
-    /// Say what a policy would make of a patch, with no gateway and no effect.
+    /// Evaluate a policy on one patch, as a dry run. Needs no gateway.
     #[command(name = "what-if")]
     WhatIf(PolicyWhatIf),
-    /// Hold what a policy makes of supposed requests against what is expected, with no gateway and no effect.
+    /// Run a file of test cases against a policy. Needs no gateway.
     Test(PolicyTest),
-    /// Judge the recorded proposals of a flow by a policy, and list what would change; nothing does.
+    /// Replay recorded proposals against a policy, as a backtest.
+    ///
+    /// Lists the proposals that would have another outcome. Changes nothing and can run beside a running gateway.
     Replay(PolicyReplay),
 }
 
 /// `policy check …`
 #[derive(clap::Args, Debug)]
 pub struct PolicyFile {
-    /// The policy, in TOML; its schemas lie beside it.
+    /// The policy file, in TOML. Its schemas are in the same directory.
     pub file: PathBuf,
 }
 
 /// `policy activate …`
 #[derive(clap::Args, Debug)]
 pub struct PolicyActivate {
-    /// The policy, in TOML; its schemas lie beside it.
+    /// The policy file, in TOML. Its schemas are in the same directory.
     pub file: PathBuf,
-    /// The digest of an earlier policy whose heads may still be written; may be said several times.
+    /// The digest of an earlier policy whose heads may still be written. Repeatable.
     #[arg(long = "accept", value_name = "DIGEST", value_delimiter = ',', value_parser = digest)]
     pub accepts: Vec<String>,
 }
@@ -147,24 +158,24 @@ pub struct PolicyActivate {
 /// `policy test …`
 #[derive(clap::Args, Debug)]
 pub struct PolicyTest {
-    /// The policy, in TOML; its schemas lie beside it.
+    /// The policy file, in TOML. Its schemas are in the same directory.
     pub file: PathBuf,
-    /// The cases: one JSON object a line.
+    /// The test cases: one JSON object per line.
     pub cases: PathBuf,
 }
 
 /// `policy replay …`
 #[derive(clap::Args, Debug)]
 pub struct PolicyReplay {
-    /// The policy, in TOML; its schemas lie beside it.
+    /// The policy file, in TOML. Its schemas are in the same directory.
     pub file: PathBuf,
-    /// The flow, if it should not be the one that the policy names.
+    /// The flow whose proposals are replayed. Default: the flow that the policy names.
     #[arg(long, value_name = "FLOW")]
     pub flow: Option<FlowId>,
-    /// How many proposals at most.
+    /// The largest number of proposals to replay.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub limit: u32,
-    /// Where to go on, as the last line of an earlier answer says.
+    /// The position to continue from: the last line of an earlier replay prints it.
     #[arg(long, value_name = "WHERE")]
     pub after: Option<String>,
 }
@@ -172,36 +183,36 @@ pub struct PolicyReplay {
 /// `policy what-if …`
 #[derive(clap::Args, Debug)]
 pub struct PolicyWhatIf {
-    /// The policy, in TOML; its schemas lie beside it.
+    /// The policy file, in TOML. Its schemas are in the same directory.
     pub file: PathBuf,
-    /// The state before, in JSON.
+    /// The current state, in JSON.
     #[arg(long, value_name = "FILE")]
     pub state: PathBuf,
     /// The patch, in JSON.
     #[arg(long, value_name = "FILE")]
     pub patch: PathBuf,
-    /// The node that asks.
+    /// The node that proposes the patch.
     #[arg(long, value_name = "NODE")]
     pub node: NodeId,
-    /// The patch's form: merge, merge-patch or json-patch.
+    /// The format of the patch: merge, merge-patch or json-patch.
     #[arg(long, value_name = "FORM", value_parser = format, default_value = "merge")]
     pub format: Format,
-    /// The tool that would be called along with it, in JSON: name and arguments.
+    /// The tool call of the proposal, in JSON: name and arguments.
     #[arg(long, value_name = "FILE")]
     pub tool: Option<PathBuf>,
-    /// What it would have taken, in JSON: tokens and cost.
+    /// The usage of the proposal, in JSON: tokens and cost.
     #[arg(long, value_name = "FILE")]
     pub usage: Option<PathBuf>,
-    /// Who would ask: the id of a token.
+    /// The id of the token that would propose the patch.
     #[arg(long, value_name = "ID", requires = "owner")]
     pub principal: Option<String>,
-    /// Whose token that is.
+    /// The owner of that token.
     #[arg(long, value_name = "NAME", requires = "principal")]
     pub owner: Option<String>,
-    /// The nodes of which something was committed in the thread, by commas; '' for none.
+    /// The nodes that have committed in the thread, separated by commas. '' means none.
     #[arg(long, value_name = "NODES", value_parser = nodes)]
     pub committed_nodes: Option<Nodes>,
-    /// What each node has used in the thread before, in JSON: calls, tokens and cost by node.
+    /// The earlier usage of each node in the thread, in JSON: calls, tokens and cost.
     #[arg(long, value_name = "FILE")]
     pub totals: Option<PathBuf>,
 }
@@ -209,28 +220,28 @@ pub struct PolicyWhatIf {
 /// `verify …`
 #[derive(clap::Args, Debug)]
 pub struct Verify {
-    /// The receipt: itself, a file that holds it, or `-` for standard input.
+    /// The receipt: its text, a file that contains it, or `-` for standard input.
     #[arg(value_parser = input)]
     pub receipt: Input,
-    /// The gateway's published keys.
+    /// The gateway's published keys, from `/.well-known/jwks.json`.
     #[arg(long, value_name = "FILE")]
     pub jwks: PathBuf,
-    /// The entry it should belong to: itself, or a file that holds it.
+    /// The entry that must match the receipt: its text, or a file that contains it.
     #[arg(long, value_name = "JWS", value_parser = input)]
     pub entry: Option<Input>,
-    /// The statement that the receipt's transition should be the digest of.
+    /// The statement whose digest must be the receipt's transition.
     #[arg(long, value_name = "FILE")]
     pub statement: Option<PathBuf>,
-    /// The opening that should give the statement's roots.
+    /// The opening that must produce the roots in the statement.
     #[arg(long, value_name = "FILE")]
     pub opening: Option<PathBuf>,
-    /// What passkeys signed of its approvals.
+    /// The signatures that passkeys made for the approvals (evidence).
     #[arg(long, value_name = "FILE", requires = "passkeys")]
     pub evidence: Option<PathBuf>,
-    /// The passkeys to believe: approvals by passkey are then checked, and have to be good.
+    /// The pinned passkeys. If given, every approval by passkey is checked and must be valid.
     #[arg(long, value_name = "FILE")]
     pub passkeys: Option<PathBuf>,
-    /// The moment to check at, instead of now: 2026-11-21T01:36:40.123Z.
+    /// The time of the check, like 2026-11-21T01:36:40.123Z. Default: now.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub at: Option<Timestamp>,
 }
@@ -238,10 +249,10 @@ pub struct Verify {
 /// `audit …`
 #[derive(clap::Args, Debug)]
 pub struct Audit {
-    /// Exported files, instead of the database: pages of chains, archives, receipts.
+    /// A directory of exported chain pages, archives and receipts. Audited instead of the database.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["data", "database"])]
     pub export: Option<PathBuf>,
-    /// The published keys to believe, instead of the export's own jwks.json.
+    /// The published keys to trust. Default: `jwks.json` in the export.
     #[arg(long, value_name = "FILE", requires = "export")]
     pub jwks: Option<PathBuf>,
 }
@@ -249,18 +260,24 @@ pub struct Audit {
 /// `keys …`
 #[derive(Subcommand, Debug)]
 pub enum Keys {
-    /// Say which keys there are.
+    /// List all keys with their status.
     List,
-    /// Let the next key sign and retire the one that does.
+    /// Rotate a signing key.
+    ///
+    /// The next key starts to sign at once. The current key is retired: it loses its private half and still verifies
+    /// its earlier signatures.
     Rotate(KeysRotate),
-    /// Let a key verify nothing any more.
+    /// Revoke a key. Everything it signed becomes invalid.
+    ///
+    /// This includes entries. A thread whose head was signed by the key returns `chain_broken` and cannot continue. If
+    /// no one else had the key, rotate it instead.
     Revoke(KeysRevoke),
 }
 
 /// `keys rotate …`
 #[derive(clap::Args, Debug)]
 pub struct KeysRotate {
-    /// Which: chain, log or webhook.
+    /// The use of the key: chain, log or webhook.
     #[arg(value_name = "USE", default_value = "chain", value_parser = key_use)]
     pub key_use: KeyUse,
 }
@@ -268,7 +285,7 @@ pub struct KeysRotate {
 /// `keys revoke …`
 #[derive(clap::Args, Debug)]
 pub struct KeysRevoke {
-    /// The key's name.
+    /// The id of the key, as `keys list` prints it.
     #[arg(allow_hyphen_values = true)]
     pub kid: String,
 }
@@ -276,17 +293,17 @@ pub struct KeysRevoke {
 /// `receipt …`
 #[derive(Subcommand, Debug)]
 pub enum Receipt {
-    /// Let a receipt open nothing any more.
+    /// Revoke a receipt. It no longer authorizes a write.
     Revoke(ReceiptRevoke),
 }
 
 /// `receipt revoke …`
 #[derive(clap::Args, Debug)]
 pub struct ReceiptRevoke {
-    /// The receipt's id.
+    /// The id of the receipt (`jti`).
     #[arg(allow_hyphen_values = true)]
     pub jti: Jti,
-    /// Why, for the log.
+    /// The reason, for the audit log.
     #[arg(long, value_parser = label, default_value = NO_REASON)]
     pub reason: String,
 }
@@ -294,18 +311,18 @@ pub struct ReceiptRevoke {
 /// `thread …`
 #[derive(Subcommand, Debug)]
 pub enum Thread {
-    /// Take no more proposals and verifications on a thread.
+    /// Close a thread. It accepts no proposals and authorizes no writes.
     Close(OneThread),
-    /// Take them again.
+    /// Reopen a closed thread.
     Reopen(OneThread),
 }
 
 /// `thread close|reopen …`
 #[derive(clap::Args, Debug)]
 pub struct OneThread {
-    /// The thread.
+    /// The id of the thread.
     pub id: ThreadId,
-    /// Why, for the log.
+    /// The reason, for the audit log.
     #[arg(long, value_parser = label, default_value = NO_REASON)]
     pub reason: String,
 }
@@ -313,22 +330,24 @@ pub struct OneThread {
 /// `halt …`
 #[derive(Subcommand, Debug)]
 pub enum Halt {
-    /// Stop.
+    /// Set a halt (kill switch).
     Set(HaltSet),
-    /// Go on.
+    /// Lift a halt.
+    ///
+    /// A halt for all flows and a halt for one flow are separate. Lift both to resume the flow.
     Lift(HaltLift),
 }
 
 /// `halt set …`
 #[derive(clap::Args, Debug)]
 pub struct HaltSet {
-    /// A flow, or `all`.
+    /// The name of a flow, or `all`.
     #[arg(value_parser = scope)]
     pub scope: Scope,
-    /// Stop only this, and let the other go on.
+    /// Halt only this. Default: both.
     #[arg(long, value_name = "WHAT")]
     pub only: Option<Halted>,
-    /// Why, for the log.
+    /// The reason, for the audit log.
     #[arg(long, value_parser = label, default_value = NO_REASON)]
     pub reason: String,
 }
@@ -336,10 +355,10 @@ pub struct HaltSet {
 /// `halt lift …`
 #[derive(clap::Args, Debug)]
 pub struct HaltLift {
-    /// A flow, or `all`.
+    /// The name of a flow, or `all`.
     #[arg(value_parser = scope)]
     pub scope: Scope,
-    /// Why, for the log.
+    /// The reason, for the audit log.
     #[arg(long, value_parser = label, default_value = NO_REASON)]
     pub reason: String,
 }

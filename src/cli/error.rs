@@ -16,11 +16,11 @@ use crate::wiring::GatewayError;
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     /// The configuration is wrong.
-    #[error("the configuration does not work")]
+    #[error("the configuration is invalid")]
     Config(#[from] ConfigError),
     /// There are no keys.
     #[error("{}", match .0 {
-        KeyringError::Refused(_) => "nothing of the keyring was changed",
+        KeyringError::Refused(_) => "the keyring was not changed",
         _ => "the keyring cannot be used",
     })]
     Keyring(#[from] KeyringError),
@@ -31,15 +31,13 @@ pub enum CliError {
     #[error(transparent)]
     Service(#[from] Error),
     /// There is no database where one should be.
-    #[error("there is no database at {}: `countersign serve` makes one at its first start; say where with --data DIR", path.display())]
+    #[error("there is no database at {}: run `countersign serve` to create one, or pass its directory with --data DIR", path.display())]
     NoDatabase {
         /// Where it should be.
         path: PathBuf,
     },
     /// Another program listens there.
-    #[error(
-        "{address} is taken: stop the program that listens there, or listen elsewhere with --listen {address_free}"
-    )]
+    #[error("{address} is already in use: stop the other program, or use another address with --listen {address_free}")]
     Taken {
         /// Where.
         address: SocketAddr,
@@ -47,7 +45,7 @@ pub enum CliError {
         address_free: SocketAddr,
     },
     /// The clock went back.
-    #[error("{0}: set the clock, or, if it was ahead before and is right now, start once with --clock-was-ahead")]
+    #[error("{0}: set the clock. If it was ahead before and is correct now, start once with --clock-was-ahead")]
     Clock(ClockBehind),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
@@ -77,16 +75,16 @@ pub enum CliError {
     #[error("{0}")]
     Given(String),
     /// The demonstration cannot go on.
-    #[error("the demonstration cannot go on: {0}")]
+    #[error("the demo cannot continue: {0}")]
     Demo(String),
     /// A file of the database was removed or replaced while the gateway ran.
     #[error(
-        "{0} while the gateway ran, so the gateway has stopped. Stop everything else that has the database open, put all of its \
-         files back (from a backup, if they are gone), and run `countersign audit` before you start it again"
+        "{0} while the gateway ran, so the gateway has stopped. Stop every other process that has the database open. Put all of \
+         its files back, from a backup if they are lost. Run `countersign audit` before you start the gateway again"
     )]
     Replaced(String),
     /// The runtime or the server failed.
-    #[error("the program's own machinery failed")]
+    #[error("the runtime or the HTTP server failed")]
     Runtime(#[source] io::Error),
     /// The answer could not be written.
     #[error("the answer could not be written")]

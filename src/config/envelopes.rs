@@ -12,7 +12,8 @@ pub(super) fn read(settings: &mut Settings) -> Result<Rotation, ConfigError> {
         overlap: settings.secs("envelopes.hmac_overlap_secs", 10..=2_591_999)?,
     };
     if rotation.overlap >= rotation.period {
-        let problem = "it must be shorter than envelopes.hmac_period_secs: two secrets are good at a time, and no more";
+        let problem =
+            "it must be shorter than envelopes.hmac_period_secs, because at most two secrets may be valid at a time";
         return Err(settings.refuse(ConfigCode::BadValue, "envelopes.hmac_overlap_secs", problem));
     }
     Ok(rotation)

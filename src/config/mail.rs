@@ -47,22 +47,27 @@ impl Mail {
         let user = settings.optional("mail.user", "a name", |it| Some(it.to_owned()))?;
         let password = read_secret_of(settings, "mail.password", "mail.password_file")?;
         let address = |it: &str| MailAddress::try_from(it.to_owned()).ok();
-        let from = settings.optional("mail.from", "a mail address, as in countersign@example.org", address)?;
+        let from = settings.optional("mail.from", "an email address, like countersign@example.org", address)?;
         let authority = read_file(settings, "mail.ca_file")?;
         let digests = Duration::from_secs(settings.number::<u64>("mail.digest_minutes", 1..=10_080)? * 60);
         let Some(server) = server else { return Ok(None) };
         let bad = |key, problem| Err(settings.refuse(ConfigCode::BadValue, key, problem));
-        let Some(from) = from else { return bad("mail.from", "mail is sent, and nothing says who it is from") };
+        let Some(from) = from else { return bad("mail.from", "it must be set, because `mail.server` is set") };
         if tls == MailTls::None && !is_here(&server) {
-            let problem = "mail would cross a network in the clear: say starttls or tls; none is for a server on this \
-                           machine (127.0.0.1, ::1, localhost)";
+            let problem = "mail would cross the network unencrypted: use starttls or tls. none works only for a server on \
+                           localhost (127.0.0.1, ::1, localhost)";
             return Err(settings.refuse(ConfigCode::PlainHttp, "mail.tls", problem));
         }
         let login = match (user, password) {
             (Some(user), Some(password)) => Some((user, password)),
             (None, None) => None,
-            (Some(_), None) => return bad("mail.password", "the server is told a user, and no password"),
-            (None, Some(_)) => return bad("mail.user", "the server is told a password, and no user"),
+            (Some(_), None) => {
+                return bad(
+                    "mail.password",
+                    "`mail.user` needs a password: set `mail.password` or `mail.password_file`",
+                );
+            }
+            (None, Some(_)) => return bad("mail.user", "it must be set, because a mail password is set"),
         };
         Ok(Some(Self { server, port, tls, login, from, authority, digests }))
     }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What a mistake is answered with.
 pub(super) const EXPECTED: &str =
-    "an address like 10.0.0.7, or the first address of a network and its length like 10.1.0.0/16 (not /0)";
+    "an IP address like 10.0.0.7, or a network in CIDR notation like 10.1.0.0/16 (not /0)";
 
 /// One address, or a network of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

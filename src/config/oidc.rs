@@ -56,7 +56,7 @@ impl SignIn {
         let local_accounts = settings.flag("local_accounts")?;
         let oidc = Oidc::read(settings)?;
         if !local_accounts && oidc.is_none() {
-            let problem = "then nobody could sign in: name a provider in `oidc.issuer` first";
+            let problem = "without local accounts no one could sign in: set a provider in `oidc.issuer` first";
             return Err(settings.refuse(ConfigCode::BadValue, "local_accounts", problem));
         }
         Ok(Self { local_accounts, oidc })
@@ -67,10 +67,11 @@ impl Oidc {
     fn read(settings: &mut Settings) -> Result<Option<Self>, ConfigError> {
         let issuer = settings.optional(
             "oidc.issuer",
-            "the provider's issuer: an https:// address without query (http:// only for this machine)",
+            "the issuer URL of the provider: https:// without a query (http:// only for localhost)",
             |it| is_issuer(it).then(|| it.to_owned()),
         )?;
-        let client_id = settings.optional("oidc.client_id", "what the provider calls this gateway", read_word)?;
+        let client_id =
+            settings.optional("oidc.client_id", "the client id of this gateway at the provider", read_word)?;
         let client_secret = read_secret_of(settings, "oidc.client_secret", "oidc.client_secret_file")?;
         let authority = read_file(settings, "oidc.ca_file")?;
         let words = "words without spaces";
@@ -88,7 +89,7 @@ impl Oidc {
         let session = settings.secs("oidc.session_secs", 60..=31_536_000)?;
         let Some(issuer) = issuer else { return Ok(None) };
         let Some(client_id) = client_id else {
-            let problem = "the provider is named, and not what it calls this gateway";
+            let problem = "it must be set, because `oidc.issuer` is set";
             return Err(settings.refuse(ConfigCode::BadValue, "oidc.client_id", problem));
         };
         Ok(Some(Self {
@@ -116,13 +117,13 @@ pub(super) fn read_secret_of(
     let file = read_file(settings, file_key)?;
     match (given, file) {
         (Some(_), Some(_)) => {
-            let problem = format!("the secret is given twice: here and in `{key}`; take one out");
+            let problem = format!("the secret is set twice, here and in `{key}`: remove one");
             Err(settings.refuse(ConfigCode::BadValue, file_key, &problem))
         }
         (Some(secret), None) => Ok(Some(secret)),
         (None, Some(bytes)) => match String::from_utf8(bytes) {
             Ok(text) if !text.trim().is_empty() => Ok(Some(Secret::new(text.trim().to_owned()))),
-            _ => Err(settings.refuse(ConfigCode::BadValue, file_key, "the file has no text")),
+            _ => Err(settings.refuse(ConfigCode::BadValue, file_key, "the file is empty or not UTF-8 text")),
         },
         (None, None) => Ok(None),
     }

@@ -43,9 +43,9 @@ enum Plain {
 impl Plain {
     const fn kind(&self) -> &'static str {
         match self {
-            Self::Text(_) => "a text in quotes",
+            Self::Text(_) => "a string in quotes",
             Self::Number(_) => "a whole number",
-            Self::List(_) => "a list of texts",
+            Self::List(_) => "a list of strings",
             Self::Flag(_) => "true or false",
         }
     }
@@ -132,7 +132,7 @@ impl Settings {
         let sensible = fs::metadata(path).map(|it| it.len() <= FILE_BYTES_MAX);
         let text = match sensible {
             Ok(true) => fs::read_to_string(path).map_err(|it| it.to_string()),
-            Ok(false) => Err(format!("it is longer than {FILE_BYTES_MAX} bytes")),
+            Ok(false) => Err(format!("the file is longer than {FILE_BYTES_MAX} bytes")),
             Err(refused) => Err(refused.to_string()),
         };
         let text = text.map_err(|problem| error(ConfigCode::Unreadable, "--config", at(1), &problem))?;
@@ -180,7 +180,7 @@ impl Settings {
             set("listen", "--listen", &listen.to_string());
         }
         if let Some(data) = &flags.data {
-            let problem = "the path is not UTF-8: give the directory another name";
+            let problem = "the path is not UTF-8: rename the directory";
             let refuse = || error(ConfigCode::BadValue, "data", Origin::Flag("--data"), problem);
             set("data", "--data", data.to_str().ok_or_else(refuse)?);
         }
@@ -290,7 +290,7 @@ impl Settings {
         written: &str,
         origin: &Origin,
     ) -> Result<&mut Setting, ConfigError> {
-        let problem = "there is no such key: take it out, or see config.default.toml for the right name";
+        let problem = "unknown key: remove it, or look up the correct name in config.default.toml";
         self.values.get_mut(key).ok_or_else(|| error(code, written, origin.clone(), problem))
     }
 }

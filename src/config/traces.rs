@@ -20,13 +20,16 @@ pub struct Traces {
 
 impl Traces {
     pub(super) fn read(settings: &mut Settings) -> Result<Option<Self>, ConfigError> {
-        let url =
-            settings.optional("traces.url", "http:// or https://, a host and a path, as in /v1/traces", read_url)?;
+        let url = settings.optional(
+            "traces.url",
+            "a URL with http:// or https://, a host and a path, like /v1/traces",
+            read_url,
+        )?;
         let authorization = read_secret_of(settings, "traces.authorization", "traces.authorization_file")?;
         let percent = settings.number("traces.percent", 0..=100)?;
         let Some(url) = url else { return Ok(None) };
         if url.scheme() == "http" && authorization.is_some() && !is_here(&url) {
-            let problem = "what the collector knows this gateway by would cross a network in the clear: say https";
+            let problem = "the authorization header would cross the network unencrypted: use https://";
             return Err(settings.refuse(ConfigCode::PlainHttp, "traces.url", problem));
         }
         Ok(Some(Self { url, authorization, percent }))

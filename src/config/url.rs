@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// What a mistake is answered with.
-pub(super) const EXPECTED: &str = "https:// and a host, without a path (http:// only for localhost)";
+pub(super) const EXPECTED: &str = "a URL with https:// and a host, without a path (http:// only for localhost)";
 
 /// An origin: scheme, host and port.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use prometheus::{Gauge, GaugeVec, Registry};
+use prometheus::{Gauge, GaugeVec};
 
-use super::{gauge, gauges};
+use super::{Families, gauge, gauges};
 use crate::domain::operations::halt::Halt;
 use crate::domain::primitives::id::{EndpointId, FlowId};
 
@@ -90,37 +90,33 @@ pub(super) struct Gauges {
 }
 
 impl Gauges {
-    pub(super) fn new(registry: &Registry) -> Self {
+    pub(super) fn new(registry: &Families) -> Self {
         let of = |name, help, labels: &[&str]| gauges(registry, (name, help), labels);
         Self {
-            readable: gauge(registry, ("store_readable", "1 if what is so in the database could be read")),
-            open: of("open_reviews", "Reviews that wait for people", &["flow"]),
-            oldest: of("open_review_oldest_seconds", "How long the oldest of them has been open", &["flow"]),
+            readable: gauge(registry, ("store_readable", "1 if the database could be read for these gauges")),
+            open: of("open_reviews", "Pending reviews", &["flow"]),
+            oldest: of("open_review_oldest_seconds", "Seconds that the oldest pending review is open", &["flow"]),
             reservations: of(
                 "reservations",
-                "Writers that were let through and have not said how it went",
+                "Authorized writes without a reported outcome, by lease",
                 &["flow", "lease"],
             ),
-            halted: of("halted", "1 for what is stopped; without a flow: everywhere", &["flow", "what"]),
-            unsent: of("endpoint_unsent_events", "Events for an endpoint that were not tried yet", &["endpoint"]),
+            halted: of("halted", "1 for each active halt, with an empty flow for all flows", &["flow", "what"]),
+            unsent: of("endpoint_unsent_events", "Events for the endpoint without a delivery attempt", &["endpoint"]),
             unsent_oldest: of(
                 "endpoint_unsent_event_oldest_seconds",
-                "How long the oldest of them has waited",
+                "Seconds that the oldest unsent event waits",
                 &["endpoint"],
             ),
-            failing: of(
-                "endpoint_failing_seconds",
-                "How long nothing has arrived; 0 if what was sent last did",
-                &["endpoint"],
-            ),
-            disabled: of("endpoint_disabled", "1 for an endpoint that nothing is sent to", &["endpoint"]),
-            unplaced: of("unplaced_events", "Events that have no place in the log yet", &[]),
-            unplaced_oldest: of("unplaced_event_oldest_seconds", "How long the oldest of them has waited", &[]),
-            log: of("log_events", "Events that have their place in the log", &[]),
-            uncounted: of("uncounted_events", "Those that were not counted yet", &[]),
-            database_bytes: of("database_bytes", "How large the database is", &[]),
-            archives: of("archives", "Files with states that have left the database", &[]),
-            archive_bytes: of("archive_bytes", "How large these are", &[]),
+            failing: of("endpoint_failing_seconds", "Seconds since the endpoint began to fail, or 0", &["endpoint"]),
+            disabled: of("endpoint_disabled", "1 for a disabled endpoint", &["endpoint"]),
+            unplaced: of("unplaced_events", "Events without a position in the audit log", &[]),
+            unplaced_oldest: of("unplaced_event_oldest_seconds", "Seconds that the oldest unplaced event waits", &[]),
+            log: of("log_events", "Events in the audit log", &[]),
+            uncounted: of("uncounted_events", "Events in the audit log that are not counted yet", &[]),
+            database_bytes: of("database_bytes", "Size of the database in bytes", &[]),
+            archives: of("archives", "Archive files, including those with erased values", &[]),
+            archive_bytes: of("archive_bytes", "Total size of the archive files in bytes", &[]),
         }
     }
 

@@ -140,5 +140,5 @@ async fn a_name_that_is_taken_is_refused_and_nothing_of_its_account_changes() {
     let (alice, _) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
     assert_eq!(alice.account.record, g.alice);
     let help = said(&g, "user add --help");
-    assert!(help.contains("A name that an account has already is refused"), "{help}");
+    assert!(help.contains("A name that already exists is refused"), "{help}");
 }

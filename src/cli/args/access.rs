@@ -11,29 +11,38 @@ use crate::domain::primitives::id::{FlowId, GroupName, NodeId, TokenId};
 /// `user …`
 #[derive(Subcommand, Debug)]
 pub enum User {
-    /// Add a person. A name that an account has already is refused, and nothing of that account is changed.
+    /// Add an account. A name that already exists is refused, and that account does not change.
+    ///
+    /// The command also refuses a name that looks like an existing one, and a new group whose name looks like an existing
+    /// group. A password has 12 to 256 characters.
     Add(UserAdd),
-    /// Let a person in no more: they cannot sign in or vote, and their sessions end.
+    /// Disable an account. The person cannot sign in or vote, and their sessions end.
+    ///
+    /// Their approvals of pending reviews no longer count. Tokens that the account owns stay valid. The last
+    /// administrator who can sign in cannot be disabled.
     Disable(UserName),
-    /// Let a disabled person sign in again.
+    /// Enable a disabled account.
     Enable(UserName),
-    /// Take all passkeys of a person away who has lost them: they begin again with their password.
+    /// Remove all passkeys of an account, for a person who lost them.
+    ///
+    /// Ends the sessions that those passkeys opened. The person signs in with their password again. The removal is in the
+    /// audit log.
     RemovePasskeys(UserName),
 }
 
 /// `user add …`
 #[derive(clap::Args, Debug)]
 pub struct UserAdd {
-    /// What the person signs in with.
+    /// The user name.
     #[arg(value_parser = label)]
     pub name: String,
-    /// What the person may do: reviewer, admin or auditor.
+    /// The role of the account: reviewer, admin or auditor.
     #[arg(long, value_parser = person_role)]
     pub role: PersonRole,
-    /// A group that the person stands for; may be said several times. Naming a group makes it.
+    /// A group of the account. Repeatable. A group that does not exist yet is created.
     #[arg(long = "group", value_name = "GROUP", value_delimiter = ',')]
     pub groups: Vec<GroupName>,
-    /// Read the password from standard input; there is no other way to give it.
+    /// Read the password from the first line of standard input. There is no other way to pass it.
     #[arg(long, required = true)]
     pub password_stdin: bool,
 }
@@ -41,7 +50,7 @@ pub struct UserAdd {
 /// `user disable|enable …`
 #[derive(clap::Args, Debug)]
 pub struct UserName {
-    /// What the person signs in with.
+    /// The user name.
     #[arg(value_parser = label)]
     pub name: String,
 }
@@ -49,35 +58,42 @@ pub struct UserName {
 /// `token …`
 #[derive(Subcommand, Debug)]
 pub enum Token {
-    /// Make a token and print it, this once.
+    /// Create a token and print it once.
+    ///
+    /// Standard output has only the token. Standard error lists the reviewers that the owner excludes. With `--json` they are
+    /// in `excludes`.
     Add(TokenAdd),
-    /// Say which tokens there are. Their secrets are kept nowhere, so none is shown.
+    /// List all tokens. Secrets are not stored and cannot be shown.
     List,
-    /// Accept nothing from a token any more. There is no way back: make another.
+    /// Revoke a token. This cannot be undone: create a new token instead.
     Revoke(TokenRevoke),
-    /// Make the secret that a host signs its posts with, and print it, this once. The one before counts for a day more.
+    /// Create the secret with which a host signs its posts, and print it once.
+    ///
+    /// The previous secret stays valid for one more day. Secrets are derived from the keyring and stored in no row.
     WebhookSecret(TokenRevoke),
 }
 
 /// `token add …`
 #[derive(clap::Args, Debug)]
 pub struct TokenAdd {
-    /// What people call it.
+    /// A name for the token.
     #[arg(value_parser = label)]
     pub name: String,
-    /// What it may do: host, agent, writer, auditor, admin or monitor.
+    /// The role of the token: host, agent, writer, auditor, admin or monitor.
     #[arg(long, value_parser = machine_role)]
     pub role: MachineRole,
-    /// The account or group that answers for it. Its people cannot approve what an agent of theirs proposes.
+    /// The account or group that is responsible for the token.
+    ///
+    /// For separation of duties, these reviewers cannot approve the proposals of their own agent.
     #[arg(long, value_parser = label)]
     pub owner: String,
-    /// The owner is a group, which may have no members yet.
+    /// Accept an owner group that has no members yet.
     #[arg(long)]
     pub new_group: bool,
-    /// The flow it is bound to.
+    /// The flow that the token is bound to.
     #[arg(long)]
     pub flow: Option<FlowId>,
-    /// A node it may act as; an agent may have several, a writer has one.
+    /// A node that the token acts as. Repeatable for an agent. A writer has exactly one.
     #[arg(long = "node", value_name = "NODE", value_delimiter = ',')]
     pub nodes: Vec<NodeId>,
 }
@@ -88,12 +104,14 @@ impl TokenAdd {
         let nodes = self.nodes.iter().collect::<BTreeSet<_>>().len();
         match (self.role, &self.flow, nodes) {
             (MachineRole::Host | MachineRole::Agent | MachineRole::Writer, None, _) => {
-                Some("a token of this role is bound to a flow: add --flow FLOW")
+                Some("a token of this role needs a flow: add --flow FLOW")
             }
-            (MachineRole::Agent, _, 0) => Some("an agent acts as nodes: add --node NODE"),
-            (MachineRole::Writer, _, nodes) if nodes != 1 => Some("a writer acts as one node: say --node NODE once"),
+            (MachineRole::Agent, _, 0) => Some("an agent needs at least one node: add --node NODE"),
+            (MachineRole::Writer, _, nodes) if nodes != 1 => {
+                Some("a writer needs exactly one node: add --node NODE once")
+            }
             (MachineRole::Host | MachineRole::Auditor | MachineRole::Admin | MachineRole::Monitor, _, 1..) => {
-                Some("a token of this role acts as no node: leave --node out")
+                Some("a token of this role has no node: remove --node")
             }
             _ => None,
         }
@@ -103,6 +121,6 @@ impl TokenAdd {
 /// `token revoke …`
 #[derive(clap::Args, Debug)]
 pub struct TokenRevoke {
-    /// The token's id, as `token list` says it: what stands in the token between `cs_` and the next `_`.
+    /// The id of the token, as `token list` prints it: the part of the token between `cs_` and the next `_`.
     pub id: TokenId,
 }

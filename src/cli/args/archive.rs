@@ -9,28 +9,33 @@ use crate::domain::primitives::id::ThreadId;
 /// `archive …`
 #[derive(Subcommand, Debug)]
 pub enum Archive {
-    /// Name the archives that there are.
+    /// List archives with their versions, size and file.
     List(ArchiveList),
-    /// Check files by published keys, with no database and no keyring.
+    /// Verify archive files offline.
+    ///
+    /// Needs only published keys: no database and no keyring. Exits with 0 if all files are sound.
     Verify(ArchiveVerify),
-    /// Put what archives hold of a thread back into the database.
+    /// Restore a thread's archived versions into the database and remove the files.
+    ///
+    /// First remove `[retain]` from the policy, or a worker archives the versions again. While a gateway archives or erases
+    /// versions, the command is refused with `wrong_state`: retry it a moment later.
     Restore(ArchiveRestore),
 }
 
 /// `archive list …`
 #[derive(clap::Args, Debug)]
 pub struct ArchiveList {
-    /// Only those of this thread.
+    /// Only the archives of this thread.
     pub thread: Option<ThreadId>,
 }
 
 /// `archive verify …`
 #[derive(clap::Args, Debug)]
 pub struct ArchiveVerify {
-    /// The files.
+    /// The archive files.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// The gateway's published keys.
+    /// The gateway's published keys, from `/.well-known/jwks.json`.
     #[arg(long, value_name = "FILE")]
     pub jwks: PathBuf,
 }
@@ -38,6 +43,6 @@ pub struct ArchiveVerify {
 /// `archive restore …`
 #[derive(clap::Args, Debug)]
 pub struct ArchiveRestore {
-    /// The thread.
+    /// The id of the thread.
     pub thread: ThreadId,
 }

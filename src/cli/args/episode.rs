@@ -10,23 +10,25 @@ use crate::domain::primitives::id::ThreadId;
 /// `episode …`
 #[derive(Subcommand, Debug)]
 pub enum Episode {
-    /// Check a folder: its files against the manifest, its events, and what was projected from them.
+    /// Verify a folder of run artifacts.
+    ///
+    /// Checks the files against the manifest, the events, and the projections of the events.
     Verify(EpisodeVerify),
-    /// Show what a folder says, and whether it can be believed.
+    /// Show the content of a folder and whether it is verified.
     Show(EpisodeShow),
-    /// Write what remains of a run into a folder, as its host would be given it.
+    /// Export the artifacts of a run into a folder, as its host application would receive them.
     Export(EpisodeExport),
-    /// Keep a finished run's folder as a thread that can be read and nothing else.
+    /// Import the folder of a finished run as a read-only thread.
     Import(EpisodeImport),
 }
 
 /// `episode import …`
 #[derive(clap::Args, Debug)]
 pub struct EpisodeImport {
-    /// The folder.
+    /// The folder with the run artifacts.
     #[arg(value_name = "DIR", value_parser = path())]
     pub folder: PathBuf,
-    /// The published keys of the gateway that it comes from: the manifest must then be signed by one of them.
+    /// The published keys of the source gateway. If given, one of them must have signed the manifest.
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub jwks: Option<PathBuf>,
 }
@@ -34,9 +36,9 @@ pub struct EpisodeImport {
 /// `episode export …`
 #[derive(clap::Args, Debug)]
 pub struct EpisodeExport {
-    /// The run's thread.
+    /// The thread of the run.
     pub thread: ThreadId,
-    /// The folder: one that is not there yet.
+    /// The folder to create. It must not exist yet.
     #[arg(long, value_name = "DIR", value_parser = path())]
     pub out: PathBuf,
 }
@@ -44,10 +46,10 @@ pub struct EpisodeExport {
 /// `episode verify …`
 #[derive(clap::Args, Debug)]
 pub struct EpisodeVerify {
-    /// The folder.
+    /// The folder with the run artifacts.
     #[arg(value_name = "DIR", value_parser = path())]
     pub folder: PathBuf,
-    /// A gateway's published keys: the manifest must then be signed by one of them.
+    /// The published keys of a gateway. If given, one of them must have signed the manifest.
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub jwks: Option<PathBuf>,
 }
@@ -55,7 +57,7 @@ pub struct EpisodeVerify {
 /// `episode show …`
 #[derive(clap::Args, Debug)]
 pub struct EpisodeShow {
-    /// The folder.
+    /// The folder with the run artifacts.
     #[arg(value_name = "DIR", value_parser = path())]
     pub folder: PathBuf,
 }

@@ -8,16 +8,16 @@ use crate::domain::primitives::secret::Secret;
 /// Flags that may stand anywhere on the line.
 #[derive(clap::Args, Debug)]
 pub struct Global {
-    /// The directory for the embedded database and the keyring.
+    /// The data directory: SQLite database, keyring and archives.
     #[arg(long, global = true, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// A PostgreSQL database; better given by COUNTERSIGN_DATABASE, which no process list shows.
+    /// The URL of a PostgreSQL database. Prefer COUNTERSIGN_DATABASE, because process lists show flags.
     #[arg(long, global = true, value_name = "URL", value_parser = secret)]
     pub database: Option<Secret<String>>,
-    /// The configuration file.
+    /// The configuration file. Default: the variable COUNTERSIGN_CONFIG.
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Answer in JSON.
+    /// Print the result as JSON.
     #[arg(long, global = true)]
     pub json: bool,
 }
@@ -30,4 +30,5 @@ impl Global {
 }
 
 /// Why the demonstration takes none.
-pub(super) const DEMO_IS_ITS_OWN: &str = "the demonstration has a folder, a database and a keyring of its own, which it names when it ends: leave out --data and --database";
+pub(super) const DEMO_IS_ITS_OWN: &str =
+    "the demo uses its own temporary directory, database and keyring: remove --data and --database";

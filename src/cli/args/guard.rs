@@ -10,13 +10,13 @@ use crate::domain::guard::Dialect;
 /// `guard …`
 #[derive(Subcommand, Debug)]
 pub enum Guard {
-    /// Say whether a state fits a schema.
+    /// Check a state against a schema.
     Payload(GuardPayload),
-    /// Say whether a state fits a schema and may follow another by the rules.
+    /// Check a transition from one state to another against a schema and rules.
     Transition(GuardTransition),
-    /// Write a state to a file that holds the one before, if it may follow it.
+    /// Write a state to a file that contains the current state, if the transition is allowed.
     Commit(GuardCommit),
-    /// Write a first state to a file that is not there yet.
+    /// Write a first state to a new file.
     Create(GuardCreate),
 }
 
@@ -36,16 +36,16 @@ impl Guard {
 /// `guard payload …`
 #[derive(clap::Args, Debug)]
 pub struct GuardPayload {
-    /// The schema, as a file.
+    /// The schema file.
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub schema: PathBuf,
-    /// The dialect that the schema must be in: `guard` or `json-schema-2020-12`. Its text says which it is.
+    /// The required dialect of the schema: `guard` or `json-schema-2020-12`. The schema text declares its dialect.
     #[arg(long, value_name = "DIALECT", value_parser = dialect)]
     pub dialect: Option<Dialect>,
-    /// Rules, as a file: read and refused like the schema, and not held against one state alone.
+    /// The rules file. It must be valid, but a single state is not checked against it.
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub rules: Option<PathBuf>,
-    /// The state, as a file, or `-` for standard input.
+    /// The state: a file, or `-` for standard input.
     #[arg(value_name = "PROPOSED", value_parser = path())]
     pub proposed: PathBuf,
 }
@@ -53,19 +53,19 @@ pub struct GuardPayload {
 /// `guard transition …`
 #[derive(clap::Args, Debug)]
 pub struct GuardTransition {
-    /// The schema, as a file.
+    /// The schema file.
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub schema: PathBuf,
-    /// The dialect that the schema must be in: `guard` or `json-schema-2020-12`. Its text says which it is.
+    /// The required dialect of the schema: `guard` or `json-schema-2020-12`. The schema text declares its dialect.
     #[arg(long, value_name = "DIALECT", value_parser = dialect)]
     pub dialect: Option<Dialect>,
-    /// The rules, as a file. Without any, no transition passes.
+    /// The rules file. Without rules no transition passes.
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub rules: Option<PathBuf>,
-    /// The state before, as a file, or `-` for standard input.
+    /// The current state: a file, or `-` for standard input.
     #[arg(value_name = "CURRENT", value_parser = path())]
     pub current: PathBuf,
-    /// The state after, as a file, or `-` for standard input.
+    /// The proposed state: a file, or `-` for standard input.
     #[arg(value_name = "PROPOSED", value_parser = path())]
     pub proposed: PathBuf,
 }
@@ -73,28 +73,28 @@ pub struct GuardTransition {
 /// `guard commit …`
 #[derive(clap::Args, Debug)]
 pub struct GuardCommit {
-    /// The schema, as a file.
+    /// The schema file.
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub schema: PathBuf,
-    /// The dialect that the schema must be in: `guard` or `json-schema-2020-12`. Its text says which it is.
+    /// The required dialect of the schema: `guard` or `json-schema-2020-12`. The schema text declares its dialect.
     #[arg(long, value_name = "DIALECT", value_parser = dialect)]
     pub dialect: Option<Dialect>,
-    /// The rules, as a file. Without any, no transition passes.
+    /// The rules file. Without rules no transition passes.
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub rules: Option<PathBuf>,
-    /// A folder in or below which the target may lie, as an absolute path; may be said several times.
+    /// An absolute path of a directory that may contain the target, at any depth. Repeatable.
     #[arg(long = "root", value_name = "DIR", value_parser = path())]
     pub roots: Vec<PathBuf>,
-    /// The target is not there yet: the state before was kept elsewhere.
+    /// The target does not exist yet, because the current state was stored somewhere else.
     #[arg(long)]
     pub absent: bool,
-    /// The state before, as a file. The target must hold it.
+    /// The current state, as a file. The target must contain it.
     #[arg(value_name = "CURRENT", value_parser = path())]
     pub current: PathBuf,
-    /// The state after, as a file, or `-` for standard input.
+    /// The proposed state: a file, or `-` for standard input.
     #[arg(value_name = "PROPOSED", value_parser = path())]
     pub proposed: PathBuf,
-    /// Where the state is written: an absolute path that ends with .json.
+    /// The file to write: an absolute path that ends with .json.
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub target: PathBuf,
 }
@@ -102,22 +102,22 @@ pub struct GuardCommit {
 /// `guard create …`
 #[derive(clap::Args, Debug)]
 pub struct GuardCreate {
-    /// The schema, as a file.
+    /// The schema file.
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub schema: PathBuf,
-    /// The dialect that the schema must be in: `guard` or `json-schema-2020-12`. Its text says which it is.
+    /// The required dialect of the schema: `guard` or `json-schema-2020-12`. The schema text declares its dialect.
     #[arg(long, value_name = "DIALECT", value_parser = dialect)]
     pub dialect: Option<Dialect>,
-    /// The rules, as a file: they must find in the state what they speak of.
+    /// The rules file. The state must contain every field that the rules name.
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub rules: Option<PathBuf>,
-    /// A folder in or below which the target may lie, as an absolute path; may be said several times.
+    /// An absolute path of a directory that may contain the target, at any depth. Repeatable.
     #[arg(long = "root", value_name = "DIR", value_parser = path())]
     pub roots: Vec<PathBuf>,
-    /// The state, as a file, or `-` for standard input.
+    /// The state: a file, or `-` for standard input.
     #[arg(value_name = "PROPOSED", value_parser = path())]
     pub proposed: PathBuf,
-    /// Where the state is written: an absolute path that ends with .json.
+    /// The file to write: an absolute path that ends with .json.
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub target: PathBuf,
 }

@@ -10,7 +10,7 @@ pub struct Serve {
     /// Where to listen.
     #[command(flatten)]
     pub listen: Listen,
-    /// Start although the clock is behind the newest event, because it was ahead before and is right now.
+    /// Start although the clock is behind the newest event. Use it once, if the clock was ahead before and is correct now.
     #[arg(long)]
     pub clock_was_ahead: bool,
 }
@@ -25,7 +25,7 @@ impl Serve {
 /// Where to listen.
 #[derive(clap::Args, Debug)]
 pub struct Listen {
-    /// An IP address and a port.
+    /// The IP address and port to listen on.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
 }

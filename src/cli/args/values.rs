@@ -37,9 +37,9 @@ pub enum Scope {
 /// What a halt stops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Halted {
-    /// No transition is proposed.
+    /// Halt proposals, new threads and votes.
     Proposing,
-    /// No writer is let through.
+    /// Halt writes: no writer is authorized.
     Verifying,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn key_use(text: &str) -> Result<KeyUse, String> {
 }
 
 pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
-    let expected = "must be UTC with milliseconds, like 2026-11-21T01:36:40.123Z";
+    let expected = "must be a UTC time with milliseconds, like 2026-11-21T01:36:40.123Z";
     serde_json::from_value(text.into()).map_err(|_| expected.to_owned())
 }
 
@@ -99,19 +99,19 @@ pub(super) fn nodes(text: &str) -> Result<Nodes, String> {
 pub(super) fn digest(text: &str) -> Result<String, String> {
     let hex = |it: u8| it.is_ascii_digit() || (b'a'..=b'f').contains(&it);
     let fits = text.strip_prefix("sha256:").is_some_and(|it| it.len() == 64 && it.bytes().all(hex));
-    fits.then(|| text.to_owned()).ok_or("must be sha256: and 64 lower-case hex digits".to_owned())
+    fits.then(|| text.to_owned()).ok_or("must be sha256: followed by 64 lower-case hex digits".to_owned())
 }
 
 /// A token has two dots and nothing but base64url around them; every path that has those too can be said
 /// with `./` in front.
 pub(super) fn dialect(text: &str) -> Result<Dialect, String> {
     let all = [Dialect::Guard, Dialect::JsonSchema];
-    all.into_iter().find(|it| it.as_str() == text).ok_or_else(|| "guard or json-schema-2020-12".to_owned())
+    all.into_iter().find(|it| it.as_str() == text).ok_or_else(|| "must be guard or json-schema-2020-12".to_owned())
 }
 
 pub(super) fn format(text: &str) -> Result<Format, String> {
     let all = [Format::Merge, Format::MergePatch, Format::JsonPatch];
-    all.into_iter().find(|it| it.as_str() == text).ok_or_else(|| "merge, merge-patch or json-patch".to_owned())
+    all.into_iter().find(|it| it.as_str() == text).ok_or_else(|| "must be merge, merge-patch or json-patch".to_owned())
 }
 
 pub(super) fn input(text: &str) -> Result<Input, String> {

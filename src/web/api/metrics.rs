@@ -16,7 +16,7 @@ const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// What the gateway counts of itself, in Prometheus' text.
 #[utoipa::path(
     get, path = "/metrics", tag = "open",
-    responses((status = 200, description = "Prometheus' text; docs/operating.md describes the families", body = String, content_type = "text/plain"))
+    responses((status = 200, description = "Prometheus' text; docs/reference/metrics.md lists every metric", body = String, content_type = "text/plain"))
 )]
 pub async fn metrics(request: HttpRequest, app: Data<App>) -> Result<HttpResponse, Problem> {
     match app.edge.metrics {

@@ -1,4 +1,4 @@
-//! `docs/episodes.md`: its run is lived beside a real gateway, and what remains of it verifies; and so does what the
+//! `docs/specs/episodes.md`: its run is lived beside a real gateway, and what remains of it verifies; and so does what the
 //! demonstration leaves.
 
 use std::io::{BufRead as _, BufReader, Lines};
@@ -52,7 +52,7 @@ impl Drop for Running {
 
 /// The commands of a part of the page.
 fn commands(part: &str) -> String {
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/episodes.md")).unwrap();
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/specs/episodes.md")).unwrap();
     let part = page.split(part).nth(1).unwrap().split("\n## ").next().unwrap();
     part.split("```bash\n").skip(1).map(|it| it.split("```").next().unwrap()).collect()
 }

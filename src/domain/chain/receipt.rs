@@ -11,7 +11,7 @@ use crate::domain::time::Timestamp;
 /// One person's approval, as a receipt names it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Approval {
     pub at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -40,7 +40,7 @@ pub enum Method {
 /// The claims of a receipt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Receipt {
     pub approvals: Vec<Approval>,
     pub aud: Vec<NodeId>,
@@ -72,7 +72,7 @@ impl Receipt {
 /// One person's refusal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Refusal {
     pub at: Timestamp,
     #[serde(rename = "for", skip_serializing_if = "Option::is_none", default)]
@@ -84,7 +84,7 @@ pub struct Refusal {
 /// The claims of a denial: what a refusal is signed as, useless at verify.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Denial {
     pub flow: FlowId,
     pub iat: i64,
@@ -109,7 +109,7 @@ impl Denial {
 /// The claims of a verification: the gateway's own record that it let a writer through.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Verification {
     pub aud: PrincipalId,
     pub enforced: bool,

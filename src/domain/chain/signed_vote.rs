@@ -18,7 +18,7 @@ pub const SIGNATURE_TTL: Duration = Duration::from_secs(300);
 /// What is signed: this person says this, of exactly this, on this page, until then.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct VoteStatement {
     pub comment: Option<Digest>,
     pub expires_at: Timestamp,
@@ -34,7 +34,7 @@ pub struct VoteStatement {
 /// The same of a vote on a policy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct PolicyVoteStatement {
     pub amendment: AmendmentId,
     pub comment: Option<Digest>,
@@ -50,7 +50,7 @@ pub struct PolicyVoteStatement {
 /// The same of a vote on an interrupt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct InterruptVoteStatement {
     pub comment: Option<Digest>,
     pub digest: Digest,
@@ -109,7 +109,7 @@ pub fn comment_hash(comment: Option<&str>) -> Option<Digest> {
 /// A statement with the signature over it: what a receipt names by its digest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Evidence<S = VoteStatement> {
     pub assertion: Assertion,
     pub statement: S,

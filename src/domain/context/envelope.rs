@@ -70,7 +70,7 @@ pub struct Epoch(pub Timestamp);
 /// What an envelope's signature is over.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct EnvelopeClaims {
     pub budget: Option<u64>,
     pub encoding: Encoding,

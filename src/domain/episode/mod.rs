@@ -1,7 +1,7 @@
 //! An episode: one run of agents as a list of events, and the artefacts that follow from it.
 //!
 //! Everything but the events is a projection: the plan, the state, the summary and the manifest are made from them by
-//! pure functions, so that whoever has the events can make them again and compare. `docs/episodes.md` says which
+//! pure functions, so that whoever has the events can make them again and compare. `docs/specs/episodes.md` says which
 //! published contract is followed where, and why.
 
 pub mod artefacts;

@@ -14,7 +14,7 @@ use crate::domain::time::Timestamp;
 /// An enrolment that an auditor believes, as `GET /v1/passkeys` lists it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Pinned {
     pub account: AccountId,
     pub added_at: Timestamp,

@@ -166,7 +166,7 @@ fn what_we_write_validates_against_the_published_schemas() {
         let timeline = Timeline::of(events);
         let state = state(timeline.events());
         let mut published = schema(STATE);
-        // The two members that only the published text knows: docs/episodes.md says why they are there.
+        // The two members that only the published text knows: docs/specs/episodes.md says why they are there.
         let text = json!({"type": "string"});
         published["properties"]["links"]["properties"]["manifest"] = text.clone();
         published["$defs"]["episode"]["properties"]["intuition_mode"] = text;

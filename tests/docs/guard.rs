@@ -1,4 +1,4 @@
-//! `docs/specs/state-guard.md`: its files are written, its commands are run, and they say what it says.
+//! Writes the files of `docs/specs/state-guard.md`, runs its commands and compares their output.
 
 use std::path::Path;
 use std::process::Command;

@@ -245,7 +245,7 @@ fn the_state_guard_agrees_with_agent_state_guard_but_for_what_is_listed() {
     by_reason.iter().for_each(|(reason, count)| println!("diverged: {count}: {reason}"));
     println!("unexplained: {}", wrong.lines().count());
     assert!(wrong.is_empty(), "{wrong}");
-    let page = fs::read_to_string(folder.join("../../docs/guard.md")).unwrap().replace('\n', " ");
+    let page = fs::read_to_string(folder.join("../../docs/specs/state-guard.md")).unwrap().replace('\n', " ");
     let (cases, diverged) = (cases.lines().count(), by_reason.values().sum::<usize>());
     for counted in [
         format!("{cases} outcomes"),
@@ -253,6 +253,6 @@ fn the_state_guard_agrees_with_agent_state_guard_but_for_what_is_listed() {
         format!("that {kept} of them keep text"),
         format!("{diverged} differ"),
     ] {
-        assert!(page.contains(&counted), "docs/guard.md does not say: {counted}");
+        assert!(page.contains(&counted), "docs/specs/state-guard.md does not say: {counted}");
     }
 }

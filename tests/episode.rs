@@ -186,7 +186,7 @@ fn a_run_is_shown_and_nothing_in_it_acts_on_the_terminal() {
 
 #[test]
 fn the_page_says_what_the_command_says_and_names_every_code() {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/episodes.md")).unwrap();
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/specs/episodes.md")).unwrap();
     let block = page.split("```console\n$ countersign episode verify golden\n").nth(1).unwrap();
     let (said, _) = run(&["verify"], &case("golden"));
     assert_eq!(block.split("```").next().unwrap(), said);

@@ -1,5 +1,5 @@
-//! `docs/episodes.md`: its run is lived beside a real gateway, and what remains of it verifies; and so does what the
-//! demonstration leaves.
+//! Runs the commands of `docs/specs/episodes.md` against a real gateway. The exported folder verifies, and so does the
+//! folder of the demo.
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::path::Path;
@@ -52,7 +52,7 @@ impl Drop for Running {
 
 /// The commands of a part of the page.
 fn commands(part: &str) -> String {
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/episodes.md")).unwrap();
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/specs/episodes.md")).unwrap();
     let part = page.split(part).nth(1).unwrap().split("\n## ").next().unwrap();
     part.split("```bash\n").skip(1).map(|it| it.split("```").next().unwrap()).collect()
 }
@@ -63,7 +63,7 @@ fn the_run_of_the_page_leaves_what_it_says() {
     let mut gateway = Running::begin(&["serve", "--listen", "127.0.0.1:0"], folder.path());
     let url = gateway.says("Countersign listens at ");
     let programs = Path::new(PROGRAM).parent().unwrap().to_str().unwrap();
-    let script = format!("{BEFORE}{}", commands("\n## A run through the gateway\n"));
+    let script = format!("{BEFORE}{}", commands("\n## An episode through the gateway\n"));
     let done = Command::new("bash")
         .args(["-c", &script])
         .env("PATH", format!("{programs}:{}", std::env::var("PATH").unwrap()))

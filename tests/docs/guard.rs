@@ -1,4 +1,4 @@
-//! `docs/guard.md`: its files are written, its commands are run, and they say what it says.
+//! Writes the files of `docs/specs/state-guard.md`, runs its commands and compares their output.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::{PROGRAM, blocks};
 
 fn docs() -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guard.md")).unwrap()
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/specs/state-guard.md")).unwrap()
 }
 
 fn folder() -> tempfile::TempDir {

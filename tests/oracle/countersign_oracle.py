@@ -1,4 +1,4 @@
-"""An auditor's view of Countersign, written from docs/protocol.md alone and sharing no code with
+"""An auditor's view of Countersign, written from docs/specs/protocol.md alone and sharing no code with
 the gateway: statements and their digests, the policy digest, a proposal's identity, the chain
 with its entries, a receipt in its chain, and what each transition changed.
 

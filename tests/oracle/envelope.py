@@ -1,4 +1,4 @@
-"""Envelopes, checked as docs/protocol.md says; only tokens are not counted again here."""
+"""Envelopes, checked as docs/specs/protocol.md says; only tokens are not counted again here."""
 
 from __future__ import annotations
 

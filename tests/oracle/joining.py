@@ -1,5 +1,5 @@
 """Branches: what a fork and a join say, and what several branches made of one state, as one.
-Written from docs/protocol.md (Branches, Joins) and sharing no code with the gateway.
+Written from docs/specs/protocol.md (Branches, Joins) and sharing no code with the gateway.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-//! The commitment tree of a state: salted leaves, so that a root says everything and shows nothing.
+//! Commitment tree of a state. Leaves are salted, so the root commits to every value and reveals none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::domain::json::pointer::{Pointer, array_index};
 use crate::domain::keys::ThreadSecret;
 use crate::domain::primitives::id::ProposalId;
 
-/// The salt of one leaf.
+/// Salt of one leaf.
 pub type Salt = [u8; 32];
 
-/// A state's tree. Clones are cheap: what did not change is shared between versions.
+/// Commitment tree of one state. A clone is cheap, because versions share every unchanged part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tree {
     pub(super) commitment: Digest,
@@ -29,34 +29,34 @@ pub(super) enum Node {
     Array(Arc<Vec<Tree>>),
 }
 
-/// Which proposal last set each leaf: what, with the thread's secret, gives the salts back.
+/// Maps each proposal to the leaves that it set last. With the thread's secret, this gives the salts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Origins(BTreeMap<ProposalId, Vec<Pointer>>);
 
 impl Origins {
-    /// Every leaf that somebody else set than this proposal, which set them all.
+    /// Returns every leaf that a later proposal than `first` set. `first` set all leaves of the state.
     pub fn set_after(self, first: &ProposalId) -> impl Iterator<Item = Pointer> {
         self.0.into_iter().filter(move |(it, _)| it != first).flat_map(|(_, leaves)| leaves)
     }
 }
 
-/// Why stored origins do not fit a stored state.
+/// Stored origins do not match the stored state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a leaf of the state has no origin")]
 pub struct OriginMissing;
 
-/// What sets leaves in a state.
+/// Describes which leaves a transition sets.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
-    /// The proposal whose id salts what it sets.
+    /// Proposal whose id salts the leaves that it sets.
     pub proposal: &'a ProposalId,
-    /// Leaves that count as set although their value is the same: what a node names outside its reads,
-    /// or a root that did not move would tell that its guess was right.
+    /// Leaves that count as set although their value is the same. A node names them outside its reads. Without a new
+    /// salt, an unmoved root would confirm a guess.
     pub named: &'a BTreeSet<Pointer>,
 }
 
-/// The values and the trees of a container as it stood before.
+/// Values and trees of a container before the change.
 type Before<'b, Values, Trees> = (&'b Values, &'b Arc<Trees>);
 
 struct Grower<'a> {
@@ -65,38 +65,38 @@ struct Grower<'a> {
 }
 
 impl Tree {
-    /// The tree of a state whose every leaf was set by one proposal: version 0, or the root of `{}`.
+    /// Builds the tree of a state whose every leaf was set by one proposal: version 0, or the root of `{}`.
     pub fn new(secret: &ThreadSecret, state: &Value, proposal: &ProposalId) -> Self {
         let setting = Setting { proposal, named: &BTreeSet::new() };
         Grower::new(secret).grow(None, state, &Pointer::root(), &setting).0
     }
 
-    /// The tree after a change: leaves that were not set keep origin, salt and commitment.
+    /// Returns the tree after a change. Leaves that were not set keep origin, salt and commitment.
     #[must_use]
     pub fn advance(&self, secret: &ThreadSecret, before: &Value, after: &Value, setting: &Setting<'_>) -> Self {
         Grower::new(secret).grow(Some((before, self)), after, &Pointer::root(), setting).0
     }
 
-    /// The tree of a stored state with its stored origins.
+    /// Rebuilds the tree of a stored state from its stored origins.
     pub fn restore(secret: &ThreadSecret, state: &Value, origins: &Origins) -> Result<Self, OriginMissing> {
         let by_leaf: BTreeMap<&Pointer, &ProposalId> =
             origins.0.iter().flat_map(|(proposal, leaves)| leaves.iter().map(move |leaf| (leaf, proposal))).collect();
         Grower::new(secret).restore(state, &Pointer::root(), &by_leaf)
     }
 
-    /// The state's root.
+    /// Returns the root of the state.
     pub fn root(&self) -> Digest {
         self.commitment
     }
 
-    /// Which proposal set which leaf.
+    /// Returns which proposal set which leaf.
     pub fn origins(&self) -> Origins {
         let mut origins = Origins::default();
         self.collect(&Pointer::root(), &mut origins);
         origins
     }
 
-    /// Which proposal set the leaf at a place, if one stands there.
+    /// Returns the proposal that set the leaf at a path, if there is a leaf.
     pub fn origin(&self, at: &Pointer) -> Option<&ProposalId> {
         let mut tree = self;
         for token in at.tokens() {
@@ -123,7 +123,7 @@ impl Tree {
     }
 }
 
-/// A leaf is a scalar, `{}` or `[]`.
+/// Returns whether a value is a leaf: a scalar, `{}` or `[]`.
 pub(super) fn is_leaf(value: &Value) -> bool {
     match value {
         Value::Object(members) => members.is_empty(),
@@ -137,7 +137,7 @@ impl<'a> Grower<'a> {
         Self { secret, buffer: Vec::with_capacity(256) }
     }
 
-    /// The tree of `value`, and whether it is the very tree that stood there before.
+    /// Builds the tree of `value`. Also returns whether it is identical to the tree before.
     fn grow(
         &mut self,
         before: Option<(&Value, &Tree)>,
@@ -243,7 +243,7 @@ impl<'a> Grower<'a> {
         Tree { commitment, node: Node::Leaf { origin: origin.clone(), salt } }
     }
 
-    /// HMAC of `JCS([pointer, proposal])` under the thread's secret.
+    /// Returns HMAC of `JCS([pointer, proposal])` under the thread's secret.
     fn salt(&mut self, at: &Pointer, origin: &ProposalId) -> Salt {
         self.buffer.clear();
         self.buffer.push(b'[');
@@ -265,12 +265,12 @@ impl<'a> Grower<'a> {
     }
 }
 
-/// `H(leaf, salt ‖ JCS(value))`.
+/// Returns `H(leaf, salt ‖ JCS(value))`.
 pub(super) fn leaf_commitment(salt: &Salt, canonical_value: &[u8]) -> Digest {
     Digest::of(Tag::Leaf, &[salt, canonical_value])
 }
 
-/// `H(object, JCS({key: commitment}))`.
+/// Returns `H(object, JCS({key: commitment}))`.
 pub(super) fn object_commitment<'k>(members: impl Iterator<Item = (&'k str, Digest)>) -> Digest {
     let members: Map<String, Value> = members.map(|(key, it)| (key.to_owned(), Value::from(it.to_string()))).collect();
     let mut text = Vec::new();
@@ -278,7 +278,7 @@ pub(super) fn object_commitment<'k>(members: impl Iterator<Item = (&'k str, Dige
     Digest::of(Tag::Object, &[&text])
 }
 
-/// `H(array, JCS([commitment, …]))`.
+/// Returns `H(array, JCS([commitment, …]))`.
 pub(super) fn array_commitment(items: impl Iterator<Item = Digest>) -> Digest {
     let mut text = vec![b'['];
     for (index, commitment) in items.enumerate() {

@@ -1,24 +1,24 @@
-//! Why a writer is not let through.
+//! Reasons why verify refuses a write.
 
 use serde::{Deserialize, Serialize};
 
 macro_rules! denials {
     ($($(#[$doc:meta])* $name:ident = $text:literal: $detail:literal,)*) => {
-        /// Why a writer is not let through.
+        /// Reason why verify refuses a write.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
         #[serde(rename_all = "snake_case")]
         pub enum DenialCode { $($(#[$doc])* $name,)* }
 
         impl DenialCode {
-            /// Every code, in the order of the checks.
+            /// All codes, in the order of the checks.
             pub const ALL: &'static [DenialCode] = &[$(DenialCode::$name,)*];
 
-            /// The word on the wire.
+            /// Returns the code on the wire.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// What it means and what to do, in fixed words.
+            /// Returns a fixed sentence: the meaning, and the next step.
             pub const fn detail(self) -> &'static str {
                 match self { $(Self::$name => $detail,)* }
             }
@@ -27,54 +27,54 @@ macro_rules! denials {
 }
 
 denials! {
-    /// The request is not what verify takes.
+    /// The request is not a verify request.
     Malformed = "malformed": "The request is not what verify takes.",
-    /// The token is not a writer's of this thread's flow.
+    /// The token is not a writer token of this thread's flow.
     Forbidden = "forbidden": "This token may not verify writes of this thread.",
-    /// No such thread.
+    /// The thread does not exist.
     UnknownThread = "unknown_thread": "There is no such thread.",
-    /// The thread is a run that was imported.
+    /// The thread is an imported episode.
     Imported = "imported": "This is a run that was imported: it is read, and nothing of it is written.",
-    /// Someone stopped verifying.
+    /// Verifying is halted.
     Halted = "halted": "Verifying is halted. Nothing may be written until an administrator lifts the halt.",
     /// The thread is closed.
     Closed = "closed": "The thread is closed.",
     /// The thread is a branch.
     Branch = "branch": "The thread is a branch: nothing of it is written. Join it, and verify what comes of that.",
-    /// What is stored is not what was signed.
+    /// The stored chain differs from the signed chain.
     ChainBroken = "chain_broken": "The stored chain is not the one that was signed. Write nothing and have the gateway audited.",
-    /// Something else was committed since.
+    /// The transition is no longer the head.
     NotHead = "not_head": "The transition is not the thread's head.",
-    /// The head stands under a policy that is not accepted any more.
+    /// The flow no longer accepts the head's policy.
     PolicyMismatch = "policy_mismatch": "The head was judged by a policy that is not accepted any more; reaffirm it.",
-    /// The head was given to a write before.
+    /// The head was reserved by a write before.
     AlreadyUsed = "already_used": "The head was already given to a write.",
-    /// The head is another write's for now.
+    /// Another write holds the lease.
     WriteInProgress = "write_in_progress": "Another write of this thread is in progress.",
     /// The head needs a receipt.
     ReceiptMissing = "receipt_missing": "The head may be written only with the receipt of its approval.",
-    /// The receipt is not one of ours by its form.
+    /// The receipt does not have the form of a receipt.
     ReceiptMalformed = "receipt_malformed": "The receipt is not a receipt by its form.",
-    /// The receipt's key is not one that signs receipts.
+    /// The receipt's key does not sign receipts.
     UnknownKey = "unknown_key": "The receipt's key is unknown or does not sign any more.",
-    /// The signature is not that key's.
+    /// The receipt's signature is invalid.
     SignatureInvalid = "signature_invalid": "The receipt's signature is not valid.",
-    /// Another gateway's.
+    /// Another gateway issued the receipt.
     IssuerMismatch = "issuer_mismatch": "The receipt was issued by another gateway.",
-    /// Another writer's.
+    /// The receipt is for another writer.
     AudienceMismatch = "audience_mismatch": "The receipt is for another writer.",
-    /// Too early.
+    /// The receipt is not valid yet.
     NotYetValid = "not_yet_valid": "The receipt is not valid yet.",
-    /// Too late.
+    /// The receipt has expired.
     Expired = "expired": "The receipt has expired; reaffirm the head.",
-    /// Another thread's.
+    /// The receipt is for another thread.
     ThreadMismatch = "thread_mismatch": "The receipt is for another thread or flow.",
-    /// Another version's.
+    /// The receipt is for another version.
     VersionMismatch = "version_mismatch": "The receipt is for another version.",
-    /// Another state's.
+    /// The receipt is for another state.
     DigestMismatch = "digest_mismatch": "The receipt is not for this transition.",
-    /// Taken back.
+    /// The receipt was revoked.
     Revoked = "revoked": "The receipt was revoked.",
-    /// The writer expected other values.
+    /// The state does not have the values that the writer expects.
     ExpectationFailed = "expectation_failed": "The state is not what the writer expects.",
 }

@@ -1,4 +1,4 @@
-//! The entry: a committed transition's place in its thread's chain, signed.
+//! Entry: the signed place of a committed transition in its thread's chain.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,35 +6,35 @@ use super::hash::Digest;
 use crate::domain::primitives::id::{Jti, ReviewId, ThreadId, WriteId};
 use crate::domain::primitives::time::Timestamp;
 
-/// How a transition came to be committed.
+/// How a transition was committed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Gate {
-    /// By the policy alone.
+    /// The policy committed it without approval.
     Auto {},
-    /// It would have been held, had the flow been enforced.
+    /// An enforcing flow would have held it. This flow only observes.
     Observed {},
-    /// By people; the receipt names them.
+    /// Reviewers approved it. The receipt names them.
     Approved {
-        /// The receipt's id.
+        /// Id of the receipt.
         receipt: Jti,
-        /// The review they did it on.
+        /// Review in which they approved it.
         review: ReviewId,
     },
-    /// By a writer that was let through and confirmed.
+    /// An allowed writer confirmed it.
     Written {
-        /// The receipt it used up, if the head needed one.
+        /// Receipt that the write used up, if the head needed one.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         receipt: Option<Jti>,
-        /// The write.
+        /// Id of the write.
         write_id: WriteId,
     },
 }
 
-/// The claims of an entry.
+/// Claims of an entry.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Entry {
     pub committed_at: Timestamp,
     pub gate: Gate,
@@ -48,15 +48,16 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether it says what every entry says: version 0 alone has no parent, and nobody approved or wrote it.
+    /// Returns whether the entry is consistent: exactly version 0 has no parent, and version 0 is neither approved nor
+    /// written.
     pub fn is_whole(&self) -> bool {
         let first = self.version == 0;
         let gated = matches!(self.gate, Gate::Approved { .. } | Gate::Written { .. });
         self.parent.is_none() == first && !(first && gated)
     }
 
-    /// Whether a head with this entry verifies only with a receipt for that very head.
-    /// An observed head needs one because whoever asks stands under a flow that enforces.
+    /// Returns whether a head with this entry verifies only with the receipt of that very head. An observed head needs
+    /// one once its flow enforces.
     pub fn needs_receipt(&self) -> bool {
         self.owes || matches!(self.gate, Gate::Approved { .. } | Gate::Observed {})
     }

@@ -1,4 +1,4 @@
-//! Digests with a domain tag, so that no hash of one kind can pass for another.
+//! Digests with a domain tag, so that a hash of one kind is never valid as another.
 
 use std::fmt;
 
@@ -8,62 +8,62 @@ use sha2::{Digest as _, Sha256};
 use crate::domain::keys::ThreadSecret;
 use crate::domain::primitives::openapi_schema::{Form, has_form};
 
-/// What a hash is of. The text goes into the hash.
+/// Kind of hashed content. Its text is part of the hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tag {
-    /// A leaf of a state, salted.
+    /// Salted leaf of a state.
     Leaf,
-    /// An object of commitments.
+    /// Object of commitments.
     Object,
-    /// An array of commitments.
+    /// Array of commitments.
     Array,
-    /// A transition's statement.
+    /// Statement of a transition.
     Transition,
-    /// A policy with its schemas.
+    /// Policy with its schemas.
     Policy,
-    /// Where a branch comes from, for its name.
+    /// Origin of a branch, for its thread name.
     Branch,
-    /// What a node is given.
+    /// Payload of an envelope.
     Payload,
-    /// What of it did not fit.
+    /// Truncated parts of an envelope.
     Truncated,
-    /// The agent's rationale.
+    /// Rationale of an agent.
     Rationale,
-    /// The arguments of a tool, salted.
+    /// Salted arguments of a tool call.
     Arguments,
-    /// A reviewer's comment.
+    /// Comment of a reviewer.
     Comment,
-    /// A patch as asked for.
+    /// Patch of a request.
     Patch,
-    /// What makes two requests the same proposal.
+    /// Identity of a proposal.
     Proposal,
-    /// What a step asks for.
+    /// Content of a step.
     Step,
-    /// What a held change asks for.
+    /// Content of a held change.
     Effect,
-    /// An event.
+    /// Event of the audit log.
     Event,
-    /// A policy that waits for people.
+    /// Policy change request.
     Amendment,
-    /// What a host asserted, for people to vote on.
+    /// Interrupt of a host application.
     Interrupt,
-    /// The body of a post that a host signed.
+    /// Body of a post that a host application signed.
     Post,
-    /// What a passkey signs of a vote: the challenge.
+    /// Challenge that a passkey signs for a vote.
     Vote,
-    /// The same of a vote on a policy.
+    /// Challenge for a vote on a policy change request.
     PolicyVote,
-    /// The same of a vote on an interrupt.
+    /// Challenge for a vote on an interrupt.
     InterruptVote,
-    /// A vote's statement with the assertion over it.
+    /// Statement of a vote with the assertion over it.
     Evidence,
-    /// The manifest of an episode, without its signature.
+    /// Manifest of an episode, without its signature.
     Episode,
-    /// What an episode is begun with.
+    /// Terms that an episode begins with.
     EpisodeTerms,
-    /// What an agent added to an episode.
+    /// Event that an agent added to an episode.
     EpisodeEvent,
-    /// The files of an episode that was imported.
+    /// Files of an imported episode.
     Imported,
 }
 
@@ -101,7 +101,7 @@ impl Tag {
     }
 }
 
-/// SHA-256, written `sha256:` and 64 lowercase hex digits.
+/// SHA-256, written as `sha256:` and 64 lowercase hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Digest([u8; 32]);
@@ -110,7 +110,7 @@ const PREFIX: &str = "sha256:";
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 impl Digest {
-    /// The length of a digest as text.
+    /// Length of a digest as text.
     pub const TEXT_LEN: usize = PREFIX.len() + 64;
 
     /// Hashes `tag ‖ 0x00 ‖ parts…`.
@@ -124,23 +124,24 @@ impl Digest {
         Self(hasher.finalize().into())
     }
 
-    /// The same under a thread's secret: HMAC-SHA-256 of `tag ‖ 0x00 ‖ content`. What is hashed so cannot be guessed at.
+    /// Returns HMAC-SHA-256 of `tag ‖ 0x00 ‖ content` under a thread's secret. Without the secret, a reader cannot test
+    /// guesses.
     pub fn keyed(secret: &ThreadSecret, tag: Tag, content: &[u8]) -> Self {
-        // A leaf's salt is of a list, and so begins otherwise than any tag.
+        // The content of a leaf's salt begins with `[`, so it never begins like a tag.
         Self(secret.hmac(&[tag.text().as_bytes(), &[0], content].concat()))
     }
 
-    /// The plain SHA-256 of a file or a line of one, as every other program makes it. No hash with a tag is one of these.
+    /// Returns the plain SHA-256 of a file or a line, as other programs compute it. No tagged hash equals one.
     pub fn of_file(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The 32 bytes.
+    /// Returns the 32 bytes.
     pub const fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The text form, without a place for it being asked for.
+    /// Returns the text form without an allocation.
     fn text(&self) -> [u8; Self::TEXT_LEN] {
         let mut text = [0; Self::TEXT_LEN];
         text[..PREFIX.len()].copy_from_slice(PREFIX.as_bytes());
@@ -173,7 +174,7 @@ impl Serialize for Digest {
     }
 }
 
-/// Why a text is not a digest.
+/// A text is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a digest is sha256: and 64 lowercase hex digits")]
 pub struct DigestError;

@@ -1,8 +1,8 @@
 //! Compact JWS with one algorithm and one exact header.
 //!
-//! Written by hand because agility is what goes wrong in general JOSE libraries: here a token is
-//! `EdDSA`, its header is exactly `{alg, kid, typ}` in canonical form, its base64 is canonical,
-//! and its `typ` says what it may be used for. Public JOSE libraries check our tokens in the tests.
+//! It is written by hand, because algorithm agility is the usual weakness of general JOSE libraries. Here a token is
+//! `EdDSA`, its header is exactly `{alg, kid, typ}` in canonical form, its base64 is canonical, and its `typ` limits
+//! its use. The tests check our tokens with public JOSE libraries.
 
 use std::fmt;
 
@@ -16,27 +16,27 @@ use crate::domain::json::canonical::{canonical, canonical_of_sorted};
 use crate::domain::json::parse::{Limits, parse};
 use crate::domain::keys::{PublicKey, SigningKey};
 
-/// What a signed document is; never accepted for another.
+/// Type of a signed document. No type is accepted in the place of another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Typ {
     /// A committed transition in a thread's chain.
     Entry,
-    /// People approved; a writer may write once.
+    /// An approval: a writer may write once.
     Receipt,
-    /// People refused.
+    /// A denial.
     Denial,
-    /// The gateway's answer to a writer who was let through.
+    /// The gateway's answer to an allowed writer.
     Verification,
-    /// What people decided of something that a host asserted; no writer is let through by it.
+    /// The outcome of an interrupt. It allows no write.
     InterruptAnswer,
-    /// The manifest of an episode's artefacts; no writer is let through by it.
+    /// The manifest of an episode's files. It allows no write.
     Episode,
     /// A node's view of a thread, as much of it as fits.
     Envelope,
 }
 
 impl Typ {
-    /// The `typ` header.
+    /// Returns the `typ` header.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Entry => "countersign-entry+jwt",
@@ -50,27 +50,27 @@ impl Typ {
     }
 }
 
-/// A token is a few kilobytes; approvals with passkey evidence are the longest.
+/// Maximum size of a token. A token has a few kilobytes, and approvals with passkey evidence are the longest.
 pub const TOKEN_BYTES_MAX: usize = 64 * 1024;
 
-/// Why a text is not one of our tokens, before any key is looked at.
+/// A text is not one of our tokens. No key was checked yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JwsError {
-    /// Not three parts of canonical base64url, or over the limit.
+    /// It is not three parts of canonical base64url, or exceeds the limit.
     #[error("not a compact JWS in canonical base64url")]
     Form,
     /// The header is not exactly `{alg: EdDSA, kid, typ}`.
     #[error("the header is not exactly {{alg, kid, typ}} with EdDSA")]
     Header,
-    /// The header's `typ` is another document's.
+    /// The header's `typ` is that of another document.
     #[error("the typ is not the one expected here")]
     Typ,
-    /// The payload is not the strict JSON of this kind of document.
+    /// The payload is not the strict JSON of this document type.
     #[error("the claims are not those of this kind of document")]
     Claims,
 }
 
-/// A token that was taken apart but not believed yet.
+/// A parsed token whose signature is not verified yet.
 pub struct Unverified<C> {
     kid: String,
     claims: C,
@@ -80,23 +80,23 @@ pub struct Unverified<C> {
 }
 
 impl<C> Unverified<C> {
-    /// The key that it says it was signed with.
+    /// Returns the id of the key that the token names.
     pub fn kid(&self) -> &str {
         &self.kid
     }
 
-    /// Checks the signature, and only then gives the claims.
+    /// Checks the signature. Returns the claims only if it is valid.
     pub fn verify(self, key: &PublicKey) -> Option<C> {
         let signed = &self.text.as_bytes()[..self.signed_len];
         key.verify_strict(signed, &self.signature).then_some(self.claims)
     }
 
-    /// What a batch verifier needs: the signed bytes and the signature.
+    /// Returns the signed bytes and the signature, for a batch verifier.
     pub fn signed(&self) -> (&[u8], &[u8; 64]) {
         (&self.text.as_bytes()[..self.signed_len], &self.signature)
     }
 
-    /// The claims before anything was checked. For showing what a spoiled token says, never for deciding.
+    /// Returns the claims without a check. Use them to display a bad token, never to decide.
     pub fn claims_unverified(&self) -> &C {
         &self.claims
     }
@@ -112,7 +112,7 @@ fn header(kid: &str, typ: Typ) -> String {
     canonical(&json!({"alg": "EdDSA", "kid": kid, "typ": typ.as_str()}))
 }
 
-/// Signs claims as a token of this kind. They are plain structs, declared in the order of their members' names.
+/// Signs claims as a token of this type. Claims are plain structs whose members are declared in alphabetical order.
 pub fn sign<C: Serialize>(key: &SigningKey, typ: Typ, claims: &C) -> String {
     let mut token = URL_SAFE_NO_PAD.encode(header(key.kid(), typ));
     token.push('.');
@@ -123,7 +123,7 @@ pub fn sign<C: Serialize>(key: &SigningKey, typ: Typ, claims: &C) -> String {
     token
 }
 
-/// Takes a token apart without believing it. Every spelling but the one `sign` makes is refused.
+/// Parses a token without verifying it. Refuses every spelling except the one that `sign` makes.
 pub fn read<C: DeserializeOwned + Serialize>(token: &str, typ: Typ) -> Result<Unverified<C>, JwsError> {
     if token.len() > TOKEN_BYTES_MAX {
         return Err(JwsError::Form);

@@ -1,4 +1,4 @@
-//! One link of a chain: a committed transition as it is stored, checked before it is believed.
+//! Checks one stored link of a chain before it is used.
 
 use super::denial::DenialCode;
 use super::entry::{Entry, Gate};
@@ -7,19 +7,19 @@ use super::jws::{self, Typ};
 use super::statement::{Kind, Statement};
 use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
 
-/// A committed transition as it is stored: what verify and audit check before they believe it.
+/// A committed transition as stored. Verify and audit check it before they use it.
 #[derive(Clone, Copy, Debug)]
 pub struct Link<'a> {
-    /// The signed entry.
+    /// Signed entry.
     pub entry: &'a str,
-    /// The statement that was stored with it.
+    /// Statement that was stored with it.
     pub statement: &'a Statement,
-    /// The root that the stored state commits to.
+    /// Root of the stored state.
     pub root: Digest,
 }
 
-/// Checks one link of a chain: its signature, that the statement hashes to the entry's digest, that
-/// statement and entry say the same, and that the stored state commits to the statement's root.
+/// Checks one link of a chain. The signature is valid, the statement hashes to the entry's digest, statement and entry
+/// agree, and the stored state commits to the statement's root.
 pub fn check_link(link: &Link<'_>, keys: &PublicKeys, issuer: &str) -> Result<Entry, DenialCode> {
     let broken = DenialCode::ChainBroken;
     let unverified = jws::read::<Entry>(link.entry, Typ::Entry).map_err(|_| broken)?;
@@ -42,7 +42,8 @@ pub fn check_link(link: &Link<'_>, keys: &PublicKeys, issuer: &str) -> Result<En
     if agrees { Ok(entry) } else { Err(broken) }
 }
 
-/// A confirm is written, and only a confirm; what people must decide never passes by itself.
+/// Returns whether a gate fits a type. A confirm is always written. A change that requires approval is never committed
+/// automatically.
 pub(super) fn gate_fits(gate: &Gate, kind: Kind) -> bool {
     match gate {
         Gate::Written { .. } => kind == Kind::Confirm,

@@ -1,4 +1,4 @@
-//! What is signed and how it is checked.
+//! Signed documents, and the checks of them.
 
 pub mod commitment;
 pub mod denial;

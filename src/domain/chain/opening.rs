@@ -1,5 +1,5 @@
-//! Openings: what of two trees is shown, so that whoever holds one recomputes both roots and
-//! knows the diff to be complete though values are hidden.
+//! Openings: parts of two trees. A reader recomputes both roots, and so knows that the diff is complete even if values
+//! are redacted.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,17 +16,17 @@ use super::hash::Digest;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::{Pointer, array_index};
 
-/// One tree, opened in places.
+/// One tree, opened in parts.
 #[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum Opened {
-    /// Hidden or unchanged: its commitment alone.
+    /// Redacted or unchanged: only the commitment.
     Bare(Digest),
     /// A leaf with its salt.
     Leaf(OpenedLeaf),
-    /// An object; every key is there.
+    /// An object with every key.
     Object(OpenedObject),
-    /// An array; every item is there.
+    /// An array with every item.
     Array(OpenedArray),
 }
 
@@ -34,9 +34,9 @@ pub enum Opened {
 #[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenedLeaf {
-    /// The value; a scalar, `{}` or `[]`.
+    /// Scalar, `{}` or `[]`.
     pub value: Value,
-    /// Its salt.
+    /// Salt of the leaf.
     #[serde(serialize_with = "salt_to_text")]
     #[schema(value_type = String)]
     pub salt: Salt,
@@ -64,13 +64,13 @@ pub struct OpenedArray {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Opening {
-    /// The tree before.
+    /// Tree before.
     pub from: Opened,
-    /// The tree after.
+    /// Tree after.
     pub to: Opened,
 }
 
-/// Each part is read as it comes. The enum's own reading would keep a copy of what is below, at every level.
+/// Reads each part directly. The derived implementation would keep a copy of the content below at every level.
 impl<'de> Deserialize<'de> for Opened {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Reading)
@@ -127,7 +127,7 @@ fn salt_from_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Salt, D:
 }
 
 impl Opened {
-    /// The root that this opening commits to, or `None` if an opened leaf is not a leaf.
+    /// Returns the root that this opening commits to, or `None` if an opened leaf is not a leaf.
     pub fn root(&self) -> Option<Digest> {
         match self {
             Self::Bare(commitment) => Some(*commitment),
@@ -147,7 +147,7 @@ impl Opened {
 }
 
 impl Opened {
-    /// The places at and below `at` that are closed.
+    /// Returns the closed paths at and below `at`.
     pub fn closed(&self, at: &Pointer) -> Vec<Pointer> {
         match self {
             Self::Bare(_) => vec![at.clone()],
@@ -161,7 +161,7 @@ impl Opened {
         }
     }
 
-    /// What is opened at a place below this one.
+    /// Returns the opened part at a path.
     pub fn at(&self, pointer: &Pointer) -> Option<&Self> {
         let mut here = self;
         for token in pointer.tokens() {
@@ -175,22 +175,22 @@ impl Opened {
     }
 }
 
-/// Opened leaves whose salts say something else than their values do.
+/// Opened leaves whose salts contradict their values.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Salting {
-    /// What differs under the salt that it had: no gateway makes that.
+    /// Leaves that differ under the same salt. No gateway makes such a pair.
     pub kept: BTreeSet<Pointer>,
-    /// What was set to the value that it had, by a request that could not see it.
+    /// Leaves that a request without sight of them set to the same value.
     pub set_again: BTreeSet<Pointer>,
 }
 
 impl Opening {
-    /// Whether nothing that differs is closed on either side: all of the change is seen.
+    /// Returns whether the whole change is shown: nothing that differs is closed on either side.
     pub fn is_whole(&self) -> bool {
         is_seen(Some(&self.from), Some(&self.to))
     }
 
-    /// Holds each opened leaf's salts against its values.
+    /// Compares each opened leaf's salts with its values.
     pub fn salting(&self) -> Salting {
         let mut found = Salting::default();
         found.compare(&self.from, &self.to, &Pointer::root());
@@ -198,7 +198,7 @@ impl Opening {
     }
 }
 
-/// Whether all of what differs between two places is opened.
+/// Returns whether all differences between two nodes are opened.
 fn is_seen(old: Option<&Opened>, new: Option<&Opened>) -> bool {
     match (old, new) {
         (Some(Opened::Bare(one)), Some(Opened::Bare(other))) => one == other,
@@ -218,7 +218,7 @@ fn is_seen(old: Option<&Opened>, new: Option<&Opened>) -> bool {
     }
 }
 
-/// Whether nothing in it is closed.
+/// Returns whether the node has no closed part.
 fn is_open(node: &Opened) -> bool {
     node.closed(&Pointer::root()).is_empty()
 }
@@ -243,7 +243,7 @@ impl Salting {
                     self.compare(old, new, &at.index(index));
                 }
             }
-            // Everything below a change of kind is set anew, even where place and value coincide.
+            // A change of kind sets everything below again, even if path and value coincide.
             (Opened::Array(_), Opened::Object(_)) | (Opened::Object(_), Opened::Array(_)) => {
                 let (old, new) = (ends(old, at), ends(new, at));
                 self.kept.extend(old.into_iter().filter(|(at, it)| new.get(at) == Some(it)).map(|(at, _)| at));
@@ -253,7 +253,7 @@ impl Salting {
     }
 }
 
-/// The leaves and bare commitments at and below a place, as their commitments.
+/// Returns the leaves and bare commitments at and below a path, as commitments.
 fn ends(node: &Opened, at: &Pointer) -> BTreeMap<Pointer, Option<Digest>> {
     match node {
         Opened::Object(OpenedObject { object }) => {
@@ -266,20 +266,20 @@ fn ends(node: &Opened, at: &Pointer) -> BTreeMap<Pointer, Option<Digest>> {
     }
 }
 
-/// What an opening shows. Beneath a hidden pointer nothing is opened, whatever else is asked.
+/// Selects what an opening shows. Nothing below a redacted pointer is opened, even if it is wanted.
 pub struct View<'a> {
-    /// Pointers whose values are never shown.
+    /// Returns whether a pointer is redacted.
     pub hidden: &'a dyn Fn(&Pointer) -> bool,
-    /// Whether anything at, above or below a pointer is to be shown although it did not change.
+    /// Returns whether to show a path at, above or below a pointer although it did not change.
     pub wanted: &'a dyn Fn(&Pointer) -> bool,
 }
 
-/// Opens both trees along what changed and what the view wants.
+/// Opens both trees along the change and the wanted paths.
 pub fn open(before: (&Value, &Tree), after: (&Value, &Tree), view: &View<'_>) -> Opening {
     open_within(before, after, view, &mut usize::MAX.clone()).expect("there is room for any")
 }
 
-/// The same, if it takes no more memory than there is room for. What it takes is taken from the room.
+/// Opens both trees like `open`, within a memory budget. The memory that it uses is subtracted from the budget.
 pub fn open_within(
     before: (&Value, &Tree),
     after: (&Value, &Tree),
@@ -294,7 +294,7 @@ pub fn open_within(
     Some(Opening { from, to })
 }
 
-/// About what something opened takes besides keys and texts; a map of one member has room for eleven.
+/// Approximate memory of an opened node besides keys and texts. A map with one member has room for eleven.
 const LEAF_BYTES: usize = 128;
 const CONTAINER_BYTES: usize = 1_024;
 

@@ -1,4 +1,4 @@
-//! What people's decisions are signed as: receipts and denials; and what a writer is answered.
+//! Receipts and denials that sign reviewers' decisions, and verifications that answer writers.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,10 +8,10 @@ use crate::domain::keys::SigningKey;
 use crate::domain::primitives::id::{AccountId, FlowId, Jti, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
 use crate::domain::primitives::time::Timestamp;
 
-/// One person's approval, as a receipt names it.
+/// One reviewer's approval, as a receipt names it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Approval {
     pub at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -23,13 +23,13 @@ pub struct Approval {
     pub stage: u32,
 }
 
-/// How a person proved to be there.
+/// How a reviewer authenticated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// By a session that was opened with a password.
     Password,
-    /// By a session that an OpenID provider vouched for.
+    /// By a session that an OpenID provider authenticated.
     Oidc,
     /// By a session that was opened with a passkey, which did not sign the decision itself.
     PasskeySession,
@@ -37,10 +37,10 @@ pub enum Method {
     Passkey,
 }
 
-/// The claims of a receipt.
+/// Claims of a receipt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Receipt {
     pub approvals: Vec<Approval>,
     pub aud: Vec<NodeId>,
@@ -59,7 +59,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Whether it says what every receipt says: an approved transition has a parent and somebody approved it.
+    /// Returns whether the receipt is consistent: it has a parent and at least one approval.
     pub fn is_whole(&self) -> bool {
         self.version > 0
             && self.parent.is_some()
@@ -69,10 +69,10 @@ impl Receipt {
     }
 }
 
-/// One person's refusal.
+/// One reviewer's refusal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Refusal {
     pub at: Timestamp,
     #[serde(rename = "for", skip_serializing_if = "Option::is_none", default)]
@@ -81,10 +81,10 @@ pub struct Refusal {
     pub stage: u32,
 }
 
-/// The claims of a denial: what a refusal is signed as, useless at verify.
+/// Claims of a denial. Verify never accepts one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Denial {
     pub flow: FlowId,
     pub iat: i64,
@@ -100,16 +100,16 @@ pub struct Denial {
 }
 
 impl Denial {
-    /// Whether it says what every denial says.
+    /// Returns whether the denial is consistent.
     pub fn is_whole(&self) -> bool {
         self.outcome == "denied" && self.iat >= 0 && self.parent.is_some() && !self.reviewers.is_empty()
     }
 }
 
-/// The claims of a verification: the gateway's own record that it let a writer through.
+/// Claims of a verification: the gateway's record that it allowed a write.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Verification {
     pub aud: PrincipalId,
     pub enforced: bool,
@@ -128,14 +128,14 @@ pub struct Verification {
 }
 
 impl Verification {
-    /// Whether it says what every verification says: a lease that ends, and a place among the thread's writes.
+    /// Returns whether the verification is consistent: it has a lease that ends and a fence from 1 on.
     pub fn is_whole(&self) -> bool {
         self.fence > 0 && (0..=self.exp).contains(&self.iat)
     }
 }
 
-/// A receipt as this process signed it. Whoever shows these very bytes shows what was signed: form and signature
-/// need no second look, only the key they were made with.
+/// A receipt as this process signed it. If a caller shows the same bytes, form and signature need no second check, only
+/// the key's state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Issued {
     kid: String,
@@ -150,17 +150,17 @@ impl Issued {
         Self { kid: key.kid().to_owned(), claims, token }
     }
 
-    /// The key that signed it.
+    /// Returns the id of the key that signed it.
     pub fn kid(&self) -> &str {
         &self.kid
     }
 
-    /// What it says.
+    /// Returns the claims.
     pub fn claims(&self) -> &Receipt {
         &self.claims
     }
 
-    /// The signed token.
+    /// Returns the signed token.
     pub fn token(&self) -> &str {
         &self.token
     }

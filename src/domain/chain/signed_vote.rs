@@ -1,4 +1,4 @@
-//! What a passkey signs of a vote, and what is kept of it.
+//! Statements that a passkey signs for a vote, and the stored evidence.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::domain::primitives::id::{AccountId, AmendmentId, InterruptId, ReviewI
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::Verdict;
 
-/// How long a signature over a vote may be used. It is made after the change was read, so that this is what "a passkey
-/// not older than five minutes" comes to.
+/// How long a signature over a vote is valid. The reviewer signs after reading the change, so this implements "a
+/// passkey not older than five minutes".
 pub const SIGNATURE_TTL: Duration = Duration::from_secs(300);
 
-/// What is signed: this person says this, of exactly this, on this page, until then.
+/// Statement of a vote on a review: reviewer, verdict, transition, page nonce and expiry.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct VoteStatement {
     pub comment: Option<Digest>,
     pub expires_at: Timestamp,
@@ -31,10 +31,10 @@ pub struct VoteStatement {
     pub verdict: Verdict,
 }
 
-/// The same of a vote on a policy.
+/// Statement of a vote on a policy change request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct PolicyVoteStatement {
     pub amendment: AmendmentId,
     pub comment: Option<Digest>,
@@ -47,10 +47,10 @@ pub struct PolicyVoteStatement {
     pub verdict: Verdict,
 }
 
-/// The same of a vote on an interrupt.
+/// Statement of a vote on an interrupt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct InterruptVoteStatement {
     pub comment: Option<Digest>,
     pub digest: Digest,
@@ -63,15 +63,15 @@ pub struct InterruptVoteStatement {
     pub verdict: Verdict,
 }
 
-/// A statement that a passkey signs. Each kind has a tag of its own, so that what was signed as one is never another.
+/// A statement that a passkey signs. Each kind has its own tag, so a signature over one is never valid for another.
 pub trait Signable: Serialize {
-    /// What the challenge is a hash of.
+    /// Tag of the challenge.
     const TAG: Tag;
 
-    /// Who signs.
+    /// Returns the account that signs.
     fn reviewer(&self) -> &AccountId;
 
-    /// What the passkey is asked to sign.
+    /// Returns the challenge for the passkey.
     fn challenge(&self) -> Digest {
         Digest::of(Self::TAG, &[canonical_text(self).as_bytes()])
     }
@@ -101,27 +101,27 @@ impl Signable for InterruptVoteStatement {
     }
 }
 
-/// The hash of a comment, as a statement carries it.
+/// Returns the hash of a comment, as a statement contains it.
 pub fn comment_hash(comment: Option<&str>) -> Option<Digest> {
     comment.map(|it| Digest::of(Tag::Comment, &[it.as_bytes()]))
 }
 
-/// A statement with the signature over it: what a receipt names by its digest.
+/// A statement with the signature over it. A receipt names it by its digest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Evidence<S = VoteStatement> {
     pub assertion: Assertion,
     pub statement: S,
 }
 
 impl<S: Signable> Evidence<S> {
-    /// What an approval names it by.
+    /// Returns the digest that an approval names.
     pub fn digest(&self) -> Digest {
         Digest::of(Tag::Evidence, &[canonical_text(self).as_bytes()])
     }
 
-    /// The authenticator's counter after it, if this passkey of the reviewer's signed this very statement.
+    /// Returns the authenticator's new counter if this passkey of the reviewer signed this statement.
     pub fn check(&self, passkey: &Passkey) -> Result<u32, Refused> {
         if passkey.account != *self.statement.reviewer() {
             return Err(Refused::NotTheirs);

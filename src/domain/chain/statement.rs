@@ -1,4 +1,4 @@
-//! The statement: everything that a transition's digest binds.
+//! Statement: everything that a transition's digest binds.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,36 +9,37 @@ use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ProposalId, Thr
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::branch::{Branch, Joining};
 
-/// What kind of step a transition is.
+/// Type of a transition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = TransitionType)]
 pub enum Kind {
-    /// Version 0, by the host.
+    /// Version 0, by a host application.
     Create,
-    /// Version 0 of a branch: another thread's head.
+    /// Version 0 of a branch, with another thread's head.
     Fork,
-    /// A patch from an agent's node.
+    /// A patch by an agent's node.
     Propose,
     /// A reviewer's rewrite of a held patch.
     Edit,
-    /// An empty patch that asks for a receipt for the head as it stands.
+    /// An empty patch that requests a receipt for the current head.
     Reaffirm,
-    /// An ancestor's state again.
+    /// The state of an earlier version again.
     Rollback,
-    /// What branches changed, as one.
+    /// The merged changes of branches.
     Join,
-    /// The writer's record of what it wrote.
+    /// The writer's record of its write.
     Confirm,
 }
 
 impl Kind {
-    /// Whether it is made of what its node was given of the head. A reaffirmation, a return and a writer's result are not.
+    /// Returns whether the request is based on the view of the head that its node was given. A reaffirmation, a
+    /// rollback and a writer's result are not.
     pub const fn is_given_context(self) -> bool {
         matches!(self, Self::Propose | Self::Edit | Self::Join)
     }
 
-    /// The word on the wire.
+    /// Returns the type on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -53,10 +54,11 @@ impl Kind {
     }
 }
 
-/// Made once, stored, and never made again from the same facts. What does not apply is null.
+/// Statement of a transition. It is made once, stored, and never rebuilt from the same facts. A member that does not
+/// apply is null.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Statement {
     #[serde(rename = "type")]
     pub kind: Kind,
@@ -80,24 +82,24 @@ pub struct Statement {
     pub restores: Option<Digest>,
     pub write_id: Option<WriteId>,
     pub proposed_at: Timestamp,
-    /// Of a fork alone: every other statement keeps the bytes that it always had.
+    /// Only for a fork. Other statements leave it out, so their bytes did not change when forks were added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub fork: Option<Branch>,
-    /// Of a join alone.
+    /// Only for a join.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub join: Option<Joining>,
 }
 
 impl Statement {
-    /// The canonical text that the digest is taken of.
+    /// Returns the canonical JSON that is hashed.
     pub fn canonical(&self) -> String {
         let value = serde_json::to_value(self).expect("a statement is a plain struct with text keys");
         canonical(&value)
     }
 
-    /// Whether it says what its kind must say and nothing that does not apply to it.
+    /// Returns whether the statement has every member that its type requires and no other.
     pub fn is_whole(&self) -> bool {
         let first = matches!(self.kind, Kind::Create | Kind::Fork);
         let asked = !first && self.kind != Kind::Confirm;
@@ -114,7 +116,8 @@ impl Statement {
             && self.is_of_branches()
     }
 
-    /// A fork says where it comes from, and has the thread that follows from that; a join says what it joins.
+    /// Returns whether `fork` and `join` are consistent. A fork names its origin, and its thread name follows from
+    /// that. A join names its branches.
     fn is_of_branches(&self) -> bool {
         let forked = self.fork.as_ref().is_some_and(|it| it.own_thread() == self.thread && it.thread != self.thread);
         let joined = self.join.as_ref().is_some_and(|it| it.is_whole(&self.thread));
@@ -125,7 +128,7 @@ impl Statement {
         }
     }
 
-    /// The transition's digest.
+    /// Returns the digest of the transition.
     pub fn digest(&self) -> Digest {
         Digest::of(Tag::Transition, &[self.canonical().as_bytes()])
     }

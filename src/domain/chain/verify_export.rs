@@ -1,5 +1,5 @@
-//! A chain as somebody exported it, checked by published keys alone: every version stated, signed, and made on the one
-//! before it. What an auditor does who trusts no gateway, and who has no database.
+//! Checks an exported chain by the published keys alone: every version is stated, signed, and based on the version
+//! before. An auditor needs neither the gateway nor its database.
 
 mod branches;
 
@@ -20,13 +20,13 @@ use crate::domain::keys::{KeyState, KeyUse, PublicKey, PublicKeys};
 use crate::domain::primitives::id::{FlowId, ThreadId};
 use crate::domain::threads::branch::{Branch, Joining};
 
-/// Why an export does not hold.
+/// An export failed a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what} [{code}]")]
 pub struct Broken {
-    /// For programs.
+    /// Code for programs.
     pub code: &'static str,
-    /// What is wrong.
+    /// Explanation for people.
     pub what: &'static str,
 }
 
@@ -38,18 +38,18 @@ const fn say(holds: bool, code: &'static str, what: &'static str) -> Result<(), 
     if holds { Ok(()) } else { Err(broken(code, what)) }
 }
 
-/// One version, as it was exported.
+/// One exported version.
 #[derive(Clone, Copy, Debug)]
 pub struct Exhibit<'a> {
-    /// The version.
+    /// Version number.
     pub version: u64,
-    /// Its transition.
+    /// Digest of the transition.
     pub transition: Digest,
-    /// What was stated.
+    /// Statement of the transition.
     pub statement: &'a Statement,
-    /// The signed entry.
+    /// Signed entry.
     pub entry: &'a str,
-    /// What it changed, if that is told.
+    /// Opening of the change, if the export has one.
     pub opening: Option<&'a Opening>,
 }
 
@@ -64,7 +64,7 @@ pub struct Exported {
 }
 
 impl Exported {
-    /// Reads it; members that a chain does not need may be there.
+    /// Reads one version. Members that the chain does not need are ignored.
     pub fn read(item: &Value) -> Result<Self, Broken> {
         let member = |name: &str| item.get(name).filter(|it| !it.is_null());
         let lacking = broken("chain", "a version lacks its number, transition, statement or entry");
@@ -74,14 +74,14 @@ impl Exported {
         let stated = member("statement").ok_or(lacking)?;
         let unread = broken("statement", "it is not exactly what a statement says");
         let statement = Statement::deserialize(stated).map_err(|_| unread)?;
-        // A member that is left out would be read as null, and be hashed as it should have been.
+        // A missing member would read as null, and the statement would hash as if it were present.
         say(serde_json::to_value(&statement).is_ok_and(|it| it == *stated), unread.code, unread.what)?;
         let opening = member("opening").map(Opening::deserialize).transpose();
         let opening = opening.map_err(|_| broken("opening", "the opening is not two opened trees"))?;
         Ok(Self { version, transition, statement, entry, opening })
     }
 
-    /// To be held against its chain.
+    /// Returns the version in the form that a chain checks.
     pub const fn exhibit(&self) -> Exhibit<'_> {
         let Self { version, transition, statement, entry, opening } = self;
         let (version, transition) = (*version, *transition);
@@ -89,7 +89,7 @@ impl Exported {
     }
 }
 
-/// What is kept of a version that held.
+/// The part of a checked version that later checks need.
 #[derive(Clone, Debug)]
 struct Link {
     transition: Digest,
@@ -103,54 +103,54 @@ struct Link {
     join: Option<Joining>,
 }
 
-/// What is seen of a change.
+/// How much of a change an opening shows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Seen {
-    /// Nothing: it is linked, and was not opened.
+    /// Nothing: the version links, and has no opening.
     Nothing,
-    /// All but what is hidden of it.
+    /// Everything except redacted parts.
     Partly,
-    /// All of it.
+    /// Everything.
     Whole,
 }
 
-/// What two chains say of each other.
+/// Result of comparing two chains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Held {
-    /// The same.
+    /// They agree.
     Agreed,
-    /// What would tell is not here.
+    /// The version that decides is not in the export.
     NotSeen,
 }
 
-/// A chain as far as it was seen, and holds.
+/// The checked part of a chain.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    /// Whose it is.
+    /// Thread of the chain.
     pub thread: ThreadId,
-    /// In which flow.
+    /// Flow of the thread.
     pub flow: FlowId,
-    /// Which gateway signed it.
+    /// Gateway that signed it.
     pub issuer: String,
-    /// Of which head it is a branch, if it is one.
+    /// Head that the branch was made from, if this is a branch.
     pub fork: Option<Branch>,
     first: u64,
     links: Vec<Link>,
     places: HashMap<Digest, usize>,
 }
 
-/// A receipt that a key of the set signed, of whatever chain.
+/// A receipt that a key of the set signed, for any chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Genuine {
-    /// What it says.
+    /// Claims of the receipt.
     pub receipt: Receipt,
-    /// Whether that is certain by itself. One by a retired key may have been signed by whoever has that key now: only the
-    /// gateway knows whether it issued these very bytes.
+    /// Whether the signature alone proves the receipt. A stolen retired key may have signed it later, and only the
+    /// gateway knows which bytes it issued.
     pub certain: bool,
 }
 
 impl Genuine {
-    /// Reads it. Whether it could still be used is not asked.
+    /// Reads a receipt. Does not check whether it is still usable.
     pub fn read(token: &str, keys: &PublicKeys) -> Result<Self, Broken> {
         let malformed = broken("receipt_malformed", "the text is not a receipt in its one spelling");
         let unverified = jws::read::<Receipt>(token, Typ::Receipt).map_err(|_| malformed)?;
@@ -163,7 +163,8 @@ impl Genuine {
 }
 
 impl Chain {
-    /// A chain from its first version on: version 0, or that of an archive. Where the keys say whose they are, it is theirs.
+    /// Begins a chain with its first version: version 0, or the first of an archive. If the key set names an issuer,
+    /// the chain must be that issuer's.
     pub fn begin(first: &Exhibit<'_>, keys: &PublicKeys) -> Result<Self, Broken> {
         let entry = signed(first, keys)?;
         let statement = first.statement;
@@ -181,7 +182,7 @@ impl Chain {
         Ok(chain)
     }
 
-    /// The next version on top of it.
+    /// Adds the next version.
     pub fn follow(&mut self, next: &Exhibit<'_>, keys: &PublicKeys) -> Result<(), Broken> {
         let numbered = next.version == self.next_version();
         say(numbered, "chain", "a version is missing, there twice, or out of its place")?;
@@ -192,7 +193,7 @@ impl Chain {
         say(statement.thread == self.thread, "thread_mismatch", "it is of another thread")?;
         say(statement.flow == self.flow, "flow_mismatch", "it is of another flow")?;
         say(entry.iss == self.issuer, "issuer_mismatch", "another gateway signed it")?;
-        // Under a policy that covers commits an approval settles what was owed; nothing else does.
+        // Only an approval under a policy with `covers = "commit"` settles the requirement.
         let settled = !before.owes || matches!(entry.gate, Gate::Approved { .. });
         say(entry.owes || settled, "owes", "it forgets what is owed")?;
         let restored = statement.restores.is_none_or(|it| self.first > 0 || self.places.contains_key(&it));
@@ -206,7 +207,7 @@ impl Chain {
         self.keep(next, entry)
     }
 
-    /// A version that another file has, too.
+    /// Checks a version that another file contains too.
     pub fn again(&mut self, it: &Exhibit<'_>, keys: &PublicKeys) -> Result<(), Broken> {
         signed(it, keys)?;
         let other = broken("chain", "two files have different versions of that number");
@@ -239,32 +240,32 @@ impl Chain {
         self.links.last().expect("a chain begins with a version")
     }
 
-    /// The version that it begins with.
+    /// Returns the first version.
     pub const fn first(&self) -> u64 {
         self.first
     }
 
-    /// The version that would come next.
+    /// Returns the version that must come next.
     pub const fn next_version(&self) -> u64 {
         self.first + self.links.len() as u64
     }
 
-    /// Of how many versions so much is seen of what they changed.
+    /// Counts the versions whose change is shown to this extent.
     pub fn seen(&self, so_much: Seen) -> usize {
         self.links.iter().filter(|it| it.seen == so_much).count()
     }
 
-    /// How many versions people approved.
+    /// Counts the approved versions.
     pub fn approved(&self) -> usize {
         self.links.iter().filter(|it| matches!(it.gate, Gate::Approved { .. })).count()
     }
 
-    /// How many versions record a write.
+    /// Counts the versions that record a write.
     pub fn written(&self) -> usize {
         self.links.iter().filter(|it| matches!(it.gate, Gate::Written { .. })).count()
     }
 
-    /// Whether a version of that number is here.
+    /// Returns whether the chain contains this version.
     pub const fn reaches(&self, version: u64) -> bool {
         self.first <= version && version < self.next_version()
     }
@@ -274,7 +275,7 @@ impl Chain {
         Some((self.first + place as u64, &self.links[place]))
     }
 
-    /// That a receipt is the one that a version of this chain was approved by.
+    /// Checks that a receipt is the one by which a version of this chain was approved.
     pub fn receipt(&self, receipt: &Receipt) -> Result<Held, Broken> {
         say(receipt.iss == self.issuer, "issuer_mismatch", "another gateway issued it")?;
         say(receipt.sub == self.thread, "thread_mismatch", "it is for another thread")?;
@@ -304,7 +305,7 @@ fn believed<'k>(keys: &'k PublicKeys, kid: &str) -> Result<&'k PublicKey, Broken
     key.ok_or(broken("unknown_key", "the key that it names is not published, was revoked, or does not sign yet"))
 }
 
-/// A version by itself: its statement whole, and its entry signed over that very statement.
+/// Checks one version by itself: its statement is whole, and its entry is signed over that statement.
 fn signed(it: &Exhibit<'_>, keys: &PublicKeys) -> Result<Entry, Broken> {
     let statement = it.statement;
     say(statement.is_whole(), "statement", "it does not say what such a statement must say")?;
@@ -331,14 +332,15 @@ fn signed(it: &Exhibit<'_>, keys: &PublicKeys) -> Result<Entry, Broken> {
     Ok(entry)
 }
 
-/// What an opening shows, if it gives the statement's roots and salts as the statement's kind may.
+/// Returns how much an opening shows. Fails if its roots are not the statement's, or its salts do not fit the
+/// statement's type.
 fn seen(it: &Exhibit<'_>) -> Result<Seen, Broken> {
     let (Some(opening), statement) = (it.opening, it.statement) else { return Ok(Seen::Nothing) };
     let roots = opening.from.root() == Some(statement.from) && opening.to.root() == Some(statement.to);
     say(roots, "root_mismatch", "the opening gives other roots than were signed")?;
     let salting = opening.salting();
     say(salting.kept.is_empty(), "resalted", "something differs under the salt that it had")?;
-    // Only what a request names can be set to the value that it had.
+    // Only a request that names a leaf can set it to the same value.
     let names = matches!(statement.kind, Kind::Propose | Kind::Edit | Kind::Confirm);
     let may = names || salting.set_again.is_empty();
     say(may, "resalted", "it sets something to the value that it had, which it cannot")?;

@@ -1,5 +1,5 @@
-//! Checking a receipt with nothing but published keys and files: what an auditor, or a writer who trusts no
-//! gateway, does. Every check is named, in order, so that a refusal says where it comes from.
+//! Checks a receipt with published keys and files alone, for auditors and for writers that do not trust the gateway.
+//! Every check has a name and a fixed order, so a refusal names its cause.
 
 mod approvals;
 
@@ -21,65 +21,65 @@ use crate::domain::chain::link::{Link, check_link};
 use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
 use crate::domain::primitives::time::Timestamp;
 
-/// What is checked: a receipt, the keys it is believed by, and what it should belong to.
+/// Input of the check: a receipt, the accepted keys, and the objects that the receipt should belong to.
 #[derive(Clone, Copy)]
 pub struct Evidence<'a> {
-    /// The receipt, as text.
+    /// Receipt as text.
     pub receipt: &'a str,
-    /// The published keys.
+    /// Published keys.
     pub keys: &'a PublicKeys,
-    /// The entry of the version that it approved.
+    /// Entry of the version that the receipt approved.
     pub entry: Option<&'a str>,
-    /// What was stated.
+    /// Statement of that version.
     pub statement: Option<&'a Statement>,
-    /// The two trees, opened in places.
+    /// Opening of the two trees.
     pub opening: Option<&'a Opening>,
-    /// What passkeys signed of its approvals.
+    /// Evidence of the passkey signatures on its approvals.
     pub votes: &'a [signed_vote::Evidence],
-    /// The passkeys that are believed.
+    /// Pinned passkeys.
     pub passkeys: Option<&'a [Pinned]>,
 }
 
-/// How a check came out.
+/// Result of a check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// As it should be.
+    /// The check passed.
     Passed,
-    /// Not so.
+    /// The check failed.
     Failed {
-        /// The code that verify would answer.
+        /// Code that verify would return.
         code: DenialCode,
-        /// What is not so.
+        /// Cause of the failure.
         detail: &'static str,
     },
-    /// Neither can be said from what is here.
+    /// The evidence does not decide the check.
     CouldNotTell {
-        /// Why not.
+        /// Cause.
         detail: &'static str,
     },
-    /// An earlier check failed, or what it needs was not given.
+    /// The check was skipped, because an earlier one failed or its input was not given.
     NotChecked {
-        /// Why not.
+        /// Cause.
         detail: &'static str,
     },
 }
 
 macro_rules! checks {
     ($($(#[$doc:meta])* $name:ident = $text:literal: $says:literal,)*) => {
-        /// What is checked, in this order.
+        /// Name of a check, in the order of the checks.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum CheckName { $($(#[$doc])* $name,)* }
 
         impl CheckName {
-            /// Every check, in its order.
+            /// All checks, in their order.
             pub const ALL: &'static [CheckName] = &[$(CheckName::$name,)*];
 
-            /// The word for programs.
+            /// Returns the name for programs.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// What it means to pass.
+            /// Returns the claim that holds if the check passes.
             pub const fn says(self) -> &'static str {
                 match self { $(Self::$name => $says,)* }
             }
@@ -90,19 +90,19 @@ macro_rules! checks {
 checks! {
     /// Form, header, `typ` and claims.
     Form = "form": "the text is a receipt in its one spelling",
-    /// The key that it names.
+    /// Key that the receipt names.
     Key = "key": "the key that it names is published and signs receipts",
-    /// That key's signature.
+    /// Signature by that key.
     Signature = "signature": "the signature is that key's",
-    /// Whose keys they are.
+    /// Issuer of the keys.
     Issuer = "issuer": "it was issued by the gateway whose keys these are",
-    /// The time.
+    /// Time of validity.
     Time = "time": "it is valid at this moment",
-    /// The entry by itself.
+    /// Entry by itself.
     Entry = "entry": "the entry is signed by the same gateway's published key",
-    /// The statement by itself.
+    /// Statement by itself.
     Statement = "statement": "the statement hashes to the receipt's transition",
-    /// Entry and statement.
+    /// Entry against statement.
     Link = "link": "entry and statement are one link of the chain",
     /// Thread and flow.
     Thread = "thread": "it is for this thread and flow",
@@ -112,29 +112,29 @@ checks! {
     Version = "version": "it is for this version",
     /// Digest, parent, root and gate.
     Binding = "binding": "it approves exactly this transition, on this parent, to this state",
-    /// The opening.
+    /// Opening.
     Opening = "opening": "the opening gives the statement's two roots, each leaf salted as it should be",
-    /// The people's own signatures.
+    /// Passkey signatures of the reviewers.
     Approvals = "approvals": "each approval by passkey is signed by a pinned one of its reviewer's",
 }
 
-/// One check and how it came out.
+/// A check with its result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Check {
-    /// Which.
+    /// Name of the check.
     pub name: CheckName,
-    /// How.
+    /// Result of the check.
     pub outcome: Outcome,
 }
 
-/// What all checks together say.
+/// Combined result of all checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Conclusion {
-    /// It is genuine and for what was given.
+    /// The receipt is genuine and belongs to the given objects.
     Genuine,
-    /// It is not.
+    /// The receipt is refused.
     Refused,
-    /// Neither can be said.
+    /// The evidence does not decide.
     CouldNotTell,
 }
 
@@ -144,7 +144,7 @@ impl fmt::Display for CheckName {
     }
 }
 
-/// What the checks together say: one failure refuses, one doubt is a doubt.
+/// Combines the results. One failure refuses, and one undecided check leaves the result undecided.
 pub fn conclusion(checks: &[Check]) -> Conclusion {
     let any = |wanted: fn(&Outcome) -> bool| checks.iter().any(|it| wanted(&it.outcome));
     if any(|it| matches!(it, Outcome::Failed { .. })) {
@@ -156,7 +156,7 @@ pub fn conclusion(checks: &[Check]) -> Conclusion {
     }
 }
 
-/// Checks everything that can be checked of the evidence, in order. After a failure nothing more is believed.
+/// Makes every possible check, in order. After a failure the remaining checks are skipped.
 pub fn check(evidence: &Evidence<'_>, now: Timestamp) -> Vec<Check> {
     let mut seen = Seen::default();
     let mut failed = false;
@@ -171,7 +171,7 @@ pub fn check(evidence: &Evidence<'_>, now: Timestamp) -> Vec<Check> {
     CheckName::ALL.iter().map(run).collect()
 }
 
-/// What earlier checks found out.
+/// Results of earlier checks that later ones need.
 #[derive(Default)]
 struct Seen {
     receipt: Option<Receipt>,
@@ -204,7 +204,7 @@ impl Seen {
         }
     }
 
-    /// Verify's own reading of a receipt; only what a retired key may mean is told apart here.
+    /// Reads the receipt as verify does. Only the meaning of a retired key differs.
     fn signature(&mut self, evidence: &Evidence<'_>) -> Outcome {
         let broken = fail(DenialCode::SignatureInvalid, "the signature is not that key's");
         match read_receipt(evidence.receipt, evidence.keys, None) {
@@ -213,7 +213,7 @@ impl Seen {
                 Outcome::Passed
             }
             Err(DenialCode::UnknownKey) => {
-                // Retired: the check of the key said so. A signature that does not fit is refused all the same.
+                // A retired key was reported by the check of the key. An invalid signature is still refused.
                 let Some(unverified) = read(evidence.receipt) else { return broken };
                 let key = evidence.keys.public(KeyUse::Chain, unverified.kid()).cloned();
                 self.receipt = key.and_then(|it| unverified.verify(&it));
@@ -274,7 +274,7 @@ impl Seen {
         }
     }
 
-    /// What a receipt says against what entry and statement say.
+    /// Compares a receipt with entry and statement.
     fn belongs(&self, name: CheckName, receipt: &Receipt, statement: Option<&Statement>) -> Outcome {
         let entry = self.entry.as_ref();
         if entry.is_none() && statement.is_none() {
@@ -338,7 +338,7 @@ fn link(evidence: &Evidence<'_>, issuer: &str) -> Outcome {
     let (Some(entry), Some(statement)) = (evidence.entry, evidence.statement) else {
         return Outcome::NotChecked { detail: "it takes both entry and statement" };
     };
-    // The state itself is not here; an opening is held against the statement's roots by its own check.
+    // The state is not part of the input. The opening has its own check against the statement's roots.
     let link = Link { entry, statement, root: statement.to };
     match check_link(&link, evidence.keys, issuer) {
         Ok(_) => Outcome::Passed,
@@ -356,7 +356,7 @@ fn opening(evidence: &Evidence<'_>, to: Digest) -> Outcome {
     if !salting.kept.is_empty() {
         return fail(DenialCode::ChainBroken, "something differs under the salt that it had");
     }
-    // Only what a request names can be set to the value that it had.
+    // Only a request that names a leaf can set it to the same value.
     let names = |it: &Statement| matches!(it.kind, Kind::Propose | Kind::Edit | Kind::Confirm);
     let may_set_again = salting.set_again.is_empty() || evidence.statement.is_none_or(names);
     passed_if(

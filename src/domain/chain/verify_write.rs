@@ -1,6 +1,6 @@
-//! Verify: one pure function from facts, receipt and clock to allow or a denial code.
+//! Verify: a pure function of facts, receipt and time that returns permission or a denial code.
 //!
-//! The gateway, its audit and the command line all call it; nothing else decides whether a write may happen.
+//! The gateway, its audit and the command line all call it. No other code decides whether a write is allowed.
 
 use std::collections::BTreeSet;
 
@@ -18,74 +18,74 @@ use crate::domain::threads::flow::Mode;
 use crate::domain::threads::thread::{HeadUse, Thread};
 use crate::domain::writes::write::Write;
 
-/// What a writer asks.
+/// Request of a writer.
 #[derive(Clone, Debug)]
 pub struct Ask<'a> {
-    /// Who asks.
+    /// Principal of the request.
     pub principal: &'a PrincipalId,
-    /// As which node.
+    /// Writer node.
     pub node: &'a NodeId,
-    /// Which transition it means to write.
+    /// Transition that it intends to write.
     pub transition: Digest,
-    /// The receipt, if it has one.
+    /// Receipt, if it has one.
     pub receipt: Option<&'a str>,
-    /// What it calls the write.
+    /// Id that the writer chose for the write.
     pub write_id: &'a WriteId,
 }
 
-/// The head as stored, after `check_link`, or the news that it did not pass.
+/// The stored head after `check_link`, or the code with which it failed.
 pub type CheckedHead<'a> = Result<(&'a Entry, &'a Statement), DenialCode>;
 
-/// Everything about the gateway that verify looks at.
+/// All facts about the gateway that verify reads.
 pub struct Facts<'a> {
-    /// The thread.
+    /// Thread of the request.
     pub thread: &'a Thread,
-    /// Whether verifying is halted, for the flow or for all.
+    /// Whether verifying is halted, for the flow or for all flows.
     pub halted: bool,
-    /// The head.
+    /// Head of the thread.
     pub head: CheckedHead<'a>,
-    /// Whether the flow enforces; one that observes asks for no receipt but of what people approved before.
+    /// Whether the flow enforces. An observing flow requires a receipt only for an approved head.
     pub mode: Mode,
-    /// Which policies' heads may be written: the active one and those its activation accepts.
+    /// Policies whose heads may be written: the active one and those that its activation accepts.
     pub accepted: &'a BTreeSet<Digest>,
-    /// The write of that name by that principal, if it is known.
+    /// Known write of this principal with this id.
     pub write: Option<&'a Write>,
-    /// The receipt as it was stored, if one of that id was: its bytes and whether it was revoked.
+    /// Stored receipt with this id: its bytes and whether it was revoked.
     pub stored_receipt: Option<StoredReceipt<'a>>,
-    /// The receipt as this process signed it, if it did.
+    /// Receipt as this process signed it, if it did.
     pub issued: Option<&'a Issued>,
-    /// The keys that may be trusted, with their states.
+    /// Trusted keys, with their states.
     pub keys: &'a PublicKeys,
-    /// This gateway.
+    /// Issuer name of this gateway.
     pub issuer: &'a str,
 }
 
-/// A receipt as the gateway keeps it.
+/// A stored receipt.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredReceipt<'a> {
-    /// Its id.
+    /// Id of the receipt.
     pub jti: &'a Jti,
-    /// The token, byte for byte.
+    /// Token, byte for byte.
     pub token: &'a str,
-    /// Whether it was taken back.
+    /// Whether it was revoked.
     pub revoked: bool,
 }
 
-/// A writer is let through.
+/// Permission to write.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Allow {
-    /// For the first time: reserve the head and use the receipt up.
+    /// First call: reserve the head and use up the receipt.
     Reserve {
-        /// The receipt that is used up.
+        /// Receipt that is used up.
         receipt: Option<Jti>,
-        /// After which moment it may not be any more.
+        /// Last moment at which it may be used up.
         not_after: Option<Timestamp>,
     },
-    /// Again, by the same call while the lease lives: the same answer.
+    /// Repeated call while the lease is active: return the same answer.
     Replay,
 }
 
-/// Decides whether a writer may write. The order of the checks is the protocol's.
+/// Decides whether a writer may write. The protocol specifies the order of the checks.
 pub fn verify(facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) -> Result<Allow, DenialCode> {
     if facts.halted {
         return Err(DenialCode::Halted);
@@ -110,11 +110,11 @@ pub fn verify(facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) -> Result<Allow,
         return Err(DenialCode::PolicyMismatch);
     }
     check_free(facts.thread, entry, now)?;
-    // What people approved has a receipt, and a write of it uses that one up whatever the flow does since.
+    // An approved head has a receipt. A write uses it up even if the flow has changed to observe mode since.
     let observed_only = facts.mode == Mode::Observe && !matches!(entry.gate, Gate::Approved { .. });
     if observed_only || !entry.needs_receipt() {
-        // Nobody shows a receipt here. What came of an approval that was taken back is not let through for that, nor what
-        // a policy admitted that was withdrawn since.
+        // This head needs no receipt. A head on top of a revoked approval is refused, and so is one on top of a version
+        // under a withdrawn policy.
         return match (facts.thread.taken_back, facts.thread.lineage.is_accepted(facts.accepted)) {
             (true, _) => Err(DenialCode::Revoked),
             (false, false) => Err(DenialCode::PolicyMismatch),
@@ -130,7 +130,7 @@ pub fn verify(facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) -> Result<Allow,
     match facts.stored_receipt {
         Some(stored) if *stored.jti == receipt.jti && stored.revoked => return Err(DenialCode::Revoked),
         Some(stored) if *stored.jti == receipt.jti && stored.token == token => {}
-        // Signed by the true key, and not what was issued: a stolen key alone prolongs nothing.
+        // Signed by the right key, but not the issued bytes: a stolen key alone extends nothing.
         Some(stored) if *stored.jti == receipt.jti => return Err(DenialCode::SignatureInvalid),
         Some(_) | None => return Err(DenialCode::ChainBroken),
     }
@@ -148,8 +148,8 @@ fn head_agrees(thread: &Thread, entry: &Entry) -> bool {
         && head.needs_receipt == entry.needs_receipt()
 }
 
-/// A known write is answered as before while its lease lives, and never again after; nor once it was told as lapsed, should
-/// a clock go back.
+/// Answers a known write again while its lease is active. After that it is refused, and also once its expiry was
+/// recorded, even if a clock goes back.
 fn replay(write: &Write, thread: &Thread, ask: &Ask<'_>, now: Timestamp) -> Result<Allow, DenialCode> {
     let same = write.thread == thread.id && write.transition == ask.transition && write.node == *ask.node;
     let lapsed = thread.unresolved.contains(&write.key);
@@ -189,7 +189,7 @@ fn check_receipt(token: &str, facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) 
     Ok(receipt)
 }
 
-/// The very bytes that this process signed: what is left to ask is whether their key may still be trusted.
+/// Recognizes the bytes that this process signed. Only the state of their key remains to check.
 fn recognise(issued: &Issued, keys: &PublicKeys) -> Result<Receipt, DenialCode> {
     let state = keys.public(KeyUse::Chain, issued.kid()).map(PublicKey::state);
     match state {
@@ -198,7 +198,7 @@ fn recognise(issued: &Issued, keys: &PublicKeys) -> Result<Receipt, DenialCode> 
     }
 }
 
-/// Form, key and signature. A retired key vouches only for the very bytes that are stored.
+/// Checks form, key and signature. A retired key is accepted only for the stored bytes.
 pub fn read_receipt(token: &str, keys: &PublicKeys, stored: Option<StoredReceipt<'_>>) -> Result<Receipt, DenialCode> {
     let unverified = jws::read::<Receipt>(token, Typ::Receipt).map_err(|error| match error {
         JwsError::Form | JwsError::Header | JwsError::Typ | JwsError::Claims => DenialCode::ReceiptMalformed,
@@ -213,7 +213,7 @@ pub fn read_receipt(token: &str, keys: &PublicKeys, stored: Option<StoredReceipt
     if receipt.is_whole() { Ok(receipt) } else { Err(DenialCode::ReceiptMalformed) }
 }
 
-/// Whether a receipt is valid at this moment.
+/// Checks whether a receipt is valid at this moment.
 pub fn check_times(receipt: &Receipt, now: Timestamp) -> Result<(), DenialCode> {
     if now.seconds() < receipt.nbf {
         return Err(DenialCode::NotYetValid);
@@ -224,7 +224,7 @@ pub fn check_times(receipt: &Receipt, now: Timestamp) -> Result<(), DenialCode> 
     Ok(())
 }
 
-/// Whether a receipt is for exactly this entry of exactly this statement.
+/// Checks whether a receipt is for exactly this entry of exactly this statement.
 pub fn check_binding(receipt: &Receipt, entry: &Entry, statement: &Statement) -> Result<(), DenialCode> {
     if receipt.sub != entry.thread || receipt.flow != statement.flow {
         return Err(DenialCode::ThreadMismatch);

@@ -1,4 +1,4 @@
-//! The envelope: a node's view with what it is a view of, signed.
+//! Envelope: a node's signed view of a version.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,64 +13,65 @@ use crate::domain::keys::SigningKey;
 use crate::domain::primitives::id::{NodeId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 
-/// A node's view, sealed.
+/// Signed context envelope: a node's view of a version.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
-    /// The version that it is a view of.
+    /// Version of the view.
     pub version: u64,
-    /// When it was sealed.
+    /// Moment of signing.
     pub timestamp: Timestamp,
-    /// How many tokens its node may be given; null if the policy does not say.
+    /// Maximum number of tokens for the node. Null if the policy sets none.
     #[serde(rename = "tokenBudget")]
     #[schema(required)]
     pub token_budget: Option<u64>,
-    /// How many the payload is.
+    /// Number of tokens of the payload.
     pub tokens: u64,
-    /// What the node may read, as much of it as fits.
+    /// The part of the node's view that fits.
     #[schema(value_type = Object)]
     pub payload: Value,
-    /// What did not fit.
+    /// Parts that did not fit.
     pub truncated: Vec<Truncated>,
-    /// The transition that it is a view of.
+    /// Transition of the view.
     pub transition: Digest,
-    /// All of it, signed, and whose view it is: a JWS.
+    /// JWS over all of it, with thread and node.
     pub signature: String,
-    /// The same under a secret of its node's, where that was asked for. It is over the signature, too, which is not over it.
+    /// HMAC under a secret of the node, if the caller asked for one. It covers the signature, and the signature does
+    /// not cover it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub hmac: Option<EnvelopeMac>,
 }
 
-/// What stands beside an envelope's signature.
+/// HMAC beside an envelope's signature.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EnvelopeMac {
-    /// How it is made.
+    /// Algorithm.
     pub alg: MacAlg,
-    /// By the secret of which period.
+    /// Period of the secret.
     pub epoch: Epoch,
     /// 32 bytes in base64url without padding.
     pub value: String,
 }
 
-/// How it is made. There is one way.
+/// Algorithm of the HMAC. There is only one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub enum MacAlg {
-    /// HMAC-SHA-256, by the name that RFC 7518 gives it.
+    /// HMAC-SHA-256, by its name in RFC 7518.
     #[serde(rename = "HS256")]
     Hs256,
 }
 
-/// When a period began. It names the secret of that period.
+/// Beginning of a period. It identifies the secret of that period.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 pub struct Epoch(pub Timestamp);
 
-/// What an envelope's signature is over.
+/// Signed claims of an envelope.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct EnvelopeClaims {
     pub budget: Option<u64>,
     pub encoding: Encoding,
@@ -88,21 +89,21 @@ pub struct EnvelopeClaims {
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal: $detail:literal,)*) => {
-        /// Why an envelope is not believed.
+        /// Reason why an envelope is refused.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
         #[serde(rename_all = "snake_case")]
         pub enum EnvelopeCode { $($(#[$doc])* $name,)* }
 
         impl EnvelopeCode {
-            /// Every code, in the order of the checks.
+            /// All codes, in the order of the checks.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The word on the wire.
+            /// Returns the code on the wire.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// What it means and what to do, in fixed words.
+            /// Returns a fixed sentence: the meaning, and the next step.
             pub const fn detail(self) -> &'static str {
                 match self { $(Self::$name => $detail,)* }
             }
@@ -111,37 +112,37 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Not a token of this kind, or not its claims.
+    /// The signature is not a token of this type, or its claims are malformed.
     EnvelopeMalformed = "envelope_malformed": "The signature is not an envelope's by its form.",
-    /// No such key, or one that may not sign.
+    /// The key is unknown or may not sign.
     UnknownKey = "unknown_key": "The envelope's key is unknown or does not sign.",
-    /// Not that key's.
+    /// The signature is not that key's.
     SignatureInvalid = "signature_invalid": "The signature is not that key's.",
-    /// Another gateway's.
+    /// Another gateway signed it.
     IssuerMismatch = "issuer_mismatch": "Another gateway sealed it.",
-    /// Of another thread than was asked for.
+    /// It is of another thread than the caller named.
     ThreadMismatch = "thread_mismatch": "It is of another thread.",
-    /// For another node than was asked for.
+    /// It is for another node than the caller named.
     NodeMismatch = "node_mismatch": "It is another node's view.",
-    /// What stands beside the signature is not what was signed.
+    /// A member beside the signature differs from what was signed.
     EnvelopeMismatch = "envelope_mismatch": "What is in it is not what was signed: ask for another one.",
-    /// It should bear an HMAC, and bears none.
+    /// An HMAC is required and missing.
     HmacMissing = "hmac_missing": "It bears no HMAC, and one is asked for: ask for an envelope with `hmac=true`.",
-    /// The HMAC is by a secret that does not count.
+    /// The HMAC is by a secret that is not valid now.
     HmacExpired = "hmac_expired": "The HMAC is by a secret that is not good now: ask for another envelope and the node's secrets.",
-    /// The HMAC is not over this, or not by this node's secret.
+    /// The HMAC is not over this envelope, or not by this node's secret.
     HmacMismatch = "hmac_mismatch": "The HMAC is not that of this envelope by its node's secret.",
-    /// Something was committed since.
+    /// The head has a later version.
     Stale = "stale": "The thread has moved on since it was sealed: ask for another one.",
-    /// It is not of the chain that there is.
+    /// The transition is not in the thread's chain.
     DigestMismatch = "digest_mismatch": "It is of a transition that is not the thread's.",
-    /// Something required is not there.
+    /// A required path is missing.
     RequiredMissing = "required_missing": "Something that the node requires is not in it.",
-    /// It is not what its node may receive.
+    /// The payload does not fit the schema of what the node receives.
     SchemaMismatch = "schema_mismatch": "It does not fit the schema of what the node receives.",
-    /// The payload is not as many tokens as it says.
+    /// The payload has another number of tokens than claimed.
     TokensMismatch = "tokens_mismatch": "It is not as many tokens as it says.",
-    /// It is more than the node may be given.
+    /// The payload exceeds the token budget.
     OverBudget = "over_budget": "It is more tokens than the node may be given.",
 }
 
@@ -154,7 +155,7 @@ pub(super) fn truncated_digest(truncated: &[Truncated]) -> Digest {
 }
 
 impl Envelope {
-    /// Seals what fits.
+    /// Signs the fitted view.
     pub fn seal(key: &SigningKey, claims: EnvelopeClaims, fitted: Fitted) -> Self {
         let Fitted { payload, tokens, truncated } = fitted;
         let claims = EnvelopeClaims {
@@ -178,7 +179,7 @@ impl Envelope {
 }
 
 impl EnvelopeClaims {
-    /// Claims of a view before it is known what of it fits.
+    /// Builds the claims of a view before it is fitted.
     pub fn unsealed(
         iss: &str,
         (thread, node): (&ThreadId, &NodeId),

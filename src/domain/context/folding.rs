@@ -1,7 +1,7 @@
-//! Refused envelopes, folded: which refusals are written down, and which are only counted.
+//! Groups refused envelopes: which refusals are logged as events, and which are only counted.
 //!
-//! A caller may ask again as often as it likes. Each kind of refusal is written down once in an hour, with how often it came
-//! since it was last written down, and of one caller so many kinds at most. So no caller can fill the log.
+//! A caller may repeat a request without limit. Each kind of refusal is logged once an hour, with the number of
+//! refusals since the last event, and the number of kinds per caller is bounded. So no caller can flood the audit log.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,34 +10,34 @@ use super::envelope::EnvelopeCode;
 use crate::domain::primitives::id::{NodeId, PrincipalId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 
-/// Each kind is written down once in so long.
+/// Each kind is logged once in this time.
 const WINDOW: Duration = Duration::from_secs(3600);
-/// Kinds of one caller that are written down in a window.
+/// Maximum number of kinds of one caller that are logged in a window.
 const KINDS_MAX: usize = 64;
-/// Callers that are remembered. They are tokens, and an administrator makes those.
+/// Maximum number of callers that are tracked. Callers are tokens, which only an administrator creates.
 const CALLERS_MAX: usize = 10_000;
 
-/// Refusals that are alike.
+/// A kind of refusal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Kind {
-    /// Why.
+    /// Code of the refusal.
     pub code: EnvelopeCode,
-    /// Of which thread, where that is known.
+    /// Thread, if it is known.
     pub thread: Option<ThreadId>,
-    /// Of which node's view, where that is known.
+    /// Node of the view, if it is known.
     pub node: Option<NodeId>,
 }
 
-/// What an event tells of.
+/// Counts for one event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Told {
-    /// How often this kind came since it was last written down, this time included.
+    /// Refusals of this kind since its last event, including this one.
     pub times: u64,
-    /// How many of the caller's refusals were of kinds beyond the bound.
+    /// Refusals of the caller whose kinds exceeded the bound.
     pub others: u64,
 }
 
-/// The refusals of this process.
+/// Refusals of this process.
 #[derive(Debug, Default)]
 pub struct Folded {
     callers: HashMap<PrincipalId, Caller>,
@@ -58,7 +58,7 @@ impl Caller {
 }
 
 impl Folded {
-    /// Notes a refusal. Returns what the event that is due tells of; nothing if the refusal is only counted.
+    /// Counts a refusal. Returns the counts for the event that is due, or `None` if the refusal is only counted.
     pub fn note(&mut self, by: &PrincipalId, kind: Kind, now: Timestamp) -> Option<Told> {
         if self.callers.len() >= CALLERS_MAX && !self.callers.contains_key(by) {
             self.callers.retain(|_, it| is_of_window(it.since, now));
@@ -81,14 +81,14 @@ impl Folded {
         }
         caller.told += 1;
         let before = carried.get(&kind).copied().unwrap_or(0);
-        // What the last window left of other kinds is told with this one.
+        // This event also reports the rest of the last window for other kinds.
         let left: u64 = carried.iter().filter(|(it, _)| **it != kind).map(|(_, untold)| untold).sum();
         let others = std::mem::take(&mut caller.others) + left;
         caller.kinds.insert(kind, 0);
         Some(Told { times: before + 1, others })
     }
 
-    /// Takes back a note whose event could not be written.
+    /// Undoes a count whose event could not be written.
     pub fn untold(&mut self, by: &PrincipalId, kind: &Kind) {
         if let Some(caller) = self.callers.get_mut(by)
             && caller.kinds.remove(kind).is_some()
@@ -98,7 +98,7 @@ impl Folded {
     }
 }
 
-/// A clock that went back begins a window of its own.
+/// Returns whether a moment is in the window. A clock that went back begins a window of its own.
 fn is_of_window(since: Timestamp, now: Timestamp) -> bool {
     since <= now && now < since.plus(WINDOW)
 }

@@ -1,39 +1,39 @@
-//! What a node may be given: a schema of its own for what it receives, as it has one for what it sends.
+//! Schema of what a node may receive. A node has a separate schema for what it sends.
 
 use serde_json::Value;
 
 use crate::domain::json::pointer::Pointer;
 use crate::domain::schema::{Openness, Schema, SchemaSource};
 
-/// What is told of one payload. Whoever mends the first hundred asks again.
+/// Maximum number of violations in one answer. After fixing these, the caller asks again.
 const MISFITS_MAX: usize = 100;
 
-/// The schema of what a node receives.
+/// Schema of what a node receives.
 #[derive(Clone, Debug)]
 pub struct Receives(Schema);
 
-/// A place of a payload that does not fit, in words that no value gets into.
+/// A path of a payload that does not fit. The text contains no value.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Misfit {
-    /// Where.
+    /// Path.
     pub pointer: Pointer,
-    /// What is wrong.
+    /// Cause.
     pub detail: &'static str,
 }
 
 impl Receives {
-    /// A schema that was handed in as a file: closed at the top, as a node's schemas are, unless it says otherwise.
+    /// Reads a schema from a file. Like a node's schema, it is closed at the top unless it says otherwise.
     pub fn read(name: &str, text: &str) -> Result<Self, String> {
         let schema = SchemaSource::file(name, text).and_then(|it| it.compile(Openness::Closed));
         schema.map(Self).map_err(|why| why.to_string())
     }
 
-    /// The schema that a policy has.
+    /// Uses a schema of the policy.
     pub(in crate::domain) const fn of(schema: Schema) -> Self {
         Self(schema)
     }
 
-    /// Where the payload does not fit, in the order of the places.
+    /// Returns where the payload does not fit, in the order of the paths.
     pub fn misfits(&self, payload: &Value) -> Vec<Misfit> {
         let told = |pointer, detail| Misfit { pointer, detail };
         let faults = self.0.faults(payload).into_iter();

@@ -1,5 +1,5 @@
-//! What a node is given before a model is called: its view, as much of it as fits, sealed so that whoever holds it can
-//! tell what it is a view of.
+//! Context for a node before a model call: its view, as much of it as fits, signed so that every reader can verify its
+//! origin.
 
 mod envelope;
 mod folding;

@@ -1,7 +1,7 @@
-//! An HMAC beside an envelope's signature, for whoever cannot check one: by a secret of the node's own, which goes by
-//! periods and is in no row. It follows from the keyring's row key, whose node it is and when the period began.
+//! HMAC beside an envelope's signature, for readers that cannot check a signature. Each node has a secret per period,
+//! which is derived from the keyring's row key and stored in no row.
 //!
-//! It is symmetrical: whoever has the secret can make one. So it stands beside the signature and never in its place.
+//! It is symmetric: every holder of the secret can make one. So it stands beside the signature and never replaces it.
 
 use std::time::Duration;
 
@@ -20,15 +20,15 @@ use crate::domain::primitives::id::{FlowId, NodeId, ThreadId};
 use crate::domain::primitives::secret::Secret;
 use crate::domain::primitives::time::Timestamp;
 
-/// What a secret is shown with, so that whoever looks for secrets in the wrong places knows one.
+/// Prefix of a displayed secret, so that secret scanners recognize it.
 const SECRET_PREFIX: &str = "envsec_";
 
-/// How the secrets of nodes change.
+/// Rotation of the nodes' secrets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rotation {
-    /// How long one is made with.
+    /// How long a secret is used.
     pub period: Duration,
-    /// For how long after that it is still good.
+    /// How long it stays valid after that.
     pub overlap: Duration,
 }
 
@@ -39,23 +39,23 @@ impl Default for Rotation {
 }
 
 impl Rotation {
-    /// The period that a moment is in. Periods are counted from 1970, so that all gateways of a database agree.
+    /// Returns the period of a moment. Periods are counted from 1970, so that all gateways of a database agree.
     pub fn epoch(&self, now: Timestamp) -> Epoch {
         let period = i64::try_from(self.period.as_millis()).unwrap_or(i64::MAX).max(1);
         Epoch(Timestamp::from_millis(now.millis().div_euclid(period).saturating_mul(period)))
     }
 
-    /// When the next one begins.
+    /// Returns the beginning of the next period.
     pub fn next(&self, epoch: Epoch) -> Timestamp {
         epoch.0.plus(self.period)
     }
 
-    /// Until when what was made in a period is good.
+    /// Returns when HMACs of a period expire.
     fn good_until(&self, epoch: Epoch) -> Timestamp {
         self.next(epoch).plus(self.overlap)
     }
 
-    /// The periods whose secrets are good at a moment, the current one first.
+    /// Returns the periods whose secrets are valid at a moment, the current one first.
     fn good(&self, now: Timestamp) -> impl Iterator<Item = Epoch> {
         let current = self.epoch(now);
         let before = Epoch(current.0.minus(self.period));
@@ -63,11 +63,11 @@ impl Rotation {
     }
 }
 
-/// The secret of a node for one period.
+/// Secret of a node for one period.
 struct NodeSecret(Zeroizing<[u8; 32]>);
 
 impl NodeSecret {
-    /// No name and no moment has the zero byte in it, so that no two have the same secret.
+    /// Derives the secret. No name and no moment contains a zero byte, so no two inputs give the same secret.
     fn of(key: &RowKey, (flow, node): (&FlowId, &NodeId), epoch: Epoch) -> Self {
         let message = format!("countersign.envelope-secret.v1\0{flow}\0{node}\0{}", epoch.0);
         Self(Zeroizing::new(key.hmac(message.as_bytes())))
@@ -88,14 +88,14 @@ impl NodeSecret {
     }
 }
 
-/// The secret of one period, and until when it is good.
+/// A secret with the end of its validity.
 struct Dated {
     epoch: Epoch,
     good_until: Timestamp,
     secret: NodeSecret,
 }
 
-/// The secrets of a node that are good at a moment, the current one first.
+/// Valid secrets of a node, the current one first.
 pub struct NodeSecrets(Vec<Dated>);
 
 impl std::fmt::Debug for NodeSecrets {
@@ -104,32 +104,32 @@ impl std::fmt::Debug for NodeSecrets {
     }
 }
 
-/// A secret as its node is given it.
+/// A secret as shown to its node.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShownSecret {
-    /// Of which period.
+    /// Period of the secret.
     pub epoch: Epoch,
-    /// Until when it is good.
+    /// End of its validity.
     pub good_until: Timestamp,
-    /// The secret itself.
+    /// The secret.
     #[serde(with = "shown_text")]
     pub secret: Secret<String>,
 }
 
-/// What a node is given: whose secrets these are, and when there will be another.
+/// Answer to a node: its secrets, and the moment of the next rotation.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShownSecrets {
-    /// Of which flow.
+    /// Flow of the node.
     pub flow: FlowId,
-    /// Of which of its nodes.
+    /// Name of the node.
     pub node: NodeId,
-    /// What they are for.
+    /// Algorithm of the secrets.
     pub alg: MacAlg,
-    /// When the next period begins.
+    /// Beginning of the next period.
     pub rotates_at: Timestamp,
-    /// Those that are good, the current one first.
+    /// Valid secrets, the current one first.
     pub secrets: Vec<ShownSecret>,
 }
 
@@ -148,14 +148,14 @@ mod shown_text {
 }
 
 impl NodeSecrets {
-    /// Those that follow from the keyring.
+    /// Derives the secrets from the keyring.
     pub fn of(key: &RowKey, whose: (&FlowId, &NodeId), rotation: &Rotation, now: Timestamp) -> Self {
         let dated =
             |epoch| Dated { epoch, good_until: rotation.good_until(epoch), secret: NodeSecret::of(key, whose, epoch) };
         Self(rotation.good(now).map(dated).collect())
     }
 
-    /// Those of an answer that was kept, as far as they are good at a moment. Nothing, if one of them is none.
+    /// Reads the secrets of a stored answer that are valid at a moment. Returns `None` if one of them is malformed.
     pub fn read(shown: &ShownSecrets, now: Timestamp) -> Option<Self> {
         let dated = |it: &ShownSecret| {
             let secret = NodeSecret::read(it.secret.expose())?;
@@ -166,13 +166,13 @@ impl NodeSecrets {
         Some(Self(all))
     }
 
-    /// As their node is given them.
+    /// Returns the secrets as shown to their node.
     pub fn shown(&self) -> Vec<ShownSecret> {
         let shown = |it: &Dated| ShownSecret { epoch: it.epoch, good_until: it.good_until, secret: it.secret.shown() };
         self.0.iter().map(shown).collect()
     }
 
-    /// The envelope of a node's view of a thread, with an HMAC by the current one.
+    /// Adds an HMAC by the current secret to an envelope.
     pub fn beside(&self, envelope: Envelope, view: (&ThreadId, &NodeId)) -> Envelope {
         let hmac = self.0.first().map(|it| EnvelopeMac {
             alg: MacAlg::Hs256,
@@ -182,8 +182,7 @@ impl NodeSecrets {
         Envelope { hmac, ..envelope }
     }
 
-    /// Whether an envelope bears an HMAC by one of them, over all of it and as the view that its signature's claims say
-    /// it is. Takes as long whichever bit is wrong.
+    /// Checks an envelope's HMAC over all members and the claimed view. The comparison takes constant time.
     pub fn check(&self, envelope: &Envelope, claims: &EnvelopeClaims) -> Result<(), EnvelopeCode> {
         let hmac = envelope.hmac.as_ref().ok_or(EnvelopeCode::HmacMissing)?;
         let dated = self.0.iter().find(|it| it.epoch == hmac.epoch).ok_or(EnvelopeCode::HmacExpired)?;
@@ -193,7 +192,7 @@ impl NodeSecrets {
     }
 }
 
-/// What it is over: the envelope with its signature, whose view it is, and of which period the secret is.
+/// Builds the content of the HMAC: the envelope with its signature, thread, node and period.
 fn message(envelope: &Envelope, (thread, node): (&ThreadId, &NodeId), epoch: Epoch) -> String {
     let mut bare = serde_json::to_value(envelope).expect("an envelope is a plain struct with text keys");
     if let Value::Object(members) = &mut bare {

@@ -1,27 +1,27 @@
-//! Counting tokens, as models do: by vocabularies that are part of the program, so that no network is needed.
+//! Counts tokens as models do. The vocabularies are part of the program, so no network is needed.
 
 use serde::{Deserialize, Serialize};
 use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 
-/// So many characters are counted at once.
+/// Number of characters that are counted at once.
 const PIECE_CHARS: usize = 16_384;
 
-/// How a text is cut into tokens. Which one a model uses, its maker says.
+/// How a text is split into tokens. The maker of a model documents which encoding it uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {
-    /// That of the newer models.
+    /// Encoding of the newer models.
     #[default]
     O200kBase,
-    /// That of the ones before.
+    /// Encoding of the models before.
     Cl100kBase,
 }
 
 impl Encoding {
-    /// Every encoding.
+    /// All encodings.
     pub const ALL: &'static [Self] = &[Self::O200kBase, Self::Cl100kBase];
 
-    /// The word on the wire, and in policies.
+    /// Returns the name on the wire and in policies.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::O200kBase => "o200k_base",
@@ -29,10 +29,10 @@ impl Encoding {
         }
     }
 
-    /// How many tokens a text is. What looks like a control token of a model is counted as the text that it is.
+    /// Counts the tokens of a text. Text that looks like a control token of a model is counted as text.
     ///
-    /// A long text is counted in pieces, and is the sum of them: the library gives up, and panics, on a run of a million
-    /// blanks, which an agent could write.
+    /// A long text is counted in pieces, and its count is their sum. The library panics on a run of a million blanks,
+    /// which an agent could send.
     pub fn count(self, text: &str) -> u64 {
         let (mut rest, mut sum) = (text, 0_usize);
         while !rest.is_empty() {
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn texts_are_as_many_tokens_as_their_vocabulary_says() {
-        // As the vocabularies' makers count them, in what they publish about counting.
+        // The makers of the vocabularies publish this way of counting.
         let table =
             [("", 0, 0), ("antidisestablishmentarianism", 6, 6), ("2 + 2 = 4", 7, 7), ("お誕生日おめでとう", 8, 9)];
         for (text, o200k, cl100k) in table {

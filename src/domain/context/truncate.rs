@@ -1,4 +1,5 @@
-//! Making a view fit: what matters least goes first, in one order, and what is required never goes.
+//! Fits a view into a token budget. The least important parts are dropped first, in a fixed order. Required parts are
+//! never dropped.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,19 +9,19 @@ use super::tokenizer::Encoding;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 
-/// A text that would be shorter than this says nothing, so it goes whole.
+/// Minimum length of a cut text. A shorter beginning would be useless, so the text is dropped.
 const CUT_CHARS_MIN: usize = 16;
 
-/// What stands where a text was cut.
+/// Mark at the end of a cut text.
 const CUT_MARK: &str = "…";
 
-/// What became of a part that did not fit.
+/// How a part was truncated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// It is not there.
+    /// The part is absent.
     Dropped,
-    /// Its beginning is there.
+    /// The beginning of the text is present.
     Cut,
 }
 
@@ -28,72 +29,74 @@ pub enum How {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Truncated {
-    /// Where.
+    /// Path of the part.
     pub pointer: Pointer,
-    /// What became of it.
+    /// How it was truncated.
     pub how: How,
 }
 
-/// What fits.
+/// The fitted view.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fitted {
-    /// As much of the view as fits.
+    /// The part of the view that fits.
     pub payload: Value,
-    /// How many tokens its canonical text is.
+    /// Number of tokens of its canonical JSON.
     pub tokens: u64,
-    /// What does not fit, by its place.
+    /// Truncated parts, by their paths.
     pub truncated: Vec<Truncated>,
 }
 
-/// Why nothing is given.
+/// Reason why there is no envelope.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NotFitted {
-    /// The view lacks what is required.
+    /// The view lacks required paths.
     Missing(Vec<Pointer>),
-    /// What is required is more than fits.
+    /// The required parts alone exceed the budget.
     OverBudget {
-        /// How many tokens it is at least.
+        /// Minimum number of tokens.
         tokens: u64,
     },
-    /// What would be given is not what its node may receive.
+    /// The payload does not fit the schema of what the node receives.
     Unfit(Vec<Misfit>),
 }
 
-/// What is asked of a view.
+/// Requirements for a view.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish<'a> {
-    /// What must be there.
+    /// Paths that must be present.
     pub requires: &'a [Pointer],
-    /// What goes last, the most important first. What is not among it goes before all of it.
+    /// Paths that are dropped last, the most important first. Parts that it does not name are dropped before all of
+    /// these.
     pub priority: &'a [Pointer],
-    /// How many tokens there may be.
+    /// Maximum number of tokens.
     pub max_tokens: Option<u64>,
-    /// Counted how.
+    /// Encoding by which tokens are counted.
     pub encoding: Encoding,
-    /// What the node may receive, if the policy says.
+    /// Schema of what the node may receive, if the policy has one.
     pub receives: Option<&'a Receives>,
 }
 
-/// A part of a view that can go alone.
+/// A part of a view that can be dropped by itself.
 struct Part {
-    /// Where it stands among what is important; larger ones go first.
+    /// Rank of the part. A larger rank is dropped first.
     rank: usize,
     pointer: Pointer,
 }
 
-/// As much of a view as fits, if that is what its node may receive.
+/// Fits a view into its budget, and checks the result against the schema of what its node receives.
 pub fn fit(view: &Value, wish: &Wish<'_>) -> Result<Fitted, NotFitted> {
     let fitted = fit_into(view, wish)?;
-    // What is held against the schema is what a model will see, so nothing that went for lack of room goes unnoticed.
+    // The schema checks what the model will see, so a part that was dropped for lack of room is noticed.
     let misfits = wish.receives.map_or_else(Vec::new, |it| it.misfits(&fitted.payload));
     if misfits.is_empty() { Ok(fitted) } else { Err(NotFitted::Unfit(misfits)) }
 }
 
-/// What is told of sizes is told in steps of so many: who asks often learns no more of what others are given.
+/// Counts are rounded to this step, so that frequent requests reveal no more about what other nodes are given.
 const COUNTED_IN: u64 = 100;
 
-/// How many tokens a node is given of a view, rounded up. Where there is no envelope, it may still read all of the view,
-/// and all of that is counted: or whoever made something required go away would be given everything for nothing.
+/// Counts the tokens of a view that a node is given, rounded up. If there is no envelope, the whole view is counted,
+/// because the node may still read it. Otherwise a node could make a required path disappear and read everything at no
+/// cost.
 pub fn count_given(view: &Value, wish: &Wish<'_>) -> u64 {
     let tokens = fit(view, wish).map_or_else(|_| wish.encoding.count(&canonical(view)), |it| it.tokens);
     tokens.div_ceil(COUNTED_IN).saturating_mul(COUNTED_IN)
@@ -117,7 +120,7 @@ fn fit_into(view: &Value, wish: &Wish<'_>) -> Result<Fitted, NotFitted> {
     if least > max {
         return Err(NotFitted::OverBudget { tokens: least });
     }
-    // So few of them that the rest fits; with one fewer it does not.
+    // Find the smallest number of dropped parts with which the rest fits.
     let (mut few, mut enough) = (0, parts.len());
     while enough - few > 1 {
         let half = few + (enough - few) / 2;
@@ -138,8 +141,8 @@ fn fit_into(view: &Value, wish: &Wish<'_>) -> Result<Fitted, NotFitted> {
 }
 
 impl Wish<'_> {
-    /// The parts below a place that can go, none within another. Only members of objects go alone: a list whose items
-    /// moved up would be another list.
+    /// Collects the parts below a path that can be dropped, none inside another. Only members of objects are dropped,
+    /// because dropping an item would shift the list.
     fn parts(&self, at: &Pointer, value: &Value, above: usize, found: &mut Vec<Part>) {
         if self.requires.iter().any(|it| it.covers(at)) {
             return;
@@ -169,7 +172,7 @@ fn removed(mut state: Value, pointer: &Pointer) -> Value {
     state
 }
 
-/// The same with the beginning of a text that went, as long as it fits; nothing, if too little of it does.
+/// Adds the beginning of a dropped text, as long as it fits. Returns `None` if too little of it fits.
 fn cut(view: &Value, payload: &Value, part: &Part, fits: &impl Fn(&Value) -> bool) -> Option<Value> {
     let text: Vec<char> = part.pointer.resolve(view)?.as_str()?.chars().collect();
     let (above, key) = part.pointer.split_last()?;

@@ -1,4 +1,4 @@
-//! Whether an envelope may be believed, and given to a model.
+//! Checks whether an envelope is valid and may be given to a model.
 
 use super::envelope::{Envelope, EnvelopeClaims, EnvelopeCode, payload_digest, truncated_digest};
 use super::input_schema::Receives;
@@ -8,27 +8,27 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
 use crate::domain::primitives::id::{NodeId, ThreadId};
 
-/// What an envelope is held against.
+/// Expectations that an envelope is checked against.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
-    /// The keys that are believed.
+    /// Accepted keys.
     pub keys: &'a PublicKeys,
-    /// Whose they are, if that is known.
+    /// Issuer of the keys, if it is known.
     pub issuer: Option<&'a str>,
-    /// The thread that was asked for, if somebody says.
+    /// Thread that the caller asked for, if it named one.
     pub thread: Option<&'a ThreadId>,
-    /// The node it is for, if somebody says.
+    /// Node that the envelope must be for, if the caller named one.
     pub node: Option<&'a NodeId>,
-    /// The version that the thread is known to have come to, if it is.
+    /// Known version of the thread, if any.
     pub version: Option<u64>,
-    /// What the node may receive, if whoever checks knows that.
+    /// Schema of what the node may receive, if the checker has it.
     pub receives: Option<&'a Receives>,
-    /// The node's secrets, if whoever checks has them: then it must bear an HMAC by one of them.
+    /// Secrets of the node, if the checker has them. The envelope must then have an HMAC by one of them.
     pub secrets: Option<&'a NodeSecrets>,
 }
 
 impl<'a> Expected<'a> {
-    /// Anything that one of these keys signed.
+    /// Accepts every envelope that one of these keys signed.
     pub const fn by(keys: &'a PublicKeys) -> Self {
         Self { keys, issuer: None, thread: None, node: None, version: None, receives: None, secrets: None }
     }
@@ -38,7 +38,7 @@ fn is(holds: bool, code: EnvelopeCode) -> Result<(), EnvelopeCode> {
     if holds { Ok(()) } else { Err(code) }
 }
 
-/// Whether an envelope may be given to a model, as far as can be told without the gateway. What was signed, if so.
+/// Checks everything that can be checked without the gateway. Returns the signed claims.
 pub fn check(envelope: &Envelope, expected: &Expected<'_>) -> Result<EnvelopeClaims, EnvelopeCode> {
     let claims = check_signed(envelope, expected)?;
     if let Some(secrets) = expected.secrets {
@@ -48,7 +48,8 @@ pub fn check(envelope: &Envelope, expected: &Expected<'_>) -> Result<EnvelopeCla
     Ok(claims)
 }
 
-/// The first part of it: whether it is what a key of the gateway's signed, of what was asked for. What was signed, if so.
+/// Makes the first checks: a key of the gateway signed the envelope, and it is for the expected thread and node.
+/// Returns the signed claims.
 pub fn check_signed(envelope: &Envelope, expected: &Expected<'_>) -> Result<EnvelopeClaims, EnvelopeCode> {
     let malformed = EnvelopeCode::EnvelopeMalformed;
     let unverified = jws::read::<EnvelopeClaims>(&envelope.signature, Typ::Envelope).map_err(|_| malformed)?;
@@ -71,14 +72,14 @@ pub fn check_signed(envelope: &Envelope, expected: &Expected<'_>) -> Result<Enve
     Ok(claims)
 }
 
-/// The last part: whether what was signed is what its node may be given.
+/// Makes the last checks: the signed content may be given to its node.
 pub fn check_sound(envelope: &Envelope, claims: &EnvelopeClaims, expected: &Expected<'_>) -> Result<(), EnvelopeCode> {
     is(expected.version.is_none_or(|it| claims.version >= it), EnvelopeCode::Stale)?;
     let there = claims.requires.iter().all(|it| it.resolve(&envelope.payload).is_some());
     is(there, EnvelopeCode::RequiredMissing)?;
     let fits = expected.receives.is_none_or(|it| it.misfits(&envelope.payload).is_empty());
     is(fits, EnvelopeCode::SchemaMismatch)?;
-    // Whoever signs can count wrongly, too: what goes to a model is counted where it goes.
+    // A signer can miscount too, so the tokens are counted again before the payload goes to a model.
     is(claims.encoding.count(&canonical(&envelope.payload)) == claims.tokens, EnvelopeCode::TokensMismatch)?;
     is(claims.budget.is_none_or(|it| claims.tokens <= it), EnvelopeCode::OverBudget)
 }

@@ -1,4 +1,4 @@
-//! What agents add to a run: judged for size and shape, and inert otherwise.
+//! Events that agents add to an episode. The gateway checks size and shape, and never acts on them.
 
 mod schema;
 
@@ -13,44 +13,44 @@ use crate::domain::primitives::time::Timestamp;
 
 pub use schema::check;
 
-/// Events that agents add to one run besides its end. A page shows them all, and an artefact is made of them in one go. What
-/// ends a run is taken beyond that: one that is full could not be finished otherwise.
+/// Maximum number of events that agents add to one episode, besides its end. A page shows all of them, and a file is
+/// built of them at once. The end is accepted beyond that, because a full episode could not be finished otherwise.
 pub const POSTED_MAX: u64 = 1_000;
-/// What an event says is read by people: a document belongs into the state.
+/// Maximum size of a payload. People read it, and a document belongs into the state.
 pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
-/// Evidence that one event names.
+/// Maximum number of evidence ids of one event.
 pub const EVIDENCE_MAX: usize = 20;
 
-/// What an agent can say that its run does. The rest is the gateway's to say.
+/// Phase that an agent may set. Only the gateway sets the others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// It saw something.
+    /// It observed something.
     Observe,
-    /// It made something of that.
+    /// It interpreted an observation.
     Interpret,
-    /// It was advised.
+    /// It received advice.
     Intuition,
     /// It changed its plan by advice.
     Direction,
-    /// It means to do something.
+    /// It plans something.
     Plan,
     /// It did something.
     Act,
-    /// It asked itself how that went.
+    /// It reviewed its result.
     Reflect,
-    /// It would do something otherwise another time.
+    /// It would act differently next time.
     Learn,
     /// It knows or notes something.
     Memory,
-    /// It counted something.
+    /// It measured something.
     Insight,
-    /// It is over.
+    /// It ended.
     Terminate,
 }
 
 impl Phase {
-    /// Every one.
+    /// All phases.
     pub const ALL: [Self; 11] = [
         Self::Observe,
         Self::Interpret,
@@ -65,7 +65,7 @@ impl Phase {
         Self::Terminate,
     ];
 
-    /// Its word, as events have it.
+    /// Returns the word in an event.
     pub const fn as_str(self) -> &'static str {
         use super::event_line::phase;
         match self {
@@ -84,40 +84,40 @@ impl Phase {
     }
 }
 
-/// An event that an agent added, as it is kept.
+/// An event that an agent added, as stored.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Posted {
-    /// Its name: the one of the thread's event that tells of it.
+    /// Id, which is that of the thread's event about it.
     pub id: EventId,
-    /// In which run.
+    /// Thread of the episode.
     pub thread: ThreadId,
-    /// Which of the run's, from 1.
+    /// Number in the episode, from 1.
     pub number: u64,
-    /// As which node it was said.
+    /// Node that the agent acted as.
     pub node: NodeId,
-    /// By which token.
+    /// Token of the agent.
     pub by: PrincipalId,
-    /// What the run does.
+    /// Phase.
     pub phase: Phase,
-    /// What it says, without what was hidden when it was said.
+    /// Payload, with the values redacted that were redacted then.
     pub payload: Map<String, Value>,
-    /// The event that led to it.
+    /// Event that caused it.
     pub caused_by: Option<EventId>,
-    /// What speaks for it, in the agent's own names.
+    /// Evidence, in the agent's own names.
     pub evidence_ids: Vec<String>,
-    /// When it came.
+    /// Moment of arrival.
     pub at: Timestamp,
 }
 
 impl Posted {
-    /// How the run ended, if this says that it did.
+    /// Returns the final status, if this event ends the episode.
     pub fn ended_by(&self) -> Option<Status> {
         let said = self.payload.get("status").filter(|_| self.phase == Phase::Terminate)?;
         Status::named(said.as_str()?)
     }
 
-    /// What the log says of it.
+    /// Returns the digest that the audit log names.
     pub fn digest(&self) -> Digest {
         Digest::of(Tag::EpisodeEvent, &[canonical(&json!(self)).as_bytes()])
     }

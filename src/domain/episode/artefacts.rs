@@ -1,4 +1,4 @@
-//! From what happened to the files: projections put in, lines linked, each file to its bytes.
+//! Builds the files of an episode from its events: adds projections, links the lines, and writes each file's bytes.
 
 use serde_json::Value;
 
@@ -9,13 +9,13 @@ use super::state::{self, Evidence, PROJECTOR, status};
 use crate::domain::chain::hash::Digest;
 use crate::domain::json::canonical::canonical;
 
-/// Events after which a run waits, and its state is written. What the gateway calls them.
+/// Gateway events after which an episode waits and its state is written.
 const PAUSES: [&str; 1] = ["transition.held"];
-/// After so many pauses no more of them have a projection of their own: each is made of everything before it, and a run may
+/// Number of pauses that get a projection of their own. Each projection covers everything before it, and an episode may
 /// be held thousands of times.
 pub const PAUSES_TOLD_MAX: usize = 100;
 
-/// A run whose events are complete: each with its link, and a projection wherever the state was written.
+/// Complete timeline of an episode: each event with its link, and a projection wherever the state was written.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timeline {
     events: Vec<Record>,
@@ -23,8 +23,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The timeline of what happened. A projection follows each of the first pauses, the end, and what happened last, so that what is
-    /// exported at one pause is the beginning of what is exported later.
+    /// Builds the timeline. A projection follows each of the first pauses, the end, and the last event. So an export at
+    /// one pause is the beginning of a later export.
     pub fn of(happened: Vec<Record>) -> Self {
         let mut timeline = Self { events: Vec::with_capacity(happened.len() + 1), lines: Vec::new() };
         let last = happened.len().saturating_sub(1);
@@ -52,18 +52,18 @@ impl Timeline {
         self.events.push(event);
     }
 
-    /// Its events.
+    /// Returns the events.
     pub fn events(&self) -> &[Record] {
         &self.events
     }
 
-    /// Whether the run is over.
+    /// Returns whether the episode is finished.
     pub fn is_finished(&self) -> bool {
         status(&self.events).is_final()
     }
 
-    /// The bytes of a file; none where the run has no such file yet. The manifest is made of all others, by
-    /// [`Self::manifest`].
+    /// Returns the bytes of a file, or `None` if the episode does not have it yet. [`Self::manifest`] builds the
+    /// manifest from all other files.
     pub fn bytes(&self, artefact: Artefact) -> Option<Vec<u8>> {
         if artefact.is_of_finished_runs() && !self.is_finished() {
             return None;
@@ -79,12 +79,12 @@ impl Timeline {
         }
     }
 
-    /// Every file but the manifest that the run has by now.
+    /// Returns every existing file except the manifest.
     pub fn files(&self) -> Vec<(Artefact, Vec<u8>)> {
         Artefact::ALL.into_iter().filter_map(|it| Some((it, self.bytes(it)?))).collect()
     }
 
-    /// The manifest over those files, of a finished run. Signed by `sign`, which is given it without a signature.
+    /// Builds the manifest of a finished episode. `sign` receives it without a signature and returns it signed.
     pub fn manifest(&self, sign: impl FnOnce(Value) -> Value) -> Option<Vec<u8>> {
         let last = self.events.last().filter(|_| self.is_finished())?;
         let files = self.files();

@@ -1,8 +1,8 @@
-//! What is wrong with a folder, and what could not be told.
+//! Findings and notes of a folder check.
 
 use serde_json::{Value, json};
 
-/// Declares codes, each with its word and its sentence.
+/// Declares codes, each with its name and its sentence.
 macro_rules! codes {
     ($(#[$doc:meta])* $name:ident: $($(#[$each:meta])* $code:ident = $word:literal, $says:literal;)*) => {
         $(#[$doc])*
@@ -12,17 +12,17 @@ macro_rules! codes {
         }
 
         impl $name {
-            /// Every one.
+            /// All codes.
             pub const ALL: &'static [Self] = &[$(Self::$code,)*];
 
-            /// The code, as answers carry it.
+            /// Returns the code in an answer.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$code => $word,)*
                 }
             }
 
-            /// One sentence; never a part of what was found.
+            /// Returns a fixed sentence, which never contains checked data.
             pub const fn detail(self) -> &'static str {
                 match self {
                     $(Self::$code => $says,)*
@@ -33,121 +33,121 @@ macro_rules! codes {
 }
 
 codes! {
-    /// What is wrong.
+    /// A violation.
     Code:
-    /// A finished run without its manifest.
+    /// A finished episode without its manifest.
     ManifestMissing = "manifest_missing", "a finished run has a manifest, and here is none";
-    /// Not what a manifest is.
+    /// The manifest is malformed.
     ManifestMalformed = "manifest_malformed", "this is not a manifest of version manifest/1.0";
-    /// Named, and not there.
+    /// A named file is absent.
     Missing = "missing", "the manifest names a file that is not there, or leaves out one that every run has";
-    /// Other bytes.
+    /// The file has other bytes.
     Hash = "hash", "the file is not the one that the manifest has the SHA-256 of";
-    /// Another length.
+    /// The file has another length.
     Size = "size", "the file is not as long as the manifest says";
-    /// There, and not named.
+    /// A file is not named.
     Unexpected = "unexpected", "the manifest does not name this file";
-    /// Named for what it is not.
+    /// A file has the wrong kind.
     Kind = "kind", "a file of this name is of another kind";
-    /// A name that could lead elsewhere.
+    /// A name could lead out of the folder.
     Name = "name", "a file's name is 1 to 128 of A-Z a-z 0-9 . _ - beginning with a letter or digit, and leads nowhere else";
-    /// Two names for one file.
+    /// Two names mean one file.
     NameTwice = "name_twice", "two names that are one where capitals do not count";
-    /// A link, a folder, a device.
+    /// A link, a folder or a device.
     NotAFile = "not_a_file", "this is no plain file: a link, a folder or a device can show other bytes to the next reader";
-    /// Too long to be looked at.
+    /// The file is too long to check.
     TooLong = "too_long", "the file is longer than any that is looked at";
-    /// A signature that is none.
+    /// The signature is invalid.
     Signature = "signature", "the manifest's signature is not one of its signer over exactly these files";
-    /// No signature where one is asked for.
+    /// A required signature is missing.
     Unsigned = "unsigned", "the manifest is not signed, and a signature was asked for";
-    /// Not what a timeline is.
+    /// A line is not an event.
     EventMalformed = "event_malformed", "this line is not an event: strict JSON with agent_id, episode_id, payload, phase and timestamp";
-    /// Cut off.
+    /// The file was cut off.
     EventsTruncated = "events_truncated", "the last line does not end: the file was cut off";
-    /// More than a run has.
+    /// The timeline has too many events.
     EventsTooMany = "events_too_many", "there are more events than any run has";
-    /// No beginning.
+    /// The start event is missing.
     EventStart = "event_start", "the first event is not the start of the run";
-    /// A name twice.
+    /// An id occurs twice.
     EventId = "event_id", "another event before has this id";
-    /// A cause that is none.
+    /// The cause is not an earlier event.
     EventCause = "event_cause", "the event was caused by none of those before it";
-    /// Not after the line before.
+    /// The line does not link to the line before.
     EventPrevious = "event_previous", "the event does not link to the line before it";
-    /// Of another run.
+    /// The file or event is of another episode.
     Episode = "episode", "this is of another episode than the rest of the folder";
-    /// Not what a state is.
+    /// The state is malformed.
     StateMalformed = "state_malformed", "this is not a state of version 1.0, schema 1.0.0";
-    /// The plan is another.
+    /// The plan differs.
     Plan = "projection_plan", "the plan is not the one that follows from the events";
-    /// A step's status is another.
+    /// The status of a step differs.
     StepStatus = "projection_status", "a step's status is not the one that the last event about it gives";
-    /// The outcomes are others.
+    /// The outcomes differ.
     Outcomes = "projection_outcomes", "the outcomes are not those that the last projection in the events has";
-    /// The links are others.
+    /// The links differ.
     Links = "projection_links", "the links are not those of the last projection, or not those of a run in this state";
-    /// The beginning is another.
+    /// The start differs.
     StartedAt = "projection_started_at", "the episode does not begin when its start event says";
-    /// The state is another.
+    /// The state differs.
     State = "projection_state", "the state is not the one that follows from the events";
-    /// Another artefact that follows from the events is another.
+    /// Another projected file differs.
     Derived = "projection_derived", "the file is not the one that follows from the events";
 }
 
 codes! {
-    /// What could not be told.
+    /// A question that the folder does not answer.
     Note:
-    /// No manifest yet.
+    /// There is no manifest yet.
     NotFinished = "not_finished", "the run is not finished: it has no manifest, so nothing says which bytes are its own";
-    /// No links.
+    /// The events have no links.
     NoEventLinks = "no_event_links", "no evidence: the events are not linked by hashes";
-    /// No status.
+    /// No event gives the step's status.
     NoStepStatus = "no_step_status", "no evidence: no event says the step's status, so the state's own was kept";
-    /// A word of another vocabulary.
+    /// The status is outside the vocabulary.
     UnknownStatus = "unknown_status", "a step's status is none of the published words; the published projection takes it for pending";
-    /// No projection.
+    /// The events have no projection.
     NoProjection = "no_projection", "no evidence: no event says what the state said when it was written";
-    /// No plan.
+    /// The events have no plan.
     NoPlan = "no_plan", "no evidence: no event says a plan";
-    /// A link to nothing.
+    /// A link names no file.
     LinkUnkept = "link_unkept", "the state links to a file that the manifest does not name";
-    /// No signature.
+    /// There is no signature.
     NotSigned = "not_signed", "the manifest is not signed: whoever can replace all files can replace it, too";
-    /// No keys.
+    /// No keys were given.
     SignatureUnchecked = "signature_unchecked", "the manifest is signed, and no keys were given to check it with";
 }
 
-/// One thing, where it stands.
+/// A finding or note with its location.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Found<C> {
-    /// What.
+    /// Code.
     pub code: C,
-    /// In which file; empty for the folder.
+    /// File. Empty for the folder.
     pub file: String,
-    /// In which line, from 1.
+    /// Line, from 1.
     pub line: Option<usize>,
-    /// About what in it: a step's id.
+    /// Subject inside the file, such as a step's id.
     pub about: Option<String>,
 }
 
-/// Something wrong.
+/// A violation with its location.
 pub type Finding = Found<Code>;
-/// Something that could not be told.
+/// A note with its location.
 pub type Noted = Found<Note>;
 
 impl<C> Found<C> {
-    /// About a file as a whole.
+    /// Reports on a whole file.
     pub fn of(code: C, file: &str) -> Self {
         Self { code, file: file.to_owned(), line: None, about: None }
     }
 
-    /// About one of its lines.
+    /// Reports on one line.
     pub fn at(code: C, file: &str, line: usize) -> Self {
         Self { line: Some(line), ..Self::of(code, file) }
     }
 
-    /// About something in it.
+    /// Reports on a subject inside the file.
     pub fn about(code: C, file: &str, about: &str) -> Self {
         Self { about: Some(about.to_owned()), ..Self::of(code, file) }
     }
@@ -165,14 +165,14 @@ impl<C> Found<C> {
 }
 
 impl Finding {
-    /// As JSON.
+    /// Returns it as JSON.
     pub fn json(&self) -> Value {
         self.told(self.code.as_str(), self.code.detail())
     }
 }
 
 impl Noted {
-    /// As JSON.
+    /// Returns it as JSON.
     pub fn json(&self) -> Value {
         self.told(self.code.as_str(), self.code.detail())
     }

@@ -1,4 +1,5 @@
-//! A thread's events as the events of a run. What the gateway did is told from its own log and kept nowhere else.
+//! Converts a thread's events into events of an episode. The gateway's own actions come from its audit log and are
+//! stored only there.
 
 use std::borrow::Cow;
 
@@ -13,8 +14,8 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::log::event::{Event, EventType};
 use crate::domain::primitives::time::Timestamp;
 
-/// What of an event's facts a run is told: names and numbers, never a value, a reason or a comment. `branches` are those
-/// that were made, and `join` names those that were joined.
+/// Members of an event's data that an episode gets: names and numbers, never a value, a reason or a comment. `branches`
+/// names those that were made, and `join` those that were joined.
 const TOLD: [&str; 12] = [
     "transition",
     "version",
@@ -30,26 +31,26 @@ const TOLD: [&str; 12] = [
     JOIN,
 ];
 
-/// What a fork made, and in a join what it was made of: each with its name, its thread and its head.
+/// Branches of a fork or a join, each with its name, thread and head.
 const BRANCHES: &str = "branches";
 const JOIN: &str = "join";
 
-/// Events of a thread that one run is told of. Each is one line at most, and with the projections between them they are as
-/// many as whoever reads the run reads.
+/// Maximum number of a thread's events in one episode. Each is one line at most. With the projections between them they
+/// stay within the reader's limit.
 pub const TOLD_MAX: u64 = 49_000;
 const _: () = assert!(TOLD_MAX as usize + PAUSES_TOLD_MAX + 2 <= EVENTS_MAX, "a run that is told can be read");
 
-/// What a hold does to a run, and its end.
+/// Effect of a pending review on an episode, and of its end.
 const PAUSED: &str = "paused";
 const RESUMED: &str = "resumed";
 
-/// The beginning of a run.
+/// Builds the start event of an episode.
 pub fn started(event: &Event, run: &str, terms: &Terms) -> Record {
     let flow = event.flow.as_ref().map(ToString::to_string).unwrap_or_default();
     record(run, event.id.as_str(), event.at, (PROJECTOR, phase::START, terms.start(&flow)))
 }
 
-/// What an agent said.
+/// Builds the record of an agent's event.
 pub fn said(posted: &Posted) -> Record {
     let said = (posted.node.as_str(), posted.phase.as_str(), posted.payload.clone());
     let mut told = record(posted.thread.as_str(), posted.id.as_str(), posted.at, said);
@@ -58,7 +59,7 @@ pub fn said(posted: &Posted) -> Record {
     told
 }
 
-/// What the gateway did, if it concerns the run.
+/// Builds the record of a gateway event, if it concerns the episode.
 pub fn done(event: &Event, run: &str) -> Option<Record> {
     let change = match event.kind {
         EventType::TransitionHeld => Some(PAUSED),
@@ -105,7 +106,7 @@ fn record(run: &str, id: &str, at: Timestamp, (who, phase, payload): (&str, &str
     }
 }
 
-/// A value without what is hidden: texts, names of members, and numbers as they are written.
+/// Redacts a value: texts, names of members, and numbers as they are written.
 fn masked(value: &Value, mask: &impl Fn(&str) -> String) -> Value {
     match value {
         Value::String(text) => mask(text).into(),
@@ -119,7 +120,7 @@ fn masked(value: &Value, mask: &impl Fn(&str) -> String) -> Value {
     }
 }
 
-/// The same of an object. Two names that are one without what is hidden are told apart by their number.
+/// Redacts an object. If two names become equal by redaction, a number distinguishes them.
 fn masked_members(members: &Map<String, Value>, mask: &impl Fn(&str) -> String) -> Map<String, Value> {
     let mut shown = Map::new();
     for (at, (name, value)) in members.iter().enumerate() {
@@ -130,8 +131,8 @@ fn masked_members(members: &Map<String, Value>, mask: &impl Fn(&str) -> String) 
     shown
 }
 
-/// What an event says, without what is hidden. Of which flow a run is, every event says; how it ended is a word that was
-/// checked, and would tell by its absence that it stands among what is hidden.
+/// Redacts a payload. Every event names the flow of an episode, so that stays. The final status is a checked word, and
+/// its absence would reveal that it equals a redacted value.
 pub fn masked_payload(phase: &str, payload: &Map<String, Value>, mask: &impl Fn(&str) -> String) -> Map<String, Value> {
     let open = match phase {
         phase::RUNTIME => return masked_names(payload, mask),
@@ -146,7 +147,7 @@ pub fn masked_payload(phase: &str, payload: &Map<String, Value>, mask: &impl Fn(
     shown
 }
 
-/// What the gateway says, but for the names of branches, which an agent chose.
+/// Redacts only the names of branches in a gateway event, because an agent chose them.
 fn masked_names(payload: &Map<String, Value>, mask: &impl Fn(&str) -> String) -> Map<String, Value> {
     let mut shown = payload.clone();
     let named = |branches: Option<&mut Value>| {
@@ -161,21 +162,21 @@ fn masked_names(payload: &Map<String, Value>, mask: &impl Fn(&str) -> String) ->
     shown
 }
 
-/// The branches that an event names: those that were made, or joined.
+/// Returns the branches that an event names.
 pub fn branches_named(record: &Record) -> Vec<&str> {
     let made = record.payload.get(BRANCHES);
     let branches = made.or_else(|| record.payload.get(JOIN)?.get(BRANCHES)).and_then(Value::as_array);
     branches.into_iter().flatten().filter_map(|it| it["name"].as_str()).collect()
 }
 
-/// A record without what is hidden. Names that the gateway gave hide nothing.
+/// Redacts a record. Names that the gateway chose stay.
 pub fn masked_record(mut record: Record, mask: &impl Fn(&str) -> String) -> Record {
     record.payload = masked_payload(&record.phase, &record.payload, mask);
     record.evidence_ids = record.evidence_ids.iter().map(|it| mask(it)).collect();
     record
 }
 
-/// The moment of a record that this gateway made.
+/// Returns the second of a record that this gateway made.
 pub fn second_of(record: &Record) -> u64 {
     let at = Timestamp::parse(&record.timestamp).map_or(0, Timestamp::seconds);
     u64::try_from(at).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What a host says of a run when it begins.
+//! Terms that a host application gives when an episode begins.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,23 @@ use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::usage::Malformed;
 
-/// A task is a paragraph at the head of a page.
+/// Maximum length of a task, which is a paragraph at the head of a page.
 const TASK_CHARS_MAX: usize = 2_000;
-/// Types, adapters, and the names and values of tags are words.
+/// Maximum length of types, adapters, and the names and values of tags.
 const WORD_CHARS_MAX: usize = 200;
-/// Tags that a page has room for.
+/// Maximum number of tags, for which a page has room.
 const TAGS_MAX: usize = 20;
-/// Integers that every reader of JSON reads alike.
+/// Maximum seed, so that every JSON reader reads the same integer.
 const SEED_MAX: i64 = 9_007_199_254_740_991;
 
-/// What a run is for.
+/// Goal of an episode.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
-    /// In words.
+    /// Task in words.
     #[schema(min_length = 1, max_length = 2000)]
     pub task: String,
-    /// Of which kind.
+    /// Type of task.
     #[serde(rename = "type", default = "task")]
     #[schema(min_length = 1, max_length = 200)]
     pub kind: String,
@@ -38,55 +38,55 @@ fn task() -> String {
     "task".to_owned()
 }
 
-/// How much advice is listened to.
+/// How much advice the agents accept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IntuitionMode {
-    /// It is heard.
+    /// Advice is read.
     Advisory,
-    /// It can step in.
+    /// Advice can intervene.
     Interventive,
     /// Both.
     Hybrid,
 }
 
-/// The value of a tag.
+/// Value of a tag.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum TagValue {
-    /// A word.
+    /// Text.
     Text(String),
-    /// A number.
+    /// Number.
     #[schema(value_type = f64)]
     Number(Number),
-    /// Yes or no.
+    /// Boolean.
     Flag(bool),
 }
 
-/// What makes a thread an episode.
+/// Terms that make a thread an episode.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
-    /// What it is for.
+    /// Goal.
     pub goal: Goal,
-    /// What its randomness was drawn from; 0 unless said.
+    /// Seed of its randomness. 0 by default.
     #[serde(default)]
     #[schema(minimum = -9007199254740991i64, maximum = 9007199254740991i64)]
     pub seed: i64,
-    /// The host's own words about it, by name.
+    /// Tags of the host application, by name.
     #[serde(default)]
     pub tags: BTreeMap<String, TagValue>,
-    /// Which adapter runs it.
+    /// Adapter that runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 200)]
     pub using: Option<String>,
-    /// How much advice is listened to.
+    /// How much advice the agents accept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intuition_mode: Option<IntuitionMode>,
 }
 
 impl Terms {
-    /// Whether it can be kept, and told on a page.
+    /// Checks whether the terms can be stored and shown on a page.
     pub fn check(&self) -> Result<(), Malformed> {
         let wrong = |at: &[&str], detail| {
             let pointer = at.iter().fold(Pointer::root(), |above, it| above.child(it));
@@ -115,12 +115,12 @@ impl Terms {
         Ok(())
     }
 
-    /// What the log says of it.
+    /// Returns the digest that the audit log names.
     pub fn digest(&self) -> Digest {
         Digest::of(Tag::EpisodeTerms, &[canonical(&json!(self)).as_bytes()])
     }
 
-    /// What the start event says, before anything in it is masked.
+    /// Returns the payload of the start event, before redaction.
     pub fn start(&self, flow: &str) -> Map<String, Value> {
         let mut said = json!({
             "task": self.goal.task, "type": self.goal.kind, "seed": self.seed, "tags": self.tags,
@@ -137,33 +137,33 @@ impl Terms {
     }
 }
 
-/// An episode as its thread's row has it.
+/// An episode as stored in its thread's row.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Episode {
-    /// What it was begun with.
+    /// Terms of the episode.
     pub terms: Terms,
-    /// How many events agents have added.
+    /// Number of events that agents have added.
     pub events: u64,
-    /// How it ended, once an agent said so; no event comes after that.
+    /// End of the episode, once an agent has set it. No event follows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ended>,
 }
 
-/// That a run ended.
+/// End of an episode.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ended {
-    /// How.
+    /// Final status.
     pub status: Status,
-    /// When.
+    /// Moment of the end.
     pub at: Timestamp,
-    /// The number of the thread's event that says so: the run is what happened up to there.
+    /// Number of the thread's event that ended it. The episode covers everything up to that event.
     pub seq: u64,
 }
 
 impl Episode {
-    /// One that begins.
+    /// Begins an episode.
     pub const fn new(terms: Terms) -> Self {
         Self { terms, events: 0, ended: None }
     }

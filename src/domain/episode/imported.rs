@@ -1,7 +1,7 @@
-//! A run that came in a folder: kept as it came, to the byte, with who vouches for it.
+//! An episode imported from a folder, stored byte for byte with the result of its signature check.
 //!
-//! It bears a thread's name, so that it is found where runs are, and is nothing else of a thread: it has no flow, no policy,
-//! no state and no chain. So there is nothing of it that could be proposed to, held, joined, written or verified.
+//! It has a thread's name, so that users find it among episodes. It is no thread otherwise: it has no flow, policy,
+//! state or chain. So nothing about it can be proposed, held, joined, written or verified.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -17,42 +17,42 @@ use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
 use crate::domain::primitives::id::{PrincipalId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 
-/// A folder of more is not kept: its page reads it whole. The longest run of ours that is not made to be long has a tenth.
+/// Maximum size of a stored folder, because its page reads all of it. The longest normal episode has a tenth.
 pub const FOLDER_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// What one row holds of it: far below what either database takes.
+/// Size of one row, far below the limit of either database.
 pub const PIECE_BYTES_MAX: usize = 256 * 1024;
-/// What its thread is called, before some digits of its digest.
+/// Prefix of its thread name, before digits of its digest.
 const NAME_BEGINS: &str = "imported-";
-/// Half a digest: nobody finds two folders that share it.
+/// Digits of the digest in the name. Half a digest still makes collisions infeasible.
 const NAMED_BY: usize = 32;
-/// What lists say of a run; the whole is in its files.
+/// Maximum length of a task in lists. The files have the whole text.
 const TASK_CHARS_MAX: usize = 2_000;
-/// A name that somebody else gave.
+/// Maximum length of a name from a foreign system.
 const WORD_CHARS_MAX: usize = 200;
 
-/// Who vouches for the files.
+/// Who signed the files.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Voucher {
-    /// Nobody: the manifest is not signed.
+    /// No signer: the manifest is not signed.
     Nobody {},
-    /// Somebody signed it, and nobody said by which key that should be.
+    /// The manifest is signed, and no key was given to check it.
     Unchecked {
-        /// The key that it names.
+        /// Key that it names.
         kid: String,
     },
     /// This gateway.
     Gateway {
-        /// By which key.
+        /// Key of the signature.
         kid: String,
     },
-    /// Whoever has the key that was given along.
+    /// The holder of a given key.
     Other {
-        /// Who the signature says it is.
+        /// Issuer that the signature names.
         issuer: String,
-        /// By which key.
+        /// Key of the signature.
         kid: String,
-        /// That key, as it was published.
+        /// That key, as published.
         keys: Value,
     },
 }
@@ -61,35 +61,35 @@ pub enum Voucher {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptFile {
-    /// Its name there.
+    /// Name in the folder.
     pub name: String,
-    /// The plain SHA-256 of its bytes.
+    /// Plain SHA-256 of its bytes.
     pub sha256: Digest,
-    /// How many they are.
+    /// Size in bytes.
     pub size_bytes: u64,
 }
 
-/// A run that was imported.
+/// An imported episode.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Imported {
-    /// The thread that it is shown as.
+    /// Thread name under which it is shown.
     pub id: ThreadId,
-    /// Over names, hashes and sizes of its files.
+    /// Digest over names, hashes and sizes of its files.
     pub digest: Digest,
-    /// What the run calls itself.
+    /// The episode's own id.
     pub episode_id: String,
-    /// What it was for.
+    /// Task.
     pub task: String,
-    /// How it ended.
+    /// Final status.
     pub status: Status,
-    /// Its files, by name.
+    /// Files, by name.
     pub files: Vec<KeptFile>,
-    /// Who vouches for them.
+    /// Who signed them.
     pub voucher: Voucher,
     /// Who imported it.
     pub by: PrincipalId,
-    /// When.
+    /// Moment of the import.
     pub at: Timestamp,
 }
 
@@ -97,44 +97,44 @@ pub struct Imported {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Piece {
-    /// Of which.
+    /// Import that it belongs to.
     pub import: ThreadId,
-    /// Which of its pieces, from 0.
+    /// Number of the piece, from 0.
     pub number: u64,
-    /// The bytes, as base64.
+    /// Bytes in base64.
     pub bytes: String,
 }
 
-/// What was found out about a folder before it is kept.
+/// Result of checking a folder before it is stored.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Checked {
-    /// What it holds.
+    /// Content of the folder.
     pub run: Run,
-    /// What is wrong with it.
+    /// Report of the check.
     pub report: Report,
-    /// Who vouches for it.
+    /// Who signed it.
     pub voucher: Voucher,
 }
 
-/// Why a sound folder is not kept.
+/// A valid folder is not stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotKept {
-    /// More than [`FOLDER_BYTES_MAX`].
+    /// It has more than [`FOLDER_BYTES_MAX`].
     #[error("a folder of more than 16 MiB is not imported")]
     TooLarge,
-    /// Something in it is no file.
+    /// It contains something that is no file.
     #[error("a folder with what is no plain file is not imported")]
     NoFiles,
 }
 
-/// Whether only an imported run has such a name.
+/// Returns whether a name is reserved for imported episodes.
 pub fn is_name(thread: &ThreadId) -> bool {
     let digits = thread.as_str().strip_prefix(NAME_BEGINS);
     digits.is_some_and(|it| it.len() == NAMED_BY && it.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f')))
 }
 
-/// Checks a folder as `episode verify` does, and asks who signed it: where `given` are keys, one of them, else this gateway,
-/// if the manifest names a key of its.
+/// Checks a folder as `episode verify` does, and who signed it. If `given` has keys, one of them must have signed it.
+/// Otherwise this gateway must have, if the manifest names one of its keys.
 pub fn check(folder: &Folder, own: &PublicKeys, given: Option<&PublicKeys>) -> Checked {
     let (run, unchecked) = verify(folder, Signature::Unchecked);
     let named = run.manifest.as_ref().and_then(|it| it.signer.as_ref()).map(|it| it.kid.clone());
@@ -153,14 +153,14 @@ pub fn check(folder: &Folder, own: &PublicKeys, given: Option<&PublicKeys>) -> C
             let jwks: Vec<Value> = keys.iter().filter(|it| it.kid() == kid).map(|it| it.jwk()).collect();
             Voucher::Other { keys: json!({"issuer": issuer, "keys": jwks}), issuer, kid }
         }
-        // Then the report says so.
+        // The report contains the finding in this case.
         (None, None) => Voucher::Nobody {},
     };
     Checked { run, report, voucher }
 }
 
 impl Imported {
-    /// What is kept of a folder that was checked.
+    /// Builds the stored form of a checked folder.
     pub fn of(
         folder: &Folder,
         (run, voucher): (&Run, Voucher),
@@ -204,17 +204,17 @@ impl Imported {
         Ok((imported, pieces))
     }
 
-    /// In how many pieces its files are kept.
+    /// Returns the number of pieces that hold its files.
     pub fn pieces(&self) -> u64 {
         self.size_bytes().div_ceil(PIECE_BYTES_MAX as u64)
     }
 
-    /// How many bytes its files have.
+    /// Returns the total size of its files.
     pub fn size_bytes(&self) -> u64 {
         self.files.iter().map(|it| it.size_bytes).fold(0, u64::saturating_add)
     }
 
-    /// The folder again, if these are its pieces, in their order.
+    /// Rebuilds the folder, if these are its pieces in order.
     pub fn folder(&self, pieces: &[Piece]) -> Option<Folder> {
         let whole = pieces.len() as u64 == self.pieces()
             && self.size_bytes() <= FOLDER_BYTES_MAX
@@ -237,7 +237,7 @@ impl Imported {
         (whole && rest.is_empty() && same && named(self.digest) == self.id).then_some(folder)
     }
 
-    /// What the log says of it: never what is in it.
+    /// Returns the event data for the audit log, without any content of the files.
     pub fn told(&self) -> Value {
         json!({
             "thread": self.id, "digest": self.digest, "files": self.files.len(), "bytes": self.size_bytes(), "by": self.by,
@@ -247,8 +247,8 @@ impl Imported {
 }
 
 impl Voucher {
-    /// Whether whoever vouched for it when it was imported signed exactly this run. The gateway's own key may have been
-    /// revoked since: then nobody vouches for it any more, and it says [`Standing::Revoked`].
+    /// Checks whether the recorded signer signed exactly this episode. If the gateway's own key was revoked since the
+    /// import, the result is [`Standing::Revoked`].
     pub fn stands(&self, run: &Run, own: &PublicKeys) -> Standing {
         let signer = run.manifest.as_ref().and_then(|it| it.signer.as_ref());
         let by = |keys: &PublicKeys| run.manifest.as_ref().and_then(|it| it.signed_by(keys));
@@ -269,14 +269,14 @@ impl Voucher {
     }
 }
 
-/// What a voucher is worth today.
+/// Current validity of the recorded signature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
-    /// As much as when the run was imported.
+    /// As valid as at the import.
     Holds,
-    /// Nothing: the key was revoked since.
+    /// Not trusted: the key was revoked since.
     Revoked,
-    /// It is not what the files say.
+    /// The files do not match it.
     Broken,
 }
 
@@ -292,7 +292,7 @@ fn task_of(run: &Run) -> &str {
     of_state.or_else(|| start?.text("task")).unwrap_or_default()
 }
 
-/// As much of a text as is shown of it.
+/// Returns the part of a text that is shown.
 pub fn cut(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,4 +1,4 @@
-//! `manifest.json`: which files a finished run consists of, to the byte.
+//! `manifest.json`: the files of a finished episode, to the byte.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -11,54 +11,54 @@ use crate::domain::json::parse::{Limits, parse};
 use crate::domain::keys::{KeyState, KeyUse, PublicKeys, SigningKey};
 use crate::domain::primitives::id::ThreadId;
 
-/// What a manifest says of itself.
+/// Schema name in a manifest.
 const SCHEMA: &str = "manifest/1.0";
-/// Files of one run. Ours has five, others' some dozens.
+/// Maximum number of files of one episode. Ours has five, those of other systems some dozens.
 pub const FILES_MAX: usize = 256;
 
 /// One file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// What it holds.
+    /// Kind of content.
     pub kind: String,
-    /// Its name in the folder.
+    /// Name in the folder.
     pub name: String,
-    /// The plain SHA-256 of its bytes.
+    /// Plain SHA-256 of its bytes.
     pub sha256: Digest,
-    /// How many they are.
+    /// Size in bytes.
     pub size_bytes: u64,
 }
 
-/// What a manifest says.
+/// Content of a manifest.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Manifest {
-    /// Of which run.
+    /// Id of the episode.
     pub episode_id: String,
-    /// Its files.
+    /// Files.
     pub files: Vec<FileEntry>,
-    /// Who signed it, if anybody did.
+    /// Signer, if it is signed.
     pub signer: Option<Signer>,
-    /// What the signature is over.
+    /// Digest that the signature covers.
     pub digest: Digest,
 }
 
-/// A signature over the rest.
+/// Signature over the rest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signer {
-    /// The token: `countersign-episode+jwt`.
+    /// Token of type `countersign-episode+jwt`.
     pub jws: String,
-    /// The key that it names.
+    /// Key that it names.
     pub kid: String,
 }
 
-/// What a gateway signs of a manifest.
+/// Claims of a gateway's signature over a manifest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claims {
-    /// The run: the thread that it is.
+    /// Thread of the episode.
     pub episode: ThreadId,
-    /// The second of its last event.
+    /// Second of the last event.
     pub iat: u64,
     /// The gateway.
     pub iss: String,
@@ -66,8 +66,8 @@ pub struct Claims {
     pub manifest: Digest,
 }
 
-/// Makes the manifest of these files, unsigned. Its moment is that of the run's last event, so that the same run has the
-/// same manifest whenever it is asked for.
+/// Builds the unsigned manifest of these files. Its moment is that of the last event, so the same episode always has
+/// the same manifest.
 pub fn make(episode_id: &str, created_at: &str, files: &[(Artefact, &[u8])]) -> Value {
     let entry = |(artefact, bytes): &(Artefact, &[u8])| FileEntry {
         kind: artefact.kind().to_owned(),
@@ -83,13 +83,13 @@ pub fn make(episode_id: &str, created_at: &str, files: &[(Artefact, &[u8])]) -> 
 }
 
 impl Claims {
-    /// Whether they say something: who signed.
+    /// Returns whether the issuer is named.
     pub fn is_whole(&self) -> bool {
         !self.iss.is_empty()
     }
 }
 
-/// Signs a manifest that [`make`] made of a thread's run.
+/// Signs a manifest that [`make`] built of a thread's episode.
 pub fn signed(mut manifest: Value, episode: &ThreadId, key: &SigningKey, (issuer, iat): (&str, u64)) -> Value {
     let claims = Claims { episode: episode.clone(), iat, iss: issuer.to_owned(), manifest: digest(&manifest) };
     let jws = jws::sign(key, Typ::Episode, &claims);
@@ -97,7 +97,7 @@ pub fn signed(mut manifest: Value, episode: &ThreadId, key: &SigningKey, (issuer
     manifest
 }
 
-/// Over a manifest without its signer.
+/// Returns the digest of a manifest without its signer.
 fn digest(manifest: &Value) -> Digest {
     let mut bare = manifest.clone();
     bare["signer"] = Value::Null;
@@ -113,7 +113,7 @@ struct Written {
     signer: Option<Signer>,
 }
 
-/// Reads a manifest; nothing if it is none.
+/// Reads a manifest. Returns `None` if it is malformed.
 pub fn read(bytes: &[u8]) -> Option<Manifest> {
     let value = parse(bytes, &Limits::default()).ok()?;
     let digest = digest(value.as_object().map(|_| &value)?);
@@ -123,12 +123,12 @@ pub fn read(bytes: &[u8]) -> Option<Manifest> {
 }
 
 impl Manifest {
-    /// Whether its signature is one by a key that signs chains, or once did, over exactly this manifest.
+    /// Returns whether a key that signs chains, now or formerly, signed exactly this manifest.
     pub fn is_signed_by(&self, keys: &PublicKeys) -> bool {
         self.signed_by(keys).is_some()
     }
 
-    /// The issuer whose signature it is, by such a key.
+    /// Returns the issuer whose key signed it, if it is such a key.
     pub fn signed_by(&self, keys: &PublicKeys) -> Option<String> {
         let signer = self.signer.as_ref()?;
         let token = jws::read::<Claims>(&signer.jws, Typ::Episode).ok()?;

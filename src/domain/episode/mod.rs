@@ -1,8 +1,8 @@
-//! An episode: one run of agents as a list of events, and the artefacts that follow from it.
+//! Episode: one run of agents as a list of events, and the files that follow from it.
 //!
-//! Everything but the events is a projection: the plan, the state, the summary and the manifest are made from them by
-//! pure functions, so that whoever has the events can make them again and compare. `docs/episodes.md` says which
-//! published contract is followed where, and why.
+//! Everything except the events is a projection. Pure functions build the plan, the state, the summary and the manifest
+//! from the events, so every holder of the events can rebuild and compare them. `docs/specs/episodes.md` describes the
+//! published contract and the differences from it.
 
 pub mod agent_event;
 pub mod artefacts;
@@ -22,25 +22,25 @@ mod samples;
 
 use super::primitives::openapi_schema::words;
 
-/// What the artefacts say of themselves, in the root of `state.json`.
+/// Format version, in the root of `state.json`.
 pub const VERSION: &str = "1.0";
-/// The contract that `state.json` keeps.
+/// Schema version of `state.json`.
 pub const STATE_SCHEMA_VERSION: &str = "1.0.0";
 
-/// A file of the folder, by the name that it always has.
+/// A file of the folder, by its fixed name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Artefact {
-    /// The timeline; everything else follows from it.
+    /// Timeline, from which everything else follows.
     Events,
-    /// What was learned, as a timeline of its own.
+    /// Learned records, as a timeline of their own.
     Learn,
-    /// The state as it is projected from the events.
+    /// State as projected from the events.
     State,
-    /// The run in numbers; of a finished run alone.
+    /// The episode in numbers. Only of a finished episode.
     Summary,
-    /// That the run is over, and how; of a finished run alone.
+    /// End of the episode and its outcome. Only of a finished episode.
     Final,
-    /// Hashes and sizes of all others; of a finished run alone.
+    /// Hashes and sizes of all other files. Only of a finished episode.
     Manifest,
 }
 
@@ -53,10 +53,10 @@ impl utoipa::PartialSchema for Artefact {
 impl utoipa::ToSchema for Artefact {}
 
 impl Artefact {
-    /// Every one.
+    /// All files.
     pub const ALL: [Self; 6] = [Self::Events, Self::Learn, Self::State, Self::Summary, Self::Final, Self::Manifest];
 
-    /// Its name in the folder.
+    /// Returns the name in the folder.
     pub const fn file(self) -> &'static str {
         match self {
             Self::Events => "events.jsonl",
@@ -68,7 +68,7 @@ impl Artefact {
         }
     }
 
-    /// Its kind in the manifest.
+    /// Returns the kind in the manifest.
     pub const fn kind(self) -> &'static str {
         match self {
             Self::Events => "events",
@@ -80,12 +80,12 @@ impl Artefact {
         }
     }
 
-    /// The one of that name.
+    /// Returns the file of this name.
     pub fn of_file(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.file() == name)
     }
 
-    /// Whether only a finished run has it.
+    /// Returns whether only a finished episode has it.
     pub const fn is_of_finished_runs(self) -> bool {
         matches!(self, Self::Summary | Self::Final | Self::Manifest)
     }

@@ -1,9 +1,8 @@
-//! The plan, from the events alone.
+//! Plan, from the events alone.
 //!
-//! The contract: the latest plan event; its `step_records`, else its older `steps`, labels of the form
-//! `kind:description`; then, in order, each later act event that says both `step_id` and `step_status`. Where nothing
-//! says a step's status, it stays what it was. A kind that is none of the published words is `plan`, and such a status is
-//! `pending`.
+//! The contract: take the latest plan event. Take its `step_records`, else its older `steps`, labels of the form
+//! `kind:description`. Then apply, in order, each later act event that has both `step_id` and `step_status`. A step
+//! whose status no event gives keeps its status. An unknown kind is `plan`, and an unknown status is `pending`.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,53 +12,53 @@ use serde_json::{Map, Value};
 use super::event_line::{Record, phase};
 use super::projector::Rules;
 
-/// What a step is for.
+/// Kinds of steps.
 pub const KINDS: [&str; 6] = ["detect", "analyze", "plan", "act", "verify", "review"];
-/// How far it is.
+/// Statuses of steps.
 pub const STATUSES: [&str; 6] = ["pending", "running", "done", "skipped", "failed", "vetoed"];
 
 const PENDING: &str = "pending";
 const DONE: &str = "done";
-/// The kind of a step whose event has none that is known, and what it was before our rules had a version.
+/// Kind of a step whose event names no known kind, and its value before our rules had a version.
 const KIND: &str = "plan";
 const FIRST_KIND: &str = "act";
-/// Who a plan is from, where its event says nobody.
+/// Source of a plan whose event names none.
 const SYSTEM: &str = "system";
 
-/// A status beyond the vocabulary that the contract's own tools write into the state of a run that a policy stopped.
+/// Status outside the vocabulary. The contract's own tools write it into the state of an episode that a policy stopped.
 const BLOCKED: &str = "blocked";
 
-/// Whether a state that is read may have this status. What is written has one of [`STATUSES`].
+/// Returns whether a state that is read may have this status. Our own states have one of [`STATUSES`].
 pub fn is_read_status(status: &str) -> bool {
     status == BLOCKED || STATUSES.contains(&status)
 }
 
-/// The published word for a status.
+/// Returns the published word for a status.
 pub fn known_status(status: &str) -> &str {
     if STATUSES.contains(&status) { status } else { PENDING }
 }
 
-/// A step.
+/// A step of a plan.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Step {
-    /// Its name.
+    /// Id of the step.
     pub id: String,
-    /// What it is for.
+    /// Kind.
     pub kind: String,
-    /// In words.
+    /// Description.
     pub description: String,
-    /// How far it is.
+    /// Status.
     pub status: String,
-    /// Why it is there.
+    /// Reason for the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rationale: Option<String>,
-    /// What it is given.
+    /// Inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Map<String, Value>>,
-    /// What it gave.
+    /// Outputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Map<String, Value>>,
-    /// What has to come before it.
+    /// Steps that must come before it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
 }
@@ -67,34 +66,34 @@ pub struct Step {
 /// A plan.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Plan {
-    /// Its steps, in order.
+    /// Steps, in order.
     pub steps: Vec<Step>,
-    /// Who made it.
+    /// Source.
     pub source: String,
-    /// Why it is so.
+    /// Reason for the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rationale: Option<String>,
-    /// When it was said.
+    /// Moment of its event.
     pub updated_at: String,
 }
 
-/// A plan, and of which steps the events say the status.
+/// A plan, with the steps whose status an event gives.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Projected {
     /// The plan.
     pub plan: Plan,
-    /// The ids of those steps whose status some event says.
+    /// Ids of the steps whose status an event gives.
     pub evidence: BTreeSet<String>,
 }
 
 impl Plan {
-    /// How many steps are done.
+    /// Counts the steps that are done.
     pub fn done(&self) -> usize {
         self.steps.iter().filter(|it| it.status == DONE).count()
     }
 }
 
-/// The plan that follows from the events. `status_before` is the status that a step had, where nothing says another.
+/// Projects the plan from the events. `status_before` returns the earlier status of a step whose status no event gives.
 pub fn project<'r>(
     events: impl DoubleEndedIterator<Item = &'r Record> + Clone,
     status_before: impl Fn(&str) -> Option<String>,
@@ -126,7 +125,7 @@ pub fn project<'r>(
     Some(Projected { plan: Plan { steps, source, rationale, updated_at: event.timestamp.clone() }, evidence })
 }
 
-/// A text that an event says and that is not empty.
+/// Returns a text of an event if it is not empty.
 fn word<'r>(event: &'r Record, name: &str) -> Option<&'r str> {
     event.text(name).filter(|it| !it.is_empty())
 }

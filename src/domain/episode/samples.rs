@@ -1,4 +1,4 @@
-//! Runs for the tests.
+//! Episodes for the tests.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::artefacts::Timeline;
 use super::event_line::Record;
 use super::verify::{Content, Folder};
 
-/// An event, numbered and a second after the one before.
+/// Builds an event with a number, one second after the one before.
 pub fn event(at: usize, phase: &str, payload: Value) -> Record {
     let Value::Object(payload) = payload else { panic!("a payload is an object") };
     Record {
@@ -24,13 +24,13 @@ pub fn event(at: usize, phase: &str, payload: Value) -> Record {
     }
 }
 
-/// What the gateway did.
+/// Builds an event of the gateway.
 pub fn gateway(at: usize, event_type: &str) -> Record {
     let agent_id = "countersign".to_owned();
     Record { agent_id, event_type: Some(event_type.to_owned()), ..event(at, "runtime", json!({})) }
 }
 
-/// What happened in a run that was held once, written, and came to this.
+/// Builds the events of an episode that was held once, written, and ended with this status.
 pub fn happened(status: &str) -> Vec<Record> {
     let mut happened = paused();
     happened.extend([
@@ -51,7 +51,7 @@ pub fn happened(status: &str) -> Vec<Record> {
     happened
 }
 
-/// The same run as far as its hold.
+/// Builds the same episode up to its pause.
 pub fn paused() -> Vec<Record> {
     vec![
         event(
@@ -88,7 +88,7 @@ pub fn paused() -> Vec<Record> {
     ]
 }
 
-/// The folder of what happened, unsigned.
+/// Builds the unsigned folder of these events.
 pub fn folder(happened: Vec<Record>) -> Folder {
     let timeline = Timeline::of(happened);
     let mut files = timeline.files();

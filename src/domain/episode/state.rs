@@ -1,4 +1,4 @@
-//! What follows from the events: `state.json`, `learn.jsonl`, `summary.json` and `final.json`.
+//! Projects `state.json`, `learn.jsonl`, `summary.json` and `final.json` from the events.
 
 mod deduplicate;
 mod outcomes;
@@ -19,40 +19,40 @@ use outcomes::Outcomes;
 
 pub use summary::{final_marker, summary};
 
-/// Where a projection has the hash of outcomes, instead of `outcomes`.
+/// Member of a projection with the hash of the outcomes, instead of `outcomes`.
 const OUTCOMES_HASH: &str = "outcomes_sha256";
-/// Outcomes that every pause may repeat: a hundred of them are some megabytes of a file.
+/// Maximum size of outcomes that every pause may repeat. A hundred of them are some megabytes.
 const REPEATED_BYTES_MAX: usize = 64 * 1024;
-/// Where a state has no plan yet.
+/// Source of a state without a plan.
 pub const NO_PLAN: &str = "none";
-/// What a goal is of, where nobody said.
+/// Default type of a goal.
 const TASK: &str = "task";
-/// What a learn record says of itself.
+/// Schema name in a learn record.
 const LEARN_SCHEMA: &str = "learn/1.0";
 
-/// How a run stands, in the published words.
+/// Status of an episode, in the published words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It did what it should.
+    /// It succeeded.
     Ok,
     /// It failed.
     Error,
-    /// It was not let do it.
+    /// A policy stopped it.
     Vetoed,
-    /// Somebody stopped it.
+    /// A person stopped it.
     Aborted,
-    /// It did a part.
+    /// It succeeded in part.
     Partial,
-    /// It goes on.
+    /// It is in progress.
     Pending,
 }
 
 impl Status {
-    /// Every word.
+    /// All statuses.
     pub const ALL: [Self; 6] = [Self::Ok, Self::Error, Self::Vetoed, Self::Aborted, Self::Partial, Self::Pending];
 
-    /// Its word.
+    /// Returns the word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -64,23 +64,23 @@ impl Status {
         }
     }
 
-    /// The one of that word.
+    /// Returns the status of a word.
     pub fn named(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.as_str() == text)
     }
 
-    /// Whether the run is over.
+    /// Returns whether the episode is over.
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::Pending)
     }
 }
 
-/// How a run stands.
+/// Projects the status.
 pub fn status(events: &[Record]) -> Status {
     Outcomes::of(events).status()
 }
 
-/// `state.json`, from the events.
+/// Projects `state.json`.
 pub fn state(events: &[Record]) -> Value {
     let start = events.iter().find(|it| it.is(phase::START));
     let outcomes = Outcomes::of(events);
@@ -106,11 +106,11 @@ pub fn state(events: &[Record]) -> Value {
 pub enum Evidence {
     /// All of them.
     Whole,
-    /// Their hash, if they are long: else the same actions would stand in a timeline once for each pause.
+    /// Only their hash if they are long. Otherwise a timeline would repeat the same actions once per pause.
     Short,
 }
 
-/// The event that says what `state.json` says after these events.
+/// Builds the event with the content of `state.json` after these events.
 pub fn projection(events: &[Record], evidence: Evidence) -> Map<String, Value> {
     let outcomes = Outcomes::of(events);
     let mut said = json!({
@@ -127,8 +127,8 @@ pub fn projection(events: &[Record], evidence: Evidence) -> Map<String, Value> {
     said
 }
 
-/// Whether a projection has the outcomes of a state: themselves, or their hash. Other systems project some members alone;
-/// a member that is null is one that the state may leave out.
+/// Returns whether a projection has the outcomes of a state, in full or as their hash. Other systems project only some
+/// members, and a null member may be absent from the state.
 pub fn has_outcomes(projection: &Record, outcomes: &Value) -> bool {
     let ours = projection.text("projector") == Some(PROJECTOR);
     match (projection.payload.get("outcomes"), projection.payload.get(OUTCOMES_HASH)) {
@@ -139,17 +139,17 @@ pub fn has_outcomes(projection: &Record, outcomes: &Value) -> bool {
     }
 }
 
-/// The plain SHA-256 of their canonical form.
+/// Returns the plain SHA-256 of their canonical JSON.
 fn outcomes_hash(outcomes: &Value) -> Digest {
     Digest::of_file(canonical(outcomes).as_bytes())
 }
 
-/// What the projection's event is called.
+/// Returns the type of the projection's event.
 pub const fn projection_type() -> &'static str {
     STATE_PROJECTION
 }
 
-/// `learn.jsonl`, line by line.
+/// Projects `learn.jsonl`, line by line.
 pub fn learn(events: &[Record]) -> Vec<Value> {
     let learned = events.iter().filter(|it| it.is(phase::LEARN));
     let line = |(at, it): (usize, &Record)| {
@@ -162,7 +162,7 @@ pub fn learn(events: &[Record]) -> Vec<Value> {
     learned.enumerate().map(line).collect()
 }
 
-/// Which files a run in this state links to.
+/// Returns the files that an episode in this status links to.
 pub fn links(status: Status) -> Value {
     let mut links = json!({"events": Artefact::Events.file(), "learn": Artefact::Learn.file()});
     if status.is_final() {
@@ -172,7 +172,7 @@ pub fn links(status: Status) -> Value {
     links
 }
 
-/// The plan as it stands, if there is one.
+/// Projects the current plan, if there is one.
 pub fn plan_as_it_stands(events: &[Record]) -> Option<Plan> {
     plan::project(events.iter(), |_| None).map(|it| it.plan)
 }
@@ -226,7 +226,8 @@ fn belief(event: &Record, said: &Map<String, Value>) -> Option<Value> {
     }))
 }
 
-/// Where something comes from. The text says a word, the schema an object: a word becomes the object's source.
+/// Returns the origin of a value. The published text has a word and the schema an object, so a word becomes the
+/// object's source.
 fn provenance(event: &Record, said: &Map<String, Value>) -> Value {
     match said.get("provenance") {
         Some(Value::String(source)) => json!({"source": source}),
@@ -245,12 +246,12 @@ fn provenance(event: &Record, said: &Map<String, Value>) -> Value {
     }
 }
 
-/// What a fact can be.
+/// Types of facts.
 pub const FACT_TYPES: [&str; 5] = ["metric", "alert", "doc", "note", "signal"];
-/// What a fact is, where nobody said.
+/// Default type of a fact.
 const NOTE: &str = "note";
 
-/// The facts by key, each as it was said last, in the order in which they were first said.
+/// Projects the facts by key, each with its last value, in the order of their first appearance.
 fn memory(events: &[Record]) -> Value {
     let mut facts = Lasting::default();
     let mut scratchpad = "";

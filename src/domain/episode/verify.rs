@@ -1,8 +1,8 @@
-//! Whether a folder is the run that it says it is: a pure function over names and bytes.
+//! Checks whether a folder is the episode that it claims to be, as a pure function of names and bytes.
 //!
-//! Three questions, one module each: are these the files that the manifest names, do the events hang together, and does
-//! the state follow from them. A run by an older or another system may have no evidence for an answer; that is noted,
-//! and is neither a yes nor a no. The report says of each part how far it was checked.
+//! Each of three questions has a module. Are these the files that the manifest names? Do the events link to one
+//! another? Does the state follow from them? An episode of an older or another system may have no evidence for an
+//! answer. That is a note, and neither a yes nor a no. The report has the coverage of each part.
 
 mod chain;
 mod files;
@@ -22,51 +22,51 @@ use crate::domain::json::parse::parse;
 use crate::domain::keys::PublicKeys;
 pub use parts::{Extent, Part, Parts};
 
-/// What stands under a name.
+/// Content under a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Content {
     /// A plain file with these bytes.
     Bytes(Vec<u8>),
     /// A plain file that is longer than [`FILE_BYTES_MAX`].
     TooLong,
-    /// A link, a folder, a pipe, a device.
+    /// A link, a folder, a pipe or a device.
     NotAFile,
 }
 
-/// Longer files are of no run: a timeline of the longest is some megabytes.
+/// Maximum size of a file. The longest timeline has some megabytes.
 pub const FILE_BYTES_MAX: u64 = event_line::BYTES_MAX as u64;
-/// Findings that are listed; a folder with more is wrong as a whole.
+/// Maximum number of listed findings. A folder with more is wrong as a whole.
 pub const FINDINGS_MAX: usize = 200;
 
-/// What is in a folder, by name. What is a name in it and no text is given as well as it can be.
+/// Content of a folder, by name. A name that is no valid text is converted as well as possible.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Folder {
-    /// Names with what stands there. A name may stand there twice, as no folder has it: then it is found.
+    /// Names with their content. A name may occur twice, which no real folder has, and is then reported.
     pub entries: Vec<(String, Content)>,
 }
 
-/// Whether a signature must be there.
+/// Whether a signature is required.
 #[derive(Clone, Copy, Debug)]
 pub enum Signature<'k> {
-    /// It is told whether there is one, and not checked.
+    /// The report says whether there is one, and does not check it.
     Unchecked,
-    /// It must be there, by one of these keys.
+    /// It is required, by one of these keys.
     By(&'k PublicKeys),
 }
 
-/// What is said of a folder.
+/// Verdict about a folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Its files are those of the run, and belong together.
+    /// The files are those of the episode, and belong together.
     Verified,
-    /// Something is wrong.
+    /// There is a violation.
     Refused,
-    /// Nothing is wrong, and nothing says that it is whole.
+    /// There is no violation, and no proof that the folder is complete.
     CouldNotTell,
 }
 
 impl Verdict {
-    /// Its word.
+    /// Returns the word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Verified => "verified",
@@ -76,23 +76,23 @@ impl Verdict {
     }
 }
 
-/// What was found.
+/// Result of the check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// Of which run, if the folder says it.
+    /// Id of the episode, if the folder has it.
     pub episode_id: Option<String>,
-    /// What is wrong.
+    /// Violations.
     pub findings: Vec<Finding>,
-    /// How much more is wrong.
+    /// Number of further violations.
     pub omitted: usize,
-    /// What could not be told.
+    /// Questions without an answer.
     pub notes: Vec<Noted>,
-    /// How far each part was checked.
+    /// Coverage of each part.
     pub parts: Parts,
 }
 
 impl Report {
-    /// In one word.
+    /// Returns the verdict.
     pub fn verdict(&self) -> Verdict {
         if !self.findings.is_empty() {
             Verdict::Refused
@@ -103,12 +103,12 @@ impl Report {
         }
     }
 
-    /// Whether nothing is wrong, and a manifest says that nothing is left out.
+    /// Returns whether there is no violation, and a manifest proves that no file is missing.
     pub fn is_whole(&self) -> bool {
         self.verdict() == Verdict::Verified
     }
 
-    /// As JSON.
+    /// Returns it as JSON.
     pub fn json(&self) -> Value {
         json!({
             "verdict": self.verdict().as_str(), "episode_id": self.episode_id, "omitted": self.omitted,
@@ -119,20 +119,20 @@ impl Report {
     }
 }
 
-/// What a folder holds, read.
+/// Content of a folder, parsed.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Run {
-    /// Of which run.
+    /// Id of the episode.
     pub episode_id: Option<String>,
-    /// Its manifest, if it has one.
+    /// Manifest, if there is one.
     pub manifest: Option<Manifest>,
-    /// Its events, those that can be read.
+    /// Readable events.
     pub lines: Vec<Line>,
-    /// Its state, if it has one that can be read.
+    /// State, if there is a readable one.
     pub state: Option<Value>,
 }
 
-/// What is gathered on the way.
+/// Findings collected during the check.
 #[derive(Default)]
 struct Findings {
     wrong: Vec<Finding>,
@@ -155,7 +155,7 @@ impl Findings {
 }
 
 impl Folder {
-    /// The bytes of an artefact, if it is there as a plain file.
+    /// Returns the bytes of a file, if it is a plain file.
     pub fn bytes(&self, artefact: Artefact) -> Option<&[u8]> {
         self.entries.iter().find_map(|(name, content)| match content {
             Content::Bytes(bytes) if name == artefact.file() => Some(bytes.as_slice()),
@@ -191,14 +191,14 @@ pub fn verify(folder: &Folder, signature: Signature<'_>) -> (Run, Report) {
     (run, report)
 }
 
-/// The run's name: the manifest's, else the state's, else the first event's.
+/// Returns the id of the episode: the manifest's, else the state's, else the first event's.
 fn episode(run: &Run) -> Option<String> {
     let of_state = run.state.as_ref().and_then(|it| it["episode"]["id"].as_str()).map(str::to_owned);
     let of_manifest = run.manifest.as_ref().map(|it| it.episode_id.clone());
     of_manifest.or(of_state).or_else(|| run.lines.first().map(|it| it.record.episode_id.clone()))
 }
 
-/// A state of the version that is known, with the members that every state has.
+/// Reads a state of the known version, with the members that every state has.
 fn state(bytes: &[u8], found: &mut Findings) -> Option<Value> {
     let file = Artefact::State.file();
     let Ok(state) = parse(bytes, &event_line::LIMITS) else {
@@ -210,7 +210,7 @@ fn state(bytes: &[u8], found: &mut Findings) -> Option<Value> {
     wrong.is_empty().then_some(state)
 }
 
-/// Reads a manifest's bytes; apart so that the checks of files stand by themselves.
+/// Reads a manifest. A separate function, so that the file checks do not depend on it.
 fn read_manifest(bytes: &[u8], found: &mut Findings) -> Option<Manifest> {
     let read = manifest::read(bytes);
     if read.is_none() {

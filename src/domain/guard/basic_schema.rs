@@ -1,4 +1,4 @@
-//! The guard's own small schema: `type`, `enum`, `properties`, `required`, `additionalProperties`, `items`.
+//! The guard's own dialect: `type`, `enum`, `properties`, `required`, `additionalProperties`, `items`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -10,15 +10,16 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::transition_rules::is_integer;
 
-/// Levels of a value that a schema may describe, its scalars included.
+/// Maximum number of levels of a value that a schema may describe, scalars included.
 const VALUE_LEVELS_MAX: usize = 64;
-/// Levels of a schema. The innermost array may be empty, and its schema still has one level more for the items.
+/// Maximum number of levels of a schema. The innermost array may be empty, and its schema still has one more level for
+/// the items.
 const SCHEMA_LEVELS_MAX: usize = VALUE_LEVELS_MAX + 1;
 
 #[derive(Clone, Debug)]
 pub(super) struct Schema {
     kind: Kind,
-    /// Each value's canonical text, so that a long list costs a state no more than a short one.
+    /// Canonical JSON of each value, so that a long list is as fast as a short one.
     listed: Option<HashSet<String>>,
 }
 
@@ -45,7 +46,7 @@ impl Schema {
         read(schema, &Pointer::root(), 1)
     }
 
-    /// Says everything that is wrong: missing members as the schema lists them, unknown ones, then what is inside.
+    /// Reports every violation: missing members in the schema's order, unknown ones, then those inside.
     pub(super) fn check(&self, value: &Value, found: &mut Report<'_>) {
         self.check_at(value, &Trail::Root, 1, found);
     }
@@ -88,7 +89,7 @@ impl Schema {
     }
 }
 
-/// The way to a value. A pointer is only made of it where something is wrong.
+/// Path to a value. It becomes a pointer only for a violation.
 enum Trail<'t> {
     Root,
     Member(&'t Trail<'t>, &'t str),
@@ -166,7 +167,7 @@ fn object(members: &Map<String, Value>, at: &Pointer, depth: usize) -> Result<Ki
     Ok(Kind::Object { properties, required, others })
 }
 
-/// In the order of the list; a name that stands there twice is missing once.
+/// Returns the required names in the order of the list. A repeated name is reported once.
 fn required(members: &Map<String, Value>) -> Option<Vec<String>> {
     let Some(list) = members.get("required") else { return Some(Vec::new()) };
     let names: Vec<&str> = list.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?;

@@ -1,59 +1,59 @@
-//! What can be wrong, and what AgentStateGuard calls it.
+//! Violations, with the codes of AgentStateGuard.
 
 use super::FaultKind;
 use crate::domain::json::parse::JsonCode;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::transition_rules::Broken;
 
-/// Takes what is wrong, and makes the pointer if it is told.
+/// Receives a violation, and computes the pointer only if it is reported.
 pub(super) type Report<'r> = dyn FnMut(FaultKind, &dyn Fn() -> Pointer) + 'r;
 
-/// What is wrong.
+/// Cause of a violation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Code {
     /// The text is not one strict JSON value.
     Json(JsonCode),
     /// The schema refuses it.
     Schema(FaultKind),
-    /// There are no rules to judge a transition by.
+    /// There are no rules for a transition.
     NoRules,
     /// A transition rule is broken.
     Rule(Broken),
-    /// No folder was named in which files may be written.
+    /// No writable directory was named.
     NoRoots,
     /// The target is not an absolute path to a file.
     TargetNotAbsolute,
-    /// The folder of the target is not there.
+    /// The target's directory does not exist.
     FolderMissing,
-    /// The target is a link that leads nowhere.
+    /// The target is a broken link.
     LinkBroken,
     /// The file's name does not end with `.json`.
     TargetNotJson,
-    /// The target lies in none of the named folders.
+    /// The target is in none of the named directories.
     OutsideRoots,
-    /// Something lies there that is no file.
+    /// The target exists and is not a file.
     TargetNotAFile,
     /// There is no file, and one was expected.
     ContentAbsent,
     /// There is a file, and none was expected.
     ContentPresent,
-    /// The file does not hold the current state.
+    /// The file does not contain the current state.
     ContentDiffers,
-    /// Another commit in the folder took too long.
+    /// Another commit in the directory took too long.
     FolderBusy,
     /// The operating system refused.
     WriteFailed,
-    /// The file was replaced, and whether a crash would undo it is not known.
+    /// The file was replaced, and a crash may undo that.
     Unsynced,
 }
 
 impl Code {
-    /// The code, as answers carry it.
+    /// Returns the code in an answer.
     pub const fn as_str(self) -> &'static str {
         self.texts().0
     }
 
-    /// One fixed sentence. No value gets into it.
+    /// Returns a fixed sentence, which contains no value.
     pub const fn detail(self) -> &'static str {
         self.texts().1
     }
@@ -81,7 +81,7 @@ impl Code {
     }
 }
 
-/// The codes of AgentStateGuard, so that who used it can move over.
+/// Codes of AgentStateGuard, for users who migrate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Alias {
     /// There is no text.
@@ -92,18 +92,18 @@ pub enum Alias {
     Schema,
     /// There are no rules.
     NoRules,
-    /// The current state is not sound itself.
+    /// The current state is invalid.
     Current,
     /// A rule is broken.
     Rule,
-    /// The file may not be written.
+    /// The target is not allowed.
     Target,
     /// The file could not be written.
     Write,
 }
 
 impl Alias {
-    /// The code.
+    /// Returns the code.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Input => "QWED-AGENT-STATE-101",

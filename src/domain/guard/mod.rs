@@ -1,4 +1,5 @@
-//! The state guard: whether a state fits its schema, and whether it may follow another. Pure, and frozen once made.
+//! State guard: checks whether a state fits its schema, and whether it may follow another. It is pure, and immutable
+//! once made.
 
 mod basic_schema;
 mod code;
@@ -20,25 +21,25 @@ use rules::Rules;
 pub use schema::Dialect;
 use schema::Schema;
 
-/// A thousand violations say as much as ten thousand; what is beyond is counted.
+/// Maximum number of reported violations. A thousand are as useful as ten thousand, and the rest is counted.
 pub const VIOLATIONS_MAX: usize = 1_000;
 
-/// Levels a state may have: what the schema does not descend into may be deeper than the schema.
+/// Limits of a state. It may be deeper than the schema, in parts that the schema does not describe.
 const LIMITS: Limits = Limits { bytes_max: super::json::parse::BYTES_MAX, depth_max: DEPTH_CEILING };
 
-/// Why a schema or rules are not accepted.
+/// The schema or the rules are invalid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what} not accepted at {at:?}: {why}", what = self.code.what(), at = self.at.as_str())]
 pub struct ConfigError {
     /// Which of the two.
     pub code: ConfigCode,
-    /// Where in it.
+    /// Path in it.
     pub at: Pointer,
-    /// What is wrong.
+    /// Cause.
     pub why: String,
 }
 
-/// Which text is not accepted.
+/// Which text is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConfigCode {
     /// The schema.
@@ -48,7 +49,7 @@ pub enum ConfigCode {
 }
 
 impl ConfigCode {
-    /// The code, as answers carry it.
+    /// Returns the code in an answer.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Schema => "guard_schema_invalid",
@@ -72,21 +73,21 @@ impl ConfigCode {
     }
 }
 
-/// What is wrong with what.
+/// Subject of a violation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subject {
-    /// The state before.
+    /// The current state.
     Current,
-    /// The state proposed.
+    /// The proposed state.
     Proposed,
     /// The rules themselves.
     Rules,
-    /// The file to be written.
+    /// The target file.
     Target,
 }
 
 impl Subject {
-    /// As answers carry it.
+    /// Returns the word in an answer.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Current => "current",
@@ -97,40 +98,40 @@ impl Subject {
     }
 }
 
-/// One thing that a state, a transition or a target does wrong.
+/// One violation by a state, a transition or a target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// What.
+    /// Cause.
     pub code: Code,
-    /// The code's number at AgentStateGuard.
+    /// Number of the code at AgentStateGuard.
     pub alias: Alias,
-    /// In what.
+    /// Subject.
     pub subject: Subject,
-    /// Where in that state; the root for what is no state.
+    /// Path in that state. The root if the subject is no state.
     pub pointer: Pointer,
 }
 
-/// Everything that is wrong, in the order of the checks.
+/// All violations, in the order of the checks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Violations {
     /// The first [`VIOLATIONS_MAX`].
     pub list: Vec<Violation>,
-    /// How many more there are.
+    /// Number of further violations.
     pub omitted: usize,
 }
 
 impl Violations {
-    /// Something that is wrong with what is no state.
+    /// Adds a violation whose subject is no state.
     pub fn add(&mut self, alias: Alias, subject: Subject, code: Code) {
         self.add_at(alias, subject, code, Pointer::root);
     }
 
-    /// Whether nothing is wrong.
+    /// Returns whether there is no violation.
     pub const fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// These, and then those.
+    /// Appends other violations.
     #[must_use]
     pub fn and(mut self, those: Self) -> Self {
         self.omitted += those.omitted;
@@ -140,7 +141,8 @@ impl Violations {
         self
     }
 
-    /// The pointer is only made if it is told: what is wrong a million times costs no million texts.
+    /// Adds a violation. Computes the pointer only if it is reported, so a million violations do not build a million
+    /// texts.
     fn add_at(&mut self, alias: Alias, subject: Subject, code: Code, pointer: impl FnOnce() -> Pointer) {
         if self.list.len() < VIOLATIONS_MAX {
             self.list.push(Violation { code, alias, subject, pointer: pointer() });
@@ -160,12 +162,12 @@ impl Found for Violations {
     }
 }
 
-/// A state that fits, in its one form.
+/// A valid state in canonical form.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Normal {
     /// The state.
     pub state: Value,
-    /// Its canonical text (RFC 8785).
+    /// Its canonical JSON (RFC 8785).
     pub text: String,
 }
 
@@ -174,23 +176,23 @@ impl Normal {
         Self { text: canonical(&state), state }
     }
 
-    /// `sha256:` and the hex digest of the canonical text, as `sha256sum` gives it.
+    /// Returns `sha256:` and the hex digest of the canonical JSON, as `sha256sum` prints it.
     pub fn proof(&self) -> String {
         let hash = Sha256::digest(self.text.as_bytes());
         hash.iter().fold("sha256:".to_owned(), |text, byte| text + &format!("{byte:02x}"))
     }
 }
 
-/// A transition that is allowed.
+/// An allowed transition.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Allowed {
-    /// The state before.
+    /// State before.
     pub previous: Normal,
-    /// The state proposed.
+    /// Proposed state.
     pub proposed: Normal,
 }
 
-/// A schema and rules. Nothing changes them after they were accepted.
+/// A schema and rules. Immutable once accepted.
 #[derive(Clone, Debug)]
 pub struct Guard {
     schema: Schema,
@@ -198,7 +200,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Reads a schema and, for transitions, rules. What would have no effect is refused, not ignored.
+    /// Reads a schema and, for transitions, rules. Refuses a keyword that would have no effect.
     pub fn new(schema: &[u8], rules: Option<&[u8]>) -> Result<Self, ConfigError> {
         let schema = Schema::read(schema)?;
         let rules = match rules {
@@ -208,19 +210,19 @@ impl Guard {
         Ok(Self { schema, rules })
     }
 
-    /// Which dialect the schema is written in.
+    /// Returns the dialect of the schema.
     pub const fn dialect(&self) -> Dialect {
         self.schema.dialect()
     }
 
-    /// Whether the state fits the schema.
+    /// Checks whether the state fits the schema.
     pub fn check(&self, proposed: &[u8]) -> Result<Normal, Violations> {
         let mut found = Violations::default();
         let state = self.structure(proposed, Subject::Proposed, &mut found);
         state.filter(|_| found.is_empty()).map(Normal::of).ok_or(found)
     }
 
-    /// Whether the state may be the first: it fits the schema, and the rules find in it what they speak of, or no
+    /// Checks whether the state may be the first. It fits the schema, and every path of the rules exists. Otherwise no
     /// state could ever follow it.
     pub fn first(&self, proposed: &[u8]) -> Result<Normal, Violations> {
         let mut found = Violations::default();
@@ -231,7 +233,7 @@ impl Guard {
         state.filter(|_| found.is_empty()).map(Normal::of).ok_or(found)
     }
 
-    /// Whether the proposed state fits the schema and may follow the current one.
+    /// Checks whether the proposed state fits the schema and may follow the current one.
     pub fn transition(&self, current: &[u8], proposed: &[u8]) -> Result<Allowed, Violations> {
         let mut found = Violations::default();
         if self.rules.is_empty() {
@@ -247,7 +249,8 @@ impl Guard {
         Ok(Allowed { previous: Normal::of(before), proposed: Normal::of(after) })
     }
 
-    /// The state, if it can be read; what is wrong with it is in `found`, for the current one under one alias.
+    /// Reads a state and adds its violations to `found`. The current state's have one alias. Returns `None` if the text
+    /// cannot be read.
     fn structure(&self, text: &[u8], subject: Subject, found: &mut Violations) -> Option<Value> {
         let alias = |own: Alias| if subject == Subject::Current { Alias::Current } else { own };
         let blank = std::str::from_utf8(text).is_ok_and(|it| it.chars().all(is_blank));
@@ -270,13 +273,13 @@ impl Guard {
     }
 }
 
-/// Whether a text of nothing but such characters is no text. The information separators are white space to
-/// AgentStateGuard, and not to Unicode.
+/// Returns whether a character is blank. AgentStateGuard also treats the information separators as white space, and
+/// Unicode does not.
 fn is_blank(it: char) -> bool {
     it.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&it)
 }
 
-/// A state as it lies in a file, in its one form; `None` if it cannot be read.
+/// Returns the canonical form of a state in a file, or `None` if it cannot be read.
 pub fn normal_form(text: &[u8]) -> Option<String> {
     parse(text, &LIMITS).ok().map(|state| canonical(&state))
 }

@@ -1,4 +1,4 @@
-//! The rules' text to rules.
+//! Parses the text of the rules.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::{ConfigCode, ConfigError, Violations};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::transition_rules::{Keyed, Kind, Named, NewItems, Order, Rule, in_order};
 
-/// In the order in which they are judged.
+/// Rules in the order in which they are checked.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules(Vec<Rule>);
 

@@ -1,8 +1,8 @@
-//! Which dialect a schema is written in, and what it finds.
+//! Chooses the dialect of a schema and checks states with it.
 //!
-//! The text itself says it: a schema with `$schema` at its top is JSON Schema 2020-12, one without is the guard's own.
-//! So one text means one thing, however it is handed in. A JSON Schema that forgot its `$schema` is refused or judged
-//! more strictly, never more loosely: the small dialect knows fewer keywords and closes objects.
+//! The text itself decides: a schema with `$schema` at its top is JSON Schema 2020-12, and one without is in the
+//! guard's own dialect. So one text has one meaning, however it is passed in. A JSON Schema without its `$schema` is
+//! refused or is stricter, never looser, because the own dialect knows fewer keywords and closes objects.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::domain::json::parse::{JsonCode, parse};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::schema::{BYTES_MAX, Fault, Openness, Schema as JsonSchema, SchemaError, SchemaSource};
 
-/// A language in which schemas are written.
+/// Dialect of a schema.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dialect {
     /// The guard's own: `type`, `enum`, `properties`, `required`, `additionalProperties`, `items`.
@@ -22,7 +22,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// As answers carry it.
+    /// Returns the word in an answer.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Guard => "guard",
@@ -45,7 +45,7 @@ impl Schema {
         match parse(text, &LIMITS) {
             Ok(schema) if !names_dialect(&schema) => basic_schema::Schema::read(&schema).map(Self::Small),
             Ok(_) => json_schema(text).map(Self::JsonSchema),
-            // JSON Schema may speak of numbers that no state holds, such as a maximum of 64 bits.
+            // A JSON Schema may contain numbers that no state can, such as a 64-bit maximum.
             Err(error) if error.code == JsonCode::NumberNotExact => match source(text) {
                 Ok(source) if names_dialect(source.value()) => json_schema(text).map(Self::JsonSchema),
                 _ => Err(ConfigCode::Schema.at(&error.pointer, error.code.detail())),
@@ -61,7 +61,7 @@ impl Schema {
         }
     }
 
-    /// Says everything that is wrong, in a fixed order.
+    /// Reports every violation, in a fixed order.
     pub(super) fn check(&self, value: &Value, found: &mut Report<'_>) {
         match self {
             Self::Small(schema) => schema.check(value, found),

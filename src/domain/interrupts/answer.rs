@@ -13,7 +13,7 @@ use crate::domain::primitives::time::Timestamp;
 /// The claims of an answer. Its `typ` is its own, and no writer is let through by it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct InterruptAnswer {
     pub approvals: Vec<Approval>,
     pub approved: bool,

@@ -13,7 +13,7 @@ macro_rules! events {
     ($($kind:ident = $name:literal,)*) => {
         /// What happened. The names are the wire's.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-        #[expect(missing_docs, reason = "each is named as in docs/protocol.md, with its wire name beside it")]
+        #[expect(missing_docs, reason = "each is named as in docs/specs/protocol.md, with its wire name beside it")]
         pub enum EventType {
             $(#[serde(rename = $name)] $kind,)*
         }

@@ -1,4 +1,4 @@
-//! What the chains of branches and of the threads that they were made of say of each other.
+//! Compares the chains of branches with those of their parent threads.
 
 use super::{Broken, Chain, Held, Link, broken, say};
 use crate::domain::chain::entry::Gate;
@@ -6,7 +6,7 @@ use crate::domain::primitives::id::ThreadId;
 use crate::domain::threads::branch::JoinedBranch;
 
 impl Chain {
-    /// That a branch is one of a head of this chain, and owes what that head does.
+    /// Checks that a branch was made from a head of this chain, and sets `owes` if that head does.
     pub fn branch(&self, branch: &Self) -> Result<Held, Broken> {
         let elsewhere = broken("branch", "it is a branch of another head than it names");
         let fork = branch.fork.as_ref().ok_or(elsewhere)?;
@@ -23,7 +23,7 @@ impl Chain {
         Ok(Held::Agreed)
     }
 
-    /// Every branch that was joined, and what its join says of it.
+    /// Returns every joined branch, with the claims of its join.
     pub fn joined(&self) -> impl Iterator<Item = Joined<'_>> {
         let joins = self.links.iter().filter_map(|it| Some((it, it.join.as_ref()?)));
         joins.flat_map(move |(link, join)| join.branches.iter().map(move |named| Joined { into: self, link, named }))
@@ -38,13 +38,14 @@ pub struct Joined<'c> {
 }
 
 impl Joined<'_> {
-    /// Whose chain would tell.
+    /// Returns the thread whose chain decides.
     pub const fn thread(&self) -> &ThreadId {
         &self.named.thread
     }
 
-    /// That what was joined is a version of this branch, the branch one of the head that the join was made on, and that
-    /// what the branch owed is owed still. Of a branch that is not here to its end, the version may be a later one.
+    /// Checks three claims of a join. The joined transition is a version of this branch. The branch was made from the
+    /// head of the join. If the joined version has `owes`, the join has it too or was approved. If the branch's chain is
+    /// incomplete, the version may be a later one.
     pub fn of(&self, branch: &Chain, is_whole: bool) -> Result<Held, Broken> {
         say(branch.issuer == self.into.issuer, "issuer_mismatch", "another gateway signed it")?;
         say(branch.flow == self.into.flow, "flow_mismatch", "it is of another flow")?;

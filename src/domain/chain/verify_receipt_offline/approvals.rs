@@ -1,4 +1,4 @@
-//! Approvals by passkey, checked with pinned enrolments: what a receipt says of people, without believing the gateway.
+//! Checks approvals by passkey against pinned registrations, without trusting the gateway.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,10 +11,10 @@ use crate::domain::primitives::id::{AccountId, PasskeyId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::Verdict;
 
-/// An enrolment that an auditor believes, as `GET /v1/passkeys` lists it.
+/// A passkey registration that an auditor pinned, as `GET /v1/passkeys` lists it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
+#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Pinned {
     pub account: AccountId,
     pub added_at: Timestamp,
@@ -45,7 +45,8 @@ impl From<Passkey> for Pinned {
 }
 
 impl Pinned {
-    /// As it stood before it had signed anything: that its counter went on each time was seen when it signed.
+    /// Returns the passkey as it was before its first signature. The gateway checked the counter when the passkey
+    /// signed.
     pub fn unused(&self) -> Passkey {
         Passkey {
             id: self.passkey.clone(),
@@ -63,7 +64,7 @@ impl Pinned {
     }
 }
 
-/// Every approval that names a passkey, by the evidence that was handed in and the enrolments that are believed.
+/// Checks every approval that names a passkey against the given evidence and the pinned registrations.
 pub(super) fn approvals(receipt: &Receipt, votes: &[Evidence], pinned: Option<&[Pinned]>) -> Outcome {
     let signed: Vec<&Approval> = receipt.approvals.iter().filter(|it| it.method == Method::Passkey).collect();
     if signed.is_empty() {

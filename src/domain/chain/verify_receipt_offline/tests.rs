@@ -1,4 +1,4 @@
-//! A real receipt is genuine, and each spoiled one is refused by the check that is meant to.
+//! A real receipt is genuine. Each damaged one is refused by the intended check.
 
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ fn with(mut claims: Value, name: &str, value: Value) -> Value {
     claims
 }
 
-/// The first check that did not pass, and its code.
+/// Returns the first failed check and its code.
 fn refusal(checks: &[Check]) -> Option<(CheckName, DenialCode)> {
     checks.iter().find_map(|it| match it.outcome {
         Outcome::Failed { code, .. } => Some((it.name, code)),
@@ -163,7 +163,7 @@ fn an_entry_alone_still_binds_a_receipt() {
     }
 }
 
-/// A statement from and to trees of one leaf, and their opening.
+/// Builds a statement from and to trees of one leaf, and their opening.
 fn opened() -> (Statement, Value) {
     let leaf = |value: &str, salt: &str| json!({"object": {"to": {"value": value, "salt": salt.repeat(43)}}});
     let opening = json!({"from": leaf("Eva", "A"), "to": leaf("Mallory", "E")});
@@ -241,7 +241,7 @@ fn keys_say_what_a_signature_is_worth() {
     assert_eq!(refusal(&stranger.checks(now())), Some((CheckName::Key, DenialCode::UnknownKey)));
 }
 
-/// A JWKS of the vectors, with the purpose that this project's own keys say and the vectors leave out.
+/// Reads a JWKS of the vectors, and adds the purpose that the vectors leave out.
 fn vector_keys(jwks: &Value) -> Result<PublicKeys, crate::domain::keys::KeysError> {
     let mut jwks = jwks.clone();
     for key in jwks["keys"].as_array_mut().unwrap() {
@@ -282,7 +282,7 @@ fn every_refused_token_of_the_vectors_is_refused_with_its_code() {
         let (name, token) = (case["name"].as_str().unwrap(), case["token"].as_str().unwrap());
         let keys = case.get("jwks").unwrap_or(&vectors["jwks"]);
         let Ok(keys) = vector_keys(keys) else {
-            // Stricter: a key of small order is refused with the whole set, before any token is read.
+            // Stricter: a key of small order refuses the whole set before any token is read.
             assert!(name.starts_with("a key of small order"), "{name}");
             tried += 1;
             continue;

@@ -12,7 +12,7 @@ use crate::domain::writes::write::Reserve;
 
 const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);
 
-/// Numbers every byte it gives, after `first`.
+/// Fills bytes with numbers that count from `first`.
 fn counting(first: u8) -> impl FnMut(&mut [u8]) {
     let mut drawn = first;
     move |buffer| {
@@ -74,7 +74,7 @@ fn other() -> Value {
     json!(Digest::of(Tag::Patch, &[b"other"]))
 }
 
-/// A statement as it is stored, changed.
+/// Builds a stored statement with a change.
 fn stated(change: &dyn Fn(&mut Value)) -> Statement {
     let digest = Digest::of(Tag::Patch, &[b"{}"]);
     let mut statement = json!({
@@ -86,7 +86,7 @@ fn stated(change: &dyn Fn(&mut Value)) -> Statement {
     serde_json::from_value(statement).unwrap()
 }
 
-/// The entry of a statement, changed and signed: whatever is wrong with it, the gateway's own key says it.
+/// Builds the entry of a statement, changed and signed by the gateway's own key.
 fn entered(statement: &Statement, keys: &Keys, change: &dyn Fn(&mut Value)) -> String {
     let mut entry = json!({
         "committed_at": NOW, "gate": {"kind": "auto"}, "iss": ISSUER, "owes": false, "parent": statement.parent,
@@ -121,7 +121,7 @@ fn a_link_holds_only_if_entry_statement_and_state_say_the_same() {
         let token = entered(&sound, &keys, &|it| it[member] = value.clone());
         assert_eq!(holds((&sound, &token), sound.to), broken, "entry: {member}");
     }
-    // Its own entry agrees with it in everything: what is wrong is the statement itself.
+    // The entry agrees with the statement, so the statement itself causes the refusal.
     for (member, value) in [
         ("attempt", json!(null)),
         ("attempt", json!(0)),
@@ -154,7 +154,7 @@ fn a_link_is_worth_what_its_key_is_worth_by_now() {
     assert_eq!(holds(&revoked, &token), broken);
 }
 
-/// A thread whose head is reserved, and the reservation; both as they are stored.
+/// Builds a thread whose head is reserved, and the reservation, both as stored.
 fn reserved() -> (Thread, Write) {
     let digest = Digest::of(Tag::Patch, &[b"{}"]);
     let head = json!({

@@ -124,7 +124,7 @@ fn an_envelope_is_believed_as_what_it_is_alone() {
     ] {
         assert_eq!(check(&envelope, &expected), Err(code));
     }
-    // Neither a token of another kind, nor one by a key that may not sign.
+    // A token of another type is refused, and so is one by a key that may not sign.
     let disguised = jws::sign(keys.signing(KeyUse::Chain), Typ::Receipt, &claims(&[], None));
     let disguised = Envelope { signature: disguised, ..envelope.clone() };
     assert_eq!(check(&disguised, &expected), Err(EnvelopeCode::EnvelopeMalformed));

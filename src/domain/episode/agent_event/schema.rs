@@ -1,4 +1,4 @@
-//! What a payload has to look like, by its phase. Members that nobody knows are kept and mean nothing.
+//! Required shape of a payload, by its phase. Unknown members are stored and mean nothing.
 
 use serde_json::{Map, Value};
 
@@ -9,17 +9,17 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::threads::usage::Malformed;
 
-/// Steps, beliefs, facts or artefacts that one event says.
+/// Maximum number of steps, beliefs, facts or artifacts in one event.
 const ITEMS_MAX: usize = 100;
-/// A name: of a step, a tool, a fact.
+/// Maximum length of the name of a step, a tool or a fact.
 const WORD_CHARS_MAX: usize = 200;
-/// A text that people read.
+/// Maximum length of a text that people read.
 const TEXT_CHARS_MAX: usize = 4_000;
 
 const A_WORD: &str = "a text of 1 to 200 characters";
 const A_TEXT: &str = "a text of at most 4,000 characters";
 
-/// An object of a payload, with where it stands.
+/// An object of a payload, with its path.
 struct Part<'v> {
     at: Pointer,
     members: &'v Map<String, Value>,
@@ -63,7 +63,7 @@ impl<'v> Part<'v> {
         }
     }
 
-    /// The items of a list of objects, if it is there.
+    /// Returns the items of a list of objects, if it is present.
     fn parts(&self, name: &str) -> Result<Vec<Part<'v>>, Malformed> {
         let at = self.at.child(name);
         let Some(value) = self.members.get(name) else { return Ok(Vec::new()) };
@@ -81,7 +81,7 @@ fn is_word(value: &Value) -> bool {
     value.as_str().is_some_and(|it| !it.is_empty() && it.chars().count() <= WORD_CHARS_MAX)
 }
 
-/// Whether an event can be taken.
+/// Checks whether an event can be accepted.
 pub fn check(phase: Phase, payload: &Map<String, Value>, evidence_ids: &[String]) -> Checked {
     let root = Pointer::root();
     if canonical(&Value::Object(payload.clone())).len() > PAYLOAD_BYTES_MAX {

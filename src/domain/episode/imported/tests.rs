@@ -22,7 +22,7 @@ fn sorted(mut folder: Folder) -> Folder {
     folder
 }
 
-/// A run that made a file of so many bytes.
+/// Builds an episode that contains a file of this size.
 fn with_a_file_of(bytes: usize) -> Folder {
     let mut folder = folder(happened("ok"));
     folder.entries.retain(|it| it.0 != Artefact::Manifest.file());
@@ -153,7 +153,7 @@ fn keys(issuer: &str) -> Keys {
     Keys::generate(issuer, at(), &mut crate::random::fill).unwrap()
 }
 
-/// The folder of a finished run, signed.
+/// Builds the signed folder of a finished episode.
 fn signed(keys: &Keys) -> Folder {
     let mut folder = folder(happened("ok"));
     let (_, content) = folder.entries.iter_mut().find(|it| it.0 == Artefact::Manifest.file()).unwrap();
@@ -169,7 +169,7 @@ fn kid(keys: &Keys) -> String {
     keys.signing(KeyUse::Chain).kid().to_owned()
 }
 
-/// The folder with another day in its manifest, and the signature as it was.
+/// Changes the day in the manifest, and keeps the signature.
 fn forged(mut folder: Folder) -> Folder {
     let (_, content) = folder.entries.iter_mut().find(|it| it.0 == Artefact::Manifest.file()).unwrap();
     let Content::Bytes(bytes) = content else { panic!("it is a file") };

@@ -38,7 +38,7 @@ fn later_acts_count_that_say_both_step_and_status_in_their_order() {
     let act = |at, id: &str, status: &str| event(at, "act", json!({"step_id": id, "step_status": status}));
     let mut events = vec![event(1, "plan", plan), act(2, "step-1", "running"), act(3, "step-1", "failed")];
     assert_eq!(statuses(&events, "done"), ["failed", "done", "done"]);
-    // No status, an empty one, a step that is none, and no act.
+    // No status, an empty status, an unknown step, and an event that is no act.
     events.push(event(4, "act", json!({"step_id": "step-2"})));
     events.push(act(5, "step-2", ""));
     events.push(act(6, "step-9", "done"));

@@ -1,11 +1,12 @@
-//! What a run says again and again under the same name.
+//! Deduplicates entries that an episode repeats under one name.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use serde_json::Value;
 
-/// Things by name: each as it was said last, in the order in which they were first said. A run may say a hundred thousand.
+/// Entries by name: each with its last value, in the order of their first appearance. An episode may have a hundred
+/// thousand.
 #[derive(Default)]
 pub(super) struct Lasting {
     all: Vec<Value>,

@@ -1,4 +1,4 @@
-//! `outcomes`: how a run stands, what was done, and what it came to.
+//! `outcomes`: the status of an episode, its actions, and their results.
 
 use serde_json::{Map, Value, json};
 
@@ -6,13 +6,13 @@ use super::deduplicate::Lasting;
 use super::{Status, plan_as_it_stands};
 use crate::domain::episode::event_line::{Record, millis_between, phase};
 
-/// What an act is of, where nobody said.
+/// Default kind of an act.
 const ACT: &str = "act";
-/// The thread of a gateway takes nothing any more; and takes it again.
+/// Events that close and reopen a thread.
 const CLOSED: &str = "thread.closed";
 const REOPENED: &str = "thread.reopened";
 
-/// What the events amount to.
+/// Summary of the events.
 pub(super) struct Outcomes<'r> {
     terminate: Option<&'r Record>,
     closed: bool,
@@ -52,7 +52,7 @@ impl<'r> Outcomes<'r> {
         outcomes
     }
 
-    /// What the run says of itself, with what its plan and its times say.
+    /// Returns the episode's own metrics, with those of its plan and its times.
     fn metrics(&self, events: &[Record]) -> Map<String, Value> {
         let insights = events.iter().filter(|it| it.is(phase::INSIGHT));
         let said = insights.filter_map(|it| it.payload.get("metrics")?.as_object());
@@ -68,7 +68,7 @@ impl<'r> Outcomes<'r> {
     }
 }
 
-/// How often the gateway did what, by its own names; only those that happened.
+/// Counts the gateway's actions by their names. Absent names did not happen.
 pub(super) fn counted(events: &[Record]) -> std::collections::BTreeMap<&str, usize> {
     let mut counted = std::collections::BTreeMap::new();
     let told = events.iter().filter(|it| it.is(phase::RUNTIME) && !it.is_projection());
@@ -80,7 +80,7 @@ pub(super) fn counted(events: &[Record]) -> std::collections::BTreeMap<&str, usi
 
 fn actions(events: &[Record]) -> Vec<Value> {
     let done = events.iter().filter(|it| it.is(phase::ACT));
-    // An event that only repeats what others say is no action of its own.
+    // An event that only repeats others is no action of its own.
     let done = done.filter(|it| it.payload.get("synthetic") != Some(&json!(true)));
     done.enumerate().map(|(at, it)| action(at, it)).collect()
 }
@@ -108,7 +108,7 @@ fn action(at: usize, event: &Record) -> Value {
     action
 }
 
-/// What an act made, with the members that the schema knows.
+/// Returns the artifacts of an act, with the members that the schema defines.
 fn result_artifacts(event: &Record) -> Vec<Value> {
     let said = event.payload.get("result_artifacts").and_then(Value::as_array).into_iter().flatten();
     let read = said.filter_map(|it| {

@@ -1,4 +1,4 @@
-//! `summary.json` and `final.json`: a finished run in numbers, and that it is finished.
+//! Projects `summary.json` and `final.json`: a finished episode in numbers, and its end.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use crate::domain::episode::Artefact;
 use crate::domain::episode::event_line::{Record, millis_between, phase};
 use crate::domain::episode::projector::Rules;
 
-/// What a summary says of itself, and what it said before our rules had a version.
+/// Schema version of a summary, and its value before our rules had a version.
 const SUMMARY_SCHEMA: &str = "1.3.0";
 const FIRST_SUMMARY_SCHEMA: &str = "1.2.0";
-/// What the metrics in it say of themselves.
+/// Schema version of its metrics.
 const METRICS_SCHEMA: &str = "1.0.0";
-/// What a final marker says of itself.
+/// Schema version of a final marker.
 const FINAL_SCHEMA: &str = "final/2.0.0";
 const MILLIS: f64 = 1000.0;
-/// Every write that was let through is confirmed; and there was none.
+/// Every allowed write is confirmed. `not_applicable` means that there was no write.
 const VERIFIED: &str = "verified";
 const NOT_APPLICABLE: &str = "not_applicable";
 
-/// `summary.json` of a finished run.
+/// Builds `summary.json` of a finished episode.
 pub fn summary(events: &[Record]) -> Value {
     let start = events.iter().find(|it| it.is(phase::START));
     let said = |name: &str| start.and_then(|it| it.payload.get(name)).cloned().unwrap_or_default();
@@ -52,7 +52,7 @@ pub fn summary(events: &[Record]) -> Value {
     summary
 }
 
-/// Whether what ran the agents did its work.
+/// Returns whether the adapter finished its work.
 const fn adapter_result(status: Status) -> &'static str {
     match status {
         Status::Ok | Status::Partial => "success",
@@ -61,7 +61,7 @@ const fn adapter_result(status: Status) -> &'static str {
     }
 }
 
-/// Whether the goal was achieved, as far as the gateway's own events show.
+/// Returns whether the goal was achieved, as far as the gateway's own events show.
 fn summed_up(status: Status, verified: &str) -> &'static str {
     match status {
         Status::Ok if verified == VERIFIED => "success",
@@ -71,7 +71,8 @@ fn summed_up(status: Status, verified: &str) -> &'static str {
     }
 }
 
-/// What a summary says of its verification: one assertion, about the writes. The gateway takes no snapshot of a workspace.
+/// Returns the verification of a summary: one assertion, about the writes. The gateway takes no snapshot of a
+/// workspace.
 fn evidence(verified: &str) -> Value {
     let provided = verified != NOT_APPLICABLE;
     let passed = provided.then_some(verified == VERIFIED);
@@ -82,7 +83,7 @@ fn evidence(verified: &str) -> Value {
     })
 }
 
-/// Seconds, without a fraction that says nothing: `5`, not `5.0`, as the canonical form has it.
+/// Returns seconds without an empty fraction: `5`, not `5.0`, as in the canonical form.
 fn whole_or_not(millis: i64) -> Value {
     if millis % 1000 == 0 {
         return json!(millis / 1000);
@@ -117,12 +118,12 @@ fn metrics(events: &[Record]) -> Value {
     })
 }
 
-/// What the gateway did not let pass.
+/// Counts the gateway's rejections and the reviewers' denials.
 fn vetoes(gateway: &BTreeMap<&str, usize>) -> usize {
     ["transition.rejected", "transition.denied"].iter().filter_map(|it| gateway.get(it)).sum()
 }
 
-/// `final.json` of a finished run.
+/// Builds `final.json` of a finished episode.
 pub fn final_marker(events: &[Record]) -> Value {
     let start = events.iter().find(|it| it.is(phase::START));
     let process = start.and_then(|it| it.payload.get("process"));
@@ -139,7 +140,7 @@ pub fn final_marker(events: &[Record]) -> Value {
     })
 }
 
-/// The published words for how a run ended are others here.
+/// Returns the final marker's own word for a status.
 const fn outcome(status: Status) -> &'static str {
     match status {
         Status::Ok => "success",
@@ -150,7 +151,8 @@ const fn outcome(status: Status) -> &'static str {
     }
 }
 
-/// Whether what was written was let through and confirmed: by the gateway's own events alone, never by what agents say.
+/// Returns whether all writes were allowed and confirmed, by the gateway's own events alone and never by agents'
+/// claims.
 fn verification(gateway: &BTreeMap<&str, usize>) -> &'static str {
     let count = |name: &str| gateway.get(name).copied().unwrap_or(0);
     let open = count("write.lapsed") > count("write.resolved");

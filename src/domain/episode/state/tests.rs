@@ -141,14 +141,14 @@ fn a_state_without_a_plan_has_an_empty_one() {
     assert_eq!(state["goal"]["type"], "task");
 }
 
-/// The published schema of that name.
+/// Builds the published schema of that name.
 fn schema(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
 fn faults(schema: &Value, value: &Value) -> Vec<String> {
     let schema = jsonschema::options().should_validate_formats(true).build(schema).unwrap();
-    // As a reader has it: numbers in the form that they are written in.
+    // Read as a reader would, with numbers in their written form.
     let value: Value = serde_json::from_str(&canonical(value)).unwrap();
     schema.iter_errors(&value).map(|it| format!("{} {it}", it.instance_path())).collect()
 }
@@ -166,7 +166,7 @@ fn what_we_write_validates_against_the_published_schemas() {
         let timeline = Timeline::of(events);
         let state = state(timeline.events());
         let mut published = schema(STATE);
-        // The two members that only the published text knows: docs/episodes.md says why they are there.
+        // The two members that only the published text defines. docs/specs/episodes.md explains them.
         let text = json!({"type": "string"});
         published["properties"]["links"]["properties"]["manifest"] = text.clone();
         published["$defs"]["episode"]["properties"]["intuition_mode"] = text;
@@ -203,7 +203,7 @@ fn whatever_agents_say_the_state_keeps_its_schema() {
     assert_eq!(faults(&schema(STATE), &state(Timeline::of(events).events())), [""; 0]);
 }
 
-/// An agent may say a hundred thousand facts, and make as many things: what searched all of them for each would not end.
+/// An agent may report a hundred thousand facts and artifacts. A search through all of them for each would not end.
 #[test]
 fn as_many_facts_and_artifacts_as_agents_say_are_told() {
     let many = 100_000;

@@ -1,4 +1,4 @@
-//! Whether the events hang together: one run, names that stand once, causes that came before, links that hold.
+//! Checks the events: one episode, unique ids, causes that came before, valid links.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Whether these are the files that the manifest names, to the byte.
+//! Checks that the files are those of the manifest, to the byte.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use crate::domain::episode::Artefact;
 use crate::domain::episode::finding::{Code, Finding, Note};
 use crate::domain::episode::manifest::{FileEntry, Manifest};
 
-/// A name in a folder; longer ones are none on some systems.
+/// Maximum length of a name. Some systems refuse longer ones.
 const NAME_CHARS_MAX: usize = 128;
 
-/// What every finished run has.
+/// Files of every finished episode.
 const ALWAYS: [Artefact; 2] = [Artefact::Events, Artefact::State];
 
 pub(super) fn check(folder: &Folder, signature: Signature<'_>, found: &mut Findings) -> Option<Manifest> {
@@ -46,7 +46,7 @@ pub(super) fn check(folder: &Folder, signature: Signature<'_>, found: &mut Findi
     Some(manifest)
 }
 
-/// Whether a name leads nowhere but to one file of this folder, on every system that the folder may be copied to.
+/// Returns whether a name can only mean one file of this folder, on every system that it may be copied to.
 pub(super) fn is_plain_name(name: &str) -> bool {
     let plain = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'_' | b'-');
     let begins = name.bytes().next().is_some_and(|it| it.is_ascii_alphanumeric());
@@ -58,7 +58,7 @@ fn checked_name(name: &str, seen: &mut BTreeSet<String>, found: &mut Findings) {
         found.add(Finding::of(Code::Name, name));
     }
     let lower = name.to_lowercase();
-    // Where capitals do not count, `Manifest.json` is the manifest.
+    // On a file system that ignores case, `Manifest.json` is the manifest.
     let disguised = Artefact::of_file(&lower).is_some() && lower != name;
     if !seen.insert(lower) || disguised {
         found.add(Finding::of(Code::NameTwice, name));
@@ -69,7 +69,7 @@ fn checked_kind(entry: &FileEntry, found: &mut Findings) {
     let by_name = Artefact::of_file(&entry.name).map(Artefact::kind);
     let by_kind = Artefact::ALL.into_iter().find(|it| it.kind() == entry.kind).map(Artefact::file);
     let fits = by_name.is_none_or(|kind| kind == entry.kind) && by_kind.is_none_or(|file| file == entry.name);
-    // A manifest cannot have its own hash.
+    // A manifest cannot contain its own hash.
     if !fits || entry.name == Artefact::Manifest.file() {
         found.add(Finding::of(Code::Kind, &entry.name));
     }
@@ -86,7 +86,7 @@ fn checked_bytes(folder: &Folder, entry: &FileEntry, found: &mut Findings) {
                 found.add(Finding::of(Code::Hash, &entry.name));
             }
         }
-        // Said already.
+        // Reported before.
         Some(Content::NotAFile | Content::TooLong) => {}
     }
 }

@@ -1,7 +1,7 @@
-//! What the events of another system's run imply, held against its state. Such a run may have no projection, or one that says
-//! less than the state; its own events still contradict a state that was changed.
+//! Compares the state of another system's episode with its events. Such an episode may have no projection, or one that
+//! has less than the state. Its events still contradict a state that was changed.
 //!
-//! Only what the events say is compared. What they leave out is counted as unchecked, never as right.
+//! Only content of the events is compared. Everything else counts as unchecked, never as correct.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,14 +18,14 @@ use crate::domain::json::parse::{Limits, parse};
 use crate::domain::json::pointer::Pointer;
 
 const FILE: &str = Artefact::State.file();
-/// Older systems name the adapter of a run with this before it, and only in the state.
+/// Prefix of the adapter's name in older systems, where only the state has it.
 const ADAPTER: &str = "adapter:";
 
-/// The state of a run and its events.
+/// State of an episode with its events.
 pub(super) struct Implied<'a> {
     pub(super) state: &'a Value,
     pub(super) events: &'a [Record],
-    /// The last event that says what the state said.
+    /// Last projection in the events.
     pub(super) projection: Option<&'a Record>,
 }
 
@@ -42,7 +42,7 @@ impl Implied<'_> {
         self.events.iter().filter(move |it| it.is(phase))
     }
 
-    /// Compares one member of the state with what an event says of it. Returns whether both say something.
+    /// Compares one member of the state with an event. Returns whether both have it.
     fn same(&self, code: Code, place: &str, said: Option<&Value>, found: &mut Findings) -> bool {
         let (Some(told), Some(said)) = (self.state.pointer(place), said) else { return false };
         if !is_same(told, said) {
@@ -51,7 +51,7 @@ impl Implied<'_> {
         true
     }
 
-    /// What the start event says of the episode and its goal.
+    /// Compares the episode and its goal with the start event.
     fn episode(&self, found: &mut Findings) {
         let start = self.of(phase::START).next();
         let said = |name: &str| start.and_then(|it| it.payload.get(name));
@@ -67,11 +67,11 @@ impl Implied<'_> {
         if using.is_some_and(|(said, told)| told.strip_prefix(ADAPTER).unwrap_or(told) != said && told != said) {
             found.add(Finding::about(Code::State, FILE, "/episode/using"));
         }
-        // The name and, where events have a projection, the beginning are compared elsewhere.
+        // Other checks compare the name, and the start if the events have a projection.
         found.part(Part::Episode, Extent::Partly);
     }
 
-    /// The beliefs in the order of the events, if any event has some.
+    /// Compares the beliefs in the order of the events, if any event has some.
     fn beliefs(&self, found: &mut Findings) {
         let lists = self.of(phase::INTERPRET).filter_map(|it| it.payload.get("beliefs")?.as_array());
         let said: Vec<String> = lists.flatten().filter_map(belief).collect();
@@ -82,7 +82,7 @@ impl Implied<'_> {
         found.part(Part::Beliefs, if said.is_empty() { Extent::Unchecked } else { Extent::Partly });
     }
 
-    /// The facts by key and the notes, each as it was said last, if any event has some.
+    /// Compares the facts by key and the notes, each with its last value, if any event has some.
     fn memory(&self, found: &mut Findings) {
         let facts = |list: &Value| -> BTreeMap<String, String> {
             list.as_array().into_iter().flatten().filter_map(fact).collect()
@@ -101,14 +101,14 @@ impl Implied<'_> {
         found.part(Part::Memory, if evidence == 0 { Extent::Unchecked } else { Extent::Partly });
     }
 
-    /// How the run ended, and what it measured.
+    /// Compares the final status and the metrics.
     fn outcomes(&self, found: &mut Findings) {
         let end = self.of(phase::TERMINATE).next_back();
         let said = end.and_then(|it| it.payload.get("status"));
         let said = said.filter(|it| it.as_str().and_then(Status::named).is_some());
         let ended = self.same(Code::Outcomes, "/outcomes/status", said, found);
         found.part(Part::Status, Extent::of(usize::from(ended), 1));
-        // A tool may write another sentence into the state than into its last event: that contradicts nothing.
+        // A tool may write another sentence into the state than into its last event. That is no contradiction.
         let message = end.and_then(|it| it.payload.get("message"));
         let projected = self.projected("summary");
         let same = projected || message.is_some_and(|it| *it == self.state["outcomes"]["summary"]);
@@ -116,7 +116,7 @@ impl Implied<'_> {
         self.metrics(found);
     }
 
-    /// The metrics that both the state and an event about the run's numbers have, each as it was said last.
+    /// Compares the metrics that both the state and an event have, each with its last value.
     fn metrics(&self, found: &mut Findings) {
         let insights = self.of(phase::INSIGHT).filter_map(|it| it.payload.get("metrics")?.as_object());
         let said: HashMap<&String, &Value> = insights.flatten().collect();
@@ -133,12 +133,12 @@ impl Implied<'_> {
         found.part(Part::Metrics, Extent::of(if self.projected("metrics") { all } else { checked }, all));
     }
 
-    /// Whether the projection has a member of the outcomes: then that was compared already.
+    /// Returns whether the projection has a member of the outcomes, which was then compared before.
     fn projected(&self, name: &str) -> bool {
         self.projection.and_then(|it| it.payload.get("outcomes")?.get(name)).is_some()
     }
 
-    /// The actions, one for each act that is no summary of others.
+    /// Compares the actions, one for each act that is no summary of others.
     fn actions(&self, found: &mut Findings) {
         let Some(told) = self.state["outcomes"]["actions"].as_array() else {
             return found.part(Part::Actions, Extent::Unchecked);
@@ -157,7 +157,7 @@ impl Implied<'_> {
             for name in ["tool", "kind", "input_excerpt", "step_id"] {
                 self.same(Code::Outcomes, &at(name), act.payload.get(name), found);
             }
-            // Runs that say no projection wrote down when the state was written instead.
+            // Episodes without a projection have the moment when the state was written instead.
             if self.projection.is_some() && self.state.pointer(&at("timestamp")).is_some_and(|it| *it != act.timestamp)
             {
                 found.add(Finding::about(Code::Outcomes, FILE, &at("timestamp")));
@@ -166,8 +166,8 @@ impl Implied<'_> {
     }
 }
 
-/// Compares the name of the run in the files that only a finished run has. Nothing else in them follows from the events of
-/// another system.
+/// Compares the id of the episode in the files that only a finished one has. Nothing else in them follows from another
+/// system's events.
 pub(super) fn derived(folder: &Folder, episode: Option<&str>, found: &mut Findings) {
     for (artefact, part) in [(Artefact::Summary, Part::Summary), (Artefact::Final, Part::Final)] {
         let Some(bytes) = folder.bytes(artefact) else { continue };
@@ -186,7 +186,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
     one == other || canonical(one) == canonical(other)
 }
 
-/// A belief without its source: the text and the schema write that in two ways.
+/// Returns a belief without its source, which the text and the schema write in two ways.
 fn belief(it: &Value) -> Option<String> {
     let (statement, confidence) = (it.get("statement")?.as_str()?, it.get("confidence").filter(|it| it.is_number())?);
     Some(format!("{} {statement}", canonical(confidence)))

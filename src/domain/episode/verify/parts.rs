@@ -1,4 +1,4 @@
-//! How far each part of a run was checked: what "verified" covers, and what nothing in the folder can confirm.
+//! Coverage of the check: how far each part of an episode was checked, and which parts nothing in the folder confirms.
 
 use serde_json::{Map, Value};
 
@@ -7,17 +7,17 @@ use serde_json::{Map, Value};
 pub enum Extent {
     /// All of it.
     Checked,
-    /// What the folder has evidence for.
+    /// As far as the folder has evidence.
     Partly,
-    /// Nothing of it, for lack of evidence.
+    /// Not at all, for lack of evidence.
     Unchecked,
 }
 
 impl Extent {
-    /// Every one.
+    /// All extents.
     pub const ALL: [Self; 3] = [Self::Checked, Self::Partly, Self::Unchecked];
 
-    /// Its word.
+    /// Returns the word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Checked => "checked",
@@ -38,14 +38,14 @@ impl Extent {
     }
 }
 
-/// A part of a run.
+/// A part of an episode.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Part {
-    /// The bytes of the files, by the manifest.
+    /// Bytes of the files, by the manifest.
     Files,
-    /// The manifest's signature.
+    /// Signature of the manifest.
     Signature,
-    /// The order of the events and their links.
+    /// Order of the events and their links.
     Events,
     /// `episode` of the state.
     Episode,
@@ -76,7 +76,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Every one, in the order of a report.
+    /// All parts, in the order of a report.
     pub const ALL: [Self; 16] = [
         Self::Files,
         Self::Signature,
@@ -96,7 +96,7 @@ impl Part {
         Self::Learn,
     ];
 
-    /// Those that the state consists of.
+    /// Parts of the state.
     pub(super) const OF_STATE: [Self; 10] = [
         Self::Episode,
         Self::Goal,
@@ -110,7 +110,7 @@ impl Part {
         Self::Links,
     ];
 
-    /// Its name in a report.
+    /// Returns the name in a report.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Files => "files",
@@ -133,7 +133,7 @@ impl Part {
     }
 }
 
-/// How far each part was checked. A part that nobody looked at is unchecked; one that the folder lacks is left out.
+/// Coverage of each part. A part that no check covered is unchecked, and one that the folder lacks is left out.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Parts(std::collections::BTreeMap<Part, Extent>);
 
@@ -142,17 +142,17 @@ impl Parts {
         self.0.insert(part, extent);
     }
 
-    /// How far a part was checked, if the folder has it.
+    /// Returns how far a part was checked, if the folder has it.
     pub fn of(&self, part: Part) -> Option<Extent> {
         self.0.get(&part).copied()
     }
 
-    /// The names of the parts that were checked so far.
+    /// Returns the names of the parts with this extent.
     pub fn named(&self, extent: Extent) -> Vec<&'static str> {
         self.0.iter().filter(|(_, it)| **it == extent).map(|(part, _)| part.as_str()).collect()
     }
 
-    /// As JSON: the word of each part by its name.
+    /// Returns it as JSON: the extent of each part by its name.
     pub fn json(&self) -> Value {
         let word = |(part, extent): (&Part, &Extent)| (part.as_str().to_owned(), extent.as_str().into());
         Value::Object(self.0.iter().map(word).collect::<Map<_, _>>())

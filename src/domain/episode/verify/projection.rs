@@ -1,4 +1,4 @@
-//! Whether the state, and what else is projected, follows from the events.
+//! Checks whether the state and the other projections follow from the events.
 
 use std::collections::HashMap;
 
@@ -50,7 +50,7 @@ pub(super) fn check(folder: &Folder, run: &Run, found: &mut Findings) {
     }
 }
 
-/// Of our own runs everything is a projection, so everything is made again.
+/// Rebuilds everything in our own episodes, where everything is a projection.
 fn made_again(folder: &Folder, told: &Value, events: &[Record], found: &mut Findings) {
     if canonical(&state::state(events)) != canonical(told) {
         found.add(Finding::of(Code::State, FILE));
@@ -63,7 +63,7 @@ fn made_again(folder: &Folder, told: &Value, events: &[Record], found: &mut Find
         files.push((Artefact::Final, Part::Final, lines(vec![state::final_marker(events)])));
     }
     for (artefact, part, made) in files {
-        // What is not there is told where the manifest is looked at.
+        // The check of the manifest reports absent files.
         let Some(bytes) = folder.bytes(artefact) else { continue };
         found.part(part, Extent::Checked);
         if bytes != made.as_bytes() {
@@ -72,7 +72,7 @@ fn made_again(folder: &Folder, told: &Value, events: &[Record], found: &mut Find
     }
 }
 
-/// The plan, by the published contract: whatever the events say must stand in the state.
+/// Checks the plan by the published contract: the state must have everything that the events give.
 fn checked_plan(told: &Value, events: &[Record], projected: bool, found: &mut Findings) {
     let steps = told["plan"]["steps"].as_array().map(Vec::as_slice).unwrap_or_default();
     found.part(Part::Plan, Extent::Unchecked);
@@ -101,7 +101,7 @@ fn checked_plan(told: &Value, events: &[Record], projected: bool, found: &mut Fi
         && ours.iter().zip(steps).all(|(one, other)| is_same_step(one, other))
         && agrees("source", source)
         && rationale.as_ref().is_none_or(|it| told["plan"]["rationale"] == it.as_str())
-        // Runs that say no projection wrote down when the state was written instead.
+        // Episodes without a projection have the moment when the state was written instead.
         && (!projected || agrees("updated_at", updated_at));
     if !same {
         found.add(Finding::of(Code::Plan, FILE));
@@ -116,7 +116,8 @@ fn checked_plan(told: &Value, events: &[Record], projected: bool, found: &mut Fi
     }
 }
 
-/// What the events say of a plan is its steps; its moment only where a projection says when the state was written.
+/// Returns the extent of the plan. Events confirm its steps, and its moment only if a projection gives the time of
+/// writing.
 fn plan_extent(made: &Projected, projected: bool) -> Extent {
     let told = made.plan.steps.iter().filter(|it| made.evidence.contains(&it.id)).count();
     if projected && told == made.plan.steps.len() { Extent::Checked } else { Extent::Partly }
@@ -132,7 +133,8 @@ fn is_same_step(one: &Step, other: &Value) -> bool {
         && other["description"] == one.description.as_str()
 }
 
-/// A finished run links to what only a finished run has, and no other does. Each link is the name that its file always has.
+/// Checks the links. Only a finished episode links to the files of a finished episode. Each link is the fixed name of
+/// its file.
 fn checked_links(told: &Value, run: &Run, last: Option<&Record>, found: &mut Findings) {
     let status = told["outcomes"]["status"].as_str().and_then(Status::named).unwrap_or(Status::Pending);
     found.part(Part::Links, Extent::Unchecked);
@@ -141,7 +143,7 @@ fn checked_links(told: &Value, run: &Run, last: Option<&Record>, found: &mut Fin
     let expected = links(status);
     let more = linked.keys().any(|it| expected.get(it).is_none());
     let less = last.is_some() && expected.as_object().is_some_and(|it| it.keys().any(|it| !linked.contains_key(it)));
-    // Links that the projection does not have are found with it.
+    // The comparison with the projection reports links that differ from it.
     let agreed = last.is_none_or(|it| it.payload.get("links") == Some(&told["links"]));
     let other = agreed && linked.iter().any(|(name, file)| expected.get(name).is_some_and(|it| it != file));
     if more || less || other {

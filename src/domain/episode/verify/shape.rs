@@ -1,5 +1,5 @@
-//! What a state must have, and of which form: what the published schema and the published text both ask for. A member that
-//! one of them leaves out may be missing, and has its form where it is there.
+//! Checks the members of a state and their forms: those that both the published schema and the published text require.
+//! A member that one of them leaves out may be absent, and is checked if present.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::domain::episode::{STATE_SCHEMA_VERSION, VERSION};
 use crate::domain::json::pointer::Pointer;
 
 type Fits = fn(&Value) -> bool;
-/// A member: its name, whether it must be there, and its form.
+/// A member: its name, whether it is required, and its form.
 type Member = (&'static str, Needed, Fits);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,7 +114,7 @@ fn is_artifact(value: &Value) -> bool {
     value.is_string() || (value["type"].is_string() && value["uri"].is_string())
 }
 
-/// Returns where a state is not what the contract asks for.
+/// Returns the paths at which a state breaks the contract.
 pub(super) fn wrong(state: &Value) -> Vec<Pointer> {
     let mut wrong = Vec::new();
     let root = Pointer::root();

@@ -33,7 +33,7 @@ fn edit(folder: &mut Folder, file: &str, change: impl FnOnce(&mut Value)) {
     *bytes = (canonical(&value) + "\n").into_bytes();
 }
 
-/// Makes the manifest fit the files, as somebody would who edits both.
+/// Makes the manifest match the files, like an attacker who edits both.
 fn covered_up(folder: &mut Folder) {
     let now: Vec<(String, Vec<u8>)> = folder
         .entries
@@ -52,7 +52,7 @@ fn covered_up(folder: &mut Folder) {
     });
 }
 
-/// The files of a folder with what each holds.
+/// Returns the files of a folder with their bytes.
 fn files(folder: &Folder) -> Vec<(String, Vec<u8>)> {
     let bytes = |(name, content): &(String, Content)| match content {
         Content::Bytes(bytes) => (name.clone(), bytes.clone()),
@@ -61,7 +61,7 @@ fn files(folder: &Folder) -> Vec<(String, Vec<u8>)> {
     folder.entries.iter().map(bytes).collect()
 }
 
-/// One bit of every byte, another one each time.
+/// Returns copies with one flipped bit, another bit in each byte.
 fn flipped(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     (0..bytes.len()).map(|place| {
         let mut flipped = bytes.to_vec();

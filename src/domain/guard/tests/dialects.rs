@@ -1,4 +1,4 @@
-//! Schemas in JSON Schema 2020-12, and which dialect a text is.
+//! Tests of JSON Schema 2020-12, and of the choice of dialect.
 
 use crate::domain::guard::*;
 use crate::domain::schema::BYTES_MAX as SCHEMA_BYTES_MAX;
@@ -9,7 +9,7 @@ fn guard(schema: &str) -> Result<Guard, ConfigError> {
     Guard::new(schema.as_bytes(), Some(br#"{"immutable_paths":["$.id"]}"#))
 }
 
-/// A JSON Schema with these keywords.
+/// Builds a JSON Schema with these keywords.
 fn json_schema(keywords: &str) -> String {
     format!("{{\"$schema\":\"{DIALECT}\",{keywords}}}")
 }
@@ -25,14 +25,14 @@ fn the_text_itself_says_which_dialect_it_is() {
     let keywords = r#""type":"object","properties":{"id":{"type":"integer"}}"#;
     let (small, json) = (guard(&format!("{{{keywords}}}")).unwrap(), guard(&json_schema(keywords)).unwrap());
     assert_eq!((small.dialect(), json.dialect()), (Dialect::Guard, Dialect::JsonSchema));
-    // What the small dialect closes, JSON Schema leaves open.
+    // JSON Schema leaves open what the guard's own dialect closes.
     assert!(small.check(br#"{"x":1}"#).is_err());
     assert!(json.check(br#"{"x":1}"#).is_ok());
     for other in ["http://json-schema.org/draft-07/schema#", "", "small"] {
         let refused = guard(&format!("{{\"$schema\":\"{other}\",{keywords}}}")).unwrap_err();
         assert_eq!((refused.code, refused.at.as_str()), (ConfigCode::Schema, "/$schema"), "{other}");
     }
-    // A JSON Schema that does not say so is refused, and not read as something else.
+    // A JSON Schema without `$schema` is refused, and not read as something else.
     assert_eq!(guard(r#"{"type":"object","required":["id"]}"#).unwrap_err().at.as_str(), "/properties");
     assert_eq!(guard(r#"{"type":"integer","maximum":9223372036854775807}"#).unwrap_err().at.as_str(), "/maximum");
 }

@@ -26,7 +26,7 @@ fn told(found: &Violations) -> Vec<String> {
     found.list.iter().map(|it| format!("{} {}", it.code.as_str(), it.pointer)).collect()
 }
 
-/// A schema that admits every object.
+/// A schema that accepts every object.
 const OPEN: &str = r#"{"type":"object","properties":{},"additionalProperties":true}"#;
 const KEYED: &str = r#"{"keyed_object_array_paths": {"$.t": {"key": "id", "monotonic_boolean_fields": ["done"]}}}"#;
 
@@ -88,7 +88,7 @@ fn items_are_appended_and_neither_moved_nor_removed_nor_inserted() {
     assert_eq!(judged(closed, r#"{"t":[]}"#, r#"{"t":[{"id":1}]}"#), ["item_not_allowed /t/0"]);
 }
 
-/// What this thread has taken of the processor: what others do meanwhile is not in it.
+/// Returns the processor time of this thread, without that of other threads.
 fn processor_time() -> Duration {
     let taken = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(taken.tv_sec.try_into().unwrap(), taken.tv_nsec.try_into().unwrap())
@@ -102,7 +102,7 @@ fn ten_times_as_many_items_cost_about_ten_times_as_much() {
             text
         }) + "]"
     };
-    // The cheapest of five tries.
+    // Take the cheapest of five attempts.
     let cost = |items: u32, expected: usize| {
         let (there, back) = (list(&mut (0..items)), list(&mut (0..items).rev()));
         let tries = (0..5).map(|_| {
@@ -115,7 +115,7 @@ fn ten_times_as_many_items_cost_about_ten_times_as_much() {
         tries.min().unwrap()
     };
     let (thousand, ten_thousand) = (cost(1_000, 999), cost(10_000, VIOLATIONS_MAX));
-    // What is quadratic costs a hundred times as much.
+    // Quadratic work would cost a hundred times as much.
     assert!(ten_thousand < thousand * 35, "{thousand:?} and {ten_thousand:?}");
 }
 
@@ -134,7 +134,7 @@ fn a_long_enum_costs_a_state_no_more_than_a_short_one() {
         tries.min().unwrap()
     };
     let (short, long) = (cost(10), cost(10_000));
-    // Looked through one by one, it costs several hundred times as much.
+    // A linear search would cost several hundred times as much.
     assert!(long < short * 20, "{short:?} and {long:?}");
 }
 

@@ -1,4 +1,4 @@
-//! What holds for every schema, every rule and every state, tried on many small ones.
+//! Properties that must hold for every schema, rule and state, tried on many small ones.
 
 use proptest::prelude::*;
 use serde_json::{Map, json};
@@ -18,7 +18,7 @@ fn may_follow(before: &Value, after: &Value) -> bool {
     guard().transition(before.to_string().as_bytes(), after.to_string().as_bytes()).is_ok()
 }
 
-/// Few values, so that equal ones, and ones that only look alike, meet often.
+/// Draws from few values, so that equal and similar ones often meet.
 fn scalar() -> impl Strategy<Value = Value> {
     prop::sample::select(vec![json!(0), json!(1), json!(1.5), json!("1"), json!(true), json!(false), json!(null)])
 }
@@ -33,7 +33,7 @@ fn rest() -> impl Strategy<Value = Map<String, Value>> {
     })
 }
 
-/// Items with keys of their own, most of the time.
+/// Draws items that mostly have keys of their own.
 fn items() -> impl Strategy<Value = Value> {
     let keys = prop::sample::subsequence(vec![json!(1), json!("1"), json!("b"), json!(2)], 0..4);
     let sound = (keys.prop_shuffle(), prop::collection::vec(rest(), 4)).prop_map(|(keys, rest)| {
@@ -55,7 +55,7 @@ fn state() -> impl Strategy<Value = Value> {
     (scalar(), number, word, items()).prop_map(|(id, n, s, t)| json!({"id": id, "n": n, "s": s, "t": t}))
 }
 
-/// One thing that a step may change.
+/// One change that a step may make.
 #[derive(Clone, Debug)]
 enum Edit {
     Nothing,
@@ -90,7 +90,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-/// A state and what one and two edits make of it: states drawn apart have mostly nothing to do with each other.
+/// Draws a state and its results after one and two edits. Independent states would have little in common.
 fn steps() -> impl Strategy<Value = [Value; 3]> {
     (state(), edit(), edit()).prop_map(|(first, one, other)| {
         let second = edited(&first, one);
@@ -125,7 +125,7 @@ fn edited(state: &Value, edit: Edit) -> Value {
     after
 }
 
-/// The rules in their plainest words, without a care for what is told or how long it takes.
+/// The rules in their simplest form, without regard for messages or run time.
 fn oracle(before: &Value, after: &Value) -> bool {
     let order = ["a", "b", "c"];
     let whole = |it: &Value| it.as_f64().filter(|it| it.fract() == 0.0);
@@ -137,7 +137,7 @@ fn oracle(before: &Value, after: &Value) -> bool {
     before["id"] == after["id"] && grows && advances && kept
 }
 
-/// The items, if each is an object with a key of its own.
+/// Returns the items if each is an object with a key of its own.
 fn keyed(items: &Value) -> Option<Vec<&Map<String, Value>>> {
     let items: Vec<_> = items.as_array()?.iter().map(Value::as_object).collect::<Option<_>>()?;
     let sound = |it: &Value| it.is_string() || it.is_number();
@@ -155,7 +155,7 @@ fn item_may_follow(old: &Map<String, Value>, new: &Map<String, Value>) -> bool {
     rest(old) == rest(new) && boolean(was) && boolean(is) && (was == is || is == Some(&Value::Bool(true)))
 }
 
-/// A small schema, and the same one as JSON Schema.
+/// Draws a schema in the guard's own dialect and the same one in JSON Schema.
 fn schemas() -> impl Strategy<Value = [Value; 2]> {
     let leaf = prop::sample::select(vec!["string", "integer", "number", "boolean", "null"]);
     let listed = prop::collection::vec(scalar(), 1..3);
@@ -201,7 +201,7 @@ proptest! {
         prop_assert_eq!(may_follow(&before, &after), oracle(&before, &after), "{} {}", before, after);
     }
 
-    /// Otherwise what is not allowed at once could be had in two steps.
+    /// Otherwise two allowed steps could reach what one step may not.
     #[test]
     fn two_allowed_steps_lead_nowhere_that_one_could_not([first, second, third] in steps()) {
         if may_follow(&first, &second) && may_follow(&second, &third) {
@@ -232,7 +232,7 @@ proptest! {
             if it.code == Code::Rule(Broken::NotABoolean) {
                 prop_assert!(it.pointer.resolve(state).is_some_and(|it| !it.is_boolean()), "{:?} in {}", it, state);
             }
-            // What is missing is named where it should be.
+            // A missing member is reported at the path where it should be.
             let missing = matches!(it.code, Code::Rule(Broken::KeyMissing | Broken::FieldRemoved | Broken::BooleanNotToTrue));
             let at = if missing { it.pointer.parent().unwrap() } else { it.pointer.clone() };
             prop_assert!(at.resolve(state).is_some(), "{:?} in {}", it, state);

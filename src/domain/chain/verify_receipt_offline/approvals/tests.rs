@@ -1,4 +1,4 @@
-//! The published vectors' vote, as an approval of a receipt.
+//! Uses the vote of the published vectors as an approval of a receipt.
 
 use serde_json::{Value, json};
 
@@ -20,12 +20,12 @@ fn pinned() -> Pinned {
     serde_json::from_value(vectors()["passkey"].clone()).unwrap()
 }
 
-/// A minute before the signature ends.
+/// Returns a moment one minute before the signature expires.
 fn counted(vote: &Evidence) -> Timestamp {
     Timestamp::from_millis(vote.statement.expires_at.millis() - 60_000)
 }
 
-/// A receipt of which that vote is the only approval.
+/// Builds a receipt with that vote as its only approval.
 fn receipt(vote: &Evidence, approval: Value) -> Receipt {
     let said = &vote.statement;
     let mut whole = json!({

@@ -1,8 +1,8 @@
-//! What the events of a run say, and what follows from them.
+//! Tests of the events of an episode and their projections.
 
 use super::*;
 
-/// The folder with other events, everything else made to fit.
+/// Builds the folder with other events, and makes everything else match.
 fn with_lines(change: impl FnOnce(&mut Vec<String>)) -> Folder {
     let mut folder = folder(happened("ok"));
     let events = bytes(&mut folder, "events.jsonl");
@@ -114,7 +114,7 @@ fn a_run_of_another_system_is_told_what_it_has_no_evidence_for() {
     assert_eq!(notes, expected);
 }
 
-/// A run of so many events, held every second time.
+/// Builds an episode of this many events, held every second time.
 fn held_often(events: usize) -> Vec<Record> {
     let mut happened = vec![event(0, "start", json!({"task": "x"}))];
     let held = |at: usize| if at % 2 == 1 { "transition.held" } else { "transition.denied" };
@@ -200,7 +200,8 @@ fn whatever_a_plan_or_a_state_has_in_it_is_held_against_the_events() {
         let found = stated(&|it| *it.pointer_mut(place).unwrap() = value.clone());
         assert_eq!(found, ["state_malformed"], "{place}");
     }
-    // A state that is none is held against nothing: of one whose projection is another system's, only what it says.
+    // A malformed state is compared with nothing. If its projection is another system's, only that one's members are
+    // compared.
     let foreign = |change: &dyn Fn(&mut Value)| {
         let mut folder = with_lines(|it| {
             let last = it.len() - 1;

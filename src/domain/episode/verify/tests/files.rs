@@ -1,4 +1,4 @@
-//! Which files a folder has, and what its manifest says of them.
+//! Tests of the files of a folder and its manifest.
 
 use super::*;
 

@@ -1,9 +1,9 @@
-//! Runs whose events have no projection of ours: what their events contradict, and what nothing confirms.
+//! Tests of episodes without our projection: contradictions of their events, and parts that nothing confirms.
 
 use super::*;
 use crate::domain::episode::state;
 
-/// The bytes of a timeline, each event linked to the one before, or none to any.
+/// Builds a timeline, whose events are all linked or not at all.
 fn lines(events: &[Record], linked: bool) -> Vec<u8> {
     let mut before = Value::Null;
     let line = |it: &Record| {
@@ -15,7 +15,7 @@ fn lines(events: &[Record], linked: bool) -> Vec<u8> {
     events.iter().map(line).collect::<String>().into_bytes()
 }
 
-/// A finished run without projections, as an older system leaves it, with another state.
+/// Builds a finished episode without projections, as an older system leaves it, with a changed state.
 fn older(change: &dyn Fn(&mut Value)) -> (Run, Report) {
     let mut folder = folder(happened("ok"));
     *bytes(&mut folder, "events.jsonl") = lines(&happened("ok"), false);
@@ -24,7 +24,7 @@ fn older(change: &dyn Fn(&mut Value)) -> (Run, Report) {
     verify(&folder, Signature::Unchecked)
 }
 
-/// What is wrong with it: each code with what it is about.
+/// Returns the findings: each code with its subject.
 fn wrong(change: &dyn Fn(&mut Value)) -> Vec<(&'static str, String)> {
     let (_, report) = older(change);
     report.findings.iter().map(|it| (it.code.as_str(), it.about.clone().unwrap_or_default())).collect()
@@ -150,7 +150,7 @@ fn a_state_of_the_published_text_may_leave_out_what_that_leaves_out() {
     assert_eq!(found, []);
 }
 
-/// A run that a policy stopped, as the contract's own tool leaves it: its step is `blocked`.
+/// Builds an episode that a policy stopped, as the contract's own tool leaves it: its step is `blocked`.
 fn vetoed(more: Option<Record>) -> Folder {
     let mut events = vec![
         event(1, "start", json!({"task": "Delete all orders"})),

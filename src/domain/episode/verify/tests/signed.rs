@@ -1,4 +1,4 @@
-//! Who signed a folder.
+//! Tests of the signature of a folder.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn keys() -> Keys {
     Keys::generate("https://a.example", now, &mut crate::random::fill).unwrap()
 }
 
-/// The folder of a finished run, signed.
+/// Builds the signed folder of a finished episode.
 fn signed(keys: &Keys) -> Folder {
     let timeline = Timeline::of(happened("ok"));
     let run = ThreadId::try_from("order-17").unwrap();
@@ -31,7 +31,7 @@ fn a_signed_manifest_says_everything_in_it_and_nobody_else_can_say_it() {
     let content = bytes(&mut good.clone(), "manifest.json").clone();
     for bad in flipped(&content) {
         let mut folder = good.clone();
-        // A line feed that became another blank says nothing else.
+        // A line feed that became another blank changes nothing.
         let blank = bad.last() != content.last();
         *bytes(&mut folder, "manifest.json") = bad;
         assert!(blank || !codes_by(&folder, &keys).is_empty());
@@ -88,7 +88,7 @@ fn each_claim_of_a_signature_is_asked_for_itself() {
     assert_eq!(with(&|it| it["manifest"] = json!(Digest::of_file(b"")), None), ["signature"]);
     assert_eq!(with(&|it| it["iss"] = "https://b.example".into(), None), ["signature"]);
     assert_eq!(with(&|_| {}, Some("another")), ["signature"], "the manifest names the key that signed");
-    // Keys that name no issuer still do not believe one that is empty.
+    // Keys that name no issuer still refuse an empty one.
     let mut nameless = keys.trusted().jwks();
     drop(nameless.as_object_mut().unwrap().remove("issuer"));
     let nameless = PublicKeys::from_jwks(&nameless).unwrap();

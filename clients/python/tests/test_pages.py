@@ -22,7 +22,7 @@ from countersign.testing._program import BIN, program
 from test_agents import Scripted
 
 README = Path(__file__).parent.parent / "README.md"
-GUIDE = REPOSITORY / "docs" / "integrating.md"
+GUIDES = REPOSITORY / "docs" / "guides"
 
 
 def blocks(page: Path, kind: str) -> list[str]:
@@ -83,14 +83,14 @@ def test_the_guides_snippets_do_what_they_say(terminal: Gateway, monkeypatch: py
     typed(begin, monkeypatch)
     names: dict[str, Any] = {name: os.environ[name] for name in ("GATE", "HOST", "AGENT", "WRITER")}
     said = io.StringIO()
-    for role in ("host", "agent", "writer"):
-        (block,) = blocks(GUIDE, f"python {role}")
+    for role, guide in (("host", "agents.md"), ("agent", "agents.md"), ("writer", "writers.md")):
+        (block,) = blocks(GUIDES / guide, f"python {role}")
         with contextlib.ExitStack() as here:
             here.enter_context(contextlib.redirect_stdout(said))
             if role == "agent":
                 ada = here.enter_context(Reviewer(terminal.site, "ada", "correct horse battery staple"))
                 here.enter_context(deciding(ada, names["made"].thread, names["HOST"], terminal))
-            exec(compile(block, f"integrating.md, {role}", "exec", dont_inherit=True), names)  # noqa: S102 - ours
+            exec(compile(block, f"{guide}, {role}", "exec", dont_inherit=True), names)  # noqa: S102 - ours
     assert said.getvalue().startswith("0 create\n")
     with terminal.client(names["HOST"]) as host:
         assert host.thread("order-17").version == 2

@@ -1,4 +1,4 @@
-//! `docs/context.md`: its commands are typed into one terminal beside a real gateway, and say what it says.
+//! `docs/guides/parallel-agents.md`: its commands are typed into one terminal beside a real gateway, and say what it says.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use crate::{PROGRAM, blocks};
 
 fn page() -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/context.md")).unwrap()
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guides/parallel-agents.md")).unwrap()
 }
 
 struct Gateway {

@@ -1,4 +1,4 @@
-"""The snippets of the pages that people copy from, run as they stand, in their order."""
+"""Runs the snippets of the README, the guides and the quickstarts unchanged and in order."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from langchain_core.tools import tool
 
 from conftest import REPOSITORY
-from countersign import Client
+from countersign import Client, NotFound
 from countersign.testing import Gateway, Reviewer
 from countersign.testing._program import BIN, program
-from test_agents import Scripted
+from test_agents import Scripted, call
 
 README = Path(__file__).parent.parent / "README.md"
-GUIDE = REPOSITORY / "docs" / "integrating.md"
+DOCS = REPOSITORY / "docs"
+GUIDES = DOCS / "guides"
+LANGGRAPH = DOCS / "quickstart-langgraph.md"
+TOOL_CALLS = DOCS / "quickstart-tool-calls.md"
+PASSWORD = "correct horse battery staple"
 
 
 def blocks(page: Path, kind: str) -> list[str]:
@@ -40,57 +45,123 @@ def terminal(countersign_gateway: Gateway, tmp_path: Path, monkeypatch: pytest.M
     return countersign_gateway
 
 
-def typed(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs a script of the shell, and keeps what it exports."""
-    # The command line takes what is named so for its configuration, and knows no such key.
+def typed(script: str, monkeypatch: pytest.MonkeyPatch, folder: Path = REPOSITORY) -> list[str]:
+    """Runs a shell script, keeps the variables that it exports, and returns its lines."""
+    # The command line reads such variables as its configuration, and refuses an unknown key.
     known = {key: value for key, value in os.environ.items() if key != BIN}
     done = subprocess.run(
-        ["bash", "-euc", script + "\nenv -0"], cwd=REPOSITORY, env=known, capture_output=True, timeout=60, check=True
+        ["bash", "-euo", "pipefail", "-c", script + "\nprintf '\\0'; env -0"],
+        cwd=folder,
+        env=known,
+        capture_output=True,
+        timeout=60,
+        check=True,
     )
-    said = done.stdout.decode().split("\0")
-    for name in ("HOST", "AGENT", "WRITER", "GATE"):
-        found = next(line.rpartition(f"{name}=")[2] for line in said if re.search(rf"(^|\n){name}=", line))
-        monkeypatch.setenv(name, found)
+    printed, *exported = done.stdout.decode().split("\0")
+    for line in exported:
+        name, _, value = line.partition("=")
+        if name in ("HOST", "AGENT", "WRITER", "GATE", "PARENT"):
+            monkeypatch.setenv(name, value)
+    return printed.splitlines()
 
 
-def test_the_readme_leads_from_nothing_to_a_guarded_graph(terminal: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    (begin,) = blocks(README, "bash")
+def run(block: str, where: str, names: dict[str, Any]) -> None:
+    exec(compile(block, where, "exec", dont_inherit=True), names)  # noqa: S102 - ours
+
+
+def quickstart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Creates the policy, the reviewer and the tokens of the LangGraph quickstart."""
+    (begin,) = blocks(LANGGRAPH, "bash")
     typed(begin, monkeypatch)
-    names: dict[str, Any] = {"__name__": "readme"}
+
+
+def test_the_langgraph_quickstart_writes_once_after_approval(
+    terminal: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quickstart(monkeypatch)
+    names: dict[str, Any] = {"__name__": "quickstart"}
     said = io.StringIO()
-    with contextlib.redirect_stdout(said), Reviewer(terminal.site, "ada", "correct horse battery staple") as ada:
-        for index, block in enumerate(blocks(README, "python")):
+    with contextlib.redirect_stdout(said), Reviewer(terminal.site, "ada", PASSWORD) as ada:
+        for index, block in enumerate(blocks(LANGGRAPH, "python")):
             if "wait_for_decision" in block:
                 approving = Thread(target=ada.approve, args=(names["question"]["review"]["url"],))
                 approving.start()
-            exec(compile(block, f"README.md, block {index + 1}", "exec", dont_inherit=True), names)  # noqa: S102 - ours
-        names.update(model=Scripted(turns=[]), tools=[])
-        (block,) = blocks(README, "python agents")
-        exec(compile(block, "README.md, agents", "exec", dont_inherit=True), names)  # noqa: S102 - ours
+            run(block, f"quickstart-langgraph.md, block {index + 1}", names)
     approving.join()
-    said_last = names["assistant"].invoke({"messages": []}, {"configurable": {"thread_id": "order-19"}})["messages"][-1]
-    assert said_last.content == "done"
     for it in ("host", "agent", "writer", "ledger"):
         names[it].close()
-    told = said.getvalue().splitlines()
-    assert told[0].startswith("Held. Somebody of the group finance decides at http://localhost:")
-    assert told[1:4] == ["confirmed [(42, 10)]", "['was refund']", "not_head → look"]
-    assert told[4].endswith("['create', 'propose', 'confirm']")
+    printed = said.getvalue().splitlines()
+    assert printed[0].startswith("Held. A member of the group finance decides at http://localhost:")
+    assert printed[1:] == ["confirmed [(42, 10)]"]
+
+
+def test_the_tool_call_quickstart_prints_what_it_shows(
+    terminal: Gateway, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (policy,) = blocks(TOOL_CALLS, "toml refunds.toml")
+    (tmp_path / "refunds.toml").write_text(policy)
+    begin, *steps = blocks(TOOL_CALLS, "bash")
+    typed(begin, monkeypatch, tmp_path)
+    names: dict[str, Any] = {"model": Scripted(turns=[[call("refund", amount=500)]]), "tools": [refund]}
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), Reviewer(terminal.site, "ada", PASSWORD) as ada:
+        with deciding(ada, "ticket-7", os.environ["HOST"], terminal):
+            printed = typed("".join(steps), monkeypatch, tmp_path)
+        assert printed == "".join(blocks(TOOL_CALLS, "text")[1:]).splitlines()
+        build, resume = blocks(TOOL_CALLS, "python agents")
+        run(build, "quickstart-tool-calls.md, build", names)
+        approving = Thread(target=ada.approve, args=(names["question"]["review"]["url"],))
+        approving.start()
+        run(resume, "quickstart-tool-calls.md, resume", names)
+    approving.join()
+    for it in ("host", "agent"):
+        names[it].close()
+    assert names["result"]["messages"][-2].content == "refunded 500"
+    assert said.getvalue().splitlines()[1:] == ["done"]
+
+
+@tool
+def refund(amount: int) -> str:
+    """Refunds an amount."""
+    return f"refunded {amount}"
+
+
+def test_the_readme_leads_from_a_proposal_to_a_verified_chain(
+    terminal: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quickstart(monkeypatch)
+    names: dict[str, Any] = {"__name__": "readme"}
+    said = io.StringIO()
+    begin, *rest = blocks(README, "python")
+    with contextlib.redirect_stdout(said), Reviewer(terminal.site, "ada", PASSWORD) as ada:
+        with deciding(ada, "order-18", os.environ["HOST"], terminal):
+            run(begin, "README.md, begin", names)
+        for index, block in enumerate(rest):
+            run(block, f"README.md, block {index + 2}", names)
+        names.update(model=Scripted(turns=[]), tools=[])
+        (block,) = blocks(README, "python agents")
+        run(block, "README.md, agents", names)
+    said_last = names["assistant"].invoke({"messages": []}, {"configurable": {"thread_id": "order-20"}})["messages"][-1]
+    assert said_last.content == "done"
+    for it in ("host", "agent", "writer"):
+        names[it].close()
+    printed = said.getvalue().splitlines()
+    assert printed[:2] == ["not_head → look", "['was none']"]
+    assert printed[2].endswith("['create', 'propose', 'confirm']")
 
 
 def test_the_guides_snippets_do_what_they_say(terminal: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    (begin,) = blocks(README, "bash")
-    typed(begin, monkeypatch)
+    quickstart(monkeypatch)
     names: dict[str, Any] = {name: os.environ[name] for name in ("GATE", "HOST", "AGENT", "WRITER")}
     said = io.StringIO()
-    for role in ("host", "agent", "writer"):
-        (block,) = blocks(GUIDE, f"python {role}")
+    for role, guide in (("host", "agents.md"), ("agent", "agents.md"), ("writer", "writers.md")):
+        (block,) = blocks(GUIDES / guide, f"python {role}")
         with contextlib.ExitStack() as here:
             here.enter_context(contextlib.redirect_stdout(said))
             if role == "agent":
-                ada = here.enter_context(Reviewer(terminal.site, "ada", "correct horse battery staple"))
+                ada = here.enter_context(Reviewer(terminal.site, "ada", PASSWORD))
                 here.enter_context(deciding(ada, names["made"].thread, names["HOST"], terminal))
-            exec(compile(block, f"integrating.md, {role}", "exec", dont_inherit=True), names)  # noqa: S102 - ours
+            run(block, f"{guide}, {role}", names)
     assert said.getvalue().startswith("0 create\n")
     with terminal.client(names["HOST"]) as host:
         assert host.thread("order-17").version == 2
@@ -98,12 +169,14 @@ def test_the_guides_snippets_do_what_they_say(terminal: Gateway, monkeypatch: py
 
 @contextlib.contextmanager
 def deciding(ada: Reviewer, thread: str, token: str, gateway: Gateway) -> Iterator[None]:
-    """Somebody who approves as soon as there is something to approve."""
+    """Approves the first review of a thread, which another process may create first."""
 
     def approve() -> None:
         with Client(gateway.url, token) as host:
-            while (review := host.thread(thread).review) is None:
-                pass
+            review = None
+            while review is None:
+                with contextlib.suppress(NotFound):
+                    review = host.thread(thread).review
             ada.approve(review)
 
     approving = Thread(target=approve)

@@ -1,5 +1,5 @@
-//! The README's own snippets, as they stand there: typed into one shell, in their order, beside a gateway that the first
-//! of them starts. What is put in their place is where things lie: the program, its folder and its port.
+//! Runs the commands of the quickstart and the README's example in one shell, in order, beside a gateway that the first
+//! command starts. The test replaces only locations: the program, its folder and its port.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
@@ -9,11 +9,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use super::{Browser, PROGRAM, field, url_in};
 
 const README: &str = include_str!("../../../README.md");
+const QUICKSTART: &str = include_str!("../../../docs/quickstart.md");
 const PASSWORD: &str = "correct horse battery staple";
 
-/// The snippets in bash, without the last, which is another test's.
-fn snippets() -> Vec<String> {
-    let fenced = README.split("```").skip(1).step_by(2);
+/// The bash blocks of a page, in order.
+fn snippets(page: &str) -> Vec<String> {
+    let fenced = page.split("```").skip(1).step_by(2);
     fenced.filter_map(|it| it.strip_prefix("bash\n")).map(str::to_owned).collect()
 }
 
@@ -77,7 +78,7 @@ impl Drop for Talking {
     }
 }
 
-/// Makes the first account as the README says, by the link that `serve` prints.
+/// Creates the first account as the quickstart says, by the link that `serve` prints.
 async fn set_up(link: &str) -> Browser {
     let mut browser = Browser::new(link);
     let csrf = field(&browser.get(link).await, "csrf");
@@ -90,16 +91,18 @@ async fn set_up(link: &str) -> Browser {
 }
 
 #[test]
-fn the_readmes_snippets_lead_from_nothing_to_a_verified_write() {
+fn quickstart_leads_to_a_verified_write() {
     let folder = tempfile::tempdir().unwrap();
     let house = Path::new(env!("CARGO_MANIFEST_DIR"));
     std::os::unix::fs::symlink(house.join("examples"), folder.path().join("examples")).unwrap();
     let programs = Path::new(PROGRAM).parent().unwrap().display().to_string();
-    let snippets = snippets();
-    let [sample, start, policy, host, agent, wait, writer, check, walkthrough] = &snippets[..] else {
-        panic!("there are other snippets in the README: {snippets:#?}")
+    let examples = snippets(README);
+    let [sample] = &examples[..] else { panic!("the README has one example in bash") };
+    let snippets = snippets(QUICKSTART);
+    let [start, policy, host, agent, wait, writer, check, walkthrough] = &snippets[..] else {
+        panic!("the quickstart has other commands: {snippets:#?}")
     };
-    assert_eq!(walkthrough, "examples/walkthrough.sh\n", "which is run by itself");
+    assert_eq!(walkthrough, "examples/walkthrough.sh\n", "another test runs it");
     let here = |snippet: &str| snippet.replace("$PWD/target/release", &programs);
 
     let start =
@@ -114,7 +117,7 @@ fn the_readmes_snippets_lead_from_nothing_to_a_verified_write() {
     let mut shell = Talking::start(folder.path(), "exec bash -euo pipefail", Stdio::inherit());
     shell.says_to(&here(policy));
     shell.says_to(&host.replace("http://localhost:8480", &url));
-    // The first sight of a request, with the answer that it promises; the thread is let go again for what follows.
+    // The README's example, with the response that it shows. It is cancelled, so that the thread is free for the quickstart.
     let (request, promised) = sample.split_once("# 202 ").unwrap();
     let held = shell.says_to(&request.replace("http://localhost:8480", &url)).join("");
     let held: serde_json::Value = serde_json::from_str(&held).unwrap();
@@ -133,7 +136,7 @@ fn the_readmes_snippets_lead_from_nothing_to_a_verified_write() {
     assert!(said.starts_with("true") && said.contains("\"target_user_id\": 42") && said.contains("\n1\n"), "{said}");
     assert!(said.contains("\"outcome\":\"confirmed\""), "{said}");
 
-    assert!(README.contains("Ask again with another `write_id`: 403, `not_head`."));
+    assert!(QUICKSTART.contains("another `write_id`, the gateway returns 403 `not_head`"));
     let again = writer.lines().take(2).collect::<Vec<_>>().join("\n").replace("write-1", "write-2");
     let again = again.replace(".allow, .view, .fence", ".status, .code");
     assert_eq!(shell.says_to(&again), ["403", "\"not_head\""]);

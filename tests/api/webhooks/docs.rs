@@ -1,4 +1,4 @@
-//! The receiver of the docs, as it stands there.
+//! Runs the webhook receiver of `docs/guides/notifications.md` unchanged.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use super::scene::Scene;
 
 /// The block of Python that is a receiver.
 fn receiver_of_the_docs() -> &'static str {
-    let docs = include_str!("../../../docs/integrating.md");
+    let docs = include_str!("../../../docs/guides/notifications.md");
     let mut blocks = docs.split("```python\n").skip(1).map(|it| it.split("```").next().unwrap());
     blocks.find(|it| it.contains("class Receiver")).unwrap()
 }

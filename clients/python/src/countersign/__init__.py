@@ -1,7 +1,7 @@
-"""Countersign's client: what AI agents would write is held until people have signed exactly that.
+"""Python client of Countersign, the approval gateway for AI agents.
 
-`Client` blocks, `AsyncClient` is awaited; their calls are the same. Answers are frozen dataclasses, a no is an
-exception with its code, and only a clear yes comes back from `verify`.
+`Client` blocks, `AsyncClient` is awaited. Both have the same methods. Responses are frozen dataclasses, a refusal is an
+exception with its code, and `verify` returns only if the gateway allows the write.
 """
 
 from ._client import AsyncClient, Client

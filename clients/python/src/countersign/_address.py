@@ -1,4 +1,4 @@
-"""Where the gateway is. A token goes over plain http to this machine alone, unless somebody says otherwise."""
+"""Address of the gateway. A token is sent over plain HTTP to localhost only, unless `allow_plain_http` is set."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Address:
 
 
 def address(url: str, *, allow_plain_http: bool = False) -> Address:
-    """`url` as the address of a gateway: https, or http on this machine."""
+    """Parses `url` as the address of a gateway: https, or http on localhost."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -27,7 +27,7 @@ def address(url: str, *, allow_plain_http: bool = False) -> Address:
     if parts.scheme not in ("https", "http") or not host:
         raise Invalid("url", "begins with https:// and a host")
     if parts.username is not None or parts.password is not None:
-        # It is not repeated: it may have a password in it.
+        # The address is not repeated, because it may contain a password.
         raise Invalid("url", "has a user or a password in it; give the token as `token`")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise Invalid("url", "has more than scheme, host and port")

@@ -1,4 +1,4 @@
-"""The calls of whoever runs a flow: policies, halts, and what is taken back, closed or resolved."""
+"""Calls of administrators: policies, halts, revocation, closing and resolution."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .standing import (
     Standing,
 )
 
-# As many as the gateway gives at once.
+# The gateway's own maximum.
 REPLAY_PAGE = 200
 Schemas = Mapping[str, str]
 
@@ -31,25 +31,25 @@ Schemas = Mapping[str, str]
 def activate_policy(
     core: Core, flow: str, policy: str, *, schemas: Schemas | None = None, accepts: Sequence[str] = ()
 ) -> Plan[PolicyActive | Amendment]:
-    """Makes a policy the one that judges; or, where the active one says so, asks people first, and gives the
-    `Amendment` that they are asked about. Both are texts, a schema under the name that the policy gives it."""
+    """Activates a policy. If the active policy requires approval for that, it returns the `Amendment` instead, which
+    reviewers decide. Both arguments are texts, each schema under the name that the policy uses."""
     body = given(policy=policy, schemas=dict(schemas or {}), accepts=list(accepts))
     call = keyed(PolicyActive, _flow(flow, "/policies"), body).also(202, reads(Amendment))
     return (yield from asked(core, call))
 
 
 def amendments(core: Core, flow: str) -> Plan[tuple[Amendment, ...]]:
-    """The policies of a flow that people are or were asked about."""
+    """Returns the policy change requests of a flow."""
     return (yield from asked(core, get(Amendments, _flow(flow, "/amendments")))).amendments
 
 
 def amendment(core: Core, amendment: str) -> Plan[Amendment]:
-    """One of them."""
+    """Returns one policy change request."""
     return (yield from asked(core, get(Amendment, _amendment(amendment))))
 
 
 def cancel_amendment(core: Core, amendment: str, *, reason: str) -> Plan[Amendment]:
-    """Takes an open one back."""
+    """Cancels an open policy change request."""
     return (yield from asked(core, keyed(Amendment, f"{_amendment(amendment)}/cancellation", {"reason": reason})))
 
 
@@ -69,7 +69,7 @@ def judge(
     policy: str | None = None,
     schemas: Schemas | None = None,
 ) -> Plan[Judged]:
-    """What would become of a proposal, by the active policy or by the one given. Nothing is changed."""
+    """Judges a supposed proposal by the active policy or by the given one (dry run). Nothing is changed."""
     body = given(
         state=dict(state),
         node=names.name("node", node),
@@ -95,13 +95,13 @@ def replay_page(
     after: str | None = None,
     limit: int = REPLAY_PAGE,
 ) -> Plan[ReplayPage]:
-    """What would have become of the recorded proposals by that policy, and where to go on. Nothing is changed."""
+    """Returns a page of recorded proposals, judged by the given policy (backtest). Nothing is changed."""
     body = given(policy=policy, schemas=dict(schemas or {}), after=after, limit=names.whole("limit", limit, 1))
     return (yield from asked(core, post(ReplayPage, _flow(flow, "/replays"), body)))
 
 
 def replay(core: Core, flow: str, policy: str, *, schemas: Schemas | None = None) -> Walk[dict[str, Json]]:
-    """The same of all of them, thread by thread."""
+    """Yields all recorded proposals, judged by the given policy, thread by thread."""
     yield from by_pages(
         lambda token: replay_page(core, flow, policy, schemas=schemas, after=token),
         lambda page: (page.proposals, page.next),
@@ -109,26 +109,26 @@ def replay(core: Core, flow: str, policy: str, *, schemas: Schemas | None = None
 
 
 def halt(core: Core, scope: str, *, proposing: bool, verifying: bool, reason: str) -> Plan[Halt]:
-    """Sets both stops of a flow, or of `all`, as they shall be. With `lifting` in the answer a second person has still
-    to ask for the same, and what is in it otherwise still stands."""
+    """Sets both halts of a flow, or of `all`. If the response has `lifting`, a second person has to request the
+    same, and the halts are unchanged until then."""
     body = {"proposing": proposing, "verifying": verifying, "reason": reason}
     request = Request("PUT", f"/v1/halts/{names.part('scope', scope)}", body=text(body))
     return (yield from asked(core, Call(request, {200: reads(Halt), 202: reads(Halt)})))
 
 
 def revoke_receipt(core: Core, jti: str, *, reason: str) -> Plan[Revoked]:
-    """Has verify refuse that receipt from now on."""
+    """Revokes a receipt. `verify` refuses it from now on."""
     path = f"/v1/receipts/{names.jti('jti', jti)}/revocation"
     return (yield from asked(core, keyed(Revoked, path, {"reason": reason})))
 
 
 def close_thread(core: Core, thread: str, *, reason: str) -> Plan[Standing]:
-    """Nothing is proposed or verified there any more."""
+    """Closes a thread: nothing can be proposed or verified there."""
     return (yield from asked(core, keyed(Standing, thread_path(thread, "/closing"), {"reason": reason})))
 
 
 def reopen_thread(core: Core, thread: str, *, reason: str) -> Plan[Standing]:
-    """It goes on where it was closed."""
+    """Reopens a closed thread."""
     return (yield from asked(core, keyed(Standing, thread_path(thread, "/reopening"), {"reason": reason})))
 
 
@@ -141,7 +141,8 @@ def resolve_lapse(
     outcome: Literal["written", "not_written"],
     reason: str,
 ) -> Plan[Resolved]:
-    """Says what became of a write whose writer, `principal`, never said it. Look into the database first."""
+    """Resolves a write with an expired lease that its writer, `principal`, never reported. Look into the database
+    first."""
     path = thread_path(thread, f"/lapses/{names.part('write_id', write_id)}/resolution")
     body = {"principal": names.name("principal", principal), "outcome": outcome, "reason": reason}
     return (yield from asked(core, keyed(Resolved, path, body)))

@@ -1,4 +1,4 @@
-"""How much of an answer is read: whoever answers must not be able to fill this process' memory."""
+"""Limits the size of responses, so that a server cannot fill this process' memory."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from collections.abc import Iterator
 
 from .errors import AnswerTooLarge
 
-# The gateway's largest answers are pages of chains with their openings; a body of its own has 1 MiB at most.
+# The largest responses are pages of chains with openings. Other bodies have 1 MiB at most.
 ANSWER_BYTES_MAX = 64 * 1024 * 1024
 
 
 class Body:
-    """What came of an answer so far."""
+    """The response so far."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max, self._chunks, self._bytes = bytes_max, list[bytes](), 0
 
     def add(self, chunk: bytes) -> None:
-        """Takes some more, up to the bound."""
+        """Adds a chunk, up to the limit."""
         self._bytes += len(chunk)
         if self._bytes > self._bytes_max:
             raise AnswerTooLarge(self._bytes_max)
         self._chunks.append(chunk)
 
     def whole(self) -> bytes:
-        """All of it."""
+        """Returns the whole body."""
         return b"".join(self._chunks)
 
 
 class Lines:
-    """The lines of a stream, and how much came since a message ended. Only a line feed ends a line, with a carriage
-    return before it or not: what else looks like an end to some is part of somebody's text."""
+    """The lines of a stream, and the size of the current message. Only a line feed ends a line, with or without a
+    carriage return before it. Other line separators can be part of a text."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max, self._rest, self._message = bytes_max, bytearray(), 0
 
     def add(self, chunk: bytes) -> Iterator[bytes]:
-        """Each line that some more of the stream ends."""
+        """Yields each line that the chunk completes."""
         *lines, rest = chunk.split(b"\n")
         for line in lines:
             self._grows(len(line))

@@ -1,4 +1,4 @@
-"""Each call of the gateway as a plan. Their arguments and documentation are those of both clients."""
+"""Each call of the gateway as a plan. Both clients take arguments and documentation from here."""
 
 from __future__ import annotations
 
@@ -35,37 +35,37 @@ Page = TypeVar("Page")
 Format = Literal["merge", "merge-patch", "json-patch"]
 Strategy = Literal["union", "last_write", "vote", "confidence", "explicit"]
 
-# As many as the gateway gives at once.
+# The gateway's own maximum.
 CHAIN_PAGE, EVENTS_PAGE = 200, 500
-# A log is finite; one that never ends its pages is another program.
+# Bounds the loop if a server never ends its pages.
 PAGES_MAX = 1_000_000
 
 
 def get(kind: type[T], path: str, **query: str) -> Call[T]:
-    """Something that is read."""
+    """Returns a call that reads."""
     return Call(Request("GET", path, query), {200: reads(kind)})
 
 
 def post(kind: type[T], path: str, body: Json, status: int = 200) -> Call[T]:
-    """Something that is safe to send again."""
+    """Returns a POST that is safe to repeat."""
     return Call(Request("POST", path, body=text(body)), {status: reads(kind)})
 
 
 def keyed(kind: type[T], path: str, body: Json, status: int = 200) -> Call[T]:
-    """Something that is safe to send again because of the key that goes along."""
+    """Returns a POST that is safe to repeat because of its `Idempotency-Key`."""
     headers = {"Idempotency-Key": str(uuid.uuid4())}
     return Call(Request("POST", path, body=text(body), headers=headers), {status: reads(kind)})
 
 
 def given(**members: Json) -> dict[str, Json]:
-    """The members that were said."""
+    """Returns the members that are not left out."""
     return {name: value for name, value in members.items() if value is not None}
 
 
 def by_pages(
     page: Callable[[str | None], Plan[Page]], parts: Callable[[Page], tuple[tuple[T, ...], str | None]]
 ) -> Walk[T]:
-    """Every item of a list that is given page by page, each of which names the next one."""
+    """Yields every item of a paginated list."""
     token: str | None = None
     for _ in range(PAGES_MAX):
         items, token = parts((yield from page(token)))
@@ -77,7 +77,7 @@ def by_pages(
 
 
 def thread_path(thread: str, below: str = "") -> str:
-    """The address of a thread, or of something of it."""
+    """Returns the path of a thread, or of something below it."""
     return f"/v1/threads/{quote(names.name('thread', thread), safe='')}{below}"
 
 
@@ -91,12 +91,12 @@ def create_thread(
     episode: Mapping[str, Json] | None = None,
     idempotency_key: str | None = None,
 ) -> Plan[Created]:
-    """Begins a piece of work. Name the thread after your own job: then the same request is the same thread.
+    """Creates a thread. Name it after your own job: then the same request is the same thread.
 
-    Without a name the gateway gives one, and an `Idempotency-Key` goes along, so that the same request is one thread
-    all the same: yours, if you mean to send it again in another process.
+    Without a name the gateway chooses one, and the client sends an `Idempotency-Key`, so that a repeated request
+    creates one thread. Pass your own key to repeat it from another process.
 
-    With an `episode`, `{"goal": {"task": …}}`, the thread is a run of agents, of which artefacts remain.
+    With an `episode`, `{"goal": {"task": …}}`, the thread records an agent run.
     """
     body: dict[str, Json] = {"flow": names.name("flow", flow), "state": dict(state)}
     if context is not None:
@@ -116,12 +116,12 @@ def create_thread(
 
 
 def thread(core: Core, thread: str) -> Plan[ThreadStatus]:
-    """A thread as it stands."""
+    """Returns the current status of a thread."""
     return (yield from asked(core, get(ThreadStatus, thread_path(thread))))
 
 
 def state(core: Core, thread: str, node: str, *, version: int | None = None) -> Plan[View]:
-    """What a node may read of the head, or of an earlier version. Give your model this and nothing else."""
+    """Returns the part of the head, or of an earlier version, that a node may read. Give your model only this."""
     query = {"node": names.name("node", node)}
     if version is not None:
         query["version"] = str(names.whole("version", version, 0))
@@ -129,8 +129,8 @@ def state(core: Core, thread: str, node: str, *, version: int | None = None) -> 
 
 
 def envelope(core: Core, thread: str, *, node: str, hmac: bool = False) -> Plan[Envelope]:
-    """What a node may read of the head, made to fit and sealed. Check it before you give it to a model. With `hmac` it
-    bears one by the node's secret beside its signature; `checked_envelope` asks for that and checks it."""
+    """Returns the node's view of the head, fitted and signed. Check it before you give it to a model. With `hmac` it
+    also carries an HMAC with the node's secret. `checked_envelope` requests and checks both."""
     query = {"node": names.name("node", node)}
     if hmac:
         query["hmac"] = "true"
@@ -145,8 +145,8 @@ def verify_envelope(
     node: str | None = None,
     require_hmac: bool = False,
 ) -> Plan[EnvelopeChecked]:
-    """Whether an envelope may be given to a model: signed, whole, of the head as it stands, and not too much. If not,
-    the exception's `code` says why. An HMAC that it bears is looked at; with `require_hmac` it must bear one."""
+    """Checks at the gateway that a model may receive an envelope: signature, completeness, head and budget. If not,
+    the exception's `code` says why. An HMAC is checked if present, and required with `require_hmac`."""
     sent = {name: value for name, value in asdict(envelope).items() if name != "hmac" or value is not None}
     body: dict[str, Json] = {"envelope": {**sent, "truncated": [*envelope.truncated]}}
     if require_hmac:
@@ -159,14 +159,14 @@ def verify_envelope(
 
 
 def chain_page(core: Core, thread: str, *, page_token: int = 0, page_size: int = CHAIN_PAGE) -> Plan[ChainPage]:
-    """Entries of a chain from a version on."""
+    """Returns a page of a chain, starting at a version."""
     token, size = names.whole("page_token", page_token, 0), names.whole("page_size", page_size, 1)
     path = thread_path(thread, "/chain")
     return (yield from asked(core, get(ChainPage, path, page_token=str(token), page_size=str(size))))
 
 
 def chain(core: Core, thread: str, *, page_size: int = CHAIN_PAGE) -> Walk[ChainEntry]:
-    """Every entry of a chain from version 0 on, page by page."""
+    """Yields every entry of a chain from version 0, page by page."""
     token: int | None = 0
     for _ in range(PAGES_MAX):
         page = yield from chain_page(core, thread, page_token=token or 0, page_size=page_size)
@@ -193,13 +193,13 @@ def propose(
     rationale: str | None = None,
     step: str | None = None,
 ) -> Plan[Committed | Held]:
-    """Asks for a change on the head `parent`. The very same request finds what became of the first one.
+    """Proposes a change on the head `parent`. The same request returns the outcome of the first one.
 
-    `step` is your own name for what is done here: of one name there is one effect, on whatever head it is asked for
-    again, whichever worker asks; `StepReused` says that it has done something else.
+    `step` is your own name for this step of the run. A step has one effect, on whatever head and from whichever worker
+    it is proposed again. `StepReused` means that it did something else.
 
-    A change that the policy refuses raises `Rejected`, and so does asking the same again; after that `attempt=2` asks
-    anew. `HeadMoved`, `ThreadHeld` and `WriteInProgress` say that it was not judged at all.
+    A rejected change raises `Rejected`, and so does the same request again. `attempt=2` then proposes it again.
+    `HeadMoved`, `ThreadHeld` and `WriteInProgress` mean that it was not judged.
     """
     body: dict[str, Json] = {"patch": dict(patch) if isinstance(patch, Mapping) else patch}
     extra = {"format": format, "tool": tool, "usage": usage, "rationale": rationale, "step": _step(step)}
@@ -214,7 +214,7 @@ def _step(step: str | None) -> str | None:
 def reaffirm(
     core: Core, thread: str, *, node: str, parent: str, attempt: int = 1, rationale: str | None = None
 ) -> Plan[Committed | Held]:
-    """Asks people for a receipt for the head as it stands: after one expired, an abort, a lapse, another policy."""
+    """Requests a new receipt for the current head: after one expired, an abort, an expired lease, or another policy."""
     body: dict[str, Json] = {"patch": {}, "reaffirm": True}
     if rationale is not None:
         body["rationale"] = rationale
@@ -224,7 +224,7 @@ def reaffirm(
 def rollback(
     core: Core, thread: str, *, to_version: int, node: str, parent: str, attempt: int = 1, step: str | None = None
 ) -> Plan[Committed | Held]:
-    """Asks people for an earlier version's state again."""
+    """Proposes to bring back the state of an earlier version."""
     body: dict[str, Json] = {"to_version": names.whole("to_version", to_version, 0)}
     if step is not None:
         body["step"] = _step(step)
@@ -232,8 +232,8 @@ def rollback(
 
 
 def fork(core: Core, thread: str, *, node: str, branches: Sequence[str], parent: str | None = None) -> Plan[Forked]:
-    """Makes branches of a thread's head, or of `parent`, which must be the head: threads of their own, in which agents
-    propose as ever and of which nothing is ever written. The very same request finds them again."""
+    """Creates branches of a thread's head, or of `parent`, which must be the head. A branch is a thread in which
+    agents propose as usual, and which is never written. The same request returns the same branches."""
     body: dict[str, Json] = {
         "node": names.name("node", node),
         "branches": [names.name("branches", it) for it in branches],
@@ -257,10 +257,10 @@ def join(
     rationale: str | None = None,
     step: str | None = None,
 ) -> Plan[Committed | Held]:
-    """Proposes on the head `parent` what branches of it changed, as one. It is judged and answered as a proposal is.
+    """Proposes on the head `parent` what branches of it changed, as one change. It is judged like any proposal.
 
-    Branches that do not agree raise `BranchConflict`, with the places in `errors`: join by another strategy, or settle
-    each of them by `resolve`, `[{"path", "value"}]`, with the strategy `explicit`.
+    If branches differ at a path, `BranchConflict` lists the paths in `errors`. Join with another strategy, or settle
+    each path by `resolve`, `[{"path", "value"}]`, with the strategy `explicit`.
     """
     body: dict[str, Json] = {"branches": [names.name("branches", it) for it in branches], "strategy": strategy}
     if resolve is not None:
@@ -280,7 +280,7 @@ def _proposed(
         "attempt": names.whole("attempt", attempt, 1),
     }
     request = Request("POST", thread_path(thread, below), body=text(asks))
-    # The identity of a proposal is all that it says: to repeat it is to ask what became of it.
+    # A repeated proposal is the same proposal, so a retry has no second effect.
     call: Call[Committed | Held] = Call(request, {201: _committed, 202: _held})
     return (yield from asked(core, call))
 
@@ -303,13 +303,13 @@ def _with_outcome(found: Outcome, outcome: str) -> Outcome:
 
 
 def transition(core: Core, transition: str) -> Plan[Transition]:
-    """A transition: its statement, and what the caller may see of its effect."""
+    """Returns a transition: its statement, and the part of its effect that the caller may see."""
     path = f"/v1/transitions/{names.digest('transition', transition)}"
     return (yield from asked(core, get(Transition, path)))
 
 
 def cancel(core: Core, transition: str, *, reason: str) -> Plan[str]:
-    """Takes a held proposal back, by the token that made it. Gives its status: `cancelled`."""
+    """Cancels a held proposal with the token that made it. Returns its status: `cancelled`."""
     path = f"/v1/transitions/{names.digest('transition', transition)}/cancellation"
     request = Request("POST", path, body=text({"reason": reason}))
     return (yield from asked(core, Call(request, {200: _status})))
@@ -322,12 +322,12 @@ def _status(body: Json) -> str:
 
 
 def confirm(core: Core, write_id: str, *, result: Mapping[str, Json] | None = None) -> Plan[Ended]:
-    """Says that it was written; `result` is what your own node says of it. Repeated until there is an answer."""
+    """Reports that the write happened. `result` is what your own node adds. Repeated until there is a response."""
     return (yield from _ended(core, write_id, "confirm", {"result": dict(result or {})}))
 
 
 def abort(core: Core, write_id: str, *, reason: str) -> Plan[Ended]:
-    """Says that nothing was written. Repeated until there is an answer."""
+    """Reports that nothing was written. Repeated until there is a response."""
     return (yield from _ended(core, write_id, "abort", {"reason": reason}))
 
 
@@ -340,13 +340,13 @@ def _ended(core: Core, write_id: str, how: str, body: Json) -> Plan[Ended]:
 
 
 def events_page(core: Core, *, after: int = 0, limit: int = 100) -> Plan[EventsPage]:
-    """Events after a place in the log, and where to go on."""
+    """Returns a page of events after a log position."""
     query = {"after": str(names.whole("after", after, 0)), "limit": str(names.whole("limit", limit, 1))}
     return (yield from asked(core, get(EventsPage, "/v1/events", **query)))
 
 
 def events(core: Core, *, after: int = 0) -> Walk[Event]:
-    """Every event after a place in the log, up to its end as it is now. Keep the last `index` to go on from there."""
+    """Yields every event after a log position, up to the current end. Store the last `index` to continue from there."""
     for _ in range(PAGES_MAX):
         page = yield from events_page(core, after=after, limit=EVENTS_PAGE)
         for event in page.events:
@@ -357,7 +357,7 @@ def events(core: Core, *, after: int = 0) -> Walk[Event]:
 
 
 def jwks(core: Core) -> Plan[dict[str, Json]]:
-    """The published keys, as they came: what `countersign.verify.Keys` reads."""
+    """Returns the published keys as they came. `countersign.verify.Keys` reads them."""
     call = Call(Request("GET", "/.well-known/jwks.json"), {200: _object})
     return (yield from asked(core, call))
 

@@ -1,4 +1,4 @@
-"""`Client` and `AsyncClient`: the same calls, one blocking, one awaited."""
+"""`Client` and `AsyncClient`: the same methods, one blocking, one awaited."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIMEOUT_SECS = 10.0
 
 
 class Client(Blocks):
-    """A gateway, asked with one token. May be shared by threads; is to be closed, or used by `with`."""
+    """A client of one gateway with one token. Threads may share it. Close it, or use it with `with`."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Client(Blocks):
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         secret = Secret(token)
-        # Reports of errors show variables: from here on the token is none.
+        # Error reports show variables, so the plain token must not be one from here on.
         del token
         self._settings = Settings.of(
             url,
@@ -111,17 +111,17 @@ class Client(Blocks):
     metrics = Blocking(_auditing.metrics)
 
     def follow_events(self, *, after: int = 0) -> Iterator[Event]:
-        """Every event after a place in the log, as it happens, for as long as you go through them. Lost connections and
-        restarts are gone over; a token that is revoked ends it."""
+        """Yields each event after a log position as it happens. It continues after lost connections and restarts,
+        and ends if the token is revoked."""
         return follow(self, after)
 
     @property
     def url(self) -> str:
-        """Where the gateway is."""
+        """Returns the address of the gateway."""
         return self._settings.address.url
 
     def close(self) -> None:
-        """Gives its connections back."""
+        """Closes the connections."""
         self._http.close()
 
     def __enter__(self) -> Client:
@@ -137,7 +137,7 @@ class Client(Blocks):
 
 
 class AsyncClient(Awaits):
-    """The same, awaited. Is to be closed by `aclose`, or used by `async with`."""
+    """The awaited variant of `Client`. Close it with `aclose`, or use it with `async with`."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class AsyncClient(Awaits):
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         secret = Secret(token)
-        # Reports of errors show variables: from here on the token is none.
+        # Error reports show variables, so the plain token must not be one from here on.
         del token
         self._settings = Settings.of(
             url,
@@ -227,17 +227,17 @@ class AsyncClient(Awaits):
     metrics = Awaiting(_auditing.metrics)
 
     def follow_events(self, *, after: int = 0) -> AsyncIterator[Event]:
-        """Every event after a place in the log, as it happens, for as long as you go through them. Lost connections and
-        restarts are gone over; a token that is revoked ends it."""
+        """Yields each event after a log position as it happens. It continues after lost connections and restarts,
+        and ends if the token is revoked."""
         return afollow(self, after)
 
     @property
     def url(self) -> str:
-        """Where the gateway is."""
+        """Returns the address of the gateway."""
         return self._settings.address.url
 
     async def aclose(self) -> None:
-        """Gives its connections back."""
+        """Closes the connections."""
         await self._http.aclose()
 
     async def __aenter__(self) -> AsyncClient:
@@ -253,6 +253,6 @@ class AsyncClient(Awaits):
 
 
 def _shown(client: Blocks | Awaits) -> str:
-    """A client in a report, also of the error for which it was never finished."""
+    """Returns the repr of a client, also of one whose constructor failed."""
     settings = getattr(client, "_settings", None)
     return f"{type(client).__name__}({settings.address.url if settings else None!r})"

@@ -1,4 +1,4 @@
-"""The two drivers: one blocks, one awaits. They send what a plan yields, and know nothing of what it is about."""
+"""The two drivers of plans: one blocks, one awaits. They know nothing of what a plan is about."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Blocks:
-    """What carries plans out by blocking."""
+    """Runs plans by blocking."""
 
     _settings: Settings
     _http: httpx.Client
@@ -61,7 +61,7 @@ class Blocks:
 
 
 class Awaits:
-    """What carries plans out by awaiting, on asyncio or trio."""
+    """Runs plans by awaiting, on asyncio or trio."""
 
     _settings: Settings
     _http: httpx.AsyncClient
@@ -104,7 +104,7 @@ class Awaits:
 
 
 class Blocking(Generic[P, T]):
-    """A plan as a method that blocks."""
+    """A plan as a blocking method."""
 
     def __init__(self, plan: Callable[Concatenate[Core, P], Plan[T]]) -> None:
         self._plan = plan
@@ -126,7 +126,7 @@ class Blocking(Generic[P, T]):
 
 
 class Awaiting(Generic[P, T]):
-    """A plan as a method that is awaited."""
+    """A plan as an awaited method."""
 
     def __init__(self, plan: Callable[Concatenate[Core, P], Plan[T]]) -> None:
         self._plan = plan
@@ -148,7 +148,7 @@ class Awaiting(Generic[P, T]):
 
 
 class BlockingWalk(Generic[P, T]):
-    """A walk as a method that gives an iterator."""
+    """A walk as a method that returns an iterator."""
 
     def __init__(self, walk: Callable[Concatenate[Core, P], Walk[T]]) -> None:
         self._plan = walk
@@ -170,7 +170,7 @@ class BlockingWalk(Generic[P, T]):
 
 
 class AwaitingWalk(Generic[P, T]):
-    """A walk as a method that gives an asynchronous iterator."""
+    """A walk as a method that returns an asynchronous iterator."""
 
     def __init__(self, walk: Callable[Concatenate[Core, P], Walk[T]]) -> None:
         self._plan = walk

@@ -1,4 +1,4 @@
-"""The calls of endpoints: where events are sent, and what became of it."""
+"""Calls for endpoints and their deliveries."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ._reading import reads
 from .errors import Json
 from .standing import Attempt, Count, Delivery, DeliveryPage, Endpoint, Endpoints, Secret
 
-# As many as the gateway gives at once.
+# The gateway's own maximum.
 DELIVERIES_PAGE = 200
 Kind = Literal["webhook", "langgraph", "resume", "slack", "teams"]
 
 
 def endpoints(core: Core) -> Plan[tuple[Endpoint, ...]]:
-    """All endpoints."""
+    """Returns all endpoints."""
     return (yield from asked(core, get(Endpoints, "/v1/endpoints"))).endpoints
 
 
 def endpoint(core: Core, endpoint: str) -> Plan[Endpoint]:
-    """One of them: how far it was served, and how it goes."""
+    """Returns one endpoint: its delivery cursor and its health."""
     return (yield from asked(core, get(Endpoint, _path(endpoint))))
 
 
@@ -42,7 +42,7 @@ def add_endpoint(
     payload: int | None = None,
     after: int | None = None,
 ) -> Plan[Endpoint]:
-    """Begins to send events to an address. Keep the answer's `secret`: it is told this once."""
+    """Creates an endpoint. Store the response's `secret`: it is returned only here."""
     body = given(
         name=name,
         url=url,
@@ -71,7 +71,8 @@ def change_endpoint(
     enabled: bool | None = None,
     from_: Literal["where_it_stopped", "now"] | None = None,
 ) -> Plan[Endpoint]:
-    """Changes what is said, and nothing else. One that is enabled goes on `from_` where it stopped, or now."""
+    """Changes the given members only. An endpoint that is enabled continues `from_` where it stopped, or with new
+    events."""
     body = given(
         name=name,
         url=url,
@@ -85,20 +86,20 @@ def change_endpoint(
 
 
 def remove_endpoint(core: Core, endpoint: str) -> Plan[None]:
-    """Sends nothing there any more. `NotFound` says that it was not there, or is not any more."""
-    # What was removed is not found by a second try, which would be told as a failure of the first.
+    """Removes an endpoint. `NotFound` means that it does not exist, or was removed before."""
+    # A retry after a lost response would not find the endpoint, and report the success as a failure.
     call: Call[None] = Call(Request("DELETE", _path(endpoint)), {}, repeatable=False, done=204)
     yield from asked(core, call)
 
 
 def new_endpoint_secret(core: Core, endpoint: str, *, overlap_secs: int | None = None) -> Plan[Secret]:
-    """Makes a new secret. The one before signs beside it for a day, or for as long as you say."""
+    """Creates a new secret. The previous one also signs for a day, or for as long as given."""
     body = given(overlap_secs=None if overlap_secs is None else names.whole("overlap_secs", overlap_secs, 0))
     return (yield from asked(core, keyed(Secret, _path(endpoint, "/secret"), body)))
 
 
 def test_endpoint(core: Core, endpoint: str) -> Plan[Attempt]:
-    """Sends something at once, which is no event, and says how that went."""
+    """Sends a test event at once, and returns the result."""
     return (yield from asked(core, keyed(Attempt, _path(endpoint, "/test"), {})))
 
 
@@ -110,13 +111,13 @@ def deliveries_page(
     page_size: int = DELIVERIES_PAGE,
     page_token: str | None = None,
 ) -> Plan[DeliveryPage]:
-    """What was sent, the last event first, and where to go on."""
+    """Returns a page of deliveries, the newest event first."""
     query = given(state=state, page_size=str(names.whole("page_size", page_size, 1)), page_token=page_token)
     return (yield from asked(core, get(DeliveryPage, _path(endpoint, "/deliveries"), **query)))
 
 
 def deliveries(core: Core, endpoint: str, *, state: Literal["waiting", "failed"] | None = None) -> Walk[Delivery]:
-    """All that was sent, the last event first."""
+    """Yields all deliveries, the newest event first."""
     yield from by_pages(
         lambda token: deliveries_page(core, endpoint, state=state, page_token=token),
         lambda page: (page.deliveries, page.next_page_token),
@@ -124,20 +125,20 @@ def deliveries(core: Core, endpoint: str, *, state: Literal["waiting", "failed"]
 
 
 def delivery(core: Core, endpoint: str, delivery: int) -> Plan[Delivery]:
-    """One delivery, by its event's place in the log, with the body that is sent."""
+    """Returns one delivery, named by the log position of its event, with its body."""
     return (yield from asked(core, get(Delivery, _delivery(endpoint, delivery))))
 
 
 def redeliver(core: Core, endpoint: str, delivery: int) -> Plan[Delivery]:
-    """Sends it again, whatever became of it."""
+    """Sends a delivery again, whatever its result was."""
     return (yield from asked(core, keyed(Delivery, f"{_delivery(endpoint, delivery)}/redelivery", {}, 202)))
 
 
 def redeliver_many(
     core: Core, endpoint: str, *, failed_since: str | None = None, after: int | None = None
 ) -> Plan[int]:
-    """Sends again what was given up since a moment (RFC 3339), or what lies after a place in the log and has not
-    arrived. Gives how many those are."""
+    """Sends failed deliveries since a time (RFC 3339) again, or everything after a log position that has not
+    arrived. Returns their number."""
     body = given(failed_since=failed_since, after=None if after is None else names.whole("after", after, 0))
     return (yield from asked(core, keyed(Count, _path(endpoint, "/redeliveries"), body, 202))).count
 

@@ -1,4 +1,4 @@
-"""The calls about runs: what agents say they do, and what remains of it."""
+"""Calls for agent runs: their events and run artifacts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_event(
     caused_by: str | None = None,
     evidence_ids: Sequence[str] = (),
 ) -> Plan[EventAdded]:
-    """Says what a run does. Nothing is decided by it; `terminate` ends the run."""
+    """Adds an event to a run. No decision depends on it. `terminate` ends the run."""
     body = given(
         node=names.name("node", node),
         phase=phase,
@@ -49,7 +49,7 @@ def add_event(
 
 
 def episode_file(core: Core, thread: str, file: Artefact) -> Plan[bytes]:
-    """One file of what remains of a run, to the byte; the last three are there once it is finished."""
+    """Returns one file of the run artifacts, byte for byte. The last three exist once the run has ended."""
     accept = "application/x-ndjson" if file.endswith(".jsonl") else "application/json"
     path = thread_path(thread, f"/episode/{names.part('file', file)}")
     request = Request("GET", path, headers={"Accept": accept})

@@ -1,4 +1,4 @@
-"""Whether a body has done what it does by the time that it has returned."""
+"""Checks that a body has finished when it returns."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 
 def finished(result: T) -> T:
-    """What a body returned. Of an awaitable or a generator nothing has run, and nothing will: were it taken for a
-    result, a write would be confirmed that never was."""
+    """Returns the body's result. An awaitable or a generator is refused: nothing of it has run, so a write would be
+    confirmed that never happened."""
     if not (inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result)):
         return result
     if inspect.iscoroutine(result) or inspect.isgenerator(result):

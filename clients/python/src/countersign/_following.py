@@ -1,4 +1,4 @@
-"""The log as a stream that goes on: after a break from the last place that was told, so that nothing is missed."""
+"""The audit log as a stream. After a break it continues from the last event, so nothing is missed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ._settings import lost, reply
 from .answers import Event
 from .errors import CountersignError, UnexpectedAnswer
 
-# The gateway gives a sign of life every 15 seconds. Who hears nothing for three of them asks again.
+# The gateway sends a keep-alive every 15 seconds. After three missing ones the client reconnects.
 SILENCE_SECS = 45.0
 
 
 @dataclass
 class Feed:
-    """What was heard of a stream, line by line (`text/event-stream`), and from where to go on."""
+    """The parsed part of a stream (`text/event-stream`), and the position to continue from."""
 
     core: Core
     place: int
@@ -39,17 +39,17 @@ class Feed:
 
     @classmethod
     def of(cls, client: Blocks | Awaits, after: int) -> Feed:
-        """The log after a place, as a client reads it."""
+        """Returns the log after a position."""
         settings = client._settings
         return cls(settings.core, names.whole("after", after, 0), settings.answer_bytes_max)
 
     def request(self) -> Request:
-        """The stream from here on."""
+        """Returns the request for the rest of the stream."""
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(self.place)}
         return Request("GET", "/v1/events", headers=headers, waits_secs=SILENCE_SECS)
 
     def chunk(self, chunk: bytes) -> Iterator[Event]:
-        """The events that some more of the stream ends."""
+        """Yields the events that a chunk completes."""
         for raw in self._lines.add(chunk):
             try:
                 event = self.line(raw.decode())
@@ -59,7 +59,7 @@ class Feed:
                 yield event
 
     def line(self, line: str) -> Event | None:
-        """The event that a line ends, if it ends one."""
+        """Returns the event that a line completes, if any."""
         if line:
             self._heard(*line.partition(":")[::2])
             return None
@@ -68,7 +68,7 @@ class Feed:
         found = read(Event, parse("\n".join(data).encode())) if data else None
         if found is not None and found.index != place:
             raise UnexpectedAnswer("an event that stands at another place than it says")
-        # A message without an event says that nothing happened up to there.
+        # A message without an event is a keep-alive with the current position.
         self.place = self.place if place is None else place
         self.failures = 0
         return found
@@ -81,7 +81,7 @@ class Feed:
             self._id = int(value)
 
     def broken(self, came: Came) -> Pause:
-        """How long to wait before asking again; what will not pass by waiting is raised."""
+        """Returns how long to wait before the next connection. Raises errors that waiting does not fix."""
         self._data, self._id, self._lines = [], None, Lines(self.bytes_max)
         self.failures += 1
         if not (isinstance(came, Reply) and came.status == 200):
@@ -96,7 +96,7 @@ class Feed:
 
 
 def follow(client: Blocks, after: int) -> Iterator[Event]:
-    """The stream, blocking."""
+    """Follows the stream, blocking."""
     feed = Feed.of(client, after)
     while True:
         try:
@@ -114,7 +114,7 @@ def follow(client: Blocks, after: int) -> Iterator[Event]:
 
 
 async def afollow(client: Awaits, after: int) -> AsyncIterator[Event]:
-    """The stream, awaited."""
+    """Follows the stream, awaited."""
     feed = Feed.of(client, after)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The calls of a host that keeps its own state, and has people decide on what it stopped at."""
+"""Calls of a host that keeps its own state and has reviewers decide its interrupts."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def post_interrupt(
     expires_in_secs: int | None = None,
     attempt: int | None = None,
 ) -> Plan[Interrupt]:
-    """Asks people about something that this host asserts. The same posted again is the same interrupt. Make the digest
-    over all that you show: it is what people decide on."""
+    """Posts an interrupt for review. The same post is the same interrupt. Compute the digest over everything that
+    you show, because reviewers decide on it."""
     body = given(
         kind="state_transition_review",
         interrupt_id=interrupt_id,
@@ -43,12 +43,12 @@ def post_interrupt(
 
 
 def interrupt(core: Core, interrupt: str) -> Plan[InterruptAnswer | None]:
-    """How an interrupt ended; `None` while people are asked."""
+    """Returns how an interrupt ended, or `None` while it is pending."""
     return (yield from asked(core, _call(interrupt, 0)))
 
 
 def wait_for_interrupt(core: Core, interrupt: str, *, within_secs: float) -> Plan[InterruptAnswer]:
-    """Waits until people have decided, `within_secs` at most; then raises `StillHeld`, and they are still asked."""
+    """Waits for the decision, at most `within_secs`. Then it raises `StillHeld`, and the interrupt is still pending."""
     return (yield from until_it_ends(core, lambda wait: _call(interrupt, wait), interrupt, within_secs))
 
 

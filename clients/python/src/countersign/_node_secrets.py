@@ -1,4 +1,4 @@
-"""A node's secrets: asked for once a period, and what is checked by them."""
+"""Secrets of nodes: requested once for each period, and used to check envelopes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class HeldSecrets:
-    """The secrets of one node as they were last given, for `checked_envelope`. Make one, and pass it each time: others
-    are asked for when a period has begun. May be shared by threads; what is in it does not print."""
+    """The last secrets of one node, for `checked_envelope`. Create one and pass it each time: new secrets are
+    requested when a period starts. Threads may share it. It does not print its secrets."""
 
     def __init__(self) -> None:
         self._given: NodeSecrets | None = None
@@ -29,21 +29,21 @@ class HeldSecrets:
         return "HeldSecrets(…)"
 
     def of(self, flow: str, node: str, epoch: str) -> NodeSecrets | None:
-        """Those of that node, if that period's is among them."""
+        """Returns the secrets of the node, if the period's secret is among them."""
         given = self._given
         if given is None or (given.flow, given.node) != (flow, node):
             return None
         return given if any(it.epoch == epoch for it in given.secrets) else None
 
     def keep(self, given: NodeSecrets) -> NodeSecrets:
-        """These, from now on."""
+        """Stores these secrets."""
         self._given = given
         return given
 
 
 def node_secrets(core: Core, flow: str, node: str) -> Plan[NodeSecrets]:
-    """The secrets that the node's envelopes bear HMACs by: of this period and, for a while, of the one before. Only the
-    agent that acts as the node is given them, and that it was is told in the log."""
+    """Returns the node's HMAC secrets: of this period and, for a while, of the previous one. Only the node's own
+    agent receives them, and the audit log records it."""
     flow, node = quote(names.name("flow", flow), safe=""), quote(names.name("node", node), safe="")
     return (yield from asked(core, get(NodeSecrets, f"/v1/flows/{flow}/nodes/{node}/envelope-secret")))
 
@@ -60,9 +60,9 @@ def checked_envelope(
     fits: Callable[[Json], bool] | Whatever,
     count: Callable[[str, str], int] | Whatever,
 ) -> Plan[Envelope]:
-    """An envelope that was checked here: signed by one of `keys`, and with an HMAC by the node's secret, which is
-    asked for when `held` has none of that period. `fits` and `count` are those of `countersign.verify.check_envelope`;
-    what does not hold is `Refused` with its code."""
+    """Returns an envelope that was checked here: signed by one of `keys`, with an HMAC by the node's secret. The
+    secret is requested if `held` has none of that period. `fits` and `count` are those of
+    `countersign.verify.check_envelope`. A failed check raises `Refused` with its code."""
     from .verify import ANY, check_envelope
 
     if not isinstance(held, HeldSecrets):

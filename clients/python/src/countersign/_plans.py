@@ -1,8 +1,8 @@
-"""What there is to do, without doing it.
+"""Plans: what a call does, without doing it.
 
-A plan is a generator: it yields a `Request` to be sent or a `Pause` to be waited, is given the `Reply`, and
-returns the answer. So when to repeat what, and what an answer means, is written once; that a client blocks or
-awaits is all the two drivers differ in.
+A plan is a generator. It yields a `Request` to send or a `Pause` to wait, receives the `Reply`, and returns the
+response. So retries and the meaning of responses are written once, and the two drivers differ only in blocking or
+awaiting.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    # How long the gateway may take beyond what any call may.
+    # Extra time beyond the usual timeout.
     waits_secs: float = 0.0
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Nothing is done for so long."""
+    """A wait."""
 
     secs: float
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back."""
+    """A response."""
 
     status: int
     body: bytes
@@ -56,7 +56,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Lost:
-    """Nothing came back. Whether anything was sent is known only if no connection was made."""
+    """No response. Without a connection it is certain that nothing was sent."""
 
     why: str
     sent: bool
@@ -65,7 +65,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class Item(Generic[T]):
-    """One of many, for whoever goes through them."""
+    """One item of a walk."""
 
     value: T
 
@@ -78,12 +78,13 @@ Walk = Generator[Step | Item[T], Came, None]
 
 @dataclass(frozen=True)
 class Retries:
-    """How often the same is asked again, and how far apart: twice as long each time, up to half of it by chance."""
+    """How often a request is repeated, and after which waits. Each wait doubles, and up to half of it is added at
+    random."""
 
     tries: int = 4
     first_secs: float = 0.2
     most_secs: float = 5.0
-    # Whoever says "come back in an hour" is not waited for within a call.
+    # A longer `Retry-After`, such as an hour, ends the call instead.
     retry_after_most_secs: float = 60.0
 
     def __post_init__(self) -> None:
@@ -91,13 +92,13 @@ class Retries:
             raise Invalid("retries", "at least one try, and pauses that are longer than nothing")
 
 
-# A write that happened must not go unsaid because a gateway took half a minute to come back.
+# A confirm must survive a restart of the gateway of half a minute.
 PATIENT = Retries(tries=10)
 
 
 @dataclass(frozen=True)
 class Core:
-    """What plans need of the world: how to retry, a clock and chance."""
+    """Dependencies of plans: retries, a clock and randomness."""
 
     retries: Retries = field(default_factory=Retries)
     clock: Callable[[], float] = time.monotonic
@@ -107,26 +108,26 @@ class Core:
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """A request, and what each status that is no refusal means."""
+    """A request, and the meaning of each status that is no refusal."""
 
     request: Request
     accepts: Mapping[int, Callable[[Json], T]]
-    # Whether asking twice is, by the protocol, asking once. If not, it is repeated only if nothing was sent.
+    # Whether the protocol makes a repeat safe. If not, it is repeated only if nothing was sent.
     repeatable: bool = True
     refusals: Callable[[int, Json], Problem] = problem
-    # How a body is read before it is understood.
+    # The parser of the body.
     parses: Callable[[bytes], Json] = parse
-    # The status of a success that has nothing to say.
+    # The status of a success without a body.
     done: int | None = None
 
     def also(self, status: int, accepts: Callable[[Json], U]) -> Call[T | U]:
-        """The same with one more status that is no refusal."""
+        """Returns the same call with one more status that is no refusal."""
         both: Mapping[int, Callable[[Json], T | U]] = {**self.accepts, status: accepts}
         return Call(self.request, both, self.repeatable, self.refusals, self.parses)
 
 
 def text(body: Json) -> bytes:
-    """A body. What JSON cannot say is refused here, before anything is sent."""
+    """Returns a body as JSON. An argument that JSON cannot represent is refused before anything is sent."""
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
     except (TypeError, ValueError, RecursionError) as bad:
@@ -134,7 +135,8 @@ def text(body: Json) -> bytes:
 
 
 def asked(core: Core, call: Call[T], retries: Retries | None = None) -> Plan[T]:
-    """Asks until there is an answer, as often as is sensible, and never again where that could do something twice."""
+    """Sends the request until there is a response, as often as allowed, and never again if that could have a second
+    effect."""
     retries = retries or core.retries
     for tried in range(1, retries.tries + 1):
         came = yield call.request
@@ -156,14 +158,14 @@ def _may_ask_again(came: Came, repeatable: bool) -> bool:
         return repeatable or not came.sent
     if not isinstance(came, Reply):
         return False
-    # 429 is said before anything is done. What a 5xx left behind nobody knows, so it takes a call that is safe.
+    # 429 comes before any effect. After a 5xx the effect is unknown, so only a safe call is repeated.
     if came.status == 429:
         return True
     code = _code(came) if repeatable and (came.status == 409 or came.status >= 500) else None
-    # Our own request, which is still being carried out: its answer is about to be there.
+    # Our own first request is still in progress, and its response follows soon.
     if came.status == 409:
         return code == "request_in_progress"
-    # A broken chain does not mend itself while one asks, nor does the file of an archive come back.
+    # Retries fix neither a broken chain nor a missing archive file.
     return repeatable and came.status >= 500 and code not in _FOR_PEOPLE
 
 
@@ -173,18 +175,18 @@ def _code(came: Reply) -> object:
 
 
 def pause_secs(core: Core, retries: Retries, tried: int, came: Came) -> float | None:
-    """How long to wait before the next try; `None` if the gateway asks for longer than anybody waits."""
+    """Returns how long to wait before the next attempt, or `None` if the gateway asks for longer than the limit."""
     most = min(retries.most_secs, retries.first_secs * 2.0 ** min(tried - 1, 16))
     pause = most * (0.5 + 0.5 * core.chance())
     asked_for = retry_after(came.retry_after, core.today()) if isinstance(came, Reply) else None
     if asked_for is None:
         return pause
-    # Everybody is told the same second: chance is added, not taken off.
+    # All clients receive the same second, so randomness is added and not subtracted.
     return None if asked_for > retries.retry_after_most_secs else asked_for + pause
 
 
 def retry_after(said: str | None, today: float) -> float | None:
-    """`Retry-After` in seconds from now: a number, or a date."""
+    """Returns `Retry-After` in seconds from now: a number, or a date."""
     if said is None:
         return None
     if said.isascii() and said.isdigit():
@@ -196,7 +198,7 @@ def retry_after(said: str | None, today: float) -> float | None:
 
 
 def understood(call: Call[T], came: Came) -> T:
-    """What came back as an answer, or as the exception that says why there is none."""
+    """Returns the response, or raises the exception for it."""
     where = f"{call.request.method} {call.request.path}"
     if isinstance(came, Lost):
         raise Unreachable(f"{where}: {came.why}") from came.cause
@@ -220,12 +222,12 @@ def _said(body: bytes) -> Json:
 
 
 def is_passing(trouble: Exception) -> bool:
-    """Trouble that may be over by itself, so that a wait goes on."""
+    """Returns whether an error may go away by itself, so that a wait continues."""
     if isinstance(trouble, ChainBroken):
         return False
     return isinstance(trouble, Unreachable | Failed | TooManyRequests)
 
 
 def wait_secs(left: float, most: float) -> int:
-    """A whole number of seconds to ask for, at least one."""
+    """Returns a whole number of seconds to request, at least one."""
     return max(1, math.ceil(min(left, most)))

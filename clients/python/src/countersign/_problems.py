@@ -1,4 +1,4 @@
-"""From a body of application/problem+json to the exception that says it."""
+"""Converts an application/problem+json body into an exception."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _KNOWN = frozenset({"type", "title", "status", "detail", "instance", "code", "re
 
 
 def problem(status: int, body: Json) -> Problem:
-    """The exception for an answer that is a no. One that is no problem document, of a proxy say, has no code."""
+    """Returns the exception for a refusal. A response without a problem document, for example of a proxy, has no
+    code."""
     if not isinstance(body, dict) or not isinstance(body.get("code"), str):
         kind = errors.Failed if status >= 500 else _BY_STATUS.get(status, Problem)
         return kind(status=status, code="unknown", title="the answer is not the gateway's")

@@ -1,4 +1,4 @@
-"""JSON into frozen dataclasses: what is missing or of another kind is an error, what is new is passed over."""
+"""Reads JSON into frozen dataclasses. A missing or mistyped member is an error, a new one is ignored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MISSING = dataclasses.MISSING
 
 
 def parse(text: bytes) -> Json:
-    """JSON that is read in one way only: no key stands twice, no number is none."""
+    """Parses strict JSON: no duplicate keys, no NaN."""
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
     except (ValueError, RecursionError) as bad:
@@ -27,14 +27,14 @@ def parse(text: bytes) -> Json:
 
 
 def read(kind: type[T], value: Json, at: str = "") -> T:
-    """`value` as a dataclass."""
+    """Reads `value` as a dataclass."""
     reader: Read = _reader(typing.cast("Any", kind))
     found: T = reader(value, at)
     return found
 
 
 def reads(kind: type[T]) -> Callable[[Json], T]:
-    """What reads such an answer. `functools.partial` says of itself what it reads."""
+    """Returns the reader of such a response, as a `functools.partial` that names its type."""
     return functools.partial(read, kind)
 
 
@@ -50,7 +50,7 @@ def _constant(name: str) -> Json:
 
 
 def _wrong(at: str, wanted: str) -> UnexpectedAnswer:
-    """Says where and what; the value itself is somebody's data."""
+    """Returns an error with the path and the problem, without the value, which can be confidential."""
     return UnexpectedAnswer(f"the answer's {at or 'body'} is not {wanted}")
 
 
@@ -76,7 +76,7 @@ def _reader(kind: Any) -> Read:
 
 
 def _scalar(kind: type, value: Json, at: str) -> Any:
-    # A bool is an int to Python, and is none in JSON.
+    # `bool` is a subclass of `int` in Python, but not a number in JSON.
     if type(value) is not kind:
         raise _wrong(at, f"a {kind.__name__}")
     return value

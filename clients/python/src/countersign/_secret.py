@@ -1,4 +1,4 @@
-"""A token that does not print, and does not travel in a checkpoint."""
+"""A token that does not print and cannot be pickled."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ _FORM = re.compile(r"[A-Za-z0-9._~+/=-]{1,512}", re.ASCII)
 
 
 class Secret:
-    """What must not stand in a log, an error, a traceback's variables or a pickled state."""
+    """A value that must not appear in a log, an error, a traceback's variables or a pickled state."""
 
     __slots__ = ("_text",)
 
     def __init__(self, text: object) -> None:
-        # Nothing is refused here, where the text is a variable that a report of the error would show.
+        # Raising here would show the text as a variable in an error report.
         self._text = text
 
     def checked(self) -> Secret:
-        """This one, if a header can carry it."""
+        """Returns the secret, if a header can carry it."""
         if not isinstance(self._text, str) or _FORM.fullmatch(self._text) is None:
-            # The text is not repeated: what was given by mistake may be another secret.
+            # The text is not repeated, because a wrong value may be another secret.
             raise Invalid("token", "a token is 1 to 512 letters, digits and . _ ~ + / = -")
         return self
 
     def reveal(self) -> str:
-        """The text itself, for the one header that carries it."""
+        """Returns the text, for the one header that carries it."""
         return str(self._text)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What both clients are made of, checked once."""
+"""The settings of both clients, checked once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._secret import Secret
 
 @dataclass(frozen=True)
 class Settings:
-    """Where, as whom, and how patiently."""
+    """Address, token and patience of a client."""
 
     address: Address
     token: Secret
@@ -47,10 +47,11 @@ class Settings:
         return cls(where, token.checked(), timeout_secs, core, answer_bytes_max, tls)
 
     def httpx(self) -> Mapping[str, Any]:
-        """How httpx is set up: no redirects; over plain http no proxy of the environment, which would see the token."""
+        """Returns the settings of httpx: no redirects, and over plain HTTP no proxy of the environment, which would
+        see the token."""
         return {
             "base_url": self.address.url,
-            # Nothing is unpacked: what is small on the way could be anything in here.
+            # Nothing is decompressed: a small response could expand to any size.
             "headers": {
                 "Authorization": f"Bearer {self.token.reveal()}",
                 "Accept": "application/json",
@@ -62,7 +63,7 @@ class Settings:
         }
 
     def sent(self, request: Request) -> Mapping[str, Any]:
-        """A request as httpx takes it."""
+        """Returns a request as httpx takes it."""
         headers = dict(request.headers)
         if request.body is not None:
             headers["Content-Type"] = "application/json"
@@ -77,11 +78,11 @@ class Settings:
 
 
 def reply(response: httpx.Response, body: Body) -> Reply:
-    """What came back."""
+    """Returns a response."""
     return Reply(response.status_code, body.whole(), response.headers.get("retry-after"))
 
 
 def lost(error: httpx.HTTPError) -> Lost:
-    """What did not."""
+    """Returns a missing response."""
     unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
     return Lost(type(error).__name__, sent=not unsent, cause=error)

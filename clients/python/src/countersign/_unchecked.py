@@ -1,4 +1,4 @@
-"""What a signed token says, read without its signature: to compare it with what one knows oneself, and for no more."""
+"""Reads claims of a signed token without checking the signature, only for comparison with known values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The writer's question. Only one answer is a yes; everything else raises."""
+"""The writer's `verify`. It returns only for a clear permission, and raises otherwise."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def verify(
     expect: Mapping[str, Json] | None = None,
     keys: Keys | None = None,
 ) -> Plan[Verified]:
-    """Asks whether to write, right before writing. Returns only if the gateway says yes to exactly this.
+    """Asks for permission right before a write. It returns only if the gateway allows exactly this write.
 
-    Take `thread` and `transition` from your own job, never from what an agent sent along, and store `write_id` with
-    the job before you ask: the same one again gives the same answer while its lease lives.
+    Take `thread` and `transition` from your own job, never from an agent. Store `write_id` with the job before the
+    call: the same one returns the same response while its lease is valid.
 
-    With `keys` (of `countersign.verify`) the answer must be what one of them signed, or it is `Refused`: whoever stands
-    between this and the gateway makes no yes then. Without them it is believed because of whom TLS says it comes from.
+    With `keys` (of `countersign.verify`) the response must be signed by one of them, otherwise it raises `Refused`.
+    Then no proxy can forge a permission. Without them, TLS is the only proof.
     """
     check = None if keys is None else _checked_by(keys, expect or {})
     body: dict[str, Json] = {
@@ -53,7 +53,7 @@ def verify(
 
 
 def _checked_by(keys: Keys, expect: Mapping[str, Json]) -> Callable[[Verified, dict[str, Json], float], None]:
-    """The check of an answer. What it needs is an extra, which whoever has keys has."""
+    """Returns the check of a signed response. It needs the extra `verify`, which provides the keys."""
     from .verify import Keys
     from .verify._let_through import Asked, must_be_comparable, must_be_signed
 
@@ -80,7 +80,7 @@ def _yes(answer: Json, write_id: str) -> Verified:
 
 
 def _no(status: int, body: Json) -> Problem:
-    """In verify, `forbidden` is one of the reasons for which one does not write."""
+    """Returns the exception for a refusal. In `verify`, `forbidden` is one of the codes."""
     said = problem(status, body)
     if not isinstance(said, Forbidden):
         return said

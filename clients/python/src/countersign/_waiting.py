@@ -1,4 +1,4 @@
-"""Waiting for people: a long poll that goes on over disconnects, restarts and 5xx until its deadline."""
+"""Waits for decisions: long polling that continues over disconnects, restarts and 5xx until its deadline."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from ._reading import read
 from .answers import Decision
 from .errors import CountersignError, Json, StillHeld, UnexpectedAnswer
 
-# Proxies cut connections that say nothing for a minute.
+# Proxies close connections that are silent for a minute.
 POLL_SECS = 25
-# A gateway that answers "not yet" at once (it is being stopped, or waits for nobody) is not asked in a loop.
+# A gateway that responds "held" at once, for example during a shutdown, is not polled in a tight loop.
 SOON_SECS = 1.0
-# Five edits in a row, and each policy that was activated meanwhile.
+# Five edits in a row, and each policy that was activated in between.
 FOLLOWED_MAX = 64
 
 T = TypeVar("T")
@@ -36,12 +36,12 @@ Asks = Callable[[int], Call[T | None]]
 
 
 def decision(core: Core, transition: str) -> Plan[Decision | None]:
-    """How a transition ended; `None` while people are asked."""
+    """Returns how a transition ended, or `None` while it is pending."""
     return (yield from asked(core, _call(transition, 0)))
 
 
 def followed(core: Core, transition: str) -> Plan[tuple[str, Decision | None]]:
-    """How a transition ended, or what took its place: the one that people are asked about, or were asked last."""
+    """Returns how a transition ended, or how the last transition in its place did."""
     before: Decision | None = None
     for _ in range(FOLLOWED_MAX):
         found = yield from decision(core, transition)
@@ -54,10 +54,10 @@ def followed(core: Core, transition: str) -> Plan[tuple[str, Decision | None]]:
 
 
 def wait_for_decision(core: Core, transition: str, *, within_secs: float, follow: bool = False) -> Plan[Decision]:
-    """Waits until people have decided, `within_secs` at most; then raises `StillHeld`, and the proposal stands.
+    """Waits for the decision, at most `within_secs`. Then it raises `StillHeld`, and the proposal is still pending.
 
-    With `follow`, a decision that was superseded by another transition (a reviewer's rewrite, or the same under a new
-    policy) is waited for there: look at `transition_digest` before you act on it.
+    With `follow` it continues with the transition that superseded this one: an edit, or the same request under a new
+    policy. Check `transition_digest` before you act on it.
     """
     ends = core.clock() + _secs(within_secs)
     before: Decision | None = None
@@ -72,13 +72,13 @@ def wait_for_decision(core: Core, transition: str, *, within_secs: float, follow
 
 
 def _took_its_place(found: Decision | None) -> bool:
-    """What people are asked about instead is held like what they were asked about. What committed by itself is somebody
-    else's, such as a write that was confirmed meanwhile."""
+    """Returns whether a transition replaces the original under review. One that committed without review is another
+    one, such as a confirmed write."""
     return found is None or found.decision != "committed"
 
 
 def until_it_ends(core: Core, call: Asks[T], named: str, within_secs: float) -> Plan[T]:
-    """Asks again and again until there is an answer; each time the gateway is told how long to wait for one."""
+    """Repeats the request until there is a response. Each request says how long the gateway may wait."""
     return (yield from _until(core, call, core.clock() + _secs(within_secs), named, within_secs))
 
 
@@ -93,7 +93,7 @@ def _until(core: Core, call_of: Asks[T], ends: float, named: str, within_secs: f
     while True:
         asked_at = core.clock()
         if asked_at >= ends:
-            # Whether it is still held is said only by an answer.
+            # Only a response proves that it is still pending.
             raise trouble or StillHeld(named, within_secs)
         call = call_of(wait_secs(ends - asked_at, POLL_SECS))
         came = yield call.request

@@ -1,4 +1,4 @@
-"""What the gateway answers, as frozen dataclasses. A member that a later gateway adds is passed over."""
+"""Responses of the gateway as frozen dataclasses. A member that a later gateway adds is ignored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .errors import Json
 
 @dataclass(frozen=True)
 class Created:
-    """A thread that was made, at version 0."""
+    """A new thread, at version 0."""
 
     thread: str
     flow: str
@@ -23,7 +23,7 @@ class Created:
 
 @dataclass(frozen=True)
 class Branch:
-    """A branch that was made, at its version 0: a thread, and what a join calls it."""
+    """A new branch, at its version 0: its thread, and its name in a join."""
 
     name: str
     thread: str
@@ -35,7 +35,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Forked:
-    """The branches of a head, in the order in which they were asked for. `transition` is the parent of their join."""
+    """The new branches of a head, in the requested order. `transition` is the parent of their join."""
 
     thread: str
     version: int
@@ -45,7 +45,8 @@ class Forked:
 
 @dataclass(frozen=True)
 class EventAdded:
-    """An event that is in a run's timeline. `left` is how many more agents can add, besides the run's end."""
+    """An event of an agent run. `left` is the number of events that agents can still add, without the end of the
+    run."""
 
     event: str
     thread: str
@@ -57,7 +58,7 @@ class EventAdded:
 
 @dataclass(frozen=True)
 class EnvelopeMac:
-    """An HMAC by the secret that its node has for the period that began at `epoch`."""
+    """An HMAC with the node's secret of the period that started at `epoch`."""
 
     alg: str
     epoch: str
@@ -66,8 +67,8 @@ class EnvelopeMac:
 
 @dataclass(frozen=True)
 class Envelope:
-    """A node's view, as much of it as fits, sealed: ask `verify_envelope`, or `countersign.verify.check_envelope`,
-    before you give `payload` to a model."""
+    """A signed context envelope. Check it with `verify_envelope` or `countersign.verify.check_envelope` before you
+    give `payload` to a model."""
 
     version: int
     timestamp: str
@@ -82,7 +83,7 @@ class Envelope:
 
 @dataclass(frozen=True)
 class NodeSecret:
-    """The secret of a node for one period, and until when an HMAC by it is good."""
+    """A node's secret for one period, and the time until which its HMACs are valid."""
 
     epoch: str
     good_until: datetime
@@ -91,7 +92,7 @@ class NodeSecret:
 
 @dataclass(frozen=True)
 class NodeSecrets:
-    """The secrets of a node that are good now, the one of this period first. Keep them to yourself."""
+    """The valid secrets of a node, the current one first. Keep them confidential."""
 
     flow: str
     node: str
@@ -102,7 +103,7 @@ class NodeSecrets:
 
 @dataclass(frozen=True)
 class EnvelopeChecked:
-    """An envelope that a model may be given."""
+    """An envelope that passed all checks."""
 
     valid: bool
     thread: str
@@ -115,7 +116,7 @@ class EnvelopeChecked:
 
 @dataclass(frozen=True)
 class ReviewLink:
-    """Where people are asked."""
+    """The review of a held transition."""
 
     id: str
     url: str
@@ -123,7 +124,7 @@ class ReviewLink:
 
 @dataclass(frozen=True)
 class ThreadStatus:
-    """A thread as it stands. `status` is `open`, `held`, `writing` or `closed`."""
+    """The current status of a thread: `open`, `held`, `writing` or `closed`."""
 
     thread: str
     flow: str
@@ -138,7 +139,7 @@ class ThreadStatus:
 
 @dataclass(frozen=True)
 class View:
-    """What a node may read of a version, and nothing else."""
+    """The part of a version that a node may read."""
 
     thread: str
     version: int
@@ -148,7 +149,7 @@ class View:
 
 @dataclass(frozen=True)
 class ChainEntry:
-    """A committed transition with its signed entry; auditors are given the opening as well."""
+    """A committed transition with its signed entry. Auditors also receive the opening."""
 
     version: int
     transition: str
@@ -159,7 +160,7 @@ class ChainEntry:
 
 @dataclass(frozen=True)
 class ChainPage:
-    """Some entries, and where the next ones begin."""
+    """A page of a chain."""
 
     entries: tuple[ChainEntry, ...]
     next_page_token: int | None
@@ -167,7 +168,7 @@ class ChainPage:
 
 @dataclass(frozen=True)
 class Warned:
-    """What a rule of the policy warns of."""
+    """A warning of a policy rule."""
 
     rule: str
     pointer: str
@@ -176,7 +177,7 @@ class Warned:
 
 @dataclass(frozen=True)
 class Marked:
-    """A text that looks like something else: `of` says whether the `name` or the `value` at the pointer does."""
+    """A look-alike text. `of` says whether the `name` or the `value` at the pointer is marked."""
 
     pointer: str
     of: str
@@ -186,7 +187,7 @@ class Marked:
 
 @dataclass(frozen=True)
 class Committed:
-    """The policy let it pass: it is in the chain."""
+    """The policy allowed the change: it is in the chain."""
 
     version: int
     transition: str
@@ -199,7 +200,7 @@ class Committed:
 
 @dataclass(frozen=True)
 class Review:
-    """Where people are asked, until when, and how many of whom."""
+    """A pending review: its address, its deadline and the required votes."""
 
     id: str
     url: str
@@ -209,7 +210,8 @@ class Review:
 
 @dataclass(frozen=True)
 class Held:
-    """People are asked. `diff` has what this node may see of the change. `marks` says which texts look like others."""
+    """The change requires approval. `diff` is the part of the change that this node may see. `marks` lists
+    look-alike texts."""
 
     transition: str
     review: Review
@@ -222,9 +224,9 @@ class Held:
 
 @dataclass(frozen=True)
 class Transition:
-    """A transition and what the caller may see of its effect: of a review, of a tool's arguments, and, to auditors, of
-    what is hidden. `stopped` says why nothing may be done by it any more, though it is in the chain: `halted`,
-    `revoked`, `expired`, or another of verify's codes."""
+    """A transition, and the part of its effect, review and arguments that the caller may see. Auditors also see
+    kinds and commitments of redacted values. `stopped` says why a committed transition must not be acted on:
+    `halted`, `revoked`, `expired`, or another code of `verify`."""
 
     transition: str
     thread: str
@@ -243,9 +245,9 @@ class Transition:
 
 @dataclass(frozen=True)
 class Decision:
-    """How a transition ended: `committed`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
+    """The end of a transition: `committed`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
 
-    `expired` is nobody's refusal. `superseded_by` names what people are asked about instead, if anything.
+    `expired` is not a denial. `superseded_by` names the transition under review in its place, if any.
     """
 
     approved: bool
@@ -264,7 +266,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Verified:
-    """A yes, once. Write by `view` and by nothing else, before `lease_expires_at`, and keep `fence`."""
+    """A permission for one write. Write only values of `view`, before `lease_expires_at`, and store `fence`."""
 
     allow: bool
     write_id: str
@@ -278,7 +280,7 @@ class Verified:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a write ended: `confirmed`, `aborted` or `late`."""
+    """The outcome of a write: `confirmed`, `aborted` or `late`."""
 
     write_id: str
     outcome: str
@@ -290,7 +292,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Event:
-    """A line of the log."""
+    """An event of the audit log."""
 
     index: int
     id: str
@@ -304,7 +306,7 @@ class Event:
 
 @dataclass(frozen=True)
 class EventsPage:
-    """Some events, and what to pass as `after` the next time."""
+    """A page of events. Pass `next` as `after` for the following page."""
 
     events: tuple[Event, ...]
     next: int

@@ -1,6 +1,7 @@
-"""Everything that is raised: one base, and a class for each thing that one would do differently.
+"""All exceptions: one base class, and one class for each refusal that callers handle differently.
 
-What a gateway answers is a `Problem` with its `code`; https://… addresses, tokens and bodies are in none of them.
+A response of the gateway is a `Problem` with its `code`. No exception contains an address with a password, a token or a
+body.
 """
 
 from __future__ import annotations
@@ -13,30 +14,30 @@ Json = Any
 
 
 class CountersignError(Exception):
-    """Of this package. Whatever is raised, nothing was approved by it."""
+    """Base class of all exceptions of this package. If one is raised, nothing was approved."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # By itself an exception is made again from its text, which for most of these is not what they are made of.
+        # Unpickling would otherwise call the constructor with the message alone.
         return _again, (type(self), self.args, self.__dict__)
 
 
 def _again(kind: type[CountersignError], args: tuple[Any, ...], facts: dict[str, Any]) -> CountersignError:
-    """An error that came from another process, as it was there."""
+    """Rebuilds an exception that was raised in another process."""
     made = kind.__new__(kind, *args)
     made.__dict__.update(facts)
     return made
 
 
 class Unreachable(CountersignError):
-    """No answer, after every try that was safe. What was asked may have happened; ask the same again."""
+    """No response after every safe attempt. The request may have been carried out. Send the same again."""
 
 
 class UnexpectedAnswer(CountersignError):
-    """An answer that the protocol does not know: taken for no answer, and never for a yes."""
+    """A response that the protocol does not know. It is treated as no response, and never as a permission."""
 
 
 class AnswerTooLarge(UnexpectedAnswer):
-    """An answer of more bytes than the client reads (`answer_bytes_max`). The rest was not read."""
+    """A response of more bytes than the client reads (`answer_bytes_max`). The rest was not read."""
 
     code = "answer_too_large"
 
@@ -46,7 +47,7 @@ class AnswerTooLarge(UnexpectedAnswer):
 
 
 class StillHeld(CountersignError):
-    """The wait is over and people have not decided. The proposal still stands: wait on, or cancel it."""
+    """The wait ended before the decision. The proposal is still pending: wait again, or cancel it."""
 
     def __init__(self, transition: str, waited_secs: float) -> None:
         super().__init__(f"{transition} is still held after {waited_secs:.0f} s")
@@ -55,7 +56,7 @@ class StillHeld(CountersignError):
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong with a request."""
+    """One error in a request."""
 
     pointer: str
     code: str
@@ -67,14 +68,14 @@ class Fault:
 
 @dataclass(frozen=True)
 class Head:
-    """The last version of a thread."""
+    """The newest version of a thread."""
 
     version: int
     transition: str
 
 
 class Problem(CountersignError):
-    """What the gateway says no with (RFC 9457). Look at `code`; name `request_id` to whoever runs the gateway."""
+    """A refusal of the gateway (RFC 9457). Check `code`. Give `request_id` to the operator."""
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class Problem(CountersignError):
 
     @property
     def checkpoint(self) -> Head | None:
-        """The version to go on from, where the gateway says one: nothing was changed, and it stands."""
+        """Returns the version to continue from, if the gateway names one. Nothing was changed."""
         return _head(self.facts.get("checkpoint"))
 
 
@@ -106,12 +107,12 @@ def _head(found: Json) -> Head | None:
 
 
 def _listed(errors: tuple[Fault, ...]) -> str:
-    """The places and codes; values are left out, for they are somebody's data."""
+    """Returns paths and codes, without values, which can be confidential."""
     return "".join(f"; {it.code} at {it.pointer or 'the root'}" for it in errors)
 
 
 class Malformed(Problem):
-    """400 or 413: the request cannot be understood; `errors` says where."""
+    """400 or 413: the request cannot be read. `errors` says where."""
 
 
 class Unauthenticated(Problem):
@@ -119,28 +120,28 @@ class Unauthenticated(Problem):
 
 
 class Forbidden(Problem):
-    """403: the role or the node is not this token's."""
+    """403: the token does not have this role or node."""
 
 
 class NotFound(Problem):
-    """404: not there, or not of this token's flow."""
+    """404: it does not exist, or belongs to another flow."""
 
 
 class StateErased(Problem):
-    """410: the values of that version are erased, as the flow's policy has it. Later versions are there."""
+    """410: the policy erased the values of that version. Later versions can be read."""
 
 
 class Conflict(Problem):
-    """409: not as things stand. Read, then ask again."""
+    """409: the request does not fit the current state. Read it, then propose again."""
 
 
 class BranchConflict(Conflict):
-    """Branches have several values at the places in `errors`: join by another strategy, or settle them by `resolve`, on
+    """Branches changed the paths in `errors` to different values. Join with another strategy, or use `resolve`, on
     the version that `checkpoint` names."""
 
 
 class HeadMoved(Conflict):
-    """Something else was committed first: read the view again and propose on `head`."""
+    """Another version was committed first. Read the view again, and propose on `head`."""
 
     @property
     def head(self) -> Head:
@@ -151,7 +152,7 @@ class HeadMoved(Conflict):
 
 
 class StepReused(Conflict):
-    """The step has done something else: `transition` says what, and `checkpoint` where the thread is now."""
+    """The step already did something else. `transition` names it, and `checkpoint` is the current version."""
 
     @property
     def transition(self) -> str:
@@ -162,7 +163,7 @@ class StepReused(Conflict):
 
 
 class ThreadHeld(Conflict):
-    """People are asked about something else in this thread: wait for `review`."""
+    """Another change of this thread waits for approval. Wait for `review`."""
 
     @property
     def review(self) -> str:
@@ -173,11 +174,11 @@ class ThreadHeld(Conflict):
 
 
 class WriteInProgress(Conflict):
-    """A writer is at work: wait until its lease is over."""
+    """A writer has a lease. Wait until it ends."""
 
 
 class Halted(Conflict):
-    """Somebody stopped the flow, or all of them."""
+    """The flow, or every flow, is halted."""
 
 
 class Closed(Conflict):
@@ -185,34 +186,34 @@ class Closed(Conflict):
 
 
 class Exists(Conflict):
-    """Another thread has the name, with another state."""
+    """Another thread has this name, with another state."""
 
 
 class WrongState(Conflict):
-    """For example: not held any more."""
+    """The call does not fit the status, for example because the transition is no longer held."""
 
 
 class Expired(Conflict):
-    """The deadline had passed before."""
+    """The deadline has passed."""
 
 
 class Rejected(Problem):
-    """422: the policy says no. `errors` lists each violation, `action` what to do about it."""
+    """422: the policy rejects the request. `errors` lists each violation, `action` says what to do."""
 
     @property
     def action(self) -> str | None:
-        """`stop`, `retry_once`, `no_more_tries`, `skip_node`, or nothing."""
+        """Returns `stop`, `retry_once`, `no_more_tries`, `skip_node`, or nothing."""
         found = self.facts.get("instruction")
         action = found.get("action") if isinstance(found, dict) else None
         return action if isinstance(action, str) else None
 
 
 class Denied(Problem):
-    """403 from verify: do not write. `advice` says what can be done about `code`."""
+    """403 from `verify`: do not write. `advice` says what to do about `code`."""
 
     @property
     def advice(self) -> str:
-        """`wait`, `send_receipt`, `reaffirm`, `look` (what became of the thread), or `stop`."""
+        """Returns `wait`, `send_receipt`, `reaffirm`, `look` (find out what happened to the thread) or `stop`."""
         return _ADVICE.get(self.code, "stop")
 
 
@@ -231,12 +232,12 @@ _ADVICE = {
 
 
 class TooManyRequests(Problem):
-    """429, after waiting as often as is sensible."""
+    """429, after all attempts."""
 
 
 class Failed(Problem):
-    """5xx: the gateway could not. Nothing says whether it happened; ask the same again."""
+    """5xx: the gateway failed. The request may have been carried out. Send the same again."""
 
 
 class ChainBroken(Failed):
-    """What is stored is not what was signed. Stop, and have it audited."""
+    """Stored data differs from the signed data. Stop, and run an audit."""

@@ -1,6 +1,6 @@
-"""What the gateway answers to those who run it and look after it: endpoints, policies, halts, interrupts, the audit.
+"""Responses for operators, administrators and auditors: endpoints, policies, halts, interrupts, the audit.
 
-As in `answers`, a member that a later gateway adds is passed over.
+As in `answers`, a member that a later gateway adds is ignored.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .errors import Json
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where events are sent. `secret` is in the answer that makes it, and nowhere else; it is not shown."""
+    """A receiver of events. `secret` is only in the response that creates it, and is not printed."""
 
     id: str
     name: str
@@ -45,14 +45,14 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Endpoints:
-    """All of them."""
+    """All endpoints."""
 
     endpoints: tuple[Endpoint, ...]
 
 
 @dataclass(frozen=True)
 class Secret:
-    """A new secret of an endpoint, and until when the one before signs beside it."""
+    """A new secret of an endpoint, and the time until which the previous one also signs."""
 
     secret: str = field(repr=False)
     before_until: datetime
@@ -60,7 +60,7 @@ class Secret:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try to deliver, and how it went."""
+    """One delivery attempt and its result."""
 
     at: datetime
     arrived: bool
@@ -75,7 +75,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What was sent of one event, or is about to be. `body` is there where one delivery is asked for."""
+    """The delivery of one event. `body` is present if one delivery was requested."""
 
     delivery: int
     event: str
@@ -91,7 +91,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class DeliveryPage:
-    """Some deliveries, and where the next ones begin."""
+    """A page of deliveries."""
 
     deliveries: tuple[Delivery, ...]
     next_page_token: str | None
@@ -99,14 +99,14 @@ class DeliveryPage:
 
 @dataclass(frozen=True)
 class Count:
-    """Of how many that holds."""
+    """The number of affected deliveries."""
 
     count: int
 
 
 @dataclass(frozen=True)
 class PolicyActive:
-    """The policy that judges from now on, and the older ones whose heads may still be written."""
+    """The policy that is now active, and the older ones whose heads may still be written."""
 
     flow: str
     policy: str
@@ -115,8 +115,7 @@ class PolicyActive:
 
 @dataclass(frozen=True)
 class Amendment:
-    """A policy that people are or were asked about: `open`, `activated`, `denied`, `expired`, `cancelled` or
-    `superseded`."""
+    """A policy change request: `open`, `activated`, `denied`, `expired`, `cancelled` or `superseded`."""
 
     amendment: str
     flow: str
@@ -136,14 +135,14 @@ class Amendment:
 
 @dataclass(frozen=True)
 class Amendments:
-    """All of a flow."""
+    """All policy change requests of a flow."""
 
     amendments: tuple[Amendment, ...]
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What would become of a proposal: `commit`, `hold` or `reject`. Nothing became of anything."""
+    """The result of a dry run: `commit`, `hold` or `reject`. Nothing was changed."""
 
     outcome: str
     policy: str
@@ -155,7 +154,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class ReplayPage:
-    """What would have become of some recorded proposals, and where the next ones begin."""
+    """A page of the backtest of recorded proposals."""
 
     policy: str
     proposals: tuple[dict[str, Json], ...]
@@ -164,7 +163,7 @@ class ReplayPage:
 
 @dataclass(frozen=True)
 class Lifting:
-    """A first person asked for a halt to be lifted: how it would stand, once a second one has."""
+    """A pending request to lift a halt, and the state that it asks for."""
 
     by: str
     person: str
@@ -177,7 +176,7 @@ class Lifting:
 
 @dataclass(frozen=True)
 class Halt:
-    """What stands still, of a flow or of all. `lifting` says that a second person has still to ask."""
+    """The halt of a flow or of all. `lifting` means that a second person has to confirm."""
 
     scope: str
     proposing: bool
@@ -187,7 +186,7 @@ class Halt:
 
 @dataclass(frozen=True)
 class Revoked:
-    """Verify refuses that receipt from now on."""
+    """A revoked receipt. `verify` refuses it from now on."""
 
     jti: str
     revoked: bool
@@ -203,7 +202,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Resolved:
-    """What an administrator said became of a write."""
+    """The outcome of a write, as an administrator resolved it."""
 
     write_id: str
     outcome: str
@@ -211,7 +210,7 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Interrupt:
-    """What a host asserted, as it was taken: where people decide on it, and until when."""
+    """A posted interrupt: where reviewers decide it, and until when."""
 
     id: str
     interrupt_id: str
@@ -225,7 +224,8 @@ class Interrupt:
 
 @dataclass(frozen=True)
 class InterruptAnswer:
-    """How it ended: `approved`, `denied`, `expired` or `superseded`. `answer` is signed: `check_answer` looks at it."""
+    """The end of an interrupt: `approved`, `denied`, `expired` or `superseded`. `answer` is signed: check it with
+    `check_answer`."""
 
     interrupt_id: str
     transition_digest: str
@@ -241,7 +241,7 @@ class InterruptAnswer:
 
 @dataclass(frozen=True)
 class Rejection:
-    """A proposal that the policy turned away."""
+    """A proposal that the policy rejected."""
 
     at: datetime
     flow: str
@@ -259,7 +259,7 @@ class Rejection:
 
 @dataclass(frozen=True)
 class RejectionPage:
-    """Some of them, the latest first, and where the next ones begin."""
+    """A page of rejections, newest first."""
 
     rejections: tuple[Rejection, ...]
     next_page_token: str | None
@@ -267,7 +267,7 @@ class RejectionPage:
 
 @dataclass(frozen=True)
 class Passkey:
-    """A passkey that was enrolled, with its public key."""
+    """A registered passkey with its public key."""
 
     passkey: str
     account: str
@@ -281,20 +281,20 @@ class Passkey:
 
 @dataclass(frozen=True)
 class Passkeys:
-    """All that ever were."""
+    """All passkeys that were ever registered."""
 
     passkeys: tuple[Passkey, ...]
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What passkeys signed for a receipt's approvals."""
+    """The passkey signatures of a receipt's approvals."""
 
     evidence: tuple[Json, ...]
 
 
 @dataclass(frozen=True)
 class Health:
-    """Whether a gateway runs, or can be asked."""
+    """Liveness or readiness of a gateway."""
 
     status: str

@@ -1,7 +1,7 @@
 """A write that happens at most once: verify, guard, body, commit and confirm, in this order.
 
 The target database has the guard of `clients/sql`. `guarded_write` is for `psycopg` and `sqlite3`, `aguarded_write` for
-psycopg's `AsyncConnection`; whoever finds a write of which nobody knows what became of it calls `settle` or `asettle`.
+psycopg's `AsyncConnection`. If the outcome of a write is unknown, call `settle` or `asettle`.
 """
 
 from ._errors import GaveWay, GuardRefused, OutcomeUnknown, ReceiptMismatch

@@ -1,4 +1,4 @@
-"""What a guarded write needs of a database, said the same of each kind."""
+"""The interface of a guarded database, the same for each kind."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ._errors import GaveWay, GuardRefused
 
 @dataclass(frozen=True)
 class Target:
-    """By what a write is known in the database: by what the writer's own job says of it, and not by a receipt, which
-    somebody else may have put there."""
+    """The identity of a write in the database: the facts of the writer's own job, and never a receipt, which others
+    may have put there."""
 
     thread: str
     transition: str
@@ -27,7 +27,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Pass:
-    """What the guard is told: `id` is the receipt's jti, or the transition's digest where none was needed."""
+    """The arguments of the guard: `id` is the receipt's jti, or the transition's digest if no receipt was needed."""
 
     id: str
     target: Target
@@ -37,64 +37,66 @@ class Pass:
 
 @dataclass(frozen=True)
 class Found:
-    """A write that is in the database for good, and what is to be confirmed of it."""
+    """A write that is permanently in the database, and the result to confirm."""
 
     fence: int
     result: dict[str, Json]
 
 
-# Of the guard's table: whether it was written, by which fence, and what is to be confirmed, as text.
+# A row of the guard's table: written or not, its fencing token, and the result to confirm, as text.
 Row = tuple[Any, ...] | None
 
 
 def found(row: Row) -> Found | None:
-    """What a row of the guard's says of a write."""
+    """Returns the write that a row of the guard describes."""
     if row is None or not row[0]:
         return None
     return Found(row[1], json.loads(row[2]) if row[2] else {})
 
 
 def looked(row: Row) -> Found | None:
-    """The same before it is begun: of what was settled the gateway is not asked, which would use the approval up."""
+    """Returns the write before it starts. If it was settled, the gateway is not asked, because that would use up the
+    approval."""
     if row is not None and not row[0]:
         raise GuardRefused("id_used", "it was settled that this write never will be: begin with another write_id")
     return found(row)
 
 
 class Refusals(Protocol):
-    """What a database's errors mean."""
+    """The meaning of a database's errors."""
 
     def read(self, error: Exception) -> Exception:
-        """The guard's refusal, if this is one."""
+        """Returns the guard's refusal, if the error is one."""
 
     def gave_way(self, error: Exception) -> bool:
-        """Whether the database let another transaction go first, so that this one may succeed if tried again."""
+        """Returns whether the database let another transaction go first, so that a retry can succeed."""
 
 
 class Database(Refusals, Protocol):
-    """A connection to a database that has the guard."""
+    """A connection to a database with the guard."""
 
-    # What the body is given.
+    # The object that the body receives.
     connection: Any
 
     def look(self, target: Target) -> Found | None:
-        """Whether this very write is there. Raises if it was settled that it never will be."""
+        """Returns this write, if it is there. Raises if it was settled as not written."""
 
     def settle(self, target: Target, fence: int | None) -> Found | None:
-        """The same, and from then on it never will be. Waits for whoever is about to commit."""
+        """Returns this write, and otherwise prevents it from then on. Waits for transactions that are about to
+        commit."""
 
     def transaction(self) -> contextlib.AbstractContextManager[None]:
-        """Around one try: committed at its end, rolled back by whatever is raised in it."""
+        """Surrounds one attempt: commits at its end, rolls back on an exception."""
 
     def enter(self, it: Pass) -> None:
         """Passes the guard."""
 
     def leave(self, it: Pass, result: Mapping[str, Json]) -> None:
-        """Keeps what is to be confirmed, if the pass is still this transaction's."""
+        """Stores the result to confirm, if the pass still belongs to this transaction."""
 
 
 class AwaitedDatabase(Refusals, Protocol):
-    """The same, awaited."""
+    """The awaited variant of `Database`."""
 
     connection: Any
 
@@ -111,14 +113,14 @@ class AwaitedDatabase(Refusals, Protocol):
 
 @dataclass
 class Try:
-    """How far one came."""
+    """The progress of one attempt."""
 
     in_body: bool = False
 
 
 @contextlib.contextmanager
 def told_as(database: Refusals) -> Iterator[Try]:
-    """Around one try: what the database says in its own words is raised in ours."""
+    """Surrounds one attempt: converts the database's errors into ours."""
     now = Try()
     try:
         yield now
@@ -130,7 +132,7 @@ def told_as(database: Refusals) -> Iterator[Try]:
 
 
 def database_of(connection: Any) -> Database:
-    """By what it is. What has not been imported is not what was given."""
+    """Returns the database for a connection. A library that was not imported cannot be the connection's."""
     if _is(connection, "psycopg", "Connection"):
         from ._postgres import Postgres
 
@@ -143,7 +145,7 @@ def database_of(connection: Any) -> Database:
 
 
 def awaited_database_of(connection: Any) -> AwaitedDatabase:
-    """The same of those that are awaited."""
+    """Returns the database for an awaited connection."""
     if _is(connection, "psycopg", "AsyncConnection"):
         from ._postgres import AwaitedPostgres
 

@@ -1,4 +1,4 @@
-"""What the guard says, and what one must do about it."""
+"""Exceptions of the guard, and what to do about each."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ Code = Literal["fence_not_newer", "id_used", "lease_past", "arguments", "no_pass
 
 
 class GuardRefused(CountersignError):
-    """The database's own guard said no, and nothing was written. `code` says why.
+    """The database's guard refused, and nothing was written. `code` says why.
 
-    `fence_not_newer` and `id_used`: somebody wrote already, or the thread went on. `lease_past`: it took too long.
-    `no_pass` and `other_thread`: the body left the transaction, or wrote rows of another thread. `arguments`: what
-    the gateway answered does not fit this database, its clock above all. `receipt_mismatch`: the receipt wrote another
-    transition here before.
+    `fence_not_newer` and `id_used`: the thread was written already, or has moved on. `lease_past`: the lease expired.
+    `no_pass` and `other_thread`: the body left the transaction, or wrote rows of another thread. `arguments`: the
+    response of `verify` does not fit this database. Check its clock first. `receipt_mismatch`: the receipt wrote
+    another transition here before.
     """
 
     def __init__(self, code: Code, detail: str) -> None:
@@ -24,9 +24,10 @@ class GuardRefused(CountersignError):
 
 
 class ReceiptMismatch(UnexpectedAnswer):
-    """The receipt in the job is not the one that the gateway allowed this write by. Nothing was written.
+    """The job's receipt is not the one by which the gateway allowed this write. Nothing was written.
 
-    The gateway was told nothing, so its answer stands: call again with the right receipt within the lease, or `settle`.
+    The gateway was not notified, so the permission is still valid: call again with the right receipt within the lease,
+    or `settle`.
     """
 
     code = "receipt_mismatch"
@@ -36,9 +37,9 @@ class ReceiptMismatch(UnexpectedAnswer):
 
 
 class OutcomeUnknown(CountersignError):
-    """The database could not be asked how it ended: whether it was written is not known. The gateway was told nothing.
+    """The database could not be asked how the commit ended, and the gateway was not notified.
 
-    Call `settle` by a new connection, about the write that `guarded_write` was given.
+    Call `settle` on a new connection, for the same write.
     """
 
     def __init__(self, write_id: str) -> None:
@@ -47,12 +48,13 @@ class OutcomeUnknown(CountersignError):
 
 
 class GaveWay(CountersignError):
-    """The database let another transaction go first, each time that it was tried. Nothing was written, and neither the
-    guard nor the gateway was told that nothing will be.
+    """The database let another transaction go first in each attempt. Nothing was written, and neither the guard nor the
+    gateway was notified.
 
-    Within the lease the same call may be made again. After it, or where it is not made again: `settle`."""
+    Within the lease the same call can be repeated. Otherwise call `settle`.
+    """
 
     def __init__(self, *, in_body: bool = False) -> None:
         super().__init__("the database let others go first, each time: nothing was written")
-        # Whether in any of these tries the body had begun, which might have committed by itself.
+        # Whether the body started in any attempt, because it can have committed by itself.
         self.in_body = in_body

@@ -1,7 +1,7 @@
-"""The order in which it is done, and what follows from each way in which it can fail.
+"""The order of a guarded write, and the consequence of each failure.
 
-A `Doing` is a generator, like the plans of the client: it yields a `Step`, is given what came of it or has raised in it
-what went wrong, and returns the answer. So this is written once; whoever carries it out blocks or awaits.
+A `Doing` is a generator, like the client's plans. It yields a `Step`, receives its result or its exception, and returns
+the outcome. So the order is written once, and the caller blocks or awaits.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Result = Mapping[str, Json] | None
-# Whoever gives way to others this often in a row will not get through within a lease.
+# After so many conflicts in a row, an attempt within the lease is unlikely to succeed.
 TRIES = 5
 
 log = logging.getLogger("countersign")
 
 
 class Hands(Protocol):
-    """What a step is done with; each of it at once, or to be awaited."""
+    """The operations of a step, blocking or awaited."""
 
     @property
     def database(self) -> Any: ...
@@ -41,7 +41,7 @@ class Hands(Protocol):
     def client(self) -> Any: ...
 
     def once(self, it: Pass, verified: Verified) -> Any:
-        """One try: a transaction with the guard, the body and what is to be confirmed in it."""
+        """Runs one attempt: a transaction with the guard, the body and its result."""
 
 
 Step = Callable[[Hands], Any]
@@ -50,9 +50,9 @@ Doing = Generator[Step, Any, T]
 
 @dataclass(frozen=True)
 class Written:
-    """It is in the database, once, and the gateway was told: `ended.outcome` is `confirmed` or `late`.
+    """The write is in the database, once, and the gateway was notified: `ended.outcome` is `confirmed` or `late`.
 
-    `by_this_call` is false if it stood there already: an earlier call died, or another process was faster.
+    `by_this_call` is false if the write was there already, because an earlier call died or another process was faster.
     """
 
     ended: Ended
@@ -62,7 +62,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Job:
-    """One write, as the writer's own job has it, and what it is to be let through by."""
+    """One write, as the writer's own job describes it, and its receipt."""
 
     target: Target
     receipt: str | None
@@ -70,7 +70,7 @@ class Job:
     keys: Keys | None
 
     def __post_init__(self) -> None:
-        """A receipt that says that it is for something else is a mistake in the job, which is told before anything."""
+        """Refuses a receipt that claims to be for another transition, before anything else happens."""
         if self.receipt is not None:
             said = (_said(self.receipt, "sub"), _said(self.receipt, "transition"))
             if said != (self.target.thread, self.target.transition):
@@ -79,39 +79,39 @@ class Job:
 
     @property
     def jti(self) -> Json:
-        """The id that the receipt claims, unchecked: it is compared with what verify used, and for nothing else."""
+        """Returns the id that the receipt claims, unchecked. It is only compared with the one that `verify` used."""
         return None if self.receipt is None else _said(self.receipt, "jti")
 
 
 def target(thread: str, transition: str, write_id: str) -> Target:
-    """What a job's write is known by."""
+    """Returns the identity of the job's write."""
     return Target(
         names.name("thread", thread), names.digest("transition", transition), names.name("write_id", write_id)
     )
 
 
 def write(job: Job) -> Doing[Written]:
-    """Looks, asks the gateway, passes the guard with the body, and confirms."""
+    """Looks for the write, calls `verify`, passes the guard with the body, and confirms."""
     before: Found | None = yield lambda it: it.database.look(job.target)
     if before is not None:
         return (yield from _confirmed(job.target, before.result, by_this_call=False))
     asked = {**vars(job.target), "receipt": job.receipt, "expect": job.expect, "keys": job.keys}
     verified: Verified = yield lambda it: it.client.verify(**asked)
-    # A receipt that is not the one raises here: nothing is told, and whoever comes with the right one goes on.
+    # A wrong receipt raises here, before the gateway is notified, so the right one still works.
     passing = Pass(_used(job, verified), job.target, verified.fence, _moment(verified))
     try:
         result = yield from _tried(passing, verified)
     except GaveWay as error:
         stood = yield from _given_way(job.target, error)
         return (yield from _confirmed(job.target, stood.result, by_this_call=False))
-    except Exception as error:  # also whatever the body raises
+    except Exception as error:  # includes exceptions of the body
         stood = yield from _after(job.target, verified, error)
         return (yield from _confirmed(job.target, stood.result, by_this_call=False))
     return (yield from _confirmed(job.target, result, by_this_call=True))
 
 
 def settle(it: Target, reason: str) -> Doing[Ended]:
-    """Finds out, and tells."""
+    """Finds out how the write ended, and reports it."""
     found: Found | None = yield lambda by: by.database.settle(it, None)
     if found is not None:
         return (yield from _confirmed(it, found.result, by_this_call=False)).ended
@@ -136,13 +136,13 @@ def _tried(passing: Pass, verified: Verified) -> Doing[Result]:
 
 
 def _given_way(it: Target, error: GaveWay) -> Doing[Found]:
-    """What stands in the database, if the body committed by itself before the database gave way. Otherwise each try was
-    taken back, and `error` is raised: nothing is settled and nobody told, so that it can be tried again."""
+    """Returns the write, if the body committed by itself before the database gave way. Otherwise every attempt was
+    rolled back, and `error` is raised without settling, so that the call can be repeated."""
     try:
         stood: Found | None = yield lambda by: by.database.look(it)
-    except GuardRefused:  # somebody settled it meanwhile, so that trying again is of no use
+    except GuardRefused:  # it was settled in between, so a retry is useless
         raise
-    except Exception:  # without the body nothing can have been committed; with it, nobody knows now
+    except Exception:  # if the body ran, the outcome is unknown
         if error.in_body:
             raise OutcomeUnknown(it.write_id) from error
         raise error from None
@@ -152,15 +152,15 @@ def _given_way(it: Target, error: GaveWay) -> Doing[Found]:
 
 
 def _after(it: Target, verified: Verified, error: Exception) -> Doing[Found]:
-    """What stands in the database under this very write. Otherwise it never will: that is told, and `error` raised."""
+    """Returns this write, if it is in the database. Otherwise it is prevented and aborted, and `error` is raised."""
     try:
         stood: Found | None = yield lambda by: by.database.settle(it, verified.fence)
-    except Exception:  # whatever it was, nobody knows now
+    except Exception:  # the outcome is unknown
         raise OutcomeUnknown(it.write_id) from error
     if stood is not None and stood.fence == verified.fence:
         if isinstance(error, GuardRefused) and error.code in ("fence_not_newer", "id_used"):
             return stood
-        # The body committed by itself before it failed: what is there is there.
+        # The body committed by itself before it failed.
         yield from _confirmed(it, stood.result, by_this_call=True)
         raise error
     try:
@@ -174,7 +174,7 @@ def _confirmed(it: Target, result: Result, *, by_this_call: bool) -> Doing[Writt
     try:
         ended: Ended = yield lambda by: by.client.confirm(it.write_id, result=result or {})
     except (Malformed, names.Invalid) as unsaid:
-        # It is written, and that has to be known, also where what the body said of it is nothing that can be sent.
+        # The write must be confirmed even if the body's result cannot be sent.
         log.warning("%s: confirmed without its result, which no gateway takes (%s)", it.write_id, type(unsaid).__name__)
         ended = yield lambda by: by.client.confirm(it.write_id)
     if ended.outcome not in ("confirmed", "late"):
@@ -187,9 +187,12 @@ def _at_odds(it: Target, found: str, ended: Ended) -> UnexpectedAnswer:
 
 
 def _used(job: Job, verified: Verified) -> str:
-    """The id by which the gateway let it through, from its own answer: of the receipt that was sent, and of no other.
+    """Returns the id by which the gateway allowed the write, from its own response: of the receipt that was sent, and
+    of no other.
 
-    A repeated verify gives its first answer without another look at the receipt, which may have been replaced since."""
+    A repeated `verify` returns its first response without checking the receipt again, which can have been replaced
+    since.
+    """
     used = _said(verified.verification, "receipt")
     if used != job.jti:
         raise ReceiptMismatch
@@ -197,7 +200,7 @@ def _used(job: Job, verified: Verified) -> str:
 
 
 def _said(token: str, name: str) -> Json:
-    """Unchecked: the gateway checks receipts, and its own answer came from it."""
+    """Returns the claim, unchecked. The gateway checks receipts, and made this response."""
     try:
         return claim(token, name)
     except NoToken:
@@ -205,5 +208,5 @@ def _said(token: str, name: str) -> Json:
 
 
 def _moment(verified: Verified) -> str:
-    """As verify wrote it."""
+    """Returns a time in the form of `verify`."""
     return verified.lease_expires_at.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"

@@ -1,4 +1,4 @@
-"""The guard of PostgreSQL, by psycopg 3."""
+"""The guard of PostgreSQL, with psycopg 3."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CODES: dict[str, Code] = {
     "ZG006": "other_thread",
     "ZG007": "receipt_mismatch",
 }
-# Serialization failure and deadlock: the transaction is gone, and another one may well succeed.
+# Serialization failure and deadlock: the transaction is gone, and a new one can succeed.
 _AGAIN = frozenset({"40001", "40P01"})
 
 
@@ -34,16 +34,16 @@ _LOOK = """
     SELECT wrote, fence, result::text FROM countersign_guard.passes
     WHERE thread = %s AND transition = %s AND write_id = %s
 """
-# At any other level it would be told what stood there before it waited, or have to give way itself.
+# At a higher level it would read the state from before its wait, or fail with a conflict.
 _COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE"
 _SETTLE = "SELECT wrote, written_fence, result::text FROM countersign_guard.settle(%s, %s, %s, %s)"
 _ENTER = "SELECT countersign_guard.pass(%s, %s, %s, %s, %s, %s::timestamptz)"
-# Fails if the body swallowed a failure of the database: what is committed then is nothing at all.
+# Fails if the body swallowed a database error: the commit would then commit nothing.
 _NOTE = "SELECT countersign_guard.note(%s, %s::jsonb)"
 
 
 class _Postgres:
-    """What is the same whether it blocks or is awaited."""
+    """The common part of the blocking and the awaited variant."""
 
     def __init__(self, connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
         if connection.info.transaction_status != TransactionStatus.IDLE:
@@ -51,7 +51,8 @@ class _Postgres:
         self._connection = connection
 
     def _must_be_over(self, *, whole: bool) -> None:
-        """psycopg says nothing if the body let it roll back, nor if there was no connection any more to commit by."""
+        """Checks that the commit happened. psycopg raises nothing if the body rolled back, or if the connection was
+        lost."""
         if not whole:
             raise GuardRefused("no_pass", "the body had its transaction rolled back")
         if self._connection.info.transaction_status != TransactionStatus.IDLE:
@@ -68,7 +69,7 @@ class _Postgres:
 
 
 class Postgres(_Postgres):
-    """One connection, in no transaction."""
+    """One connection, outside a transaction."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         super().__init__(connection)
@@ -106,7 +107,7 @@ class Postgres(_Postgres):
 
 
 class AwaitedPostgres(_Postgres):
-    """The same, awaited."""
+    """The awaited variant."""
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         super().__init__(connection)

@@ -1,4 +1,4 @@
-"""The guard of SQLite, by the standard library."""
+"""The guard of SQLite, with the standard library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._databases import Found, Pass, Target, found, looked
 from ._errors import Code, GuardRefused
 
 _SAYS = "countersign guard: "
-# What the guard's sentences begin or end with.
+# Prefixes and suffixes of the guard's messages.
 _CODES: tuple[tuple[str, Code], ...] = (
     ("the fence is not newer", "fence_not_newer"),
     ("the id was used for another", "receipt_mismatch"),
@@ -43,7 +43,7 @@ _ENTER = """
 
 
 class Sqlite:
-    """One connection, in no transaction."""
+    """One connection, outside a transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         if connection.in_transaction or getattr(connection, "autocommit", None) is False:
@@ -69,7 +69,7 @@ class Sqlite:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        # Nobody else writes from here on, so that nothing is decided by what is old.
+        # No other connection can write from here on, so the read is current.
         self._ask("BEGIN IMMEDIATE")
         try:
             yield
@@ -101,5 +101,5 @@ class Sqlite:
         return GuardRefused(next(code for begins, code in _CODES if detail.startswith(begins)), detail)
 
     def gave_way(self, error: Exception) -> bool:
-        # Whoever has the file, in the words of SQLite itself: Python gives its codes from 3.11 on.
+        # Messages of SQLite itself: Python has its codes only since 3.11.
         return isinstance(error, sqlite3.OperationalError) and str(error) == "database is locked"

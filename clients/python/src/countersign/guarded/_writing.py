@@ -1,4 +1,4 @@
-"""The two ways in which it is carried out: one blocks, one awaits."""
+"""The blocking and the awaited variant."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def guarded_write(
     expect: Mapping[str, Json] | None = None,
     keys: Keys | None = None,
 ) -> Written:
-    """Asks the gateway, passes the guard, runs `body`, commits and confirms. Writes at most once, however it ends.
+    """Calls `verify`, passes the guard, runs `body`, commits and confirms. It writes at most once, however it ends.
 
-    `body` writes by `verified.view` to the connection that it is given, in the transaction that is open there, and does
-    nothing else: it is run anew if the database gives way to another transaction. What it returns is confirmed as
-    the writer's result. If it raises, nothing is written, the gateway is told so, and its exception is raised on. Where
-    the database gives way each time, that is `GaveWay`, and the same call may be made again within the lease.
+    `body` writes by `verified.view` on the given connection, in the open transaction, and does nothing else. It is run
+    again if the database gives way to another transaction. Its result is confirmed as the writer's result. If it
+    raises, nothing is written, the write is aborted, and the exception is raised again. If the database gives way each
+    time, `GaveWay` is raised, and the same call can be repeated within the lease.
 
-    Take `thread` and `transition` from your own job, and store `write_id` with it first. After a crash call this again
-    with the very same: what was committed is confirmed, and not done again. `Denied` with `already_used` says
-    that it is too late for that: `settle` it.
+    Take `thread` and `transition` from your own job, and store `write_id` with it first. After a crash repeat the same
+    call: a committed write is confirmed and not repeated. `Denied` with `already_used` means that it is too late for
+    that: call `settle`.
 
-    With `keys` (of `countersign.verify`) what verify answers must be what the gateway signed. If it is not, that is
-    `Refused`, nothing is written, and the gateway is told nothing.
+    With `keys` (of `countersign.verify`) the response of `verify` must be signed. If not, `Refused` is raised, nothing
+    is written, and the gateway is not notified.
     """
     job = Job(_order.target(thread, transition, write_id), receipt, expect, keys)
     return _carried_out(_order.write(job), _Blocking(database_of(connection), client, body))
@@ -63,12 +63,12 @@ def settle(
     write_id: str,
     reason: str = INTERRUPTED,
 ) -> Ended:
-    """Finds out what became of a write, sees to it that nothing becomes of it any more, and tells the gateway.
+    """Finds out how a write ended, prevents it from then on if it did not happen, and reports it to the gateway.
 
-    `confirmed` (or `late`) if it is in the database; `aborted` if not, and then it never will be: have the head
-    reaffirmed. `UnexpectedAnswer` if the gateway was told otherwise before: do nothing more, and call somebody.
-    `NotFound` if the gateway never heard of it: begin with another `write_id`, for this one is used up in the database.
-    Safe beside a writer that still runs: whichever comes first counts.
+    `confirmed` (or `late`): it is in the database. `aborted`: it is not, and never will be, so have the head
+    reaffirmed. `UnexpectedAnswer`: database and gateway disagree. Write nothing more, and alert an operator.
+    `NotFound`: the gateway never received the write. Use another `write_id`, because this one is used up in the
+    database. Safe while another writer runs: the first of the two wins.
     """
     doing = _order.settle(_order.target(thread, transition, write_id), reason)
     return _carried_out(doing, _Blocking(database_of(connection), client))
@@ -86,10 +86,10 @@ async def aguarded_write(
     expect: Mapping[str, Json] | None = None,
     keys: Keys | None = None,
 ) -> Written:
-    """`guarded_write`, awaited, on an `AsyncConnection` of psycopg.
+    """The awaited variant of `guarded_write`, on an `AsyncConnection` of psycopg.
 
-    A task that is cancelled is like a process that dies: what is not committed is rolled back, and nothing is said.
-    Call this again with the very same.
+    A cancelled task is like a killed process: uncommitted changes are rolled back, and nothing is reported. Repeat the
+    same call.
     """
     job = Job(_order.target(thread, transition, write_id), receipt, expect, keys)
     return await _awaited(_order.write(job), _Awaiting(awaited_database_of(connection), client, body))
@@ -104,7 +104,7 @@ async def asettle(
     write_id: str,
     reason: str = INTERRUPTED,
 ) -> Ended:
-    """`settle`, awaited, on an `AsyncConnection` of psycopg."""
+    """The awaited variant of `settle`, on an `AsyncConnection` of psycopg."""
     doing = _order.settle(_order.target(thread, transition, write_id), reason)
     return await _awaited(doing, _Awaiting(awaited_database_of(connection), client))
 
@@ -119,7 +119,7 @@ def _carried_out(doing: Doing[T], hands: _Blocking) -> T:
             return found
         try:
             go = partial(doing.send, step(hands))
-        except Exception as error:  # it is for the order to say what follows
+        except Exception as error:  # the order decides what follows
             go = partial(doing.throw, error)
 
 
@@ -133,7 +133,7 @@ async def _awaited(doing: Doing[T], hands: _Awaiting) -> T:
             return found
         try:
             go = partial(doing.send, await step(hands))
-        except Exception as error:  # it is for the order to say what follows
+        except Exception as error:  # the order decides what follows
             go = partial(doing.throw, error)
 
 

@@ -1,7 +1,7 @@
-"""Countersign for LangChain's agents: which of the model's tool calls run is said by the gateway, and by people there.
+"""Approval of LangChain tool calls: the gateway's policy and its reviewers decide which calls run.
 
-`ToolGate` asks for decisions as LangChain's own human-in-the-loop middleware does, batched or per call, and takes the
-same answers (approve, edit, reject, respond). An answer can stop a call or change what is asked; it cannot let one run.
+`ToolGate` interrupts like LangChain's own human-in-the-loop middleware, batched or per call, and accepts the same
+responses (approve, edit, reject, respond). A response can stop or change a call, but cannot allow one.
 """
 
 from ._middleware import ToolGate

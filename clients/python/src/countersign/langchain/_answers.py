@@ -1,4 +1,4 @@
-"""What a resume may say about a call that is held. It is anybody's word, and lets nothing run."""
+"""Responses of a resume to a held call. They are untrusted, and allow nothing."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 DecisionType = Literal["approve", "edit", "reject", "respond"]
-# The model's name for the call goes along, so that no approval is for two calls that look alike.
+# The model's id of the call is proposed too, so that no approval covers two equal calls.
 CALL_ID = "tool_call_id"
 EVERY: tuple[DecisionType, ...] = ("approve", "edit", "reject", "respond")
 
 
 @dataclass(frozen=True)
 class Look:
-    """Somebody says that it is decided: look at the gateway."""
+    """Claims that the call was decided: ask the gateway."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """Somebody wants other arguments: to be asked about as the model's own were."""
+    """Requests other arguments, which are proposed like the model's own."""
 
     args: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Somebody does not want it run; `said` is told to the model in its place."""
+    """Stops the call. The model receives `said` as the result."""
 
     said: str
     status: Literal["error", "success"]
@@ -36,7 +36,7 @@ Answer = Look | Change | Stop
 
 
 def read_answer(said: object, name: str, transition: str | None, allowed: tuple[DecisionType, ...]) -> Answer | None:
-    """One answer about a call of that tool, or `None` if it is none: then it is asked again."""
+    """Returns a response to a call of that tool, or `None` if it is invalid. Then the run stops again."""
     if isinstance(said, str):
         return Look() if said == transition else None
     if not isinstance(said, Mapping):
@@ -54,7 +54,7 @@ def read_answer(said: object, name: str, transition: str | None, allowed: tuple[
 
 
 def _change(action: object, name: str) -> Change | None:
-    """Other arguments of the same tool: another tool would be another call."""
+    """Returns other arguments of the same tool. Another tool would be another call."""
     if not isinstance(action, Mapping) or action.get("name") != name:
         return None
     args = action.get("args")
@@ -72,6 +72,6 @@ def _stop(responds: bool, message: object, name: str) -> Stop | None:
 
 
 def each_answer(said: object, calls: int) -> list[object] | None:
-    """The answers to several calls, in their order, if there is one for each."""
+    """Returns the responses to several calls, in order, if each call has one."""
     listed = said.get("decisions") if isinstance(said, Mapping) else None
     return list(listed) if isinstance(listed, list | tuple) and len(listed) == calls else None

@@ -1,4 +1,4 @@
-"""One tool call before the gateway: proposed, held, decided. Asked again from the top it finds what became of it."""
+"""One tool call at the gateway: proposed, held, decided. A repeated run finds the same proposal."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from countersign.langgraph._pointer import approved
 
 from ._answers import CALL_ID, Answer, Change, Stop
 
-# How many versions others may have committed since the one that a run points to.
+# The maximum of versions that others may have committed since the run's version.
 REBASED_MAX = 200
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """What the model wants called, or what somebody made of it."""
+    """A call by the model, or as changed by a response."""
 
     id: str
     name: str
@@ -34,43 +34,43 @@ class ToolCall:
     edited: bool = False
 
     def __post_init__(self) -> None:
-        # What is asked about and what runs would differ in it.
+        # The proposal and the call that runs would differ in it.
         if CALL_ID in self.args:
             raise Invalid("tool_call", f"an argument of {self.name} is called {CALL_ID}")
 
     @classmethod
     def of(cls, call: Any) -> ToolCall:
-        """A model's call, which must have an id, and arguments that leave room for it."""
+        """Returns a model's call, which must have an id, and arguments that leave room for it."""
         if not isinstance(call.get("id"), str) or not call["id"]:
             raise Invalid("tool_call", f"a call of {call.get('name')} has no id")
         return cls(call["id"], call["name"], dict(call["args"]))
 
     def made(self, *where: object) -> str:
-        """What tells the call from every other one that is made there."""
+        """Returns the identity of the call within its run."""
         told = [*where, self.tool()]
         return hashlib.sha256(json.dumps(told, sort_keys=True, default=repr).encode()).hexdigest()
 
     def tool(self) -> dict[str, Any]:
-        """As the gateway is told it."""
+        """Returns the call as the gateway receives it."""
         return {"name": self.name, "arguments": {**self.args, CALL_ID: self.id}}
 
 
 @dataclass(frozen=True)
 class Runs:
-    """The call runs, with those arguments."""
+    """The call runs, with these arguments."""
 
     call: ToolCall
     pointer: Pointer
 
     @property
     def transition(self) -> str:
-        """By what it was let through."""
+        """Returns the transition that allowed it."""
         return self.pointer["transition"]
 
 
 @dataclass(frozen=True)
 class Told:
-    """The call does not run; the model is told this in its place."""
+    """The call does not run. The model receives this text as the result."""
 
     call: ToolCall
     said: str
@@ -79,7 +79,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A call that people are asked about. Without a transition they are asked about something else in this thread."""
+    """A call with a pending review. Without a transition, another review of this thread is pending."""
 
     call: ToolCall
     transition: str | None
@@ -90,7 +90,7 @@ Ask = Callable[[Waiting], Answer | None]
 
 
 def settled(core: Core, thread: str, node: str, pointer: Pointer, call: ToolCall, ask: Ask) -> Plan[Runs | Told]:
-    """Whether a call runs that was asked about before: it is looked up, and asked about only if it is open."""
+    """Returns whether a call from an earlier turn runs. It is looked up, and interrupts only if it is still pending."""
     try:
         found = yield from _proposed(core, thread, node, pointer, call)
     except Rejected as no:
@@ -103,9 +103,9 @@ def settled(core: Core, thread: str, node: str, pointer: Pointer, call: ToolCall
 
 
 def let_through(core: Core, thread: str, node: str, pointer: Pointer, call: ToolCall, ask: Ask) -> Plan[Runs | Told]:
-    """Whether a call runs. `ask` stops the run until it is resumed, and says what was answered.
+    """Returns whether a call runs. `ask` stops the run until it is resumed, and returns the response.
 
-    What was answered before is gone through again first, in its order: what it was about is found as it was left.
+    Earlier responses are repeated first, in order, and find their calls as they ended.
     """
     for _ in range(ANSWERS_MAX):
         try:
@@ -131,8 +131,8 @@ def let_through(core: Core, thread: str, node: str, pointer: Pointer, call: Tool
 
 
 def still(core: Core, found: Runs) -> Plan[Runs | Told]:
-    """Whether what was let through still is: an approval can be taken back, lapses, and is worth nothing while the flow
-    is stopped. What may go on later raises as a proposal would; of anything else the model is told."""
+    """Returns whether an approval is still usable: it can be revoked, expire, or be halted. A condition that can end
+    raises as a proposal would. For any other, the model is informed."""
     stopped = (yield from _calls.transition(core, found.transition)).stopped
     if stopped is None:
         return found
@@ -148,7 +148,7 @@ _LATER: dict[str, type[Conflict]] = {"halted": Halted, "closed": Closed}
 def _proposed(
     core: Core, thread: str, node: str, pointer: Pointer, call: ToolCall
 ) -> Plan[Committed | Held | ThreadHeld]:
-    """Proposes the call on the version that the run points to, or on the first one after it that takes it."""
+    """Proposes the call on the version that the run points to, or on the first later one that accepts it."""
     version, parent = pointer["version"], pointer["transition"]
     for _ in range(REBASED_MAX):
         try:
@@ -169,9 +169,8 @@ def _proposed(
 
 
 def _step(pointer: Pointer, call: ToolCall) -> str:
-    """What a call is at the gateway: this call of the turn that began there. It is asked about when the model said it
-    and again where it runs, which are two tasks of LangGraph's, so that no task's id would do. What somebody makes of
-    it is another call, and no further try of the model's."""
+    """Returns the call's step at the gateway. The call is proposed after the model's turn and again where it runs,
+    in two LangGraph tasks, so no task id would do. A changed call is another step, and no retry of the model's."""
     return f"call.{call.made(pointer['transition'])}"
 
 
@@ -184,7 +183,7 @@ def _waiting_for(call: ToolCall, found: Held | ThreadHeld) -> Waiting:
 
 
 def _taken_back(core: Core, found: Held | ThreadHeld, reason: str) -> Plan[None]:
-    """Nobody is asked any more about what will not run. That it was decided meanwhile changes nothing."""
+    """Cancels the review of a call that will not run. If it was decided in between, nothing changes."""
     if isinstance(found, Held):
         with contextlib.suppress(Conflict):
             yield from _calls.cancel(core, found.transition, reason=reason)
@@ -200,7 +199,7 @@ def _outcome(decision: Decision, call: ToolCall) -> Runs | Told:
 
 
 def _refused(no: Rejected, call: ToolCall) -> Told:
-    """The model is told what the policy says, where the policy lets it go on."""
+    """Returns the policy's refusal as text for the model, if the policy lets the run go on."""
     if no.action not in ("retry_once", "skip_node"):
         raise no
     told = "; ".join(f"{it.code}: {it.detail}" for it in no.errors)

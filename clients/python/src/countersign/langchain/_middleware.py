@@ -1,4 +1,4 @@
-"""The middleware: where an agent's graph stops, with what, and what it goes on with."""
+"""The middleware: it stops the agent for held calls, and resumes it."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ from ._once import Once
 T = TypeVar("T")
 EDITS = "countersign_edits"
 Result = ToolMessage | Command[Any]
-# Of the whole process: an agent may be made anew for each request, and its gate with it.
+# One for the process, because an application can create an agent for each request.
 RAN = Once()
 NOTICE = "Note: a person changed this call before it ran. Do not repeat your own. It ran with "
 
 
 class GateState(AgentState[Any]):
-    """An agent's state, with where it stands in its thread."""
+    """An agent's state, with the pointer to its version in the thread."""
 
     countersign: NotRequired[Annotated[Pointer, latest]]
     countersign_edits: NotRequired[Annotated[dict[str, dict[str, Any]], PrivateStateAttr]]
 
 
 class ToolGate(AgentMiddleware[Any, Any, Any]):
-    """Lets a tool call run only if the gateway's policy does, or people there.
+    """Runs a tool call only if the policy allows it, or reviewers approved it.
 
-    Each call of `tools` (of every tool, unless they are named) is proposed as the policy's `node`, under the tool's
-    own name. What commits runs. What is held stops the agent, with one interrupt for all calls of a turn (`batched`),
-    or with one for each as it would run (`per_call`), in the shape of LangChain's `HITLRequest` or
-    `ToolApprovalRequest` and with the digest that people decide on. An answer of `approve`, or the decision itself,
-    makes the gate ask the gateway; `edit` has the other arguments proposed in turn; `reject` and `respond` take the
-    proposal back. What the policy refuses is told to the model, or ends the run, as its `on_violation` says. Just
-    before a call runs the gateway is asked once more: where the approval was taken back or has lapsed, the model is
-    told so, and while the flow is halted `Halted` is raised.
+    Each call of `tools` (of every tool, unless they are named) is proposed as the policy's `node`, under the tool's own
+    name. A committed call runs. A held call stops the agent, with one interrupt for all calls of a turn (`batched`), or
+    with one for each as it would run (`per_call`). The interrupt has the form of LangChain's `HITLRequest` or
+    `ToolApprovalRequest`, and the digest of the review. A response of `approve`, or the decision itself, makes the gate
+    ask the gateway. `edit` proposes the other arguments. `reject` and `respond` cancel the proposal. A rejected call
+    ends the run or is reported to the model, as the policy's `on_violation` says. Right before a call runs, the gateway
+    is asked again. If the approval was revoked or has expired, the model is informed. If the flow is halted, `Halted`
+    is raised.
 
-    One approval lets a call run once in a process, failed or not: a middleware that retries, listed before this one, is
-    told so in the tool's place. One that is listed after it runs the tool by itself, and this does not see it.
+    One approval runs a call once in a process, failed or not. A retrying middleware that is listed before this one
+    receives that as the tool's result. One that is listed after it runs the tool without this one.
     """
 
     state_schema = GateState
@@ -75,20 +75,20 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
         self._batched = interrupt_mode == "batched"
         self._allowed = tuple(it for it in EVERY if it in allowed_decisions)
 
-    # ── what LangChain calls ─────────────────────────────────────────────────────────────────────────────────────
+    # ── LangChain's hooks ─────────────────────────────────────────────────────────────────────────────────────
 
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Asks about the calls of a turn before any of them runs."""
+        """Proposes the calls of a turn before any of them runs."""
         calls = self._calls_of(state) if self._batched else []
         return self._run(self._batch(state, calls)) if calls else None
 
     async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """The same, awaited."""
+        """The awaited variant."""
         calls = self._calls_of(state) if self._batched else []
         return await self._arun(self._batch(state, calls)) if calls else None
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]) -> Result:
-        """Asks about a call as it would run; where that was asked before, hears the same again."""
+        """Proposes a call before it runs. If it was proposed before, the same outcome is returned."""
         if not self._is_gated(request.tool_call):
             return handler(request)
         made = self._made(request)
@@ -101,7 +101,7 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
     ) -> Result:
-        """The same, awaited."""
+        """The awaited variant."""
         if not self._is_gated(request.tool_call):
             return await handler(request)
         made = self._made(request)
@@ -111,10 +111,11 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
         with RAN.run(made, found.transition) as first:
             return _after(found, await handler(_with_args(request, found))) if first else _message(_ran(request))
 
-    # ── what is asked ────────────────────────────────────────────────────────────────────────────────────────────
+    # ── proposals ────────────────────────────────────────────────────────────────────────────────────────────
 
     def _batch(self, state: Any, calls: list[ToolCall]) -> Plan[dict[str, Any]]:
-        """One call after the other, for a thread has one hold at a time; answers to all are kept for their turn."""
+        """Handles one call after the other, because a thread has one pending review at a time. Responses to all
+        calls are kept for their turn."""
         thread, pointer = self._thread(state), pointer_of(state, CHANNEL)
         answers: dict[str, object] = {}
         told: list[ToolMessage] = []
@@ -131,14 +132,14 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
                 told.append(_message(found))
             elif found.call.edited:
                 edits[made.id] = found.call.args
-        # The run goes on pointing to where its turn began: from there each call finds what became of it.
+        # The pointer stays at the start of the turn, so that each call finds its proposal from there.
         return {"messages": told, EDITS: edits}
 
     def _single(self, request: ToolCallRequest) -> Plan[Runs | Told]:
         state = request.state
         _turn_of(state)
         call = ToolCall.of(request.tool_call)
-        # Whatever stands there, the gateway is asked about exactly that.
+        # The message decides which call the gateway is asked about.
         edited = (state.get(EDITS) or {}).get(call.id)
         if edited is not None:
             call = dataclasses.replace(call, args=dict(edited), edited=True)
@@ -148,12 +149,13 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
         return (yield from still(self._core, found)) if isinstance(found, Runs) else found
 
     def _made(self, request: ToolCallRequest) -> str:
-        """What tells a call from every other one: where in which thread it was made, and as what."""
+        """Returns the identity of a call: its thread, its version and its own identity."""
         state, call = request.state, ToolCall.of(request.tool_call)
         return call.made(self._thread(state), pointer_of(state, CHANNEL)["transition"])
 
     def _asks_with_all(self, calls: list[ToolCall], answers: dict[str, object]) -> Callable[[Waiting], Answer | None]:
-        """Each answer is for the call in whose place it stands: one that lets a call wait on uses up no other's."""
+        """Maps each response to the call at its position. A response that lets one call wait does not use up
+        another's."""
 
         def ask(waiting: Waiting) -> Answer | None:
             call = waiting.call
@@ -167,7 +169,7 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
         return ask
 
     def _said_before(self, call: ToolCall, answers: dict[str, object]) -> Change | Stop | None:
-        """What was said of a call before its turn came: it may be stopped or changed, held or not."""
+        """Returns the earlier response to a call, which can stop or change it before its turn."""
         said = read_answer(answers.get(call.id), call.name, None, self._allowed)
         if not isinstance(said, Change | Stop):
             return None
@@ -200,7 +202,7 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
     def _is_gated(self, call: Any) -> bool:
         return self._tools is None or call["name"] in self._tools
 
-    # ── how it is asked ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── drivers ──────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def _core(self) -> Any:
@@ -218,7 +220,8 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
 
 
 def _turn_of(state: Any) -> list[Any]:
-    """The calls of the model's last turn. Of two that have one id, an approval of one would be found by the other."""
+    """Returns the calls of the model's last turn. Two calls with one id are refused, because the approval of one
+    would be found by the other."""
     last = next((it for it in reversed(state["messages"]) if isinstance(it, AIMessage)), None)
     calls: list[Any] = list(last.tool_calls) if last else []
     if len({it["id"] for it in calls}) != len(calls):
@@ -231,8 +234,7 @@ def _changed(call: ToolCall, said: Change | None) -> ToolCall:
 
 
 def _answered(state: Any) -> set[str]:
-    """The calls of that turn that have their answer already, and will not run: what a `ToolStrategy` has the model say
-    is such a call, and no tool."""
+    """Returns the ids of calls that already have a result and will not run, such as the output of a `ToolStrategy`."""
     messages = state["messages"]
     last = max((index for index, it in enumerate(messages) if isinstance(it, AIMessage)), default=len(messages))
     return {it.tool_call_id for it in messages[last + 1 :] if isinstance(it, ToolMessage)}
@@ -251,7 +253,7 @@ def _message(told: Told) -> ToolMessage:
 
 
 def _ran(request: ToolCallRequest) -> Told:
-    """To a second run by one approval: of a retry, of a run that is resumed after it failed, of an old checkpoint."""
+    """Returns the message for a second run by one approval: of a retry, a resumed run, or an old checkpoint."""
     call = ToolCall.of(request.tool_call)
     said = f"`{call.name}` ran before by this approval, and is not run again by it. Make another call to try again."
     return Told(call, said, "error")
@@ -262,7 +264,7 @@ def _with_args(request: ToolCallRequest, found: Runs) -> ToolCallRequest:
 
 
 def _after(found: Runs, result: Result) -> Result:
-    """The tool's result, with where the thread stands, and what the model is to know of an edit."""
+    """Returns the tool's result, with the new pointer and a note about an edit."""
     if isinstance(result, Command):
         update = result.update
         if not isinstance(update, dict):

@@ -1,4 +1,4 @@
-"""One run for each call that was let through, whoever asks for it again."""
+"""Runs each allowed call once, however often it is requested."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from contextlib import contextmanager
 
 from langgraph.errors import GraphBubbleUp
 
-# A retry comes seconds after its call. Of calls that lie further back than so many nothing is kept.
+# A retry follows within seconds, so only the latest calls are kept.
 KEPT_MAX = 100_000
 
 
 class Once:
-    """What ran in this process, by the call as it was made and by its approval."""
+    """The calls that ran in this process, by call and approval."""
 
     def __init__(self) -> None:
         self._ran: OrderedDict[str, None] = OrderedDict()
         self._lock = threading.Lock()
 
     def has(self, made: str) -> bool:
-        """Whether that call ran, so that nobody needs to be asked about it again."""
+        """Returns whether that call ran, so that no new proposal is needed."""
         return made in self._ran
 
     @contextmanager
     def run(self, made: str, approval: str) -> Iterator[bool]:
-        """Around a run: whether it is the first one. What failed may have done half of what it does, so a failure is a
-        run; one that stops the graph to ask something is none, and is begun anew by its resume."""
+        """Surrounds a run, and says whether it is the first. A failed run counts, because it may have had half of
+        its effect. A run that interrupts the graph does not, and starts again after its resume."""
         first = self._begin(made, approval)
         try:
             yield first

@@ -1,8 +1,8 @@
-"""Countersign in a LangGraph: nothing is approved by a resume, and nothing is written by the graph's own state.
+"""Approvals in a LangGraph: a resume approves nothing, and the graph's own state writes nothing.
 
-`approval_gate` is a node that asks people and stops, `guarded_writer` makes a function the only thing that writes, and
-`governed` gives a node what its policy lets it read and proposes what it returns. A run's checkpoints, resumes and
-updates are taken for what anybody may have put there; what counts is asked of the gateway each time.
+`approval_gate` is a node that proposes and stops until the decision. `guarded_writer` makes a function the only one
+that writes. `governed` gives a node its view, and proposes what it returns. Checkpoints, resumes and updates of a run
+are untrusted. The gateway is asked each time.
 """
 
 from ._gate import NotApproved, approval_gate

@@ -1,4 +1,4 @@
-"""What people are asked while a run stands still, and what a resume is worth: it says which question it is about."""
+"""Interrupts of a run for a review. A resume only says which review it is about."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from countersign._plans import Core, Plan
 from countersign.answers import Decision, Held
 from countersign.errors import CountersignError, UnexpectedAnswer
 
-# Each resume that is about something else is one more question of the node's. Nobody answers wrongly that often.
+# Each wrong resume adds a question to the node. The limit ends a loop of wrong resumes.
 ANSWERS_MAX = 1000
 KIND = "state_transition_review"
 
 
 @dataclass(frozen=True)
 class Question:
-    """A held transition, as a run stops with it. The diff has what this token's node may see."""
+    """A held transition, as the value of an interrupt. The diff is the part that this token's node may see."""
 
     thread: str
     transition: str
@@ -29,7 +29,7 @@ class Question:
 
     @classmethod
     def of_held(cls, thread: str, held: Held) -> Question:
-        """The question of a proposal that was held."""
+        """Returns the question for a held proposal."""
         review = held.review
         return cls(
             thread,
@@ -39,7 +39,7 @@ class Question:
         )
 
     def value(self) -> dict[str, Any]:
-        """What whoever runs the graph is shown, and what an endpoint of the kind `langgraph` looks for."""
+        """Returns the value that the graph's user sees, and that an endpoint of the kind `langgraph` looks for."""
         keys = {str(it["pointer"]).split("/")[1] for it in self.diff if str(it.get("pointer", "")).startswith("/")}
         return {
             "kind": KIND,
@@ -52,11 +52,11 @@ class Question:
 
 
 class AnsweredTooOften(CountersignError):
-    """A run was resumed again and again with what is not about its question."""
+    """A run was resumed too often with values that are not about its question."""
 
 
 def question_about(core: Core, thread: str, transition: str) -> Plan[Question]:
-    """The question about a transition that is known by its digest alone; of another thread it is none."""
+    """Returns the question for a transition that is known by its digest alone, if it belongs to this thread."""
     found = yield from _calls.transition(core, transition)
     if found.thread != thread:
         raise UnexpectedAnswer("the transition that is waited for is of another thread")
@@ -64,10 +64,10 @@ def question_about(core: Core, thread: str, transition: str) -> Plan[Question]:
 
 
 def decided(core: Core, question: Question) -> Plan[Decision]:
-    """Stops the run until it is resumed with this question's digest and the gateway says how the review ended.
+    """Stops the run until a resume has this question's digest and the gateway reports the decision.
 
-    Whatever else a resume says is not looked at. One that comes too early, or is about something else, stops the run
-    again. A rewrite by a reviewer is a question of its own.
+    Everything else in a resume is ignored. A resume that is too early, or about something else, stops the run again. An
+    edit by a reviewer is a question of its own.
     """
     for _ in range(ANSWERS_MAX):
         if digest_in(interrupt(question.value())) != question.transition:
@@ -81,5 +81,5 @@ def decided(core: Core, question: Question) -> Plan[Decision]:
 
 
 def digest_in(answer: object) -> object:
-    """The one thing that is taken from a resume."""
+    """Returns the digest, the only part of a resume that is used."""
     return answer.get("transition_digest") if isinstance(answer, Mapping) else answer

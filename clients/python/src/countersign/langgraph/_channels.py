@@ -1,4 +1,4 @@
-"""The channels of a graph's state, as JSON: what a node's update makes of them, by the graph's own reducers."""
+"""The channels of a graph's state as JSON, with the graph's own reducers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._patching import same
 
 
 class Channels:
-    """Those of a schema that the gateway keeps: all but the `local` ones, and the pointer's own."""
+    """The channels that the gateway stores: all except `local` ones and the pointer's own."""
 
     def __init__(self, schema: type, pointer: str, local: Iterable[str] = ()) -> None:
         self.local = frozenset(local)
@@ -30,23 +30,23 @@ class Channels:
         }
 
     def given(self, view: Mapping[str, Json]) -> dict[str, Any]:
-        """A view as a node is given it: messages are messages again."""
+        """Returns a view as a node receives it: messages are messages again."""
         return {key: self._decoded(key, value) for key, value in view.items()}
 
     def governed(self, update: Mapping[str, Any]) -> dict[str, Any]:
-        """The part of an update that the gateway keeps. Messages without an id get one, so that here and in the graph
-        they are the same."""
+        """Returns the part of an update that the gateway stores. Messages without an id get one, so that both copies
+        are the same."""
         unknown = set(update) - set(self._channels) - self.local
         if unknown:
             raise Invalid("update", f"no channel of the state: {', '.join(sorted(unknown))}")
         return {key: _identified(value) for key, value in update.items() if key not in self.local}
 
     def after(self, view: Mapping[str, Json], update: Mapping[str, Any]) -> dict[str, Json]:
-        """The view after an update, each channel by its reducer."""
+        """Returns the view after an update, each channel by its reducer."""
         return {**view, **{key: self._reduced(key, view, value) for key, value in update.items()}}
 
     def refreshed(self, view: Mapping[str, Json], state: Mapping[str, Any]) -> dict[str, Any]:
-        """What brings a graph's channels to what a view says, whatever their reducers would make of it."""
+        """Returns the update that sets a graph's channels to a view, whatever their reducers do."""
         found: dict[str, Any] = {}
         for key, value in self.given(view).items():
             channel = self._channels.get(key)
@@ -56,8 +56,8 @@ class Channels:
         return found
 
     def between(self, before: Mapping[str, Json], after: Mapping[str, Json]) -> dict[str, Any]:
-        """An update that makes `after` of `before`: what was appended, where the channel appends, so that it goes
-        together with what other nodes say at the same time."""
+        """Returns an update from `before` to `after`. For an appending channel it is the appended part, so that it
+        combines with updates of other nodes."""
         return {
             key: self._update(key, before, value)
             for key, value in after.items()
@@ -94,7 +94,7 @@ class Channels:
 
 
 def encoded(value: Any) -> Json:
-    """A channel's value as JSON. What has no one form there is refused, and not guessed at."""
+    """Returns a channel's value as JSON. A value without one clear form is refused."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, BaseMessage):

@@ -1,4 +1,4 @@
-"""What the gateway is told a node's execution is: a step, which has one effect however often it is run again."""
+"""The step name of a node's execution, which has one effect however often it runs."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from langgraph.config import get_config
 from ._pointer import Pointer, State
 
 StepOf = Callable[[State], str | None]
-# Of a step's name, which has 128 characters: a task's id has 36, and a version at most 16.
+# A step's name has at most 128 characters: a task's id has 36, and a version at most 16.
 BODY_CHARS = 64
 
 
 def step_of(body: str, pointer: Pointer) -> str | None:
-    """The step that an execution of `body` is, or nothing outside of a run.
+    """Returns the step of an execution of `body`, or nothing outside a run.
 
-    It is LangGraph's own id of the task: the same in each try of a `RetryPolicy`, after an interrupt, and when a run
-    goes on that broke off before its checkpoint; another one in each turn of a loop, each `Send` and each run. What is
-    called within one task is told apart by its name and by where it begins.
+    It is LangGraph's own task id. The id is the same in each attempt of a `RetryPolicy`, after an interrupt, and if the
+    run continues after a crash before its checkpoint. Each turn of a loop, each `Send` and each run has another one.
+    Calls within one task differ by name and by starting version.
     """
     try:
         metadata = get_config().get("metadata") or {}

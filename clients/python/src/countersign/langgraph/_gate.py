@@ -1,4 +1,4 @@
-"""The gate: a node that proposes, stops, and goes on only if the gateway says that people approved."""
+"""The approval gate: a node that proposes, stops, and continues only if the gateway reports an approval."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ PatchOf = Callable[[State], Patch]
 
 
 class NotApproved(CountersignError):
-    """People did not approve: `decision` says whether they refused, or nobody decided in time.
+    """The change was not approved: `decision` says whether it was denied or expired.
 
-    The run's pointer still has the question. A run that has nothing to do with it any more is begun with
-    `Overwrite(head(…))`, which puts the pointer in the place of that one.
+    The run's pointer still has the question. To start a run without it, use `Overwrite(head(…))`.
     """
 
     def __init__(self, decision: Decision) -> None:
@@ -55,7 +54,7 @@ class _Gate:
     channels: Channels | None
 
     def plan(self, core: Core, state: State, thread: str) -> Plan[Update]:
-        """The whole node. Run again from its top it asks for the very same, and so finds what became of it."""
+        """Runs the whole node. A repeated run sends the same proposal, and finds its outcome."""
         pointer = pointer_of(state, self.channel)
         decisions: dict[str, Decision] = {}
         if self.patch is not None:
@@ -64,7 +63,7 @@ class _Gate:
                 return {self.channel: head(found)}
             decisions[found.transition] = yield from self._decided(core, Question.of_held(thread, found))
         else:
-            # Each of them: a later approval does not stand for what was refused before.
+            # Each is checked, because a later approval does not replace an earlier denial.
             for transition in waited_for(pointer):
                 question = yield from question_about(core, thread, transition)
                 decisions[transition] = yield from self._decided(core, question)
@@ -81,8 +80,8 @@ class _Gate:
     def _gone_on(
         self, core: Core, state: State, thread: str, pointer: Pointer, decisions: Mapping[str, Decision]
     ) -> Plan[Update]:
-        """On the last version that people approved, or on a later one where others went on meanwhile; with a receipt
-        only if they refused nothing."""
+        """Returns the pointer to the last approved version, or to a later one if others continued. It has a receipt
+        only if nothing was denied."""
         told, values = told_of(pointer, decisions), {}
         approvals = [it for it in decisions.values() if it.approved]
         for decision in approvals:
@@ -94,7 +93,7 @@ class _Gate:
         return {**values, self.channel: told}
 
     def _values(self, core: Core, state: State, thread: str, version: int) -> Plan[Update]:
-        """What people approved, for the graph's own channels: a reviewer may have rewritten it."""
+        """Returns the approved values for the graph's own channels. A reviewer may have edited them."""
         if self.channels is None:
             return {}
         view = yield from _calls.state(core, thread, self.node, version=version)
@@ -159,15 +158,15 @@ def approval_gate(
     denied: Literal["raise", "continue"] = "raise",
     state: type | None = None,
 ) -> Node | AsyncNode:
-    """A node that goes on only with what people approved.
+    """Returns a node that continues only with an approved change.
 
-    With `patch` it proposes that on the version that the run points to, as the policy's `node`; without, it waits for
-    all that governed nodes before it were held for and no gate has told of. What commits by itself goes on at once.
-    What is held stops the run with the digest and the diff; resume it with anything that has this `transition_digest`,
-    such as the decision. Whether people approved is then asked of the gateway. If they did not, `NotApproved` is
-    raised, or with `denied="continue"` the run goes on without a receipt. With the graph's `state`, its channels are
-    brought to what was approved, as far as the node may read it; LangGraph has no way to take a channel out again, so
-    one that the approved version does not have stays in the graph as it was.
+    With `patch` it proposes that on the run's version, as the policy's `node`. Without, it waits for every held
+    proposal of governed nodes before it that no gate has reported. A change that commits continues at once. A held
+    change stops the run with the digest and the diff. Resume it with any value that has this `transition_digest`, such
+    as the decision. Then the gateway is asked. If the change was not approved, `NotApproved` is raised. With
+    `denied="continue"` the run continues without a receipt. With the graph's `state`, its channels are set to the
+    approved values, as far as the node may read them. LangGraph cannot remove a channel, so one that the approved
+    version lacks stays as it was.
     """
     channels = Channels(state, channel) if state is not None else None
     gate = _Gate(node, patch, format, rationale, thread, channel, denied, channels)

@@ -1,4 +1,4 @@
-"""A node under its policy: it is given what it may read, and what it returns is proposed before it is anything."""
+"""A node under its policy: it receives its view, and its result is proposed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ._nodes import AsyncNode, Node, Update, named_as
 from ._patching import patch
 from ._pointer import CHANNEL, Pointer, State, ThreadOf, approved, asking, head, latest, of_run, pointer_of, told_of
 
-# How many versions others may have committed since the one that a run points to.
+# The maximum of versions that others may have committed since the run's version.
 REBASED_MAX = 200
 Body = Callable[..., Any]
 AsyncBody = Callable[..., Awaitable[Any]]
@@ -30,7 +30,7 @@ AsyncBody = Callable[..., Awaitable[Any]]
 
 @dataclass(frozen=True)
 class Turn:
-    """The node's own code is to run, on that state; `rejected` is what became of its turn before."""
+    """Runs the node's own code on that state. `rejected` is the refusal of the attempt before."""
 
     state: dict[str, Any]
     rejected: Rejected | None
@@ -41,7 +41,7 @@ Playing = Generator[Step | Turn, Any, Any]
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a node's proposals have in common, and where its run stands."""
+    """The common part of a node's proposals, and the run's pointer."""
 
     thread: str
     step: str | None
@@ -50,7 +50,7 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Came:
-    """What came of a turn: what the graph is told of it, and where its run stands then."""
+    """The outcome of an attempt: the graph's update, and the new pointer."""
 
     update: Update
     pointer: Pointer | None
@@ -66,8 +66,8 @@ class _Governed:
     body: str
 
     def play(self, core: Core, state: State, thread: str) -> Playing:
-        """The whole node, but for its code. Run again from its top it is the same step, begins on the same version,
-        and finds what it proposed before."""
+        """Runs the whole node except its code. A repeated run is the same step, starts on the same version, and
+        finds its proposal."""
         pointer = pointer_of(state, self.channel)
         asked = _Asked(thread, self.step(state) if self.step else step_of(self.body, pointer), pointer)
         view = yield from self._view(core, thread, pointer["version"])
@@ -108,8 +108,8 @@ class _Governed:
     def _proposed(
         self, core: Core, asked: _Asked, view: View, governed: Update, attempt: int
     ) -> Plan[Committed | Held | None]:
-        """Proposes on the version that was read, or, where others were faster, on the first one after it that takes
-        it: in the same order each time, so that an earlier proposal is found and not made twice."""
+        """Proposes on the version that was read, or on the first later one that accepts it. The order is the same
+        each time, so that an earlier proposal is found and not repeated."""
         for _ in range(REBASED_MAX):
             steps = patch(view.state, self.channels.after(view.state, governed))
             if not steps:
@@ -134,8 +134,8 @@ class _Governed:
         raise UnexpectedAnswer(f"more than {REBASED_MAX} versions were committed meanwhile")
 
     def _done_before(self, core: Core, asked: _Asked, local: Update, reused: StepReused) -> Plan[_Came]:
-        """This very execution had its effect before, and its code says something else now. The effect stands: the
-        graph goes on with what came of it, and not with what was said this time."""
+        """Handles an execution that had its effect before, while its code now returns something else. The first
+        effect stays, and the graph continues with it."""
         transition, ended = yield from _waiting.followed(core, reused.transition)
         if ended is None:
             return _Came(local, asking(asked.pointer, transition))
@@ -193,16 +193,17 @@ def governed(
     channel: str = CHANNEL,
     step: StepOf | None = None,
 ) -> Callable[[Any], Any]:
-    """Makes `body(state)` a node that is given the gateway's view for the policy's `node`, and nothing else.
+    """Makes `body(state)` a node that receives only the gateway's view for the policy's `node`.
 
-    What it returns is reduced by the channels of the graph's `state`, and proposed. If it commits, the graph goes on
-    with it; if it is held, the graph goes on without, to an `approval_gate` that waits for it; if it is rejected, the
-    policy's `on_violation` is done: the run fails, or the body runs once more (with the `Rejected` as its second
-    argument, if it takes one), or the node is passed over. Channels in `local` are the graph's own affair.
+    The channels of the graph's `state` reduce its result, and the difference is proposed. If it commits, the graph
+    continues with it. If it is held, the graph continues without it, to an `approval_gate` that waits for it. If it is
+    rejected, the policy's `on_violation` applies: the run fails, the body runs once more, or the node is skipped. In
+    the second run the body gets the `Rejected` as its second argument, if it takes one. Channels in `local` exist only
+    in the graph.
 
-    Each execution of the node is a step, and has one effect: tried again, resumed, or run again after its process died,
-    it finds what it did before, also where its body says something else now. `step` gives it a name of your own, for
-    runs that are begun anew with other checkpoints: a job's id, say, and what tells the turns of a loop apart.
+    Each execution of the node is a step, and has one effect. If it is retried, resumed, or run again after a crash, it
+    finds its first effect, even if its body returns something else. `step` gives it a name of your own, for runs that
+    start again with other checkpoints: for example a job's id, and the turn of a loop.
     """
     channels = Channels(state, channel, local)
 

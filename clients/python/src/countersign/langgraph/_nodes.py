@@ -1,4 +1,4 @@
-"""What a graph takes for a node."""
+"""Types and names of graph nodes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ Update = dict[str, Any]
 
 
 class Node(Protocol):
-    """A node that blocks."""
+    """A blocking node."""
 
     def __call__(self, state: Any) -> Update: ...
 
 
 class AsyncNode(Protocol):
-    """A node that is awaited."""
+    """An awaited node."""
 
     def __call__(self, state: Any) -> Awaitable[Update]: ...
 
 
 def named_as(body: Any, node: Any) -> Any:
-    """The node under its body's name, which a graph calls it by; without its signature, by which a graph would pass
+    """Gives a node its body's name, which the graph calls it by, and no signature, by which the graph would pass
     arguments."""
     functools.update_wrapper(node, body, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
     del node.__wrapped__

@@ -1,4 +1,4 @@
-"""The smallest JSON Patch from one value to another: it names what differs, and so asks about nothing else."""
+"""The smallest JSON Patch between two values. It names only what differs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Operation = dict[str, Any]
 
 
 def patch(before: dict[str, Json], after: dict[str, Json]) -> list[Operation]:
-    """What makes `after` of `before`."""
+    """Returns the patch from `before` to `after`."""
     return list(_object("", before, after))
 
 
@@ -31,7 +31,7 @@ def _value(at: str, before: Json, after: Json) -> Iterator[Operation]:
     if isinstance(before, dict) and isinstance(after, dict):
         yield from _object(at, before, after)
     elif isinstance(before, list) and isinstance(after, list) and same(after[: len(before)], before):
-        # What was appended, item by item: the others are not named.
+        # Appended items one by one, so that the patch names no other item.
         for item in after[len(before) :]:
             yield {"op": "add", "path": f"{at}/-", "value": item}
     else:
@@ -39,7 +39,7 @@ def _value(at: str, before: Json, after: Json) -> Iterator[Operation]:
 
 
 def same(a: Json, b: Json) -> bool:
-    """Equal as JSON: to Python, true is 1."""
+    """Returns whether two values are equal as JSON. In Python, true equals 1."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if isinstance(a, list) and isinstance(b, list):

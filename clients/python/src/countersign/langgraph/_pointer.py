@@ -1,4 +1,4 @@
-"""Where a run stands in its thread: one channel of the graph's state, and which thread a run is about."""
+"""The pointer of a run to its version in a thread, as one channel of the graph's state."""
 
 from __future__ import annotations
 
@@ -10,37 +10,36 @@ from langgraph.config import get_config
 from countersign._names import Invalid, digest, name, whole
 from countersign.answers import Committed, Created, Decision, View
 
-# The channel's name, unless somebody says otherwise.
+# The channel's default name.
 CHANNEL = "countersign"
-# A branch that has not heard of so many answers is not under way any more.
+# A branch that missed so many decisions is no longer running.
 TOLD_MAX = 1000
-# A gate asks about each of them. A graph that lets so many refusals go by has none.
+# A gate asks about each. More unreported reviews mean that the graph has no gate.
 WAITED_MAX = 1000
 State = Mapping[str, Any]
 ThreadOf = Callable[[State], str]
 
 
 class Pointer(TypedDict, total=False):
-    """A version of the thread, and what was said about it. It says where to look and proves nothing: it lies in
-    checkpoints, which may be replayed and edited."""
+    """A version of the thread, and its reviews. It says where to look and proves nothing: checkpoints can be
+    replayed and edited."""
 
     version: int
     transition: str
-    # What people were asked about, by its digest. A number that is odd says that no gate has told of it yet; each time
-    # that it is asked about, or told, it goes up, so that of two branches the one that knows more has the greater.
+    # Reviews by digest. An odd number means that no gate has reported it yet. Each time
+    # that it is proposed or reported the number grows, so that the better informed of two branches has the greater one.
     asked: dict[str, int]
-    # The one question that earlier clients kept, if there was any. It is read, and no longer written.
+    # The single review that earlier clients stored. It is read, and no longer written.
     pending: str | None
-    # By what people approved `transition`.
+    # The receipt of `transition`.
     receipt: str | None
-    # How a write of it ended: `confirmed`, `aborted` or `late`.
+    # The outcome of its write: `confirmed`, `aborted` or `late`.
     outcome: str | None
 
 
 def latest(old: Pointer | None, new: Pointer | None) -> Pointer:
-    """The reducer of the channel: of two branches that went on, the later version stands; what both say of the same
-    version is put together. What people were asked about outlives its version: it is waited for until a gate has told
-    of it, whoever went on meanwhile."""
+    """The channel's reducer. The later version of two branches wins, and facts about the same version are combined.
+    Reviews outlive their version: a gate waits for each, whichever branch committed."""
     if not old or not new:
         return new or old or {}
     if old.get("version", 0) == new.get("version", 0):
@@ -54,20 +53,20 @@ def latest(old: Pointer | None, new: Pointer | None) -> Pointer:
 
 
 def asking(at: Pointer, transition: str) -> Pointer:
-    """The pointer after people were asked about that: a gate has to wait for it."""
+    """Returns the pointer with a review that a gate has to wait for."""
     asked = _asked(at)
     return _asking(at, {**asked, transition: asked.get(transition, 0) | 1})
 
 
 def told_of(at: Pointer, transitions: Iterable[str]) -> Pointer:
-    """The pointer after a gate told what people said of them."""
+    """Returns the pointer after a gate reported these decisions."""
     asked = _asked(at)
     told = {it: asked[it] + asked[it] % 2 for it in transitions if it in asked}
     return _asking(at, {**asked, **told})
 
 
 def waited_for(at: Pointer) -> list[str]:
-    """What people were asked about and no gate has told of, in the order in which it was asked."""
+    """Returns the reviews that no gate has reported, in their order."""
     found = [transition for transition, number in _asked(at).items() if number % 2]
     if len(found) > WAITED_MAX:
         raise Invalid("asked", f"no gate has told of more than {WAITED_MAX} questions")
@@ -84,7 +83,7 @@ def _asked(at: Mapping[str, object]) -> dict[str, int]:
 
 
 def _asking(at: Pointer, asked: dict[str, int]) -> Pointer:
-    """The pointer with these questions. What was told is forgotten in time, and what was not never is."""
+    """Returns the pointer with these reviews. Old reported ones are dropped, unreported ones never."""
     pointer = at.copy()
     pointer.pop("pending", None)
     pointer.pop("asked", None)
@@ -96,17 +95,17 @@ def _asking(at: Pointer, asked: dict[str, int]) -> Pointer:
 
 
 def head(at: Created | Committed | View) -> Pointer:
-    """The pointer to begin a run with: `graph.invoke({"countersign": head(created), …})`."""
+    """Returns the pointer to start a run with: `graph.invoke({"countersign": head(created), …})`."""
     return {"version": at.version, "transition": at.transition}
 
 
 def approved(decision: Decision, version: int) -> Pointer:
-    """The pointer after people said yes."""
+    """Returns the pointer after an approval."""
     return {"version": version, "transition": decision.transition_digest, "receipt": decision.receipt}
 
 
 def pointer_of(state: State, channel: str) -> Pointer:
-    """The pointer that a run carries, which must at least be one."""
+    """Returns the run's pointer, and raises if it has none."""
     values: object = state
     found = values.get(channel) if isinstance(values, Mapping) else getattr(values, channel, None)
     if not isinstance(found, Mapping):
@@ -121,9 +120,9 @@ def pointer_of(state: State, channel: str) -> Pointer:
 
 
 def of_run(state: State) -> str:
-    """The gateway's thread of the name that the run has: `thread_id` of its configuration.
+    """Returns the gateway's thread with the name of the run: `thread_id` of its configuration.
 
-    It is said by whoever invokes the graph. The state is not asked: agents write there.
+    The caller of the graph sets it. The state is not used, because agents write there.
     """
     configured = get_config().get("configurable", {})
     return name("thread_id", configured.get("thread_id"))

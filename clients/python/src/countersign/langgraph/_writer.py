@@ -1,4 +1,4 @@
-"""The writer: a function that runs only after the gateway let it through, on what the gateway gives it."""
+"""The guarded writer: a function that runs only with the gateway's permission, on the gateway's view."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ AsyncBody = Callable[[dict[str, Json], "Write"], Awaitable[Result]]
 
 @dataclass(frozen=True)
 class Write:
-    """What a write is let through as. Store `fence` for the thread with what you write, and commit before the end."""
+    """A permission to write. Store `fence` for the thread with your write, and commit before the lease ends."""
 
     thread: str
     transition: str
@@ -46,10 +46,10 @@ class Write:
 
 
 class NotConfirmed(CountersignError, RuntimeError):
-    """It was written, and the gateway could not be told. Confirm `write_id` until there is an answer.
+    """The write happened, but the gateway could not be notified. Confirm `write_id` until there is a response.
 
-    A `RuntimeError`, which LangGraph's `RetryPolicy` does not try again unless it is told to: the second try would be
-    another write, which is refused, and nobody would hear of the first.
+    It is a `RuntimeError`, which LangGraph's `RetryPolicy` does not retry by default. A retry would be another write,
+    which is refused, and the first would stay unreported.
     """
 
     def __init__(self, write_id: str) -> None:
@@ -65,12 +65,12 @@ class _Writer:
     keys: Keys | None
 
     def begin(self, core: Core, state: State, thread: str) -> Plan[tuple[Write, Verified]]:
-        """Asks right before the body runs. Everything but a clear yes raises."""
+        """Calls `verify` right before the body runs. Raises unless the write is clearly allowed."""
         pointer = pointer_of(state, self.channel)
         receipt = pointer.get("receipt")
         if self.approved_only and receipt is None:
             raise Denied(status=403, code="receipt_missing", detail="the run carries no approval, and this writes none")
-        # A name of its own each time the node runs: a second run, in whatever process, is not this write.
+        # A new name for each run of the node, because a second run is another write.
         write_id = str(uuid.uuid4())
         yes = yield from verify(
             core, thread=thread, transition=pointer["transition"], write_id=write_id, receipt=receipt, keys=self.keys
@@ -83,15 +83,15 @@ class _Writer:
         return Write(thread, pointer["transition"], write_id, yes.fence, yes.lease_expires_at), yes
 
     def given_up(self, core: Core, write: Write, error: Exception) -> Plan[None]:
-        """Nothing was written. Unheard, the lease passes; what went wrong in the body is what is told."""
+        """Reports that nothing was written. If the report fails, the lease expires, and the body's error is raised."""
         with contextlib.suppress(CountersignError):
             yield from _calls.abort(core, write.write_id, reason=_said(error))
         if isinstance(error, GraphBubbleUp):
-            # The run would wait, and be resumed with a write that is over.
+            # The run would wait, and resume with an expired write.
             raise Invalid("body", "a writer cannot stop the run: ask in a node before it") from None
 
     def confirmed(self, core: Core, write: Write, result: object) -> Plan[Update]:
-        """It happened, and is told whatever its body says of it."""
+        """Reports the write, whatever the body returned."""
         try:
             return self.update((yield from _told(core, write.write_id, result)))
         except CountersignError as error:
@@ -99,7 +99,7 @@ class _Writer:
             raise NotConfirmed(write.write_id) from error
 
     def update(self, ended: Ended) -> Update:
-        """Where the thread stands after the write."""
+        """Returns the pointer after the write."""
         if ended.version is None or ended.transition is None:
             raise UnexpectedAnswer("a write that ended nowhere")
         return {
@@ -120,7 +120,7 @@ def _told(core: Core, write_id: str, result: object) -> Plan[Ended]:
 
 
 def _receipt_of(yes: Verified) -> object:
-    """Whether the gateway looked at a receipt. It is its own word, over the connection that was asked."""
+    """Returns whether the gateway checked a receipt. It is an unverified claim of the gateway, over this connection."""
     try:
         return claim(yes.verification, "receipt")
     except NoToken:
@@ -128,7 +128,7 @@ def _receipt_of(yes: Verified) -> object:
 
 
 def _said(error: BaseException) -> str:
-    """The kind of trouble alone: its text may have what was to be written."""
+    """Returns the kind of an error only, because its text can contain values."""
     return f"the body raised {type(error).__name__}"
 
 
@@ -158,16 +158,15 @@ def guarded_writer(
     approved_only: bool = True,
     keys: Keys | None = None,
 ) -> Callable[[Any], Any]:
-    """Makes `body(view, write)` a node that writes at most once what people approved.
+    """Makes `body(view, write)` a node that writes an approved version at most once.
 
-    The gateway is asked right before the body runs. The body is given the gateway's view of the approved version, and
-    not the graph's state. What it returns is what its node says of the write, and is confirmed; if it raises, the
-    write is aborted, so let it raise only where nothing was written. One that returns an awaitable or a generator has
-    not run, and counts as one that raised. An interpreter that dies, or a task that is
-    cancelled, says neither.
+    The gateway is asked right before the body runs. The body receives the gateway's view of the approved version, and
+    not the graph's state. Its result is confirmed as the writer's result. If it raises, the write is aborted, so let it
+    raise only if nothing was written. A body that returns an awaitable or a generator has not run, and counts as one
+    that raised. If the interpreter dies or the task is cancelled, nothing is reported.
 
     With `approved_only=False` it also writes versions that need no receipt. With `keys` (of `countersign.verify`) the
-    gateway's yes must be what one of them signed.
+    gateway's permission must be signed by one of them.
     """
     writer = _Writer(thread, channel, approved_only, keys)
 

@@ -1,6 +1,6 @@
 """A real gateway for your tests, and a reviewer who decides by code.
 
-`countersign_gateway` is a fixture of pytest, there as soon as this package is installed with its extra `testing`.
+`countersign_gateway` is a pytest fixture. It is available once the package is installed with the extra `testing`.
 Without pytest: `with Gateway.start() as gateway: …`.
 """
 

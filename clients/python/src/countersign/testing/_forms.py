@@ -1,4 +1,4 @@
-"""The forms of a page, as a browser without scripts would send them."""
+"""The forms of a page, as a browser without scripts sends them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from html.parser import HTMLParser
 
 @dataclass
 class Form:
-    """Where a form goes, and what stands in it."""
+    """The address and the fields of a form."""
 
     action: str
     fields: dict[str, str] = field(default_factory=dict)
 
 
 def forms(page: str) -> list[Form]:
-    """Every form of a page, in its order."""
+    """Returns every form of a page, in order."""
     reader = _Reader()
     reader.feed(page)
     reader.close()

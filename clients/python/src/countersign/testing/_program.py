@@ -1,4 +1,4 @@
-"""The program `countersign`: where it is, and what it is run with."""
+"""Finds and runs the program `countersign`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ COMMAND_SECS = 60
 
 
 class NoGateway(Exception):
-    """The gateway's program is not there, or did not do what it was told."""
+    """The gateway's program was not found, or failed."""
 
 
 def program() -> str:
-    """The program named by COUNTERSIGN_BIN, or else on the PATH."""
+    """Returns the program in COUNTERSIGN_BIN, or the one on the PATH."""
     named = os.environ.get(BIN)
     found = shutil.which(named or "countersign")
     if found is None:
@@ -27,13 +27,13 @@ def program() -> str:
 
 
 def environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what would configure another gateway (its database, say), and with what configures this
+    """Returns the environment without variables of other gateways, such as their database, and with those of this
     one."""
     return {**{key: value for key, value in os.environ.items() if not key.startswith(PREFIX)}, **settings}
 
 
 def run(data: Path, settings: Mapping[str, str], arguments: Sequence[str], typed: str | None = None) -> str:
-    """What a command beside the gateway answers."""
+    """Runs a command beside the gateway, and returns its output."""
     done = subprocess.run(  # noqa: S603 - the program is the one that is tested
         [program(), "--data", str(data), *arguments],
         input=typed,

@@ -1,4 +1,4 @@
-"""A person who reads and decides, through the pages that people use: no way around a form, a nonce or a digest."""
+"""A reviewer who decides on the real pages, with their forms, nonces and digests."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from countersign.standing import Interrupt
 from ._forms import Form, forms
 
 Verdict = Literal["approve", "deny"]
-# What is held, what a host asked, or the id of a review, or the address of either.
+# A held proposal, an interrupt, or the id or address of a review.
 Asked = Held | Review | ReviewLink | Interrupt | str
-# How many digits of a digest are typed where a stage asks for that.
+# The number of digits that a stage with typed confirmation requires.
 TYPED_DIGITS = 6
 
 
 class NotCounted(Exception):
-    """The gateway did not take the vote, or did not let the person in; its page says why."""
+    """The gateway refused the vote or the sign-in. Its page says why."""
 
 
 class Reviewer:
-    """Somebody who is signed in at a gateway. For tests: in earnest, people decide."""
+    """A reviewer who is signed in, for tests only."""
 
     def __init__(self, site: str, name: str, password: str) -> None:
         self.name = name
@@ -36,7 +36,7 @@ class Reviewer:
             raise
 
     def approve(self, held: Asked, *, comment: str = "") -> None:
-        """Approves what is held or what a host asked; or the review of that id, or either by its address."""
+        """Approves a held proposal, an interrupt, or a review by its id or address."""
         self.vote(held, "approve", comment=comment)
 
     def deny(self, held: Asked, *, comment: str = "") -> None:
@@ -51,9 +51,9 @@ class Reviewer:
         comment: str = "",
         knows_outcome: bool = False,
     ) -> None:
-        """Reads the page, votes, looks a second time, and confirms.
+        """Loads the page, votes, and confirms on the second page.
 
-        `knows_outcome` ticks that one knows what became of an earlier write of which nobody said.
+        `knows_outcome` ticks the box for an earlier write with an unknown outcome.
         """
         path = _path(held)
         first = self._form(path, self._http.get(path), "/decision")
@@ -81,7 +81,7 @@ class Reviewer:
             raise NotCounted(f"{page.request.url.path}: {page.status_code} for {self.name}{_said(page)}")
 
     def close(self) -> None:
-        """Gives its connection back."""
+        """Closes the connection."""
         self._http.close()
 
     def __enter__(self) -> Reviewer:
@@ -103,7 +103,7 @@ def _path(asked: Asked) -> str:
 
 
 def _said(page: httpx.Response) -> str:
-    """What the page says of the trouble, if it says it where people are told of such."""
+    """Returns the problem that the page shows, if it shows one."""
     mark = 'role="alert"'
     after = page.text.partition(mark)[2].partition(">")[2].partition("<")[0].strip()
     return f": {after}" if after else ""

@@ -1,4 +1,4 @@
-"""A gateway that runs: its process, its people, its tokens."""
+"""A running gateway: its process, accounts and tokens."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from ._reviewer import Reviewer
 STARTS_SECS = 60.0
 LOOKS_SECS = 0.02
 ENDS_SECS = 30.0
-# Who answers for tokens must not be who approves.
+# The owner of tokens cannot approve.
 OWNER = "platform"
 PASSWORD = "correct horse battery staple"  # noqa: S105 - of a gateway that ends with its test
 MachineRole = Literal["host", "agent", "writer", "auditor", "admin", "monitor"]
 
 
 class Gateway:
-    """A gateway with a folder of its own. Made by `start`; to be closed, or used by `with`."""
+    """A gateway with its own folder. Create it with `start`, and close it or use it with `with`."""
 
     def __init__(self, folder: tempfile.TemporaryDirectory[str], settings: Mapping[str, str]) -> None:
         self._folder, self._settings = folder, dict(settings)
@@ -42,8 +42,8 @@ class Gateway:
 
     @classmethod
     def start(cls, settings: Mapping[str, str] | None = None) -> Gateway:
-        """Runs a gateway on a free port, and returns once it answers. `settings` are keys of its configuration as its
-        environment says them: `{"COUNTERSIGN_LIMITS_WAIT_SECS": "5"}`."""
+        """Runs a gateway on a free port, and returns once it responds. `settings` are configuration variables:
+        `{"COUNTERSIGN_LIMITS_WAIT_SECS": "5"}`."""
         gateway = cls(tempfile.TemporaryDirectory(prefix="countersign-"), settings or {})
         try:
             gateway.up("127.0.0.1:0")
@@ -54,18 +54,18 @@ class Gateway:
 
     @property
     def url(self) -> str:
-        """Where machines ask."""
+        """Returns the address for API clients."""
         return self.site.replace("//localhost", "//127.0.0.1")
 
     @property
     def log(self) -> str:
-        """What the gateway has said to its log so far."""
+        """Returns the server log so far."""
         return (self.data.parent / "log").read_text()
 
     # ── the process ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def up(self, listen: str | None = None) -> None:
-        """Begins to serve; after `down` or `kill` at the same address."""
+        """Starts the process, after `down` or `kill` at the same address."""
         if self._process is not None:
             raise NoGateway("it runs already")
         listen = listen or self.url.removeprefix("http://")
@@ -93,7 +93,7 @@ class Gateway:
         raise NoGateway(f"the gateway did not start: {self.log.strip()[-2000:]}")
 
     def down(self) -> None:
-        """Tells it to stop, and waits until it has."""
+        """Stops it, and waits until it has ended."""
         if self._process is not None:
             self._process.terminate()
             self._end(gently=True)
@@ -103,7 +103,7 @@ class Gateway:
         self._end()
 
     def restart(self) -> None:
-        """Stops it and starts it again at the same address."""
+        """Restarts it at the same address."""
         self.down()
         self.up()
 
@@ -119,7 +119,7 @@ class Gateway:
         process.wait(ENDS_SECS)
 
     def close(self) -> None:
-        """Ends the process, closes what was made of this gateway, and removes its folder."""
+        """Stops the process, closes its clients, and removes the folder."""
         self._resources.close()
         self._end()
         self._folder.cleanup()
@@ -132,14 +132,14 @@ class Gateway:
     ) -> None:
         self.close()
 
-    # ── who may what ─────────────────────────────────────────────────────────────────────────────────────────────
+    # ── accounts and tokens ───────────────────────────────────────────────────────────────────────────────────────────
 
     def run(self, *arguments: str, typed: str | None = None) -> str:
-        """A command of the gateway's command line, on its data."""
+        """Runs a command of the command line on its data."""
         return _program.run(self.data, self._settings, arguments, typed)
 
     def activate(self, policy: str | os.PathLike[str]) -> None:
-        """Activates a policy's file, whose schemas lie beside it."""
+        """Activates a policy file, with the schemas beside it."""
         self.run("policy", "activate", os.fspath(policy))
 
     def add_token(
@@ -151,7 +151,7 @@ class Gateway:
         owner: str = OWNER,
         name: str | None = None,
     ) -> str:
-        """A token, as it is given to a machine. Any other owner than the default exists already."""
+        """Creates a token. An owner other than the default must exist."""
         bound = ["--flow", flow] if flow else []
         acts = [part for node in nodes for part in ("--node", node)]
         called = name or f"{role}-{next(self._names)}"
@@ -159,21 +159,21 @@ class Gateway:
         return self.run("token", "add", called, "--role", role, *owned, *bound, *acts)
 
     def add_user(self, name: str, *, role: str = "reviewer", groups: Sequence[str] = ()) -> None:
-        """A person, with a password that only this gateway takes."""
+        """Creates an account, with a password for this gateway only."""
         stands = [part for group in groups for part in ("--group", group)]
         self.run("user", "add", name, "--role", role, *stands, "--password-stdin", typed=PASSWORD + "\n")
 
     def reviewer(self, name: str, *, groups: Sequence[str] = ()) -> Reviewer:
-        """A person who is asked, signed in. Made if this gateway was not asked for them before."""
+        """Returns a signed-in reviewer, and creates the account if needed."""
         self.add_user(name, groups=groups)
         return self._resources.enter_context(Reviewer(self.site, name, PASSWORD))
 
     def client(self, token: str, **settings: Any) -> Client:
-        """A client of this gateway, closed with it."""
+        """Returns a client of this gateway, which is closed with it."""
         return self._resources.enter_context(Client(self.url, token, **settings))
 
     def async_client(self, token: str, **settings: Any) -> AsyncClient:
-        """An asynchronous client of this gateway; close it in the loop that used it."""
+        """Returns an asynchronous client. Close it in the loop that used it."""
         return AsyncClient(self.url, token, **settings)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The fixture, for pytest."""
+"""The pytest fixture."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ._running import Gateway
 
 @pytest.fixture
 def countersign_gateway() -> Iterator[Gateway]:
-    """A gateway of this test's own: a free port, an empty database in a temporary folder, gone afterwards.
+    """A gateway for one test: a free port, an empty database in a temporary folder, removed afterwards.
 
-    Its program is the one named by COUNTERSIGN_BIN, or else `countersign` on the PATH.
+    Its program is the one in COUNTERSIGN_BIN, or `countersign` on the PATH.
     """
     with Gateway.start() as gateway:
         yield gateway

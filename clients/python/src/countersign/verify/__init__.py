@@ -1,11 +1,11 @@
-"""What the gateway signed, checked without asking it: by the published keys, and by nothing that it says meanwhile.
+"""Offline verification of everything that the gateway signs, by the published keys.
 
     keys = Keys.read(client.jwks())
     entry = check_entry(made.entry, keys, issuer=ANY, transition=made.transition)
 
-Each check is told what is expected, and `ANY` where nothing is: `None` is refused. It returns what was signed, as a
-frozen dataclass, or raises `Refused` (it is not as it says) or `CouldNotTell` (what would settle it is not in what was
-given). Needs the extra `verify`.
+State each expectation, and `ANY` if there is none. `None` is refused. A check returns the signed facts as a frozen
+dataclass. It raises `Refused` if they do not hold, or `CouldNotTell` if the given data is not enough. Needs the extra
+`verify`.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""What a statement says of branches: a fork where it comes from, a join what it joins."""
+"""Branches in a statement: the origin of a fork, and the branches of a join."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ BRANCHES_MAX = 32
 
 
 def branch_thread(thread: str, transition: str, name: str) -> str:
-    """The thread that a branch of this name has, made of that head."""
+    """Returns the thread of a branch with this name, of that head."""
     digest = tagged("countersign.branch.v1", canonical([thread, transition, name]))
     return "branch-" + digest.removeprefix("sha256:")[:32]
 
 
 @dataclass(frozen=True)
 class Fork:
-    """The branch's name, and the head that it begins with."""
+    """The branch's name, and the head that it starts with."""
 
     name: Name
     thread: Name
@@ -29,7 +29,7 @@ class Fork:
     version: Count
 
     def check(self, own: str) -> None:
-        """That the branch's thread follows from where it comes from."""
+        """Checks that the branch's thread follows from its origin."""
         _named(self.name)
         if own == self.thread or own != branch_thread(self.thread, self.transition, self.name):
             raise Malformed("the thread is not the one of this branch")
@@ -37,7 +37,7 @@ class Fork:
 
 @dataclass(frozen=True)
 class JoinedBranch:
-    """A branch as a join names it, with its own head."""
+    """A branch in a join, with its own head."""
 
     name: Name
     thread: Name
@@ -52,7 +52,7 @@ class Join:
     strategy: Literal["union", "last_write", "vote", "confidence", "explicit"]
 
     def check(self, own: str) -> None:
-        """That each branch is named once, in order, and none is the thread itself."""
+        """Checks that each branch is named once, in order, and none is the thread itself."""
         if not 1 <= len(self.branches) <= BRANCHES_MAX:
             raise Malformed("a join names 1 to 32 branches")
         for branch in self.branches:

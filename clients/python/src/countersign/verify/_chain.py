@@ -1,4 +1,4 @@
-"""A thread's chain from version 0 on: every link, every signature, every gate."""
+"""Checks a thread's chain from version 0: every link, signature and gate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALWAYS_HELD = ("edit", "reaffirm", "rollback")
 
 @dataclass(frozen=True)
 class Link:
-    """One version: what was stated, what was signed, and, if there was an opening, what changed."""
+    """One version: its statement, its signed entry, and, with an opening, its changes."""
 
     transition: str
     statement: Statement
@@ -31,21 +31,21 @@ class Link:
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain that holds. That no later version was held back, nothing here can say."""
+    """A valid chain. It cannot show whether later versions were withheld."""
 
     issuer: str
     thread: str
     links: tuple[Link, ...]
 
     def link(self, transition: str) -> Link:
-        """The version that a transition became."""
+        """Returns the version of a transition."""
         found = next((it for it in self.links if it.transition == transition), None)
         if found is None:
             raise Refused("unknown_transition", "not a transition of this chain")
         return found
 
     def receipt(self, token: object, keys: Keys) -> Receipt:
-        """That a receipt is the one by which a transition of this chain was approved."""
+        """Checks that a receipt approved a transition of this chain."""
         found = check_receipt(token, keys, issuer=self.issuer, thread=self.thread, transition=ANY, audience=ANY, at=ANY)
         link = self.link(found.transition)
         said = link.statement
@@ -64,9 +64,9 @@ class Chain:
 
 
 def check_chain(entries: Sequence[Json], keys: Keys, *, issuer: str | Whatever, thread: str | Whatever) -> Chain:
-    """A whole chain, as `Client.chain` gives it or as its JSON was kept: `{version, transition, statement, entry}` of
-    each version, with `opening` where the reader may see it. Say which gateway and which thread you asked for: another
-    one's chain holds as well."""
+    """Checks a whole chain, as `Client.chain` returns it or as stored JSON: `{version, transition, statement,
+    entry}` of each version, with `opening` if the reader may see it. State gateway and thread, because another one's
+    chain is valid too."""
     must(isinstance(entries, list | tuple) and len(entries) > 0, "chain", "no entries")
     links: list[Link] = []
     for version, item in enumerate(entries):
@@ -102,7 +102,7 @@ def _difference(opening: Json, said: Statement) -> Difference | None:
 
 
 def _follows(links: list[Link]) -> None:
-    """What the last link is to those before it."""
+    """Checks the last link against those before it."""
     link, before = links[-1], links[-2] if len(links) > 1 else None
     said, gate = link.statement, link.entry.gate
     if before is not None:

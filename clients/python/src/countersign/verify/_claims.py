@@ -1,4 +1,4 @@
-"""What tokens say, each kind with exactly its claims."""
+"""The claims of each kind of token, exactly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _fits(holds: bool, detail: str) -> None:
 
 @dataclass(frozen=True)
 class Vote:
-    """What one person said, in which stage and when; `absent` is in whose place."""
+    """One person's vote, with stage and time. `absent` is the person it was cast for."""
 
     reviewer: Name
     stage: Count
@@ -25,7 +25,7 @@ class Vote:
 
 @dataclass(frozen=True)
 class Approval:
-    """An approval, and how the gateway knew who it was."""
+    """An approval, and how the gateway authenticated the person."""
 
     reviewer: Name
     stage: Count
@@ -37,7 +37,7 @@ class Approval:
 
 @dataclass(frozen=True)
 class AutoGate:
-    """The policy alone let it pass."""
+    """The policy allowed it without approval."""
 
     kind: Literal["auto"]
 
@@ -51,7 +51,7 @@ class ObservedGate:
 
 @dataclass(frozen=True)
 class ApprovedGate:
-    """People approved it."""
+    """Reviewers approved it."""
 
     kind: Literal["approved"]
     review: Name
@@ -69,7 +69,7 @@ class WrittenGate:
 
 @dataclass(frozen=True)
 class Entry:
-    """That a transition is in the chain."""
+    """A transition is in the chain."""
 
     iss: Text
     thread: Name
@@ -88,7 +88,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Envelope:
-    """That a payload is a node's view of a version, and how many tokens it is."""
+    """A payload is a node's view of a version, with its number of tokens."""
 
     iss: Text
     thread: Name
@@ -106,7 +106,7 @@ class Envelope:
 
 @dataclass(frozen=True)
 class Receipt:
-    """That people approved a transition; good from `nbf` until before `exp`, for the writers in `aud`."""
+    """Reviewers approved a transition. Valid from `nbf` until before `exp`, for the writers in `aud`."""
 
     iss: Text
     sub: Name
@@ -131,7 +131,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Denial:
-    """That people refused a transition."""
+    """Reviewers denied a transition."""
 
     iss: Text
     sub: Name
@@ -151,7 +151,7 @@ class Denial:
 
 @dataclass(frozen=True)
 class Verification:
-    """That a writer was let through; `exp` is its lease's end."""
+    """A writer was allowed to write. `exp` is the end of its lease."""
 
     iss: Text
     sub: Name
@@ -175,7 +175,7 @@ class Verification:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of something that a host asserted. It lets no writer through."""
+    """The decision on a host's interrupt. It allows no write."""
 
     iss: Text
     sub: Name
@@ -203,7 +203,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Episode:
-    """That these are the files of a finished run: `manifest` is the digest of its manifest without the signature."""
+    """The files of a finished run. `manifest` is the digest of its manifest without the signature."""
 
     iss: Text
     episode: Name

@@ -1,20 +1,20 @@
-"""What a library's Ed25519 may let through and a strict reader does not (RFC 8032 and no more)."""
+"""Strict Ed25519 checks that a library may omit (RFC 8032 and nothing more)."""
 
 from __future__ import annotations
 
 P = 2**255 - 19
 ORDER = 2**252 + 27742317777372353535851937790883648493
-# The second coordinate of the two pairs of points of order 8; the others of small order have 1, -1 and 0.
+# The y coordinates of the points of order 8. Other points of small order have 1, -1 and 0.
 _EIGHTH = int.from_bytes(bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little")
 _SMALL = frozenset({0, 1, P - 1, _EIGHTH, P - _EIGHTH})
 
 
 def is_strict_point(raw: bytes) -> bool:
-    """Written in its one way, and not one of the eight for which anybody can sign."""
+    """Returns whether a point is canonical, and not one of the eight of small order, for which anyone can sign."""
     y = int.from_bytes(raw, "little") & ((1 << 255) - 1)
     return len(raw) == 32 and y < P and y not in _SMALL
 
 
 def is_strict_scalar(raw: bytes) -> bool:
-    """Below the group's order: a signature has no second spelling."""
+    """Returns whether a scalar is below the group's order, so that a signature has one spelling."""
     return len(raw) == 32 and int.from_bytes(raw, "little") < ORDER

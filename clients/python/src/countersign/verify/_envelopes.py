@@ -1,4 +1,4 @@
-"""Envelopes: whether what a model would be given is what the gateway sealed for this node."""
+"""Checks signed context envelopes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ._tagged import tagged
 from ._tokens import claims
 
 MALFORMED = "envelope_malformed"
-# A long text is counted in pieces of so many characters.
+# A long text is counted in pieces of this size.
 PIECE_CHARS = 16_384
 
 
 @dataclass(frozen=True)
 class Truncated:
-    """A part that did not fit."""
+    """A part that was dropped or shortened."""
 
     pointer: Any
     how: Literal["dropped", "cut"]
@@ -35,7 +35,7 @@ class Truncated:
 
 @dataclass(frozen=True)
 class Mac:
-    """What stands beside the signature."""
+    """The HMAC beside the signature."""
 
     alg: Literal["HS256"]
     epoch: Moment
@@ -70,21 +70,20 @@ def check_envelope(
     secrets: NodeSecrets | Whatever = ANY,
     at: datetime | None = None,
 ) -> Envelope:
-    """That a model may be given this: signed for this node of this thread, of `version` or a later one, whole, with all
-    that the node requires, what it may receive, and no more than it may have.
+    """Checks that a model may receive this: signed for this node of this thread, of `version` or a later one. It must
+    be complete, with everything that the node requires, and within its budget and schema.
 
-    `fits(payload)` holds the payload against the schema of what the node receives, as
-    `jsonschema.Draft202012Validator(schema).is_valid` does; with `ANY` the gateway, which does so before it seals, is
-    believed about that.
+    `fits(payload)` checks the payload against the node's schema, as `jsonschema.Draft202012Validator(schema).is_valid`
+    does. With `ANY` the gateway is trusted, which checks it before it signs.
 
     `count(text, encoding)` counts tokens, as `len(tiktoken.get_encoding(encoding).encode(text, disallowed_special=()))`
-    does; with `ANY` the gateway is believed about that.
+    does. With `ANY` the gateway is trusted.
 
-    With `secrets`, those that the node was given, it must bear an HMAC by one that is good at the moment `at`, or now.
+    With `secrets` of the node, an HMAC by one that is valid at `at`, or now, is required.
     """
     said = asdict(envelope) if is_dataclass(envelope) and not isinstance(envelope, type) else envelope
     if isinstance(said, Mapping):
-        # As it was sent: lists, and no member for an HMAC that is not there.
+        # As sent: lists, and no member for a missing HMAC.
         listed_as = {"truncated": [*said["truncated"]]} if isinstance(said.get("truncated"), tuple) else {}
         said = {name: it for name, it in {**said, **listed_as}.items() if name != "hmac" or it is not None}
     sealed = exactly(Sealed, said, MALFORMED)
@@ -129,7 +128,7 @@ def check_envelope(
 
 
 def _bears(mac: Mac | None, said: Json, found: Envelope, secrets: NodeSecrets, at: datetime) -> None:
-    """That there is an HMAC, by a secret that is good then, over all of it, as the view that its signature says."""
+    """Checks the HMAC, with a secret that is valid at that time, over the whole envelope."""
     if mac is None:
         raise Refused("hmac_missing", "it bears no HMAC")
     good = [it.secret for it in secrets.secrets if it.epoch == mac.epoch and at < it.good_until]
@@ -146,7 +145,7 @@ def _bears(mac: Mac | None, said: Json, found: Envelope, secrets: NodeSecrets, a
 
 
 def _stands(value: Json, pointer: str) -> bool:
-    """Whether something stands at a JSON Pointer."""
+    """Returns whether a JSON Pointer has a value."""
     for token in pointer.split("/")[1:]:
         name = token.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict) and name in value:

@@ -1,5 +1,5 @@
-"""What whoever checks a token expects of it. It is always said: an expectation that is left out by accident, because
-some variable was `None`, would be a check that nobody makes."""
+"""Expectations about a token. Each must be stated. An expectation that is left out by accident, because a variable
+was `None`, would skip a check."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Whatever(Enum):
         return "ANY"
 
 
-# Said in the place of an expectation: whatever stands there is good.
+# Replaces an expectation: every value is accepted.
 ANY: Final = Whatever.ANY
 
 
 def expects(argument: str, expected: str | Whatever, found: str, code: str) -> None:
-    """Refuses what is not as expected."""
+    """Refuses a value that differs from the expectation."""
     must(allows(argument, expected, (found,)), code, "it says another")
 
 
 def allows(argument: str, expected: str | Whatever, found: tuple[str, ...]) -> bool:
-    """Whether what is expected is among what a token says."""
+    """Returns whether a token's list has the expected value."""
     if expected is ANY:
         return True
     if not isinstance(expected, str):
@@ -40,12 +40,12 @@ def allows(argument: str, expected: str | Whatever, found: tuple[str, ...]) -> b
 
 
 def seconds(at: datetime | Whatever) -> float | None:
-    """The moment at which something is to be good, if that is asked."""
+    """Returns the time at which a token must be valid, if one is required."""
     if at is ANY:
         return None
     if not isinstance(at, datetime):
         raise Invalid("at", "say at which moment, or ANY")
     if at.utcoffset() is None:
-        # Python would take it for the local time, which is hours from what was meant.
+        # Python would read it as local time, which can be hours off.
         raise Invalid("at", "a moment with its time zone: datetime.now(timezone.utc)")
     return at.timestamp()

@@ -1,7 +1,6 @@
-"""Values whose type is their form, and an exact reader of dataclasses made of them.
+"""Types that check the form of their value, and an exact reader of dataclasses.
 
-A member that is missing, one too many, or one of another form is refused. A field with a default may be left out, and
-is then left out: null is another thing.
+A missing, additional or malformed member is refused. A field with a default may be left out, and null is another value.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ _SHAPES: dict[Any, str] = {
     Text: r"(?s:.+)",
     Name: r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}",
     Digest: r"sha256:[0-9a-f]{64}",
-    # 16 bytes in base64url: of the last character two bits count.
+    # 16 bytes in base64url: the last character has two significant bits.
     Jti: r"[A-Za-z0-9_-]{21}[AQgw]",
     Moment: r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z",
 }
 
 
 class Malformed(Exception):
-    """Where something is not of its form."""
+    """A malformed value, with its path."""
 
 
 def exactly(kind: type[T], value: Json, code: str) -> T:
-    """`value` as that dataclass, or `Refused` with that code."""
+    """Reads `value` as that dataclass, or raises `Refused` with that code."""
     try:
         reader: Callable[[Json, str], T] = _reader(typing.cast("Any", kind))
         return reader(value, "")
@@ -51,7 +50,7 @@ def exactly(kind: type[T], value: Json, code: str) -> T:
 
 
 def unbase64url(text: str) -> bytes | None:
-    """base64url without padding, in its one spelling."""
+    """Decodes base64url without padding, in its one spelling."""
     if re.fullmatch(r"[A-Za-z0-9_-]*", text, re.ASCII) is None:
         return None
     try:
@@ -62,7 +61,7 @@ def unbase64url(text: str) -> bytes | None:
 
 
 def base64url(raw: bytes) -> str:
-    """Bytes as base64url without padding."""
+    """Encodes base64url without padding."""
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode("ascii")
 
 
@@ -102,7 +101,7 @@ def _listed(inner: Callable[[Json, str], Any], value: Json, at: str) -> tuple[An
 
 
 def _either(kinds: list[Any], nullable: bool) -> Callable[[Json, str], Any]:
-    """One kind or null; or one of several dataclasses, told apart by their `kind`."""
+    """Reads one type or null, or one of several dataclasses by their `kind`."""
     if len(kinds) == 1:
         inner = _reader(kinds[0])
         return lambda value, at: None if nullable and value is None else inner(value, at)

@@ -1,4 +1,4 @@
-"""JSON that two parsers cannot read in two ways, and its canonical form (RFC 8785)."""
+"""Strict JSON, which two parsers cannot read in two ways, and its canonical form (RFC 8785)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLANKS = " \t\r\n"
 
 
 def read_json(raw: bytes, *, bytes_max: int = BYTES_MAX, depth_max: int = DEPTH_MAX) -> Json:
-    """One value, or `Refused` with the protocol's code of what is wrong."""
+    """Reads one value, or raises `Refused` with the protocol's code."""
     if len(raw) > bytes_max:
         raise Refused("too_large", f"more than {bytes_max} bytes")
     try:
@@ -41,7 +41,7 @@ def read_json(raw: bytes, *, bytes_max: int = BYTES_MAX, depth_max: int = DEPTH_
 
 
 def _shallow(text: str, depth_max: int) -> None:
-    """Counts levels before anything is read, so that nothing deep is ever descended into."""
+    """Counts levels first, so that deep input is never descended into."""
     depth, quoted, escaped = 0, False, False
     for char in text:
         if quoted:
@@ -68,12 +68,12 @@ def _constant(name: str) -> Json:
 
 
 def _number(text: str) -> int | float:
-    """A number whose decimal is that of its double's shortest spelling; what was read and what is hashed are one."""
+    """Reads a number whose decimal is its double's shortest spelling, so that the value read is the value hashed."""
     number = float(text)
     try:
         exact = abs(number) != float("inf") and Decimal(text) == Decimal(repr(number))
     except InvalidOperation:
-        # An exponent that no decimal has: nothing but zero is written so and means a double.
+        # With such an exponent only zero is a double.
         exact = number == 0 and not text.lower().partition("e")[0].strip("-0.")
     if not exact:
         raise Refused("number_not_exact", "not the shortest decimal of a double; send it as a string")
@@ -101,7 +101,7 @@ def _whole(text: str) -> bytes:
 
 
 def canonical(value: Json) -> bytes:
-    """RFC 8785 (JCS), as UTF-8."""
+    """Returns RFC 8785 (JCS) as UTF-8."""
     parts: list[str] = []
     _write(value, parts)
     return _whole("".join(parts))
@@ -131,14 +131,14 @@ def _write(value: Json, parts: list[str]) -> None:
 
 
 def _utf16(key: str) -> bytes:
-    """What keys are sorted by: code units, not code points."""
+    """Returns the sort key of an object key: code units, not code points."""
     if not isinstance(key, str):
         raise Refused("syntax", "a key is a text")
     return key.encode("utf-16-be", "surrogatepass")
 
 
 def _spelled(number: int | float) -> str:
-    """A number as ECMAScript spells it."""
+    """Spells a number as ECMAScript does."""
     if isinstance(number, int):
         if abs(number) <= SAFE:
             return str(number)
@@ -149,14 +149,14 @@ def _spelled(number: int | float) -> str:
     text = "".join(map(str, digits)).rstrip("0")
     if not text:
         return "0"
-    # The decimal point stands after so many of the digits.
+    # The number of digits before the decimal point.
     point = len(digits) + int(exponent)
     return ("-" if sign else "") + _placed(text, point)
 
 
 def _double(number: int) -> float:
-    """An integer of Python's that is longer than those of JSON, by the rule for what is read."""
-    # What no double reaches has too many digits for Python to write them.
+    """Returns an integer that exceeds JSON's, by the rule for reading."""
+    # Python refuses to print an integer with that many digits.
     if number.bit_length() > DOUBLE_BITS_MAX:
         raise Refused("number_not_exact", "longer than any double; send it as a string")
     return float(_number(str(number)))

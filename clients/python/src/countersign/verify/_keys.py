@@ -1,4 +1,4 @@
-"""The published keys: each named by its thumbprint, each with what it may still vouch for."""
+"""The published keys: each named by its thumbprint, each with its use and status."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIGNS_TOKENS = {"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "c
 
 @dataclass(frozen=True)
 class Key:
-    """A public key of Ed25519."""
+    """A public Ed25519 key."""
 
     kid: str
     raw: bytes
@@ -26,17 +26,18 @@ class Key:
 
 
 class Keys:
-    """Those of a set that sign tokens. Keep the set with what you check: a gateway's own word is not asked twice."""
+    """The keys of a set that sign tokens. Store the set with the data that you check, so that a later gateway cannot
+    replace it."""
 
     def __init__(self, keys: Mapping[str, Key], issuer: str | None = None) -> None:
         self._keys = dict(keys)
-        # Whose they are, if the set says it.
+        # The issuer, if the set names it.
         self.issuer = issuer
 
     @classmethod
     def read(cls, jwks: Json) -> Keys:
-        """A published set, as `Client.jwks` gives it. Keys for other ends are passed over; one that is misnamed,
-        private or listed twice makes the whole set not worth believing."""
+        """Reads a published set, as `Client.jwks` returns it. Keys for other uses are ignored. A key that is
+        misnamed, private or listed twice makes the whole set invalid."""
         listed = jwks.get("keys") if isinstance(jwks, dict) else None
         if not isinstance(listed, list):
             raise Refused("jwks", "not a key set")
@@ -53,12 +54,12 @@ class Keys:
         return cls(found, issuer)
 
     def named(self, kid: str) -> Key | None:
-        """The key of that name."""
+        """Returns the key of that name."""
         return self._keys.get(kid)
 
 
 def thumbprint(raw: bytes) -> str:
-    """The name of a key (RFC 7638)."""
+    """Returns the name of a key (RFC 7638)."""
     return base64url(hashlib.sha256(canonical({"crv": "Ed25519", "kty": "OKP", "x": base64url(raw)})).digest())
 
 

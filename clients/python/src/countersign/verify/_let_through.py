@@ -1,4 +1,4 @@
-"""Whether the gateway signed what verify answered: for a writer that does not trust whoever carried the answer."""
+"""Checks the signed verification in a `verify` response, for a writer that does not trust the transport."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._tokens import check_verification
 
 @dataclass(frozen=True)
 class Asked:
-    """What a writer asked about, by its own job."""
+    """The request of a writer, from its own job."""
 
     thread: str
     transition: str
@@ -30,7 +30,7 @@ class Asked:
 
 
 def must_be_comparable(expect: Mapping[str, Json]) -> None:
-    """Refuses an expectation that no view could be held against, before a yes is spent on it."""
+    """Refuses an expectation that no view can match, before a permission is spent on it."""
     try:
         canonical(dict(expect))
     except Refused as bad:
@@ -40,9 +40,9 @@ def must_be_comparable(expect: Mapping[str, Json]) -> None:
 
 
 def must_be_signed(answer: Verified, asked: Asked, keys: Keys, *, now: float) -> None:
-    """Refuses an answer that says anything else than the verification that was signed for exactly this question.
+    """Refuses a response that differs from the signed verification of exactly this request.
 
-    The view is not among what is signed. What the writer expects of it is looked for in it here, as the gateway does.
+    The view is not signed. The writer's expectations are compared with it here, as the gateway does.
     """
     signed = check_verification(
         answer.verification,
@@ -51,7 +51,7 @@ def must_be_signed(answer: Verified, asked: Asked, keys: Keys, *, now: float) ->
         thread=asked.thread,
         transition=asked.transition,
         write_id=asked.write_id,
-        # Its `exp` has no parts of a second: the lease that it agrees with is looked at below.
+        # `exp` has whole seconds, so the lease is compared below.
         at=ANY,
     )
     lease = answer.lease_expires_at.timestamp()
@@ -78,7 +78,7 @@ def _jti(receipt: str | None) -> Json:
 
 
 def _at(view: Json, pointer: str) -> tuple[bytes] | None:
-    """What stands at a JSON Pointer, in its canonical form, if anything does."""
+    """Returns the canonical value at a JSON Pointer, if there is one."""
     found = view
     for token in pointer.split("/")[1:]:
         name = token.replace("~1", "/").replace("~0", "~")

@@ -1,4 +1,4 @@
-"""Openings: the parts of two trees that are shown, the roots that follow from them, and all that differs."""
+"""Openings: the shown parts of two trees, their roots, and all differences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Node = Json
 
 
 class _Absent:
-    """A side that is not there, which is not null."""
+    """A missing side, which is not null."""
 
     def __repr__(self) -> str:
         return "ABSENT"
@@ -27,7 +27,7 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True)
 class Change:
-    """A leaf that differs; a side that is not there is `ABSENT`."""
+    """A leaf that differs. A missing side is `ABSENT`."""
 
     pointer: str
     before: Json
@@ -36,7 +36,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """Everything that differs between two states. What is `hidden` changed, or was set to the value it had."""
+    """Everything that differs between two states. A `hidden` path was changed, or set to its old value."""
 
     changed: tuple[Change, ...]
     set_again: tuple[tuple[str, Json], ...]
@@ -45,7 +45,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class _Tree:
-    """A node with its commitment: bare, a leaf, or with its members by their token."""
+    """A node with its commitment: bare, a leaf, or with its members by token."""
 
     root: str
     kind: str
@@ -55,12 +55,12 @@ class _Tree:
 
 
 def commitment(node: Node) -> str:
-    """The commitment of an opening's node, from what it shows and nothing else."""
+    """Computes the commitment of an opening's node from its shown parts."""
     return _tree(node).root
 
 
 def check_opening(opening: Json, from_root: str, to_root: str) -> Difference:
-    """That an opening is of exactly these two states, and what differs between them."""
+    """Checks that an opening belongs to exactly these two states, and returns their differences."""
     if not isinstance(opening, dict) or set(opening) != {"from", "to"}:
         raise Refused("opening", "an opening has exactly from and to")
     before, after = _tree(opening["from"]), _tree(opening["to"])
@@ -128,7 +128,7 @@ def _of_leaves(at: str, before: _Tree, after: _Tree) -> Found:
 
 
 def _replaced(at: str, before: _Tree | None, after: _Tree | None) -> Iterator[Found]:
-    """One side is not there, or the kinds differ: every leaf below, on both sides, is another."""
+    """Handles a missing side or different kinds: every leaf below, on both sides, differs."""
     old, new = dict(_ends(at, before)), dict(_ends(at, after))
     for pointer in {**old, **new}:
         a, b = old.get(pointer), new.get(pointer)

@@ -1,4 +1,4 @@
-"""The two ways in which a check does not end well."""
+"""The two exceptions of a check."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from countersign.errors import CountersignError
 
 
 class Refused(CountersignError):
-    """It is not as it says. `code` is the gateway's own word where it has one."""
+    """The check failed. `code` is the gateway's own code, if it has one."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(f"{code}: {detail}")
@@ -14,10 +14,10 @@ class Refused(CountersignError):
 
 
 class CouldNotTell(CountersignError):
-    """Neither yes nor no. Act as on a no."""
+    """The check could not be decided. Treat it as a failure."""
 
 
 def must(holds: bool, code: str, detail: str) -> None:
-    """Refuses what does not hold."""
+    """Raises `Refused` unless the condition holds."""
     if not holds:
         raise Refused(code, detail)

@@ -1,4 +1,4 @@
-"""A statement: what a transition is, with every member, and null where one does not apply."""
+"""A statement: all facts of a transition, with null for a member that does not apply."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._json import Json
 
 @dataclass(frozen=True)
 class Statement:
-    """What is hashed to a transition's digest. `before` and `after` are the roots `from` and `to`."""
+    """The object whose hash is a transition's digest. `before` and `after` are the roots `from` and `to`."""
 
     type: Literal["create", "fork", "propose", "edit", "reaffirm", "rollback", "join", "confirm"]
     flow: Name
@@ -63,5 +63,5 @@ class Statement:
 
 
 def statement(said: Json) -> Statement:
-    """A statement as it was sent, or `Refused`."""
+    """Reads a statement as it was sent, or raises `Refused`."""
     return exactly(Statement, said, "statement")

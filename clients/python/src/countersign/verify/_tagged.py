@@ -1,4 +1,4 @@
-"""Hashes that say what they are of."""
+"""Hashes with a domain tag."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import hashlib
 
 
 def tagged(tag: str, content: bytes) -> str:
-    """H(tag, content) of the protocol."""
+    """Computes H(tag, content) of the protocol."""
     return "sha256:" + hashlib.sha256(tag.encode("ascii") + b"\0" + content).hexdigest()

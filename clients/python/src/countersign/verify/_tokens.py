@@ -40,9 +40,9 @@ def check_receipt(
     audience: str | Whatever,
     at: datetime | Whatever,
 ) -> Receipt:
-    """That people approved a transition. Say what you expect: which gateway's, of which thread, which transition, for
-    which writer's node, at which time; or `ANY`, where you expect nothing. That nobody has revoked it since, only the
-    gateway can say: a writer asks it in any case."""
+    """Checks that a transition was approved. State gateway, thread, transition, writer's node and time, or `ANY` if
+    you expect nothing. Only the gateway knows whether the receipt was revoked since then, so a writer still calls
+    `verify`."""
     found = claims(token, Receipt, keys)
     if keys_status(token, keys) == "retired":
         raise CouldNotTell("a retired key vouches only for receipts that the gateway has stored")
@@ -58,7 +58,7 @@ def check_receipt(
 
 
 def check_entry(token: object, keys: Keys, *, issuer: str | Whatever, transition: str | Whatever) -> Entry:
-    """That a transition is in its thread's chain."""
+    """Checks that a transition is in its thread's chain."""
     found = claims(token, Entry, keys)
     expects("issuer", issuer, found.iss, "issuer_mismatch")
     expects("transition", transition, found.transition, "digest_mismatch")
@@ -66,7 +66,7 @@ def check_entry(token: object, keys: Keys, *, issuer: str | Whatever, transition
 
 
 def check_denial(token: object, keys: Keys, *, issuer: str | Whatever, transition: str | Whatever) -> Denial:
-    """That people refused a transition."""
+    """Checks that a transition was denied."""
     found = claims(token, Denial, keys)
     expects("issuer", issuer, found.iss, "issuer_mismatch")
     expects("transition", transition, found.transition, "digest_mismatch")
@@ -83,7 +83,7 @@ def check_verification(
     write_id: str | Whatever,
     at: datetime | Whatever,
 ) -> Verification:
-    """That a writer was let through, and until when."""
+    """Checks that a writer was allowed to write, and until when."""
     found = claims(token, Verification, keys)
     expects("issuer", issuer, found.iss, "issuer_mismatch")
     expects("thread", thread, found.sub, "thread_mismatch")
@@ -103,9 +103,9 @@ def check_answer(
     transition: str | Whatever,
     at: datetime | Whatever,
 ) -> Answer:
-    """What became of something that a host asserted; `transition` is the host's own digest, `audience` its token's id.
+    """Checks the decision on a host's interrupt. `transition` is the host's own digest, `audience` the id of its token.
 
-    Remember `jti`: an answer is acted on once.
+    Remember `jti`, and act on an answer once.
     """
     found = claims(token, Answer, keys)
     expects("issuer", issuer, found.iss, "issuer_mismatch")
@@ -119,7 +119,7 @@ def check_answer(
 def check_episode(
     token: object, keys: Keys, *, issuer: str | Whatever, episode: str | Whatever, manifest: str | Whatever
 ) -> Episode:
-    """That a gateway signed the manifest of a run's folder; `manifest` is the `manifest_digest` of the one you have."""
+    """Checks that a gateway signed the manifest of a run. `manifest` is the `manifest_digest` of the one you have."""
     found = claims(token, Episode, keys)
     expects("issuer", issuer, found.iss, "issuer_mismatch")
     expects("episode", episode, found.episode, "thread_mismatch")
@@ -128,7 +128,7 @@ def check_episode(
 
 
 def claims(token: object, kind: type[T], keys: Keys) -> T:
-    """What a genuine token of that kind says, and no more: times, audience and the rest are the caller's."""
+    """Returns the claims of a genuine token of that kind. The caller checks times, audience and the rest."""
     kid, signed, payload, signature = _parts(token, TYPES[kind])
     key = _key(keys, kid)
     _check_signature(key, signature, signed)
@@ -137,7 +137,7 @@ def claims(token: object, kind: type[T], keys: Keys) -> T:
 
 
 def keys_status(token: object, keys: Keys) -> str:
-    """The status of the key that a token, whose form was checked, names."""
+    """Returns the status of the key that a well-formed token names."""
     said = read_json(unbase64url(str(token).partition(".")[0]) or b"")
     return _key(keys, said["kid"]).status
 
@@ -150,7 +150,7 @@ def _key(keys: Keys, kid: str) -> Key:
 
 
 def _parts(token: object, typ: str) -> tuple[str, bytes, bytes, bytes]:
-    """kid, signed bytes, payload and signature of a token in its one spelling."""
+    """Returns kid, signed bytes, payload and signature of a token in its one spelling."""
     if not isinstance(token, str) or len(token) > TOKEN_CHARS_MAX or not token.isascii():
         raise Refused(MALFORMED, "not a token")
     raws = [unbase64url(part) for part in token.split(".")]

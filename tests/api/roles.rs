@@ -312,10 +312,10 @@ fn source_of(path: &str) -> String {
     std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-/// The table of `docs/security.md`, line by line.
+/// The table of `docs/security/permissions.md`, line by line.
 fn documented() -> Vec<Line> {
-    let text = source_of("docs/security.md");
-    let table = text.split("| call | people | machines |").nth(1).expect("docs/security.md has the table");
+    let text = source_of("docs/security/permissions.md");
+    let table = text.split("| call | people | machines |").nth(1).expect("docs/security/permissions.md has the table");
     let lines = table.lines().skip(2).take_while(|it| it.starts_with('|'));
     let read = |line: &str| {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
@@ -375,7 +375,7 @@ fn the_table_in_the_docs_has_every_route_and_says_who_may_call_it() {
         documented().iter().map(|it| row(&it.method, &it.route, &join(&it.people), &join(&it.machines))).collect();
     let missing: Vec<_> = ours.difference(&theirs).collect();
     let stale: Vec<_> = theirs.difference(&ours).collect();
-    assert!(missing.is_empty() && stale.is_empty(), "docs/security.md: add {missing:#?}, take out {stale:#?}");
+    assert!(missing.is_empty() && stale.is_empty(), "docs/security/permissions.md: add {missing:#?}, take out {stale:#?}");
 }
 
 /// What they are called, whether they are a person or a machine, and the header that says so.

@@ -87,6 +87,8 @@ pub enum Work {
     Policy,
     /// Checking a run that is imported.
     Import,
+    /// Checking a large state of an earlier version.
+    State,
 }
 
 impl Work {
@@ -97,6 +99,7 @@ impl Work {
             Self::DryRun => "dry_run",
             Self::Policy => "policy",
             Self::Import => "import",
+            Self::State => "state",
         }
     }
 }
@@ -166,7 +169,7 @@ impl Default for Metrics {
                 &registry,
                 (
                     "queued_work_total",
-                    "Large judgements, dry runs, policies and imports that waited for their turn, by kind",
+                    "Large judgements, dry runs, policies, imports and large states that waited for their turn, by kind",
                 ),
                 &["kind"],
             ),
@@ -197,7 +200,7 @@ impl Metrics {
         for code in EnvelopeCode::ALL.iter().map(|it| it.as_str()).chain([BUDGET]) {
             self.boundary.with_label_values(&[code]).reset();
         }
-        for work in [Work::Judgement, Work::DryRun, Work::Policy, Work::Import] {
+        for work in [Work::Judgement, Work::DryRun, Work::Policy, Work::Import, Work::State] {
             self.works.with_label_values(&[work.name()]).reset();
         }
         for outcome in Ended::outcomes() {

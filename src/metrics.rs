@@ -88,6 +88,8 @@ pub enum Work {
     Policy,
     /// Checking a run that is imported.
     Import,
+    /// Checking a large state of an earlier version.
+    State,
 }
 
 impl Work {
@@ -98,6 +100,7 @@ impl Work {
             Self::DryRun => "dry_run",
             Self::Policy => "policy",
             Self::Import => "import",
+            Self::State => "state",
         }
     }
 }
@@ -199,7 +202,7 @@ impl Metrics {
         for code in EnvelopeCode::ALL.iter().map(|it| it.as_str()).chain([BUDGET]) {
             self.boundary.with_label_values(&[code]).reset();
         }
-        for work in [Work::Judgement, Work::DryRun, Work::Policy, Work::Import] {
+        for work in [Work::Judgement, Work::DryRun, Work::Policy, Work::Import, Work::State] {
             self.works.with_label_values(&[work.name()]).reset();
         }
         for outcome in Ended::outcomes() {

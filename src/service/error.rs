@@ -162,7 +162,7 @@ pub enum Error {
     /// The database is down, read-only, full or damaged. What was under way may have been carried out all the same.
     #[error("the database cannot be used now")]
     Unavailable(#[source] StoreError),
-    /// The store failed.
+    /// The store failed. If the database itself did, what was under way may have been carried out all the same.
     #[error("the store failed")]
     Store(#[source] StoreError),
     /// The copy of the log cannot be written.
@@ -220,6 +220,12 @@ impl Error {
         gone || self.is_chain_failure()
     }
 
+    /// Whether the request may have been carried out although it failed: the database failed, perhaps after it had the
+    /// commit. The same request can be sent again, and nothing is done twice.
+    pub const fn outcome_is_unknown(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Store(StoreError::Database(_)))
+    }
+
     /// Whether the database cannot be used, so that whatever else needs it fails as well.
     pub const fn is_outage(&self) -> bool {
         matches!(self, Self::Unavailable(_))
@@ -249,3 +255,21 @@ impl Error {
 
 /// A JSON object as events carry it.
 pub type Data = Value;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::outage::Outage;
+
+    #[test]
+    fn only_a_failure_of_the_database_leaves_the_outcome_unknown() {
+        let failures = [StoreError::Database("x".to_owned()), StoreError::unavailable(Outage::Down, "x")];
+        for failure in failures {
+            assert!(Error::from(failure).outcome_is_unknown());
+        }
+        let refusals = [StoreError::Conflict("rows"), StoreError::TooLate, StoreError::TooSoon, StoreError::Busy];
+        for refusal in refusals.into_iter().chain([StoreError::ClockSkew, StoreError::Unsealed("rows")]) {
+            assert!(!Error::from(refusal).outcome_is_unknown());
+        }
+    }
+}

@@ -67,6 +67,19 @@ pub enum OpenError {
         /// The database.
         database: PathBuf,
     },
+    /// The database's file has several names, so another gateway could lock and serve it by another one.
+    #[error(
+        "{} is one of {links} hard links to the same file, so another gateway could serve from it by another name: remove the \
+         other links, or serve from a copy made with `sqlite3 {} \".backup copy.db\"`",
+        database.display(),
+        database.display()
+    )]
+    HardLinked {
+        /// The database.
+        database: PathBuf,
+        /// How many names its file has.
+        links: u64,
+    },
     /// It cannot be made sure that no other gateway serves from the database.
     #[error(
         "{} cannot be locked, so another gateway could serve from the same database: put the data directory on a local disk",

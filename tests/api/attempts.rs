@@ -43,6 +43,7 @@ fn policy() -> String {
 fn with_tools() -> String {
     policy()
         .replace("schema = \"payments.schema.json\"\n", "")
+        .replace("\"payment.amount\"]\nwrites = [\"requested_action\"", "\"payment\"]\nwrites = [\"requested_action\"")
         .replace("\"payment.amount\"]\nrollback", "\"payment\", \"raw_text\"]\nrollback")
         .replace(
             "[approval]\n",
@@ -168,8 +169,11 @@ async fn harmless_commit_does_not_make_a_rollback_another_change(scene: Scene) {
     let mut run = Run::new(g).await;
     let path = format!("/v1/threads/{}/rollbacks", run.thread.as_str().unwrap());
     let mut asked = Vec::new();
-    for _ in 0..3 {
-        run.moves().await;
+    for member in ["a", "b", "c"] {
+        // Each commit touches another place, so each rollback changes other leaves.
+        let patch = json!({"raw_text": {member: 1}});
+        let moved = g.propose(&run.thread, &run.head, (&g.parser, "input_parser"), patch).await;
+        run.head = moved.expect(201)["transition"].clone();
         let back = json!({"to_version": 0, "node": "planner", "parent": run.head});
         let answer = g.post(&path, &g.planner, back).await;
         asked.push(answer.status);

@@ -78,6 +78,23 @@ async fn what_is_large_is_judged_off_the_threads_that_answer_and_what_is_small_i
 }
 
 #[tokio::test]
+async fn large_states_of_earlier_versions_are_checked_off_the_threads_that_answer() {
+    let g = spawn_gateway().await;
+    let open = json!({"policy": BY_SCHEMA, "schemas": {"s": "{}"}});
+    g.post("/v1/flows/payments/policies", &g.admin, open).await.expect(200);
+    let counted = async |state: Value| {
+        let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
+        let (thread, parent) = (&made["thread"], &made["transition"]);
+        g.propose(thread, parent, (&g.planner, "planner"), json!({"k0000": 10})).await.expect(201);
+        let before = worked(&g, "state").await;
+        let path = format!("/v1/threads/{}/state?node=planner&version=0", thread.as_str().unwrap());
+        g.get(&path, &g.auditor).await.expect(200);
+        worked(&g, "state").await - before
+    };
+    assert_eq!((counted(members(3)).await, counted(members(2_000)).await), (0, 1));
+}
+
+#[tokio::test]
 async fn a_replay_ends_its_page_where_its_judgements_were_much_work() {
     const PROPOSALS: usize = 12;
     let g = spawn_gateway().await;

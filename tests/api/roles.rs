@@ -375,7 +375,10 @@ fn the_table_in_the_docs_has_every_route_and_says_who_may_call_it() {
         documented().iter().map(|it| row(&it.method, &it.route, &join(&it.people), &join(&it.machines))).collect();
     let missing: Vec<_> = ours.difference(&theirs).collect();
     let stale: Vec<_> = theirs.difference(&ours).collect();
-    assert!(missing.is_empty() && stale.is_empty(), "docs/security/permissions.md: add {missing:#?}, take out {stale:#?}");
+    assert!(
+        missing.is_empty() && stale.is_empty(),
+        "docs/security/permissions.md: add {missing:#?}, take out {stale:#?}"
+    );
 }
 
 /// What they are called, whether they are a person or a machine, and the header that says so.

@@ -191,6 +191,12 @@ impl Patch {
         matches!(&self.0, Form::JsonPatch(operations) if operations.iter().any(|it| matches!(it, Operation::Copy { .. })))
     }
 
+    /// Whether it puts values elsewhere that it or the state has already.
+    pub fn moves_or_copies(&self) -> bool {
+        let is_taken = |it: &Operation| matches!(it, Operation::Move { .. } | Operation::Copy { .. });
+        matches!(&self.0, Form::JsonPatch(operations) if operations.iter().any(is_taken))
+    }
+
     /// How it was written.
     pub const fn format(&self) -> Format {
         match self.0 {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::canonical::canonical;
 use super::parse::{DEPTH_CEILING, Limits, parse};
 use super::pointer::{Pointer, Trail};
+use super::size::Size;
 
 #[cfg(test)]
 mod tests;
@@ -43,6 +44,11 @@ impl Delta {
     /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.remove.is_empty() && self.set.is_empty()
+    }
+
+    /// The leaves of the values that it sets.
+    pub fn leaves_set(&self) -> usize {
+        self.set.iter().map(|(_, value)| Size::of(value).leaves).sum()
     }
 
     /// The state after, from the state before.

@@ -17,6 +17,10 @@ const COUNTED_AT_ONCE: usize = 2;
 /// Archives and imported runs that are in memory at once for whoever reads: a large one takes some hundred megabytes, and seconds.
 const UNPACKED_AT_ONCE: usize = 2;
 
+/// Large states that are rolled forward and committed to their roots at once: each takes the processor for some tenths of a second at
+/// most.
+const ROLLED_AT_ONCE: usize = 2;
+
 /// Runs that are told at once: a long one is some megabytes of events, and a second of the processor.
 const TOLD_AT_ONCE: usize = 2;
 
@@ -42,6 +46,8 @@ pub(in crate::service) struct Waiting {
     pub(in crate::service) trying: Turns,
     /// Telling runs, by who asks.
     pub(in crate::service) telling: Turns,
+    /// Rolling large states forward, by whose they are.
+    pub(in crate::service) rolling: Turns,
     /// Reading archives and imported runs, by whose they are.
     pub(in crate::service) unpacking: Turns,
 }
@@ -55,6 +61,7 @@ impl Default for Waiting {
             confirming: Turns::of(JUDGED_AT_ONCE),
             trying: Turns::of(TRIED_AT_ONCE),
             telling: Turns::of(TOLD_AT_ONCE),
+            rolling: Turns::of(ROLLED_AT_ONCE),
             unpacking: Turns::of(UNPACKED_AT_ONCE),
         }
     }

@@ -10,10 +10,12 @@ use crate::domain::chain::entry::Entry;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::jws::{self, Typ};
 use crate::domain::chain::link::{Link, check_link};
+use crate::domain::json::size::Size;
 use crate::domain::keys::{KeyState, KeyUse, Keys, ThreadSecret};
 use crate::domain::primitives::id::ThreadId;
 use crate::domain::threads::archive::Archived;
 use crate::domain::threads::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
+use crate::metrics::Work;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::LIST_ROWS_MAX;
@@ -22,6 +24,10 @@ use crate::store::records::version_id;
 
 /// So many are loaded at once: their rows, the one before and those that states go back to are one list each.
 pub(in crate::service) const VERSIONS_MAX: u64 = LIST_ROWS_MAX as u64 - STATE_DELTAS_MAX - 1;
+
+/// States with more leaves than this together are rolled forward off the threads that answer requests. These take about two
+/// milliseconds.
+const LEAVES_ROLLED_HERE_MAX: usize = 1_000;
 
 const BROKEN: Error = Error::Broken("the chain");
 
@@ -132,9 +138,34 @@ impl Service {
             let older = self.rows_of((keys, files), thread, base..=first - 1, Archived::state).await?;
             rows.splice(..0, older);
         }
-        let rolled = roll_forward(&self.secret(keys, thread), rows).ok_or(BROKEN)?;
+        let rolled = self.roll_states(keys, thread, rows).await?;
         Ok(rolled.into_iter().skip(usize::try_from(first - base).unwrap_or(usize::MAX)).collect())
     }
+
+    /// Rolls states forward. Large ones are rolled forward where no request waits for it, in their thread's turn.
+    async fn roll_states(&self, keys: &Keys, thread: &ThreadId, rows: Vec<StateRow>) -> Result<Vec<At>> {
+        let secret = self.secret(keys, thread);
+        let rolled = if leaves_rolled(&rows) <= LEAVES_ROLLED_HERE_MAX {
+            roll_forward(&secret, rows)
+        } else {
+            let turn = self.turns.rolling.take(thread.as_str()).await?;
+            self.apart(&turn, Work::State, move || roll_forward(&secret, rows)).await?
+        };
+        rolled.ok_or(BROKEN)
+    }
+}
+
+/// The leaves that are committed or compared to roll these states forward.
+fn leaves_rolled(rows: &[StateRow]) -> usize {
+    let mut leaves = 0_usize;
+    let each = rows.iter().map(|row| {
+        leaves = match &row.content {
+            StateContent::Full { state, .. } => Size::of(state).leaves,
+            StateContent::Delta { delta, .. } => leaves.saturating_add(delta.leaves_set()),
+        };
+        leaves
+    });
+    each.fold(0, usize::saturating_add)
 }
 
 /// The key that signed the parent's entry; none at version 0.

@@ -19,8 +19,10 @@ pub(super) struct ServeLock {
 }
 
 impl ServeLock {
-    /// Takes the lock, and refuses if another process has it, or if the file system has no locks.
+    /// Takes the lock, and refuses if another process has it, if the database has another name, or if the file system has no
+    /// locks.
     pub(super) fn take(database: &Path) -> Result<Self, OpenError> {
+        must_have_one_name(database)?;
         let path = beside(database, "-serve");
         let unlockable = |source| OpenError::Unlockable { file: path.clone(), source };
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -36,6 +38,19 @@ impl ServeLock {
     /// The lock file. While it is at its path, no other gateway gets the lock.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// Refuses a file with several hard links. The lock goes by the file's name, so each name would have a lock of its own.
+fn must_have_one_name(database: &Path) -> Result<(), OpenError> {
+    match database.metadata() {
+        Ok(found) if found.nlink() > 1 => {
+            Err(OpenError::HardLinked { database: database.to_owned(), links: found.nlink() })
+        }
+        Ok(_) => Ok(()),
+        // A new database gets a file of its own.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(OpenError::File(error)),
     }
 }
 

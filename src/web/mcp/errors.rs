@@ -39,8 +39,17 @@ pub fn unread(app: &App, asker: &Asker, text: &[u8], error: &Error) -> Option<Va
     Some(json!(ServerJsonRpcMessage::response(ServerResult::CallToolResult(told), call.id)))
 }
 
-/// What somebody can do who reads nothing else. A new error does not compile until it has its own.
+/// What to do about a call whose outcome is unknown.
+const OUTCOME_UNKNOWN: &str = "This call may or may not have been carried out. Wait a few seconds and call it again, unchanged: \
+    nothing is done twice. If it fails again, tell your user, with the `request_id`.";
+
+/// What somebody can do who reads nothing else.
 fn next_step(error: &Error) -> &'static str {
+    if error.outcome_is_unknown() { OUTCOME_UNKNOWN } else { step_after(error) }
+}
+
+/// What to do after a refusal, or a failure before anything was changed. A new error does not compile until it has its own.
+fn step_after(error: &Error) -> &'static str {
     match error {
         Error::HeadMoved { .. } => {
             "The state changed since you read it. Call read_view, look at what is new, and propose again with its \
@@ -98,5 +107,19 @@ fn next_step(error: &Error) -> &'static str {
         | Error::Passkey(_)
         | Error::Misdirected
         | Error::NotLetIn(_) => "Tell your user what `detail` says.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::StoreError;
+
+    #[test]
+    fn failed_database_does_not_promise_that_nothing_was_changed() {
+        let step = |failure| next_step(&Error::from(failure));
+        let failed = step(StoreError::Database("x".to_owned()));
+        assert!(failed.contains("may or may not") && failed.contains("again, unchanged"), "{failed}");
+        assert!(step(StoreError::Unsealed("rows")).contains("nothing was changed"));
     }
 }

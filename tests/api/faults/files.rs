@@ -55,6 +55,24 @@ fn a_second_gateway_is_refused_before_it_changes_anything() {
     drop(first);
 }
 
+#[test]
+fn database_with_a_second_hard_link_is_not_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, link) = (folder.path().join("countersign.db"), folder.path().join("linked.db"));
+    let open =
+        |at: &Path| SqliteStore::open(at, SqliteOptions { purpose: Purpose::Serving, ..SqliteOptions::default() });
+    let first = open(&path).unwrap();
+    std::fs::hard_link(&path, &link).unwrap();
+    let refused = open(&link).unwrap_err();
+    assert!(matches!(refused, OpenError::HardLinked { links: 2, .. }), "{refused}");
+    assert!(refused.to_string().contains("sqlite3") && refused.to_string().contains(".backup"), "{refused}");
+    assert!(!folder.path().join("linked.db-serve").exists() && !folder.path().join("linked.db-wal").exists());
+    drop(first);
+    assert!(matches!(open(&path), Err(OpenError::HardLinked { .. })), "whichever name is served first");
+    std::fs::remove_file(&link).unwrap();
+    open(&path).unwrap();
+}
+
 /// What is done to a file of the database.
 type Fault = fn(&Path);
 

@@ -161,6 +161,7 @@ async fn a_crash_leaves_both_the_effect_and_its_answer_or_neither(scene: Scene) 
     scene.store.watching.expect(Mishap::Before);
     let lost = send(g, "/v1/threads", &g.host, ("a", &new_thread())).await;
     assert_eq!(lost.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(lost.json()["detail"].as_str().unwrap().contains("may or may not have been carried out"), "{}", lost.body);
     assert_eq!(told(g, "thread.created").await, 0);
     let made = send(g, "/v1/threads", &g.host, ("a", &new_thread())).await;
     assert_eq!((made.status, made.again), (StatusCode::CREATED, false));

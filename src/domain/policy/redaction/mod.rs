@@ -17,8 +17,9 @@ use super::model::Policy;
 use super::pattern_set::Patterns;
 use super::view::project;
 use crate::domain::json::diff::{is_leaf, leaves};
-use crate::domain::json::patch::Format;
+use crate::domain::json::patch::{Format, Patch};
 use crate::domain::json::pointer::Pointer;
+use crate::domain::json::size::StateLimits;
 use crate::domain::primitives::id::NodeId;
 use crate::domain::threads::tool_call::Tool;
 use value_scan::{Gathered, HiddenValues};
@@ -113,7 +114,8 @@ impl<'p> Hiding<'p> {
         // Whoever made the request knows what it puts somewhere.
         let put = put_by(format, request);
         let (known, tool) = readable(policy, compared, &[state], tool);
-        let all: Vec<&Value> = known.iter().map(AsRef::as_ref).chain(&put).collect();
+        let moved = moved_by(format, request, &known);
+        let all: Vec<&Value> = known.iter().map(AsRef::as_ref).chain(&put).chain(&moved).collect();
         Self { values: values_of(policy, &all, tool), ..Self::by_name(policy) }.having_looked_at(&[side])
     }
 
@@ -334,6 +336,17 @@ fn put_by(format: Format, request: &Value) -> Vec<Value> {
         Some(tokens.into_iter().rev().fold(step.get("value")?.clone(), around))
     };
     request.as_array().map(|steps| steps.iter().filter_map(put).collect()).unwrap_or_default()
+}
+
+/// What comes of a request that moves or copies values, on each of the states that its author knows: a value of its own that
+/// ends at a redacted place is redacted in its steps. Nothing comes of one that does not fit, or would be too large.
+fn moved_by(format: Format, request: &Value, known: &[Cow<'_, Value>]) -> Vec<Value> {
+    if format != Format::JsonPatch {
+        return Vec::new();
+    }
+    let patch = Patch::read(format, request.clone()).ok().filter(Patch::moves_or_copies);
+    let after = |patch: Patch| known.iter().filter_map(move |it| patch.apply(it, &StateLimits::default()).ok());
+    patch.into_iter().flat_map(after).collect()
 }
 
 impl Policy {

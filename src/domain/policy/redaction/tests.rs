@@ -182,6 +182,32 @@ fn what_is_kept_of_a_request_has_no_value_that_its_state_or_itself_hides() {
 }
 
 #[test]
+fn value_that_a_request_moves_or_copies_to_a_redacted_place_is_redacted_in_its_steps() {
+    let policy = policy("[nodes.n]\nreads = [\"memo\"]\n[redaction]\nhide = [\"card.*\"]");
+    let put = json!({"op": "add", "path": "/memo", "value": {"card": {"pin": "my-own-pin"}}});
+    let steps = [
+        json!([put, {"op": "move", "from": "/memo", "path": ""}]),
+        json!([put, {"op": "copy", "from": "/memo/card", "path": "/card"}]),
+    ];
+    let reader = BTreeSet::from([NodeId::try_from("n").unwrap()]);
+    for request in &steps {
+        let kept = |compared, secret: &str| {
+            let (state, request) = (json!({"memo": "m", "card": {"pin": secret}}), (Format::JsonPatch, request));
+            super::super::excerpt(
+                &Hiding::of_request_compared(&policy, compared, &state, request, None),
+                request.0,
+                request.1,
+            )
+        };
+        for compared in [Comparison::WithEvery, Comparison::WithReadable(&reader)] {
+            assert!(!kept(compared, SECRET).contains("my-own-pin"), "{}", kept(compared, SECRET));
+        }
+        let guessed = kept(Comparison::WithReadable(&reader), "m");
+        assert_eq!(guessed, kept(Comparison::WithReadable(&reader), SECRET), "an author learns nothing it cannot read");
+    }
+}
+
+#[test]
 fn a_place_is_cut_before_a_name_with_a_hidden_value() {
     let policy = policy("[nodes.n]\n[redaction]\nhide = [\"card.*\"]");
     let hiding = Hiding::of(&policy, [&json!({"card": {"pin": SECRET}})], None);

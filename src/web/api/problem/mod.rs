@@ -333,6 +333,10 @@ pub fn vote_code(refused: &VoteRefused) -> &'static str {
     }
 }
 
+/// What to do about a request whose outcome is unknown.
+const OUTCOME_UNKNOWN: &str = "This request may or may not have been carried out. Wait a few seconds, or as long as `Retry-After` \
+    says, then send the same request again, with the same `write_id` or `Idempotency-Key` if it has one: nothing is done twice.";
+
 /// Fixed words; what strangers sent is never in them.
 fn detail_of(error: &Error) -> String {
     match error {
@@ -343,12 +347,11 @@ fn detail_of(error: &Error) -> String {
              names the file, which has to be put back as it was, from a backup."
                 .to_owned()
         }
-        Error::Unavailable(_) => {
-            "The gateway's database cannot be used now, so this request may or may not have been carried out. Wait as long as \
-             `Retry-After` says, then send the same request again, with the same `write_id` or `Idempotency-Key` if it has one: \
-             nothing is done twice."
-                .to_owned()
-        }
+        Error::Unavailable(_) => format!("The gateway's database cannot be used now. {OUTCOME_UNKNOWN}"),
+        _ if error.outcome_is_unknown() => format!(
+            "The gateway's database failed. {OUTCOME_UNKNOWN} If it fails again, name the request id to an administrator; the \
+             log says more."
+        ),
         Error::Broken(_)
         | Error::Store(_)
         | Error::Copy(_)
@@ -358,5 +361,19 @@ fn detail_of(error: &Error) -> String {
             "Nothing was changed. Name the request id to an administrator; the log says more.".to_owned()
         }
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::StoreError;
+
+    #[test]
+    fn failed_database_does_not_promise_that_nothing_was_changed() {
+        let detail = |failure| detail_of(&Error::from(failure));
+        let failed = detail(StoreError::Database("x".to_owned()));
+        assert!(failed.contains("may or may not") && failed.contains("`write_id`"), "{failed}");
+        assert!(detail(StoreError::Unsealed("rows")).contains("Nothing was changed"));
     }
 }

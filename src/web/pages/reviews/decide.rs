@@ -213,9 +213,9 @@ pub fn words(error: &Error) -> Option<String> {
             "The policy it was judged by is not accepted any more; the agent has to ask again.".to_owned()
         }
         Error::Busy => "The gateway was busy; try again.".to_owned(),
-        Error::Unavailable(_) => {
+        _ if error.outcome_is_unknown() => {
             return Some(
-                "The gateway's database cannot be used now, so your vote may or may not have been counted. Open the review \
+                "The gateway's database failed or cannot be used now, so your vote may or may not have been counted. Open the review \
                  again in a moment: it shows whether it was."
                     .to_owned(),
             );
@@ -249,6 +249,7 @@ pub fn words(error: &Error) -> Option<String> {
         | Error::NoArchives
         | Error::Unwritten(_)
         | Error::Broken(_)
+        | Error::Unavailable(_)
         | Error::Store(_)
         | Error::Copy(_)
         | Error::Mail(_)

@@ -157,7 +157,8 @@ fn words_of(error: &Error) -> Words {
         Error::TooMany => words("That was too fast", "Nothing was changed. Wait a minute and try again.", inbox()),
         Error::Busy => words("The gateway is busy", "Nothing was changed. Try again in a moment.", inbox()),
         Error::ClockSkew => wrong_clock(),
-        Error::Unavailable(_) => unavailable(),
+        Error::Unavailable(_) => unknown_outcome("The gateway's database cannot be used now"),
+        _ if error.outcome_is_unknown() => unknown_outcome("The gateway's database failed"),
         Error::Erased => erased(),
         Error::Archive(_) | Error::NoArchives => no_archive(),
         Error::Broken(_) => broken(),
@@ -181,9 +182,9 @@ fn wrong_clock() -> Words {
     )
 }
 
-fn unavailable() -> Words {
+fn unknown_outcome(happened: &str) -> Words {
     words(
-        "The gateway's database cannot be used now",
+        happened,
         "Your last action may or may not have been carried out. Wait a moment, look, and only then repeat it. If this lasts, \
          call an administrator.",
         inbox(),

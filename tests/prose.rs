@@ -41,7 +41,7 @@ use clap::CommandFactory as _;
 use countersign::cli::args::Args;
 
 use names::DeclaredTypes;
-use ratchet::{AllowedCounts, CountChange, TextMoved};
+use ratchet::{AllowedCounts, CountChange, NAMES, TextMoved};
 use text::{Passage, ProseFinding, SourceKind};
 
 /// Folders that are not the project's text.
@@ -156,8 +156,8 @@ fn counts(findings: &[ProseFinding], types: &DeclaredTypes) -> AllowedCounts {
     for it in findings {
         counts.add(it.kind.name(), &it.area, 1);
     }
-    counts.add("names", "shared", names::shared(types).len());
-    counts.add("names", "forbidden", names::forbidden(types).len());
+    counts.add(NAMES, "shared", names::shared(types).len());
+    counts.add(NAMES, "forbidden", names::forbidden(types).len());
     counts
 }
 
@@ -174,7 +174,7 @@ fn figures(counts: &AllowedCounts, sentences: &BTreeMap<SourceKind, usize>) -> S
         let percent = format!("{}.{} %", tenths / 10, tenths % 10);
         writeln!(text, "{:<13}{found:>9}{all:>10}{percent:>9}  {target}", kind.name()).unwrap();
     }
-    let (shared, forbidden) = (counts.get("names", "shared"), counts.get("names", "forbidden"));
+    let (shared, forbidden) = (counts.get(NAMES, "shared"), counts.get(NAMES, "forbidden"));
     writeln!(text, "type names: {shared} shared, at most {}; {forbidden} forbidden, 0", names::SHARED_TARGET).unwrap();
     text
 }
@@ -183,7 +183,7 @@ fn figures(counts: &AllowedCounts, sentences: &BTreeMap<SourceKind, usize>) -> S
 fn explained(change: &CountChange, findings: &[ProseFinding], types: &DeclaredTypes) -> String {
     let CountChange { kind, area, allowed, found } = change;
     let mut text = format!("\n{kind}, {area}: {found} found, {allowed} allowed. The rules are in STYLE.md.\n");
-    if kind == "names" {
+    if kind == NAMES {
         match area.as_str() {
             "forbidden" => names::forbidden(types).iter().for_each(|it| writeln!(text, "{}: {}", it.1, it.0).unwrap()),
             _ => text.push_str("Give a new type a name that no other type has. SHOW=names prints all.\n"),
@@ -203,7 +203,7 @@ fn explained(change: &CountChange, findings: &[ProseFinding], types: &DeclaredTy
 /// Returns the findings that `SHOW` selects: by a kind, by the start of a path, or `names`.
 fn shown(what: &str, findings: &[ProseFinding], types: &DeclaredTypes) -> String {
     let mut text = String::new();
-    if what == "names" {
+    if what == NAMES {
         names::shared(types).iter().for_each(|it| writeln!(text, "{}: {}", it.0, it.1.join(" ")).unwrap());
     }
     let asked = findings.iter().filter(|it| it.path.starts_with(what) || it.kind.name() == what);

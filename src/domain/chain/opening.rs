@@ -16,17 +16,17 @@ use super::hash::Digest;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::{Pointer, array_index};
 
-/// One tree, opened in places.
+/// One tree, opened in parts.
 #[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum Opened {
-    /// Hidden or unchanged: its commitment alone.
+    /// A redacted or unchanged part: its commitment only.
     Bare(Digest),
     /// A leaf with its salt.
     Leaf(OpenedLeaf),
-    /// An object; every key is there.
+    /// An object with every key.
     Object(OpenedObject),
-    /// An array; every item is there.
+    /// An array with every item.
     Array(OpenedArray),
 }
 
@@ -34,9 +34,9 @@ pub enum Opened {
 #[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenedLeaf {
-    /// The value; a scalar, `{}` or `[]`.
+    /// The value: a scalar, `{}` or `[]`.
     pub value: Value,
-    /// Its salt.
+    /// The salt of the leaf.
     #[serde(serialize_with = "salt_to_text")]
     #[schema(value_type = String)]
     pub salt: Salt,
@@ -60,7 +60,7 @@ pub struct OpenedArray {
     pub array: Vec<Opened>,
 }
 
-/// Both trees of a transition.
+/// The openings of both trees of a transition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Opening {

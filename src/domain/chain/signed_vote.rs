@@ -68,7 +68,7 @@ pub trait Signable: Serialize {
     /// What the challenge is a hash of.
     const TAG: Tag;
 
-    /// Who signs.
+    /// The reviewer who signs.
     fn reviewer(&self) -> &AccountId;
 
     /// What the passkey is asked to sign.

@@ -9,7 +9,7 @@ use crate::domain::id::{FlowId, NodeId, PrincipalId, ProposalId, ThreadId, Write
 use crate::domain::json::canonical::canonical;
 use crate::domain::time::Timestamp;
 
-/// What kind of step a transition is.
+/// The type of a transition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = TransitionType)]
@@ -53,7 +53,7 @@ impl Kind {
     }
 }
 
-/// Made once, stored, and never made again from the same facts. What does not apply is null.
+/// A statement is made once, stored, and never made again from the same facts. Members that do not apply are null.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/protocol.md")]
@@ -80,11 +80,11 @@ pub struct Statement {
     pub restores: Option<Digest>,
     pub write_id: Option<WriteId>,
     pub proposed_at: Timestamp,
-    /// Of a fork alone: every other statement keeps the bytes that it always had.
+    /// Only in a fork. Every other statement keeps its bytes without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub fork: Option<Branch>,
-    /// Of a join alone.
+    /// Only in a join.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub join: Option<Joining>,

@@ -13,48 +13,49 @@ use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::SigningKey;
 use crate::domain::time::Timestamp;
 
-/// A node's view, sealed.
+/// A signed context envelope: a node's view of the state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
-    /// The version that it is a view of.
+    /// The version that the view shows.
     pub version: u64,
-    /// When it was sealed.
+    /// The time of the signature.
     pub timestamp: Timestamp,
-    /// How many tokens its node may be given; null if the policy does not say.
+    /// The token limit of the node. Null if the policy sets none.
     #[serde(rename = "tokenBudget")]
     #[schema(required)]
     pub token_budget: Option<u64>,
-    /// How many the payload is.
+    /// The number of tokens of the payload.
     pub tokens: u64,
-    /// What the node may read, as much of it as fits.
+    /// The view of the node, as far as it fits.
     #[schema(value_type = Object)]
     pub payload: Value,
-    /// What did not fit.
+    /// The parts that did not fit.
     pub truncated: Vec<Truncated>,
-    /// The transition that it is a view of.
+    /// The transition that the view shows.
     pub transition: Digest,
-    /// All of it, signed, and whose view it is: a JWS.
+    /// The signature over the whole envelope and its node, a JWS.
     pub signature: String,
-    /// The same under a secret of its node's, where that was asked for. It is over the signature, too, which is not over it.
+    /// An HMAC with a secret of the node, if requested. It also covers the signature. The signature does not cover the
+    /// HMAC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub hmac: Option<EnvelopeMac>,
 }
 
-/// What stands beside an envelope's signature.
+/// The HMAC of an envelope.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EnvelopeMac {
-    /// How it is made.
+    /// The algorithm.
     pub alg: MacAlg,
-    /// By the secret of which period.
+    /// The period of the secret.
     pub epoch: Epoch,
-    /// 32 bytes in base64url without padding.
+    /// The HMAC: 32 bytes in base64url without padding.
     pub value: String,
 }
 
-/// How it is made. There is one way.
+/// The HMAC algorithm. There is one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub enum MacAlg {
     /// HMAC-SHA-256, by the name that RFC 7518 gives it.
@@ -62,7 +63,7 @@ pub enum MacAlg {
     Hs256,
 }
 
-/// When a period began. It names the secret of that period.
+/// The start of a period. It identifies the secret of that period.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 pub struct Epoch(pub Timestamp);

@@ -14,7 +14,7 @@ const CUT_CHARS_MIN: usize = 16;
 /// What stands where a text was cut.
 const CUT_MARK: &str = "…";
 
-/// What became of a part that did not fit.
+/// The effect on a part that did not fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
@@ -28,9 +28,9 @@ pub enum How {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Truncated {
-    /// Where.
+    /// The JSON Pointer of the value.
     pub pointer: Pointer,
-    /// What became of it.
+    /// The effect on the part.
     pub how: How,
 }
 
@@ -68,7 +68,7 @@ pub struct Wish<'a> {
     pub priority: &'a [Pointer],
     /// How many tokens there may be.
     pub max_tokens: Option<u64>,
-    /// Counted how.
+    /// The tokenizer that counted the tokens.
     pub encoding: Encoding,
     /// What the node may receive, if the policy says.
     pub receives: Option<&'a Receives>,

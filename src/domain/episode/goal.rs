@@ -21,14 +21,14 @@ const TAGS_MAX: usize = 20;
 /// Integers that every reader of JSON reads alike.
 const SEED_MAX: i64 = 9_007_199_254_740_991;
 
-/// What a run is for.
+/// The goal of an episode.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
-    /// In words.
+    /// The task, in words.
     #[schema(min_length = 1, max_length = 2000)]
     pub task: String,
-    /// Of which kind.
+    /// The kind of goal.
     #[serde(rename = "type", default = "task")]
     #[schema(min_length = 1, max_length = 200)]
     pub kind: String,
@@ -38,7 +38,7 @@ fn task() -> String {
     "task".to_owned()
 }
 
-/// How much advice is listened to.
+/// The degree to which the agents follow advice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IntuitionMode {
@@ -54,33 +54,33 @@ pub enum IntuitionMode {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum TagValue {
-    /// A word.
+    /// A text.
     Text(String),
     /// A number.
     #[schema(value_type = f64)]
     Number(Number),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
 }
 
-/// What makes a thread an episode.
+/// The parameters that make a thread an episode.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
-    /// What it is for.
+    /// The goal.
     pub goal: Goal,
-    /// What its randomness was drawn from; 0 unless said.
+    /// The seed of the episode's randomness: 0 by default.
     #[serde(default)]
     #[schema(minimum = -9007199254740991i64, maximum = 9007199254740991i64)]
     pub seed: i64,
-    /// The host's own words about it, by name.
+    /// The host's tags, by name.
     #[serde(default)]
     pub tags: BTreeMap<String, TagValue>,
-    /// Which adapter runs it.
+    /// The adapter that runs the episode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 200)]
     pub using: Option<String>,
-    /// How much advice is listened to.
+    /// The degree to which the agents follow advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intuition_mode: Option<IntuitionMode>,
 }
@@ -156,7 +156,7 @@ pub struct Episode {
 pub struct Ended {
     /// How.
     pub status: Status,
-    /// When.
+    /// The time.
     pub at: Timestamp,
     /// The number of the thread's event that says so: the run is what happened up to there.
     pub seq: u64,

@@ -21,7 +21,7 @@ pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 /// Evidence that one event names.
 pub const EVIDENCE_MAX: usize = 20;
 
-/// What an agent can say that its run does. The rest is the gateway's to say.
+/// The phase of an event that an agent adds. The gateway adds the other phases.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
@@ -98,13 +98,13 @@ pub struct Posted {
     pub node: NodeId,
     /// By which token.
     pub by: PrincipalId,
-    /// What the run does.
+    /// The phase of the episode.
     pub phase: Phase,
     /// What it says, without what was hidden when it was said.
     pub payload: Map<String, Value>,
     /// The event that led to it.
     pub caused_by: Option<EventId>,
-    /// What speaks for it, in the agent's own names.
+    /// The evidence for the event, in the agent's own names.
     pub evidence_ids: Vec<String>,
     /// When it came.
     pub at: Timestamp,

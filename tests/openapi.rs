@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says by its failure what could not be")]
 
+#[path = "openapi/pages.rs"]
+mod pages;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -65,6 +68,8 @@ fn every_call_says_what_it_is_who_may_call_it_and_what_it_answers() {
         let at = format!("{method} {path}");
         assert!(names.insert(call["operationId"].as_str().unwrap().to_owned()), "{at}");
         assert!(!call["summary"].as_str().unwrap().is_empty(), "{at}");
+        let described = call["description"].as_str().unwrap_or_default();
+        assert!(described.contains("Returns 20"), "{at} does not describe its status codes");
         assert!(tags.contains(&call["tags"][0]), "{at}");
         let rule = TABLE.iter().find(|it| it.route == path && it.method.eq_ignore_ascii_case(method));
         if let Some(rule) = rule {

@@ -202,7 +202,7 @@ fn all_of_state_policy_is_run_and_differs_only_as_listed() {
 
 #[test]
 fn the_guide_says_how_many_agree() {
-    let guide = include_str!("../docs/policy.md");
+    let guide = include_str!("../docs/reference/policy.md");
     let differ = DIVERGENCES.lines().filter(|it| !it.is_empty() && !it.starts_with('#')).count();
     assert!(guide.contains(&format!("{} agree", 110 - differ)), "{}", 110 - differ);
 }

@@ -64,21 +64,24 @@ pub fn speaker(app: App) -> Speaker {
 pub struct Message {
     /// `2.0`
     jsonrpc: String,
-    /// What is asked, as the protocol names it: `tools/list`, `tools/call`.
+    /// The method of the protocol: `tools/list`, `tools/call`.
     method: Option<String>,
-    /// What the answer is known by, a text or a whole number. Without it nothing is answered.
+    /// The id of the message: a string or an integer. A message without it gets no answer.
     id: Option<Value>,
-    /// With what.
+    /// The parameters of the method.
     #[schema(value_type = Option<Object>)]
     params: Option<Value>,
 }
 
-/// Takes one message of the Model Context Protocol.
+/// Send a Model Context Protocol message.
+///
+/// Returns 200 with the answer, or 202 if the message needs none. An error of a tool is a tool result with
+/// `isError`, `code` and `next_step`. Invalid messages get 400, and unknown methods 404.
 #[utoipa::path(
     post, path = "/mcp", tag = "mcp", request_body = Message,
     responses(
-        (status = 200, description = "Its answer; what a tool refuses is in it as a result", body = Object),
-        (status = 202, description = "Taken: it asks for no answer", body = String, content_type = "text/plain"),
+        (status = 200, description = "The answer. An error of a tool is a tool result", body = Object),
+        (status = 202, description = "Accepted. The message needs no answer", body = String, content_type = "text/plain"),
     )
 )]
 pub async fn answer(post: Post, speaker: Data<Speaker>) -> Result<HttpResponse, Problem> {

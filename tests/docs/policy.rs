@@ -1,26 +1,31 @@
-//! `docs/policy.md`, "Trying a policy out": its files are written, its commands are run, and they say what it says.
+//! Writes the files of `docs/guides/policies.md`, runs its commands and compares their output, and compares the keys
+//! and reasons in `docs/reference/policy.md` with the program.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::{PROGRAM, blocks};
 
-fn section() -> String {
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/policy.md")).unwrap();
-    let rest = page.split("\n## Trying a policy out\n").nth(1).unwrap();
+fn section(page: &str, heading: &str) -> String {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page)).unwrap();
+    let rest = page.split(&format!("\n## {heading}\n")).nth(1).unwrap();
     rest.split("\n## ").next().unwrap().to_owned()
 }
 
-/// The table rows of a part whose first cell names keys.
-fn keys(page: &str, heading: &str) -> Vec<String> {
-    let part = page.split(heading).nth(1).unwrap().split("\n### ").next().unwrap();
+fn guide() -> String {
+    section("guides/policies.md", "Test before you activate")
+}
+
+/// Returns the words in the first cells of the tables below a heading of the reference.
+fn keys(heading: &str) -> Vec<String> {
+    let part = section("reference/policy.md", heading);
     let cells = part.lines().filter(|it| it.starts_with("| `")).map(|it| it.split('|').nth(1).unwrap());
     cells.flat_map(|it| it.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
 #[test]
 fn the_page_says_what_the_commands_say() {
-    let (folder, page) = (tempfile::tempdir().unwrap(), section());
+    let (folder, page) = (tempfile::tempdir().unwrap(), guide());
     let mut ran = 0;
     for (fence, text) in blocks(&page) {
         if let Some((_, name)) = fence.split_once(' ') {
@@ -44,10 +49,10 @@ fn the_page_says_what_the_commands_say() {
 
 #[test]
 fn a_case_has_the_keys_that_the_page_names_and_no_others() {
-    let (folder, page) = (tempfile::tempdir().unwrap(), section());
+    let (folder, page) = (tempfile::tempdir().unwrap(), guide());
     let policy = blocks(&page).into_iter().find(|it| it.0 == "toml payments.toml").unwrap().1;
     std::fs::write(folder.path().join("p.toml"), policy).unwrap();
-    let named = keys(&page, "\n### A file of cases\n");
+    let named = keys("Test cases");
     let with = |key: &str| {
         let mut case =
             serde_json::json!({"name": "a", "state": {}, "node": "planner", "patch": {}, "expect": "commit"});
@@ -71,6 +76,6 @@ fn every_reason_why_a_replay_cannot_tell_stands_on_the_page() {
     let words = source.split("impl Untold {").nth(1).unwrap().split("/// The same in a sentence.").next().unwrap();
     let told: Vec<_> = words.split('"').skip(1).step_by(2).map(str::to_owned).collect();
     assert_eq!(told.len(), 6);
-    let named = keys(&section(), "\n### What was proposed so far\n");
+    let named = keys("Replay results");
     assert!(told.iter().all(|it| named.contains(it)), "{told:?} {named:?}");
 }

@@ -60,7 +60,7 @@ pub struct OpenedArray {
     pub array: Vec<Opened>,
 }
 
-/// Both trees of a transition.
+/// The openings of both trees of a transition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Opening {

@@ -51,7 +51,7 @@ pub struct EnvelopeMac {
     pub alg: MacAlg,
     /// Period of the secret.
     pub epoch: Epoch,
-    /// 32 bytes in base64url without padding.
+    /// The HMAC: 32 bytes in base64url without padding.
     pub value: String,
 }
 

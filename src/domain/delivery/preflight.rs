@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Of a run's or a task's state so much is read. It may have all that an agent was told in it.
 pub const LOOK_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What was seen. Nothing of the state itself is kept: it is others' and may hold what is hidden here.
+/// The result of the status request. The status itself is not stored, because it may contain values that are redacted
+/// here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Saw {

@@ -47,28 +47,28 @@ pub struct Answer {
     pub token: String,
 }
 
-/// The body that a host resumes with.
+/// The decision that a host application resumes with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Answered {
-    /// What the host's framework calls the interrupt.
+    /// The host framework's id of the interrupt.
     pub interrupt_id: String,
     /// The host's own digest of the step.
     pub transition_digest: String,
-    /// Whether people let it pass.
+    /// Whether the reviewers approved it.
     pub approved: bool,
     /// `approved`, `denied`, `expired` or `superseded`.
     pub decision: Decision,
-    /// Who decided last; null where no person did.
+    /// The last voter. Null if no person decided.
     pub reviewer_id: Option<AccountId>,
-    /// Everyone who voted for the decision.
+    /// Every reviewer who voted for the decision.
     pub reviewers: Vec<AccountId>,
-    /// The answer's one-time name.
+    /// The one-time id (`jti`) of the signed answer.
     pub nonce: Jti,
-    /// Until when an approval is good; null otherwise.
+    /// The time until which an approval is valid. Otherwise null.
     pub expires_at: Option<Timestamp>,
-    /// What the last decider said.
+    /// The comment of the last voter.
     pub comment: Option<String>,
-    /// The same, signed: a JWS of the type `countersign-interrupt-answer+jwt`.
+    /// The same decision as a signed JWS of the type `countersign-interrupt-answer+jwt`.
     pub answer: String,
 }
 
@@ -77,7 +77,7 @@ pub struct Answered {
 pub struct Ending {
     /// How it ended.
     pub decision: Decision,
-    /// When.
+    /// The time.
     pub at: Timestamp,
     /// Until when an approval is good.
     pub expires_at: Option<Timestamp>,

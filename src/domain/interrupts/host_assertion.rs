@@ -8,7 +8,7 @@ use crate::domain::json::diff::leaves;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::threads::usage::Malformed;
 
-/// What it is about.
+/// The kind of interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = InterruptKind)]
@@ -21,7 +21,7 @@ pub enum Kind {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Asserted {
-    /// What it is about.
+    /// The kind of interrupt.
     pub kind: Kind,
     /// The host's own digest of the step, in the host's own spelling.
     pub transition_digest: String,
@@ -31,15 +31,15 @@ pub struct Asserted {
     pub redacted_diff: Value,
     /// What the host's framework calls the interrupt: it resumes by that.
     pub interrupt_id: String,
-    /// Which try, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// The host's own thread.
+    /// The host's own id of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_ref: Option<String>,
-    /// In a line.
+    /// The title, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Why people are asked.
+    /// The reason why the step needs a decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// How long people are asked at most, in seconds.

@@ -35,11 +35,11 @@ mod tests;
 pub struct Source {
     /// The host's token.
     pub token: PrincipalId,
-    /// What people call it.
+    /// The name of the endpoint, for people.
     pub name: String,
 }
 
-/// How it was decided. A time-out is never a person's refusal.
+/// The decision. A time-out is never reported as a person's denial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = InterruptDecision)]
@@ -58,13 +58,13 @@ pub enum Decision {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
 pub enum InterruptState {
-    /// People are asked.
+    /// It is under review.
     Open {},
     /// It is over, and answered.
     Ended {
         /// How.
         decision: Decision,
-        /// When.
+        /// The time.
         at: Timestamp,
         /// What the host is told, once and for all.
         answer: Answer,
@@ -101,13 +101,13 @@ pub struct Interrupt {
     pub excluded: BTreeSet<String>,
     /// Whose approval it needs.
     pub asking: Asking,
-    /// Since when.
+    /// The time since which this applies.
     pub received_at: Timestamp,
     /// Until when.
     pub expires_at: Timestamp,
     /// The counted votes, in their order.
     pub votes: Vec<Vote>,
-    /// How it stands.
+    /// The state of the delivery.
     pub state: InterruptState,
 }
 
@@ -116,7 +116,7 @@ pub struct Interrupt {
 pub struct Terms {
     /// Who asserts it.
     pub source: Source,
-    /// The flow.
+    /// The name of the flow.
     pub flow: FlowId,
     /// The policy by which people are asked.
     pub policy: Digest,
@@ -124,7 +124,7 @@ pub struct Terms {
     pub excluded: BTreeSet<String>,
     /// Whose approval that policy asks for.
     pub asking: Asking,
-    /// When it came.
+    /// The time at which the gateway received it.
     pub received_at: Timestamp,
     /// Until when people are asked.
     pub expires_at: Timestamp,

@@ -26,7 +26,7 @@ mod tests;
 /// shift all of it, so their number has to stay far below the number of leaves.
 pub const OPERATIONS_MAX: usize = 1_000;
 
-/// How a patch is written.
+/// The format of a patch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = PatchFormat)]

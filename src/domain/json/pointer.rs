@@ -30,7 +30,7 @@ pub enum PointerError {
 has_form!(
     Pointer,
     Form {
-        what: "a JSON Pointer (RFC 6901); empty for the whole value",
+        what: "a JSON Pointer (RFC 6901), empty for the whole value",
         pattern: "^(/([^~/]|~[01])*)*$",
         chars: (0, usize::MAX),
         example: "/payment/amount",

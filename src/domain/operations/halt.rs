@@ -16,11 +16,11 @@ mod tests;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Halt {
-    /// Nothing may be proposed, and no vote counts.
+    /// Whether proposing and voting are halted.
     pub proposing: bool,
-    /// No write may be verified.
+    /// Whether verifying is halted.
     pub verifying: bool,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -59,33 +59,33 @@ impl TryFrom<u64> for LiftNeeds {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {
-    /// Who.
+    /// The account or token.
     pub by: PrincipalId,
-    /// What people call them.
+    /// The name of the person.
     pub name: String,
-    /// Since when.
+    /// The time since which this applies.
     pub at: Timestamp,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// What one person asked for, and a second has not confirmed yet.
+/// A request to lift a halt that needs a second person.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lifting {
-    /// Who asked: an account, or the token of one.
+    /// The account or token that sent the request.
     pub by: PrincipalId,
-    /// Which person that is.
+    /// The person who sent the request.
     pub person: AccountId,
-    /// What people call them.
+    /// The name of the person.
     pub name: String,
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// Whether proposing would still be stopped.
+    /// Whether proposing would remain halted.
     pub proposing: bool,
-    /// Whether verifying would still be stopped.
+    /// Whether verifying would remain halted.
     pub verifying: bool,
 }
 

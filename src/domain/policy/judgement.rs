@@ -23,7 +23,7 @@ pub enum Judgement {
         /// Leaves that the request set outside its node's reads. They count as set whether or not their value
         /// differs: answer and commitment tree must not tell a right guess from a wrong one.
         named: Vec<Pointer>,
-        /// What rules warn of.
+        /// The warnings of the policy's rules.
         warnings: Vec<Warning>,
     },
     /// People must decide.
@@ -46,52 +46,52 @@ pub enum Judgement {
     },
 }
 
-/// One thing that is wrong with a request. Nothing in it depends on what the node may not read.
+/// One violation of the policy. It does not depend on values that the node may not read.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Violation {
-    /// What kind of thing.
+    /// The code of the violation.
     pub code: RejectCode,
-    /// Where; cut at hidden prefixes.
+    /// The JSON Pointer, cut at redacted prefixes.
     pub pointer: Pointer,
-    /// A fixed sentence without instance data; of a rule that denies, its author's reason.
+    /// A fixed sentence without values. For a rule that denies, its reason.
     pub detail: Cow<'static, str>,
-    /// Which rule, where it is one.
+    /// The name of the rule, if the error comes from one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rule: Option<String>,
 }
 
-/// One reason for a hold.
+/// One reason for a review.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = JudgedReason)]
 pub struct Reason {
-    /// What kind of reason.
+    /// The code of the reason.
     pub code: ReasonCode,
-    /// The protected pattern that was touched.
+    /// The protected pattern that is touched.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(value_type = Option<String>)]
     pub pattern: Option<Pattern>,
-    /// A sentence made of the policy's words only.
+    /// A sentence that contains only the policy's words.
     pub text: String,
-    /// Who may be told.
+    /// The readers who may see it.
     pub audience: Audience,
 }
 
-/// What a rule warns of. Nothing follows from it but that it is told.
+/// A warning of a rule. It has no effect.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = JudgedWarning)]
 pub struct Warning {
-    /// Which rule.
+    /// The name of the rule.
     pub rule: String,
-    /// Where; cut at hidden prefixes.
+    /// The JSON Pointer, cut at redacted prefixes.
     pub pointer: Pointer,
-    /// The reason of the rule's author.
+    /// The reason in the policy.
     pub detail: String,
-    /// Who may be told.
+    /// The readers who may see it.
     pub audience: Audience,
 }
 
-/// Who may be told a reason.
+/// The readers who may see a reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Audience {

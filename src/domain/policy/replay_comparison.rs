@@ -11,7 +11,7 @@ use super::redaction::Hiding;
 use crate::domain::threads::flow::Mode;
 use crate::domain::threads::rejected_request::KeptRequest;
 
-/// What became of a request, or would.
+/// The actual or possible result of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Became {
@@ -25,47 +25,47 @@ pub enum Became {
     Reject,
 }
 
-/// What became of a request, as far as a policy decides it.
+/// The result of a request, as far as the policy decides it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Was {
-    /// What.
+    /// The result.
     pub outcome: Became,
-    /// The codes of what was wrong with it, or of why people were asked.
+    /// The codes of the errors, or of the reasons for a review.
     pub codes: BTreeSet<String>,
 }
 
-/// What another policy would have made of it.
+/// The result under another policy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct WouldBe {
-    /// What.
+    /// The result.
     pub outcome: Became,
-    /// The codes of what would be wrong with it, or of why people would be asked.
+    /// The codes of the errors, or of the reasons for a review.
     pub codes: BTreeSet<String>,
-    /// Why people would be asked, in the policy's words.
+    /// The reasons for a review, in the policy's words.
     pub reasons: Vec<String>,
-    /// The rules that would warn of it, which changes nothing and is not compared.
+    /// The rules that would warn. Warnings are not compared.
     pub warnings: Vec<String>,
-    /// What would be wrong with it. Places are cut where either policy hides.
+    /// The errors. Pointers are cut where either policy redacts.
     pub errors: Vec<Violation>,
 }
 
-/// Both together.
+/// The comparison of both results.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 #[serde(tag = "comparison", rename_all = "snake_case")]
 pub enum Compared {
-    /// The same would become of it, with the same codes.
+    /// The result is the same, with the same codes.
     Same {
-        /// What would.
+        /// The result under the candidate policy.
         would_be: WouldBe,
     },
-    /// Something else would.
+    /// The result differs.
     Differs {
-        /// What would.
+        /// The result under the candidate policy.
         would_be: WouldBe,
     },
-    /// It cannot be told.
+    /// The result cannot be known.
     Unknown {
-        /// Why not.
+        /// The reason why it cannot be known.
         #[schema(value_type = Why)]
         why: Untold,
     },
@@ -88,12 +88,12 @@ pub enum Untold {
     Erased,
 }
 
-/// The same as it is told.
+/// The reason as it is returned.
 #[derive(Serialize, utoipa::ToSchema)]
 struct Why {
-    /// What programs look at.
+    /// The error code, for programs.
     code: &'static str,
-    /// In words.
+    /// The description, in words.
     detail: &'static str,
 }
 

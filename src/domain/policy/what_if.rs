@@ -21,17 +21,17 @@ use crate::domain::primitives::id::NodeId;
 pub struct Supposed<'a> {
     /// The state before.
     pub state: &'a Value,
-    /// As which node.
+    /// The node that acts. The token must name it.
     pub node: &'a NodeId,
     /// In which form.
     pub format: Format,
-    /// For what.
+    /// The patch.
     pub patch: &'a Value,
     /// Who would ask, with what along with it, after what.
     pub around: &'a Around,
 }
 
-/// What would become of it.
+/// The possible result of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = JudgedOutcome)]
@@ -44,20 +44,20 @@ pub enum Verdict {
     Reject,
 }
 
-/// A judgement as it is told.
+/// The result of a dry run.
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct WhatIf {
-    /// What would become of the request.
+    /// The result that the request would have.
     pub outcome: Verdict,
-    /// By which policy.
+    /// The digest of the policy that judged it.
     pub policy: Digest,
-    /// Why people would be asked.
+    /// The reasons, if it would be held.
     pub reasons: Vec<Reason>,
-    /// What rules warn of, whether it would commit or be held.
+    /// The warnings of rules, if it would commit or be held.
     pub warnings: Vec<Warning>,
-    /// Why it would be rejected.
+    /// The errors, if it would be rejected.
     pub errors: Vec<Violation>,
-    /// What it would change; what the policy hides is hidden here too.
+    /// The changes, with redaction applied.
     pub diff: Vec<RedactedChange>,
 }
 

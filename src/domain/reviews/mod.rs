@@ -50,7 +50,7 @@ use super::threads::thread::Context;
 pub struct Stage {
     /// Any of these groups.
     pub groups: BTreeSet<GroupName>,
-    /// How many distinct people.
+    /// The number of distinct people.
     pub need: u32,
     /// Whether a vote must say why.
     pub comment_required: bool,
@@ -62,7 +62,7 @@ pub struct Stage {
     pub confirm: Confirming,
 }
 
-/// What a person says.
+/// The verdict of a vote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = VoteVerdict)]
@@ -90,7 +90,7 @@ pub enum BrowserCheck {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vote {
-    /// Whose.
+    /// The account.
     pub reviewer: AccountId,
     /// Their name when they voted.
     pub name: String,
@@ -99,13 +99,13 @@ pub struct Vote {
     pub absent: Option<Absent>,
     /// For which stage, from 0.
     pub stage: u32,
-    /// What they said.
+    /// `approve` or `deny`.
     pub verdict: Verdict,
-    /// Of exactly what.
+    /// The digest of the decided transition.
     pub transition: Digest,
     /// The page's one-time nonce.
     pub nonce: String,
-    /// Why.
+    /// The reason.
     pub comment: Option<String>,
     /// What their browser recomputed.
     pub browser_check: BrowserCheck,
@@ -115,7 +115,7 @@ pub struct Vote {
     /// What they typed to confirm it, where their stage asks for that: it names the transition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typed: Option<String>,
-    /// When.
+    /// The time.
     pub at: Timestamp,
     /// Set when the voter took it back: it stays to be read, and does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,20 +138,20 @@ impl Vote {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
 pub enum HoldState {
-    /// People are asked.
+    /// It is under review.
     Open {},
     /// Every stage has its quorum.
     Approved {
-        /// When.
+        /// The time.
         at: Timestamp,
         /// The receipt that came of it.
         receipt: Jti,
-        /// The version it was committed as.
+        /// The committed version.
         version: u64,
     },
     /// People refused.
     Denied {
-        /// When.
+        /// The time.
         at: Timestamp,
         /// The signed denial.
         denial: String,
@@ -163,15 +163,15 @@ pub enum HoldState {
     },
     /// Its proposer took it back.
     Cancelled {
-        /// When.
+        /// The time.
         at: Timestamp,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// An edit took its place, or a write was confirmed on the head it stood on, or the thread was closed, or
     /// another policy judges its flow.
     Superseded {
-        /// When.
+        /// The time.
         at: Timestamp,
         /// By which transition, if one.
         by: Option<Digest>,
@@ -191,7 +191,7 @@ pub struct Hold {
     pub transition: Digest,
     /// The thread it would advance.
     pub thread: ThreadId,
-    /// The flow.
+    /// The name of the flow.
     pub flow: FlowId,
     /// The policy it was judged by.
     pub policy: Digest,
@@ -212,7 +212,7 @@ pub struct Hold {
     pub stages: Vec<Stage>,
     /// How many denials end it.
     pub denials_needed: u32,
-    /// Since when.
+    /// The time of opening.
     pub opened_at: Timestamp,
     /// Until when.
     pub expires_at: Timestamp,
@@ -230,22 +230,22 @@ pub struct Hold {
     /// Who looked at hidden values, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reveals: Vec<Reveal>,
-    /// How it stands.
+    /// The state of the delivery.
     pub state: HoldState,
 }
 
-/// Why a transition is held.
+/// A reason why a transition is held.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HoldReason {
     /// `protected`, `edit`, `reaffirm`, `rollback`.
     pub code: String,
-    /// The protected key, as the policy writes it, if one is touched.
+    /// The protected pattern that is touched, as the policy writes it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pointer: Option<String>,
-    /// In words.
+    /// The description, in words.
     pub text: String,
-    /// Whether telling it to the proposer would say that something it may not read differs.
+    /// Whether the reason would reveal to the proposer that an unreadable value differs.
     #[serde(default)]
     pub for_reviewers_only: bool,
 }

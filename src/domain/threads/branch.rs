@@ -19,33 +19,33 @@ const NAMED_BY: usize = 32;
 /// What names of branches begin with.
 const NAME_BEGINS: &str = "branch-";
 
-/// Where a branch comes from: its name, and the head that it begins with.
+/// The origin of a branch: its name, and the head that it begins with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Branch {
-    /// What it is called among the branches of that head.
+    /// The name of the branch among the branches of that head.
     pub name: BranchName,
     /// The thread that was forked.
     pub thread: ThreadId,
-    /// Its head at that time.
+    /// The head of that thread at the time of the fork.
     pub transition: Digest,
     /// The version of that head.
     pub version: u64,
 }
 
-/// A branch as a join names it: with its own head.
+/// A joined branch with its own head.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JoinedBranch {
-    /// What it is called.
+    /// The name of the branch.
     pub name: BranchName,
-    /// Its thread.
+    /// The thread of the branch.
     pub thread: ThreadId,
-    /// Its head when it was joined.
+    /// The head of the branch at the time of the join.
     pub transition: Digest,
 }
 
-/// How a conflict is settled.
+/// The strategy that settles a conflict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
@@ -61,13 +61,13 @@ pub enum Strategy {
     Explicit,
 }
 
-/// What a join says that it joins.
+/// The part of a statement that describes a join.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Joining {
     /// The branches, by name.
     pub branches: Vec<JoinedBranch>,
-    /// How conflicts were settled.
+    /// The strategy that settled conflicts.
     pub strategy: Strategy,
 }
 

@@ -14,17 +14,17 @@ use crate::domain::log::event::EventLink;
 use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
 use crate::domain::primitives::time::Timestamp;
 
-/// What the host says a thread is about. Shown to reviewers as the host's words.
+/// The host's description of a thread. Reviewers see it as an unverified claim of the host.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Context {
-    /// One line.
+    /// The title, in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// For whom the agents act.
+    /// The person on whose behalf the agents act.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_behalf_of: Option<String>,
-    /// Where to read more.
+    /// Links to more information.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<String>,
 }
@@ -33,9 +33,9 @@ pub struct Context {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteKey {
-    /// Whose.
+    /// The id of the token.
     pub principal: PrincipalId,
-    /// Which.
+    /// The writer's id of the write.
     pub write_id: WriteId,
 }
 
@@ -63,9 +63,9 @@ pub enum HeadUse {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {
-    /// Its version.
+    /// The version of the head.
     pub version: u64,
-    /// Its digest.
+    /// The digest of the transition.
     pub transition: Digest,
     /// Under which policy it was judged.
     pub policy: Digest,
@@ -82,7 +82,7 @@ pub struct Head {
 pub struct Checkpoint {
     /// Its number.
     pub version: u64,
-    /// Its digest.
+    /// The digest of the transition.
     pub transition: Digest,
 }
 
@@ -90,11 +90,11 @@ pub struct Checkpoint {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Closed {
-    /// By whom.
+    /// The account or token that did it.
     pub by: PrincipalId,
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -102,7 +102,7 @@ pub struct Closed {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thread {
-    /// Its name.
+    /// The unique id.
     pub id: ThreadId,
     /// The flow it runs under.
     pub flow: FlowId,
@@ -170,13 +170,13 @@ const fn is_none_yet(branches: &u32) -> bool {
     *branches == 0
 }
 
-/// What a thread is doing, in the wire's words.
+/// The status of a thread, on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// It takes proposals.
     Open,
-    /// People are asked.
+    /// The request is held for approval.
     Held,
     /// A writer was let through and has not said how it went.
     Writing,

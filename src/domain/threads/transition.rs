@@ -26,21 +26,21 @@ use crate::domain::writes::write::ResultError;
 /// What makes two requests the same proposal. It is looked up before the head is.
 #[derive(Clone, Debug)]
 pub struct Identity<'a> {
-    /// The thread.
+    /// The name of the thread.
     pub thread: &'a ThreadId,
     /// The head it was made on; none at version 0.
     pub parent: Option<Digest>,
     /// The node; none at version 0.
     pub node: Option<&'a NodeId>,
-    /// Who asked.
+    /// The id of the token or account that sent the request.
     pub principal: &'a PrincipalId,
-    /// For what.
+    /// The kind of request.
     pub kind: Kind,
     /// The patch's format.
     pub format: Format,
     /// The hash of the canonical patch.
     pub patch: Digest,
-    /// Which try.
+    /// The number of the attempt.
     pub attempt: u32,
     /// The tool that is called along with it.
     pub tool: Option<&'a Tool>,
@@ -82,7 +82,7 @@ pub fn patch_digest(secret: &ThreadSecret, patch: &Value) -> Digest {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Outcome {
-    /// It is in the chain.
+    /// A committed proposal.
     Committed {
         /// The signed entry.
         entry: String,
@@ -94,7 +94,7 @@ pub enum Outcome {
         /// Why they would have been.
         would_hold: Vec<HoldReason>,
     },
-    /// People are asked.
+    /// The request is held for approval.
     Held {
         /// Where.
         review: ReviewId,
@@ -143,7 +143,7 @@ impl Outcome {
         }
     }
 
-    /// The signed entry, if it is in the chain.
+    /// The signed entry, if the transition is committed.
     pub fn entry(&self) -> Option<&str> {
         match self {
             Self::Committed { entry } | Self::Observed { entry, .. } | Self::Approved { entry, .. } => Some(entry),
@@ -158,9 +158,9 @@ impl Outcome {
 pub struct Transition {
     /// The statement's digest.
     pub digest: Digest,
-    /// What makes another request the same.
+    /// The id of the request. A repeated request has the same one.
     pub identity: Digest,
-    /// What was stated.
+    /// The statement of the transition.
     pub statement: Statement,
     /// The patch's format.
     pub format: Format,
@@ -192,7 +192,7 @@ pub struct Transition {
     pub context_tokens: Option<u64>,
     /// Which editor made it, if it is an edit.
     pub editor: Option<AccountId>,
-    /// What became of it.
+    /// The result.
     pub outcome: Outcome,
     /// Where its values are.
     #[serde(default, skip_serializing_if = "Values::are_here")]
@@ -232,11 +232,11 @@ pub struct OwnExcerpt {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rejection {
-    /// What makes another request the same.
+    /// The id of the request. A repeated request has the same one.
     pub identity: Digest,
-    /// The thread.
+    /// The name of the thread.
     pub thread: ThreadId,
-    /// The flow.
+    /// The name of the flow.
     pub flow: FlowId,
     /// The node it was tried as.
     pub node: NodeId,
@@ -277,7 +277,7 @@ pub struct Rejection {
     /// Shown to nobody.
     #[serde(default)]
     pub request: Option<String>,
-    /// When.
+    /// The time.
     pub at: Timestamp,
 }
 
@@ -334,7 +334,7 @@ impl Rejection {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChainRow {
-    /// The thread.
+    /// The name of the thread.
     pub thread: ThreadId,
     /// The version.
     pub version: u64,
@@ -348,7 +348,7 @@ pub struct ChainRow {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StateRow {
-    /// The thread.
+    /// The name of the thread.
     pub thread: ThreadId,
     /// The version.
     pub version: u64,

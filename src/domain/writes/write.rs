@@ -18,9 +18,9 @@ pub enum WriteState {
     Reserved {},
     /// The writer confirmed and its transition committed.
     Confirmed {
-        /// When.
+        /// The time.
         at: Timestamp,
-        /// As which version.
+        /// The version of the commit.
         version: u64,
         /// As which transition.
         transition: Digest,
@@ -29,31 +29,31 @@ pub enum WriteState {
     },
     /// The writer said that it wrote nothing.
     Aborted {
-        /// When.
+        /// The time.
         at: Timestamp,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The writer confirmed when the head had moved or had been given to another, or in a closed thread: logged, not
     /// committed.
     Late {
-        /// When.
+        /// The time.
         at: Timestamp,
     },
     /// An administrator said what became of a lapsed write.
     Resolved {
-        /// When.
+        /// The time.
         at: Timestamp,
-        /// By whom.
+        /// The account or token that did it.
         by: PrincipalId,
-        /// What.
+        /// The result.
         outcome: Resolution,
         /// Why they know.
         reason: String,
     },
 }
 
-/// What an administrator says became of a lapsed write.
+/// The outcome of an unknown write, recorded by an administrator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Resolution {
@@ -63,17 +63,17 @@ pub enum Resolution {
     NotWritten,
 }
 
-/// Why a writer's result was not admitted: code and place, no values.
+/// The reason why a writer's result was not allowed: code and pointer, no values.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResultError {
-    /// Where.
+    /// The JSON Pointer of the value.
     pub pointer: String,
-    /// The rejection's code.
+    /// The error code.
     pub code: String,
-    /// What is wrong, in fixed words; of a rule that denies, its author's.
+    /// The error, in fixed words. For a rule that denies, its reason.
     pub detail: String,
-    /// Which rule, where it is one.
+    /// The name of the rule, if the error comes from one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rule: Option<String>,
 }
@@ -86,11 +86,11 @@ pub struct Write {
     pub key: WriteKey,
     /// The writer's node.
     pub node: NodeId,
-    /// The thread.
+    /// The name of the thread.
     pub thread: ThreadId,
     /// The head it may write.
     pub transition: Digest,
-    /// The head's version.
+    /// The version of the head.
     pub version: u64,
     /// Its place among the thread's reservations.
     pub fence: u64,
@@ -101,7 +101,7 @@ pub struct Write {
     pub enforced: bool,
     /// When it was given.
     pub reserved_at: Timestamp,
-    /// Until when the writer may write.
+    /// The time until which the writer may write.
     pub lease_expires_at: Timestamp,
     /// The signed answer, the same bytes however often it is asked for.
     pub verification: String,

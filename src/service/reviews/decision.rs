@@ -29,47 +29,47 @@ use crate::service::threads::redacted_fields::HiddenPlace;
 use crate::service::threads::redaction::{Part, Redaction, Seen, beside};
 use crate::store::record::Stored;
 
-/// The resume body.
+/// The decision on a transition, which an agent resumes with.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Decision {
-    /// Whether people (or the policy alone) let it pass.
+    /// Whether the reviewers, or the policy without approval, allowed the change.
     pub approved: bool,
     /// `committed`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
     pub decision: String,
-    /// Of exactly what.
+    /// The digest of the decided transition.
     pub transition_digest: Digest,
-    /// Who decided last; null where no person did.
+    /// The last voter. Null if no person decided.
     pub reviewer_id: Option<AccountId>,
-    /// Everyone who voted for the decision.
+    /// Every reviewer who voted for the decision.
     pub reviewers: Vec<AccountId>,
-    /// Of those who voted in another's place: whose, by who voted. Left out where nobody did.
+    /// The delegated votes: from the voter's account to the delegator's. Left out if there are none.
     #[serde(rename = "for", default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, String>)]
     pub absent: BTreeMap<AccountId, AccountId>,
-    /// The receipt's id.
+    /// The id of the receipt (`jti`).
     pub nonce: Option<Jti>,
-    /// When the receipt expires.
+    /// The expiry time of the receipt.
     pub expires_at: Option<Timestamp>,
     /// The receipt.
     pub receipt: Option<String>,
-    /// The version it was committed as.
+    /// The committed version.
     pub version: Option<u64>,
-    /// What the last decider said.
+    /// The comment of the last voter.
     pub comment: Option<String>,
-    /// What people are asked about in its place, if anything.
+    /// The digest of the transition that replaced it, if any.
     pub superseded_by: Option<Digest>,
 }
 
 /// A transition as it may be told.
 #[derive(Clone, Debug)]
 pub struct Told {
-    /// The thread.
+    /// The name of the thread.
     pub thread: ThreadId,
     /// `committed`, `observed`, `held`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
     pub status: String,
-    /// What was stated.
+    /// The statement of the transition.
     pub statement: Statement,
-    /// The signed entry, if it is in the chain.
+    /// The signed entry, if the transition is committed.
     pub entry: Option<String>,
     /// The whole effect.
     pub changes: Vec<Change>,

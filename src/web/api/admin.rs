@@ -23,39 +23,42 @@ use crate::service::operations::halt_request::{Puller, Wish};
 use crate::service::policies::Activation;
 use crate::service::writes::revoke_receipt::Revoker;
 
-/// `POST /v1/flows/{flow}/policies`
+/// The body of `POST /v1/flows/{flow}/policies`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Activate {
-    /// The policy's text, in TOML.
+    /// The text of the policy, in TOML.
     pub policy: String,
-    /// The schemas that it names.
+    /// The schemas that the policy names, by file name.
     #[serde(default)]
     pub schemas: BTreeMap<String, String>,
-    /// Older policies whose heads may still be written.
+    /// The digests of older policies whose heads may still be written.
     #[serde(default)]
     pub accepts: BTreeSet<Digest>,
 }
 
-/// `PUT /v1/halts/{scope}`
+/// The body of `PUT /v1/halts/{scope}`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetHalt {
-    /// Nothing may be proposed, and no vote counts.
+    /// Whether proposing and voting are halted.
     pub proposing: bool,
-    /// No write may be verified.
+    /// Whether verifying is halted.
     pub verifying: bool,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// Activates a policy for its flow; or asks people first, if the active one says so in `[approval.policy]`.
+/// Activate a policy.
+///
+/// Returns 200 if the policy is active. Returns 202 with a policy change request if the active policy requires
+/// approval (`[approval.policy]`). Returns 422 `policy_refused` with line and column if it does not compile.
 #[utoipa::path(
     post, path = "/v1/flows/{flow}/policies", tag = "policies", request_body = Activate,
     params(
-        ("flow" = FlowId, Path, description = "The flow"),
+        ("flow" = FlowId, Path, description = "The name of the flow"),
     ),
-    responses((status = 200, description = "It judges its flow", body = super::responses::PolicyActive), (status = 202, description = "People are asked first", body = super::responses::AmendmentTold))
+    responses((status = 200, description = "The policy is active", body = super::responses::PolicyActive), (status = 202, description = "The policy change requires approval", body = super::responses::AmendmentTold))
 )]
 pub async fn activate(post: Post, flow: Path<String>) -> Result<HttpResponse> {
     let flow: FlowId = json_body::name("/flow", &flow)?;
@@ -76,13 +79,16 @@ pub async fn activate(post: Post, flow: Path<String>) -> Result<HttpResponse> {
     .await
 }
 
-/// Sets the stops of a flow, or of all. Where two people must lift a halt, the first one's wish waits for another's.
+/// Halt or resume a flow.
+///
+/// Sets the kill switch of one flow or of all. Returns 200 with the halts. Returns 202 with `lifting` if two people
+/// must lift a halt and this is the first one. Returns 409 `wrong_state` if the token cannot confirm.
 #[utoipa::path(
     put, path = "/v1/halts/{scope}", tag = "administration", request_body = SetHalt,
     params(
-        ("scope" = FlowId, Path, description = "A flow, or `all`"),
+        ("scope" = FlowId, Path, description = "The name of a flow, or `all`"),
     ),
-    responses((status = 200, description = "Set", body = super::responses::HaltStanding), (status = 202, description = "A second person must ask for the same; how it stands until then", body = super::responses::HaltStanding))
+    responses((status = 200, description = "The halts are set", body = super::responses::HaltStanding), (status = 202, description = "A second person must request the same. Until then the halts stay as returned", body = super::responses::HaltStanding))
 )]
 pub async fn halt(post: Post, scope: Path<String>) -> Result<HttpResponse> {
     let ask: SetHalt = post.read()?;
@@ -101,13 +107,16 @@ pub async fn halt(post: Post, scope: Path<String>) -> Result<HttpResponse> {
     Ok(answer.json(told))
 }
 
-/// Takes a receipt back.
+/// Revoke a receipt.
+///
+/// Returns 200. From then on `verify` denies the receipt with `revoked`. Repeating the request has no further
+/// effect.
 #[utoipa::path(
     post, path = "/v1/receipts/{jti}/revocation", tag = "administration", request_body = Reason,
     params(
-        ("jti" = Jti, Path, description = "The receipt's id"),
+        ("jti" = Jti, Path, description = "The id of the receipt (`jti`)"),
     ),
-    responses((status = 200, description = "Taken back", body = super::responses::ReceiptRevoked))
+    responses((status = 200, description = "Revoked", body = super::responses::ReceiptRevoked))
 )]
 pub async fn revoke(post: Post, jti: Path<String>) -> Result<HttpResponse> {
     let jti: Jti = json_body::name("/jti", &jti)?;

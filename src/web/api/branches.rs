@@ -21,45 +21,45 @@ use crate::service::proposals::join_request::Join as Joining;
 use crate::service::proposals::request::{Asked, Proposal};
 use crate::web::state::App;
 
-/// `POST /v1/threads/{thread}/forks`
+/// The body of `POST /v1/threads/{thread}/forks`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fork {
-    /// As which node.
+    /// The node that acts. The token must name it.
     pub node: NodeId,
-    /// What the branches are to be called.
+    /// The names of the branches.
     #[schema(min_items = 1, max_items = 8)]
     pub branches: Vec<BranchName>,
-    /// Of which head; of the one that there is, unless said.
+    /// The head to fork. Without it, the current one.
     pub parent: Option<Digest>,
 }
 
-/// `POST /v1/threads/{thread}/joins`
+/// The body of `POST /v1/threads/{thread}/joins`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Join {
-    /// As which node.
+    /// The node that acts. The token must name it.
     pub node: NodeId,
-    /// On which head: the one that the branches were made of.
+    /// The head of the join: the one that was forked.
     pub parent: Digest,
-    /// Which branches, by name; in an order that counts where the strategy says so.
+    /// The names of the branches. Their order matters if the strategy uses it.
     #[schema(min_items = 1, max_items = 32)]
     pub branches: Vec<BranchName>,
-    /// What becomes of places where several of them have several values.
+    /// The strategy for paths where branches have several values.
     pub strategy: Strategy,
-    /// With `explicit`, what is to stand at each of these places.
+    /// With `explicit`: the value for each of these paths.
     #[schema(value_type = Option<Vec<Resolution>>)]
     pub resolve: Option<Value>,
-    /// Which try, from 1.
+    /// The number of the attempt, from 1.
     #[schema(minimum = 1)]
     pub attempt: Option<u32>,
-    /// What it took: `{tokens, cost}`, both optional.
+    /// The usage of the request: `{tokens, cost}`, both optional.
     #[schema(value_type = Option<super::responses::Used>)]
     pub usage: Option<Value>,
-    /// Why, in the agent's words; shown to people as untrusted.
+    /// The reason in the agent's words. Reviewers see it as untrusted text.
     #[schema(min_length = 1, max_length = 8000)]
     pub rationale: Option<String>,
-    /// The agent's own name for what it does here: of one name, one effect, on whatever head it is asked for again.
+    /// The agent's own id of this step. One step has one effect, on any head and however often it is sent.
     pub step: Option<StepKey>,
 }
 
@@ -67,20 +67,23 @@ pub struct Join {
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Resolution {
-    /// Where.
+    /// The JSON Pointer of the value.
     pub path: Pointer,
     /// What; nothing, if it is left out.
     #[schema(value_type = Option<Object>)]
     pub value: Option<Value>,
 }
 
-/// Makes branches of a thread's head: threads of their own that are never written, for agents that work side by side.
+/// Create branches of a thread.
+///
+/// Returns 201 with the branches. They are threads that are never written, for agents that work in parallel.
+/// Returns 409 `head_moved` if `parent` is not the head.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/forks", tag = "proposals", request_body = Fork,
     params(
-        ("thread" = ThreadId, Path, description = "The thread's name"),
+        ("thread" = ThreadId, Path, description = "The name of the thread"),
     ),
-    responses((status = 201, description = "The branches", body = super::responses::BranchesMade))
+    responses((status = 201, description = "The created branches", body = super::responses::BranchesMade))
 )]
 pub async fn fork(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
@@ -101,13 +104,16 @@ fn forked_json(thread: &ThreadId, forked: &Forked) -> Value {
     json!({"thread": thread, "version": forked.version, "transition": forked.transition, "branches": branches})
 }
 
-/// Proposes what branches changed, as one.
+/// Propose the changes of branches as one change.
+///
+/// Returns 201 if the policy commits the join, 202 if it is held for approval, 422 if it is rejected. Returns 409
+/// `conflict` if branches disagree. Then set `resolve` or use another strategy.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/joins", tag = "proposals", request_body = Join,
     params(
-        ("thread" = ThreadId, Path, description = "The thread's name"),
+        ("thread" = ThreadId, Path, description = "The name of the thread"),
     ),
-    responses((status = 201, description = "It is in the chain", body = super::responses::Committed), (status = 202, description = "People are asked", body = super::responses::Held))
+    responses((status = 201, description = "Committed", body = super::responses::Committed), (status = 202, description = "Held for approval", body = super::responses::Held))
 )]
 pub async fn join(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;

@@ -25,30 +25,33 @@ pub struct EnvelopeQuery {
     hmac: Option<bool>,
 }
 
-/// `POST /v1/envelopes/verify`
+/// The body of `POST /v1/envelopes/verify`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckEnvelope {
-    /// As it was given.
+    /// The envelope, unchanged.
     pub envelope: Envelope,
-    /// Of which thread it should be.
+    /// The thread that the envelope must be for.
     pub thread: Option<ThreadId>,
-    /// Whose view it should be.
+    /// The node that the envelope must be for.
     pub node: Option<NodeId>,
-    /// Whether it must bear an HMAC. One that it bears is looked at in any case.
+    /// Whether an HMAC is required. An HMAC that is present is always checked.
     #[serde(default)]
     pub require_hmac: bool,
 }
 
-/// A node's view of the head, as much of it as fits, sealed.
+/// Get a signed context envelope.
+///
+/// Returns 200 with the node's view of the head, shortened to fit its token budget and signed. Returns 422 if a
+/// required path is missing, too large or invalid. `errors` lists the paths.
 #[utoipa::path(
     get, path = "/v1/threads/{thread}/envelope", tag = "threads",
     params(
-        ("thread" = ThreadId, Path, description = "The thread's name"),
-        ("node" = NodeId, Query, description = "Whose view"),
-        ("hmac" = Option<bool>, Query, description = "Whether an HMAC by the node's secret stands beside the signature"),
+        ("thread" = ThreadId, Path, description = "The name of the thread"),
+        ("node" = NodeId, Query, description = "The node"),
+        ("hmac" = Option<bool>, Query, description = "Whether to add an HMAC with the node's secret"),
     ),
-    responses((status = 200, description = "The view, sealed", body = Envelope))
+    responses((status = 200, description = "The signed envelope", body = Envelope))
 )]
 pub async fn envelope(
     app: Data<App>,
@@ -67,14 +70,17 @@ pub async fn envelope(
     Ok(HttpResponse::Ok().json(app.service.envelope(&machine.0.record.principal(), (&thread, &node), bears).await?))
 }
 
-/// The secrets that a node's envelopes bear HMACs by, for the agent that acts as it. The one before is good for a while.
+/// Get the HMAC secrets of a node's envelopes.
+///
+/// Returns 200 with the secrets that are valid now, to the agent that acts as the node. Each request is logged.
+/// Returns 403 for another node.
 #[utoipa::path(
     get, path = "/v1/flows/{flow}/nodes/{node}/envelope-secret", tag = "threads",
     params(
-        ("flow" = FlowId, Path, description = "The flow"),
-        ("node" = NodeId, Path, description = "The node that the token acts as"),
+        ("flow" = FlowId, Path, description = "The name of the flow"),
+        ("node" = NodeId, Path, description = "The node of the token"),
     ),
-    responses((status = 200, description = "Those that are good now", body = super::responses::NodeSecretsShown))
+    responses((status = 200, description = "The secrets that are valid now", body = super::responses::NodeSecretsShown))
 )]
 pub async fn secret(app: Data<App>, machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
     let (flow, node): (FlowId, NodeId) = (json_body::name("/flow", &path.0)?, json_body::name("/node", &path.1)?);
@@ -86,11 +92,14 @@ pub async fn secret(app: Data<App>, machine: Machine, path: Path<(String, String
     Ok(HttpResponse::Ok().json(shown))
 }
 
-/// Whether an envelope may be given to a model: signed by this gateway, whole, of the head as it stands, what its
-/// node may receive, and not too much.
+/// Verify a signed context envelope.
+///
+/// Returns 200 if the envelope may be given to a model. It must be signed by this gateway, complete, made of the
+/// current head, and within the node's schema and token budget. Otherwise returns 422 with the cause. Do not give
+/// such an envelope to a model.
 #[utoipa::path(
     post, path = "/v1/envelopes/verify", tag = "threads", request_body = CheckEnvelope,
-    responses((status = 200, description = "It may", body = super::responses::EnvelopeChecked))
+    responses((status = 200, description = "The envelope may be given to a model", body = super::responses::EnvelopeChecked))
 )]
 pub async fn verify(post: Post) -> Result<HttpResponse> {
     let ask: CheckEnvelope = post.read()?;

@@ -19,32 +19,35 @@ use crate::service::error::{Error, Result};
 use crate::web::auth::extractors::Machine;
 use crate::web::state::App;
 
-/// `POST /v1/threads/{thread}/episode/events`
+/// The body of `POST /v1/threads/{thread}/episode/events`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddEvent {
-    /// As which node.
+    /// The node that acts. The token must name it.
     pub node: NodeId,
-    /// What the run does.
+    /// The phase of the episode.
     pub phase: Phase,
-    /// What it says: by its phase, and whatever else in at most 16 KiB.
+    /// The content: the members of its phase and any others, at most 16 KiB.
     #[schema(value_type = Object)]
     pub payload: Map<String, Value>,
-    /// The event of this run that led to it.
+    /// The id of the event in the same episode that caused this one.
     pub caused_by: Option<EventId>,
-    /// What speaks for it, in the agent's own names.
+    /// The evidence for the event, in the agent's own names.
     #[serde(default)]
     #[schema(max_items = 20)]
     pub evidence_ids: Vec<String>,
 }
 
-/// Adds an event to a run.
+/// Add an event to an episode.
+///
+/// Returns 201 with the stored event. It has no effect on decisions. Returns 409 `wrong_state` if the thread has no
+/// episode or the episode has ended.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/episode/events", tag = "episodes", request_body = AddEvent,
     params(
-        ("thread" = ThreadId, Path, description = "The thread's name"),
+        ("thread" = ThreadId, Path, description = "The name of the thread"),
     ),
-    responses((status = 201, description = "It is in the timeline", body = super::responses::EventAdded))
+    responses((status = 201, description = "The stored event", body = super::responses::EventAdded))
 )]
 pub async fn add_event(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
@@ -60,14 +63,17 @@ pub async fn add_event(post: Post, thread: Path<String>) -> Result<HttpResponse>
     .await
 }
 
-/// One file of what remains of a run.
+/// Read a run artifact of an episode.
+///
+/// Returns 200 with one file, the same bytes each time for the same reader. Returns 404 if the file does not exist
+/// yet.
 #[utoipa::path(
     get, path = "/v1/threads/{thread}/episode/{artefact}", tag = "episodes",
     params(
-        ("thread" = ThreadId, Path, description = "The thread's name"),
-        ("artefact" = Artefact, Path, description = "Which file; the last three are there once the run is finished"),
+        ("thread" = ThreadId, Path, description = "The name of the thread"),
+        ("artefact" = Artefact, Path, description = "The file. The last three exist once the episode is finished"),
     ),
-    responses((status = 200, description = "The file, to the byte", content(
+    responses((status = 200, description = "The file", content(
         (Object = "application/json"), (String = "application/x-ndjson"),
     )))
 )]

@@ -31,16 +31,19 @@ const PLACE_MAX: u64 = (1 << 53) - 1;
 /// Events that a stream tells at once.
 const BATCH: u32 = 100;
 
-/// The log after a place in it. With `Accept: text/event-stream` a stream that goes on: each event with its place as
-/// `id` and its type as `event`; after a break it goes on from `Last-Event-ID`.
+/// Read or follow the audit log.
+///
+/// Returns 200 with a page of events after a log position. Pass `next` as `after` for the next page. With `Accept:
+/// text/event-stream` the response is a stream of server-sent events that continues from `Last-Event-ID`. Returns
+/// 429 if the token has too many streams.
 #[utoipa::path(
     get, path = "/v1/events", tag = "events",
     params(
-        ("after" = Option<u64>, Query, description = "After which place; from the beginning unless said"),
-        ("limit" = Option<u32>, Query, description = "How many; 100 unless said, and never more than 500. A stream has none"),
-        ("Last-Event-ID" = Option<u64>, Header, description = "Of a stream: the last `id` that arrived; counts more than `after`"),
+        ("after" = Option<u64>, Query, description = "The log position to start after. Without it, the log starts at the beginning"),
+        ("limit" = Option<u32>, Query, description = "The page size: 100 by default, at most 500. Streams ignore it"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "For a stream: the last `id` that arrived. It has precedence over `after`"),
     ),
-    responses((status = 200, description = "A page; or, to who accepts `text/event-stream`, a stream", content(
+    responses((status = 200, description = "A page, or a stream if the client accepts `text/event-stream`", content(
         (super::responses::EventPage = "application/json"), (String = "text/event-stream"))))
 )]
 pub async fn events(

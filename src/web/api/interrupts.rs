@@ -19,40 +19,40 @@ use crate::web::auth::extractors::{Machine, Sender};
 use crate::web::limits::rate_limit::Throttle;
 use crate::web::state::App;
 
-/// `POST /v1/interrupts`
+/// The body of `POST /v1/interrupts`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Interrupted {
     /// `state_transition_review`.
     pub kind: Kind,
-    /// The host's own digest of the step, 16 to 200 characters; answered as it came.
+    /// The host's own digest of the step, 16 to 200 characters. It is returned unchanged.
     #[schema(min_length = 16, max_length = 200, pattern = "^[A-Za-z0-9:_+/=-]{16,200}$")]
     pub transition_digest: String,
-    /// The keys that the step changes, 500 characters each and 64 KiB in all.
+    /// The keys that the step changes: at most 500 characters each, and 64 KiB in total.
     #[schema(max_items = 200)]
     pub changed_keys: Vec<String>,
-    /// What the step changes, for people to read: any JSON of at most 64 KiB and 500 values.
+    /// The changes of the step, for people to read: any JSON of at most 64 KiB and 500 values.
     pub redacted_diff: Value,
-    /// What the host's framework calls the interrupt; answered as it came.
+    /// The host framework's id of the interrupt. It is returned unchanged.
     #[schema(min_length = 1, max_length = 200, pattern = "^[A-Za-z0-9:_+/=-]{1,200}$")]
     pub interrupt_id: String,
-    /// The host's own thread.
+    /// The host's own id of the thread.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 200)]
     pub thread_ref: Option<String>,
-    /// In a line.
+    /// The title, in one line.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 200)]
     pub title: Option<String>,
-    /// Why people are asked.
+    /// The reason why the step needs a decision.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 2000)]
     pub reason: Option<String>,
-    /// How long people are asked, in seconds; at most, and if left out, as long as the flow's policy says.
+    /// The time for the decision, in seconds. The policy's `ttl` is the default and the maximum.
     #[serde(default)]
     #[schema(minimum = 60)]
     pub expires_in: Option<u64>,
-    /// Which try, from 1.
+    /// The number of the attempt, from 1.
     #[serde(default)]
     #[schema(minimum = 1)]
     pub attempt: Option<u32>,
@@ -86,17 +86,20 @@ pub fn throttle() -> Throttle {
     Throttle::new(POSTS_BURST, POSTS_INTERVAL)
 }
 
-/// Asks people about a step of the host's own graph. The same digest asked again is the same interrupt, with the same
-/// answer; beside other members it is refused. By the host's token; or signed by Standard Webhooks, with `?source=` the token's id.
+/// Request a decision for a step of a host application.
+///
+/// Returns 202 with the review's address. Repeating the same post returns the same response. Returns 409
+/// `interrupt_differs` if the digest was posted with other members. Send the host's token, or sign the post with
+/// Standard Webhooks and set `?source=` to the token's id.
 #[utoipa::path(
     post, path = "/v1/interrupts", tag = "interrupts", request_body = Interrupted,
     params(
-        ("source" = Option<crate::domain::primitives::id::TokenId>, Query, description = "Of a signed post: whose token signed it"),
-        ("webhook-id" = Option<String>, Header, description = "Of a signed post (Standard Webhooks): its name"),
-        ("webhook-timestamp" = Option<String>, Header, description = "Of a signed post: when, in seconds"),
-        ("webhook-signature" = Option<String>, Header, description = "Of a signed post: `v1,` and an HMAC-SHA-256"),
+        ("source" = Option<crate::domain::primitives::id::TokenId>, Query, description = "For a signed post: the id of the token that signed it"),
+        ("webhook-id" = Option<String>, Header, description = "For a signed post (Standard Webhooks): its id"),
+        ("webhook-timestamp" = Option<String>, Header, description = "For a signed post: its time in seconds"),
+        ("webhook-signature" = Option<String>, Header, description = "For a signed post: `v1,` and an HMAC-SHA-256"),
     ),
-    responses((status = 202, description = "People are asked, or were", body = super::responses::InterruptTaken))
+    responses((status = 202, description = "The interrupt is under review, or was", body = super::responses::InterruptTaken))
 )]
 pub async fn post(request: HttpRequest, app: Data<App>, sender: Sender) -> Result<HttpResponse> {
     let Sender { token, body, post: named } = sender;
@@ -118,14 +121,17 @@ fn reference(interrupt: &Interrupt, url: &str) -> Value {
     })
 }
 
-/// What people decided; waits for it if asked to by `Prefer: wait=N`.
+/// Read the decision of an interrupt.
+///
+/// Returns 200 with the decision and its signed answer, always the same bytes. Returns 202 while the review is
+/// open. `Prefer: wait=N` waits up to N seconds (long polling).
 #[utoipa::path(
     get, path = "/v1/interrupts/{interrupt}", tag = "interrupts",
     params(
-        ("interrupt" = InterruptId, Path, description = "The interrupt's name here"),
-        ("Prefer" = Option<String>, Header, description = "`wait=N` waits up to so many seconds for the end", example = "wait=30"),
+        ("interrupt" = InterruptId, Path, description = "The gateway's id of the interrupt"),
+        ("Prefer" = Option<String>, Header, description = "`wait=N` waits up to N seconds for the decision", example = "wait=30"),
     ),
-    responses((status = 200, description = "What people decided: the same bytes each time; for auditors also `evidence`, what passkeys signed of the votes", body = crate::domain::interrupts::Answered), (status = 202, description = "Still asked: ask again", body = super::responses::StillOpen))
+    responses((status = 200, description = "The decision, always the same bytes. Auditors also get `evidence`, the passkey signatures of the votes", body = crate::domain::interrupts::Answered), (status = 202, description = "Still open. Send the request again", body = super::responses::StillOpen))
 )]
 pub async fn read(
     request: HttpRequest,

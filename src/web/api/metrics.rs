@@ -13,7 +13,9 @@ use crate::web::state::App;
 /// Prometheus' text, as every collector reads it.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What the gateway counts of itself, in Prometheus' text.
+/// Read the metrics.
+///
+/// Returns 200 with the metrics in Prometheus text format. Returns 404 if `metrics.access` is `off`.
 #[utoipa::path(
     get, path = "/metrics", tag = "open",
     responses((status = 200, description = "Prometheus' text; docs/reference/metrics.md lists every metric", body = String, content_type = "text/plain"))

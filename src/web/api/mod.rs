@@ -44,9 +44,10 @@ use crate::service::error::{Error, Result};
 #[openapi(
     info(
         title = "Countersign",
-        description = "What agents propose is held until people have signed exactly that. docs/integrating.md says how the \
-            calls belong together. JSON is read strictly: duplicate keys, inexact numbers and members that a call does not \
-            take are refused. Answers may have more members than are described here.",
+        description = "Countersign is an approval gateway for AI agents: a change waits until reviewers have signed exactly \
+            that change. `docs/reference/http-api.md` describes authentication, idempotency, pagination and limits. JSON is \
+            read strictly: duplicate keys, inexact numbers and unknown members are refused. Responses may have more members \
+            than are described here.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     components(schemas(

@@ -15,18 +15,18 @@ pub const KEYLESS: &[&str] =
 
 /// Parts of the surface, in the order in which one meets them.
 const TAGS: &[(&str, &str)] = &[
-    ("threads", "One piece of work, its state and its chain."),
-    ("proposals", "What agents ask for, and what became of it."),
-    ("writes", "What writers ask before they write, and say afterwards."),
-    ("interrupts", "What hosts that keep their own state ask people about."),
-    ("events", "Everything that happened."),
-    ("audit", "For those who read everything."),
-    ("policies", "What judges, and what it would do."),
-    ("episodes", "A thread as a run of agents: what they say they do, and what remains of it."),
-    ("administration", "Stopping, closing, revoking."),
-    ("endpoints", "Where events are sent."),
-    ("mcp", "The Model Context Protocol, for agents that are given tools."),
-    ("open", "What anybody may read."),
+    ("threads", "A thread is one piece of work with its state and its chain of versions."),
+    ("proposals", "Propose state changes and read the decisions."),
+    ("writes", "Verify a write before it is carried out, and report its outcome."),
+    ("interrupts", "Request decisions for host applications that keep their own state."),
+    ("events", "The audit log, as pages or as a stream."),
+    ("audit", "Calls for auditors."),
+    ("policies", "Activate, test and replay policies."),
+    ("episodes", "Agent runs: their events and run artifacts."),
+    ("administration", "Halt flows, close threads and revoke receipts."),
+    ("endpoints", "Webhooks, chats and agent servers that receive events."),
+    ("mcp", "The Model Context Protocol, for agents that call tools."),
+    ("open", "Calls that need no token."),
 ];
 
 /// A number in JSON that is larger is not exact, and refused.
@@ -58,24 +58,26 @@ pub fn description() -> Value {
     }
     parts["securitySchemes"] = json!({"token": {
         "type": "http", "scheme": "bearer", "bearerFormat": "cs_…",
-        "description": "A token of one role: `countersign token add`.",
+        "description": "A token with one role. Create it with `countersign token add`.",
     }});
     parts["schemas"]["ProblemCode"] = json!({
-        "type": "string", "description": "What programs look at.", "enum": all_codes(),
+        "type": "string", "description": "The error code, for programs.", "enum": all_codes(),
     });
     parts["schemas"]["FaultCode"] =
-        json!({"type": "string", "description": "What is wrong.", "enum": error_codes::faults()});
+        json!({"type": "string", "description": "The code of one item of `errors`.", "enum": error_codes::faults()});
     parts["schemas"]["DenialCode"] = json!({
         "type": "string", "enum": error_codes::denials(),
-        "description": "Why a writer is not let through, in the order of the checks.",
+        "description": "The code of a denial of `verify`, in the order of the checks.",
     });
-    parts["responses"] =
-        error_codes::BY_STATUS.iter().map(|(status, what, codes)| (name_of(*status), problem(what, codes))).collect();
+    parts["responses"] = error_codes::BY_STATUS
+        .iter()
+        .map(|(status, what, codes)| (name_of(*status), problem(*status, what, codes)))
+        .collect();
     // Its two forms differ in what they have, so neither has more.
     for form in parts["schemas"]["RedactedChange"]["oneOf"].as_array_mut().into_iter().flatten() {
         form["additionalProperties"] = json!(false);
     }
-    parts["responses"]["Denied"] = problem("Do not write", &error_codes::denials());
+    parts["responses"]["Denied"] = problem(403, "The write is denied. Do not write.", &error_codes::denials());
     openapi_examples::put(&mut told);
     told
 }
@@ -121,7 +123,13 @@ fn name_of(status: u16) -> String {
     format!("Problem{status}")
 }
 
-fn problem(what: &str, codes: &[&str]) -> Value {
+fn problem(status: u16, what: &str, codes: &[&str]) -> Value {
+    let line = |code: &&str| {
+        error_codes::text_of(status, code)
+            .map(|it| format!("- `{code}`: {} {}", it.meaning, it.fix))
+            .unwrap_or_default()
+    };
+    let what = format!("{what}\n\n{}", codes.iter().map(line).collect::<Vec<_>>().join("\n"));
     let only = json!({"properties": {"code": {"enum": codes}}});
     let schema = json!({"allOf": [{"$ref": "#/components/schemas/ProblemBody"}, only]});
     json!({"description": what, "content": {"application/problem+json": {"schema": schema}}})
@@ -143,7 +151,7 @@ fn complete(path: &str, method: &str, call: &mut Value) {
             &mut call["parameters"],
             json!({
                 "name": "Idempotency-Key", "in": "header", "required": false,
-                "description": "The sender's name for the request: sent again under it, it is answered as before and not done again.",
+                "description": "The client's unique key for the request. A repeated request with the same key and body gets the stored response.",
                 "schema": {"type": "string", "pattern": "^[!-~]{1,255}$", "minLength": 1, "maxLength": 255},
                 "example": "8e03978e-40d5-43dd-bc93-6894a57f9324",
             }),
@@ -158,11 +166,12 @@ fn complete(path: &str, method: &str, call: &mut Value) {
     if path == "/mcp" {
         // What the protocol itself finds wrong is told in its own words.
         let message = json!({"schema": {"type": "object"}});
-        let mut refused = problem("It cannot be understood", &["malformed"]);
+        let mut refused = problem(400, "The request is invalid.", &["malformed"]);
         refused["content"]["application/problem+json"]["schema"] = json!({"$ref": "#/components/schemas/ProblemBody"});
         refused["content"]["application/json"] = message.clone();
         call["responses"]["400"] = refused;
-        call["responses"]["404"] = json!({"description": "No such method", "content": {"application/json": message}});
+        call["responses"]["404"] =
+            json!({"description": "The method does not exist", "content": {"application/json": message}});
     }
     if path == "/v1/interrupts" && post {
         // A post that is signed shows no token.

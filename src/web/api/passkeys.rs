@@ -11,23 +11,29 @@ use crate::service::error::Result;
 use crate::web::auth::extractors::Machine;
 use crate::web::state::App;
 
-/// Every passkey that was ever enrolled, with its public key: what an auditor pins.
+/// List passkey enrolments.
+///
+/// Returns 200 with every passkey that was ever enrolled and its public key. Store the list to verify approvals
+/// offline.
 #[utoipa::path(
     get, path = "/v1/passkeys", tag = "audit",
-    responses((status = 200, description = "Each with its public key", body = super::responses::PasskeyList))
+    responses((status = 200, description = "The passkeys with their public keys", body = super::responses::PasskeyList))
 )]
 pub async fn list(app: Data<App>, _machine: Machine) -> Result<HttpResponse> {
     let all: Vec<Pinned> = app.service.passkeys().await?.into_iter().map(Pinned::from).collect();
     Ok(HttpResponse::Ok().json(json!({"passkeys": all})))
 }
 
-/// What passkeys signed for a receipt's approvals: statements and assertions, by whose digests the receipt names them.
+/// Read the passkey signatures of a receipt.
+///
+/// Returns 200 with the signed statements and assertions of the approvals that the receipt names by digest. Returns
+/// 404 if there is no such receipt.
 #[utoipa::path(
     get, path = "/v1/receipts/{jti}/evidence", tag = "audit",
     params(
-        ("jti" = Jti, Path, description = "The receipt's id"),
+        ("jti" = Jti, Path, description = "The id of the receipt (`jti`)"),
     ),
-    responses((status = 200, description = "Statements and assertions", body = super::responses::EvidenceList))
+    responses((status = 200, description = "The signed statements and assertions", body = super::responses::EvidenceList))
 )]
 pub async fn evidence(app: Data<App>, _machine: Machine, jti: Path<String>) -> Result<HttpResponse> {
     let jti: Jti = json_body::name("/jti", &jti)?;

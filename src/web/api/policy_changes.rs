@@ -16,13 +16,15 @@ use crate::service::error::{Error, Result};
 use crate::web::auth::extractors::Machine;
 use crate::web::state::App;
 
-/// An amendment as it stands.
+/// Read a policy change request.
+///
+/// Returns 200 with the request (`amendment`), its votes and its state. Returns 404 if it does not exist.
 #[utoipa::path(
     get, path = "/v1/amendments/{amendment}", tag = "policies",
     params(
-        ("amendment" = AmendmentId, Path, description = "The amendment's name"),
+        ("amendment" = AmendmentId, Path, description = "The id of the policy change request"),
     ),
-    responses((status = 200, description = "As it stands", body = super::responses::AmendmentTold))
+    responses((status = 200, description = "The policy change request", body = super::responses::AmendmentTold))
 )]
 pub async fn read(app: Data<App>, _machine: Machine, amendment: Path<String>) -> Result<HttpResponse> {
     let amendment = app.service.amendment(&id(&amendment)?).await?;
@@ -34,13 +36,15 @@ pub async fn read(app: Data<App>, _machine: Machine, amendment: Path<String>) ->
     Ok(HttpResponse::Ok().json(body))
 }
 
-/// The amendments of a flow, the latest first.
+/// List policy change requests of a flow.
+///
+/// Returns 200 with the requests (`amendments`), newest first.
 #[utoipa::path(
     get, path = "/v1/flows/{flow}/amendments", tag = "policies",
     params(
-        ("flow" = FlowId, Path, description = "The flow"),
+        ("flow" = FlowId, Path, description = "The name of the flow"),
     ),
-    responses((status = 200, description = "Each as it stands", body = super::responses::AmendmentList))
+    responses((status = 200, description = "The policy change requests", body = super::responses::AmendmentList))
 )]
 pub async fn list(app: Data<App>, _machine: Machine, flow: Path<String>) -> Result<HttpResponse> {
     let flow: FlowId = json_body::name("/flow", &flow)?;
@@ -49,13 +53,15 @@ pub async fn list(app: Data<App>, _machine: Machine, flow: Path<String>) -> Resu
     Ok(HttpResponse::Ok().json(json!({"amendments": all})))
 }
 
-/// Takes an open amendment back.
+/// Cancel a policy change request.
+///
+/// Returns 200 with the cancelled request. Returns 409 `wrong_state` if it has already ended.
 #[utoipa::path(
     post, path = "/v1/amendments/{amendment}/cancellation", tag = "policies", request_body = Reason,
     params(
-        ("amendment" = AmendmentId, Path, description = "The amendment's name"),
+        ("amendment" = AmendmentId, Path, description = "The id of the policy change request"),
     ),
-    responses((status = 200, description = "As it ended", body = super::responses::AmendmentTold))
+    responses((status = 200, description = "The cancelled request", body = super::responses::AmendmentTold))
 )]
 pub async fn cancel(post: Post, amendment: Path<String>) -> Result<HttpResponse> {
     let (id, ask) = (id(&amendment)?, post.read::<Reason>()?);

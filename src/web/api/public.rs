@@ -15,21 +15,29 @@ use crate::web::state::App;
 pub static DESCRIPTION: LazyLock<String> =
     LazyLock::new(|| serde_json::to_string_pretty(&description()).expect("a description is made of texts and lists"));
 
-/// The published keys, with their states.
+/// List the gateway's public keys.
+///
+/// Returns 200 with every key that ever signed and its state, as a JSON Web Key Set. Pin the keys to verify
+/// receipts offline.
 #[utoipa::path(get, path = "/.well-known/jwks.json", tag = "open",
-    responses((status = 200, description = "Every key that ever signed, with its status", body = super::responses::KeySet)))]
+    responses((status = 200, description = "Every key that ever signed, with its state", body = super::responses::KeySet)))]
 pub async fn jwks(app: Data<App>) -> Result<HttpResponse> {
     let keys = app.service.keys()?;
     Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "max-age=60")).json(keys.trusted().jwks()))
 }
 
-/// The process runs.
+/// Check liveness.
+///
+/// Returns 200 while the process runs. It does not check the database.
 #[utoipa::path(get, path = "/livez", tag = "open", responses((status = 200, description = "Alive", body = super::responses::Health)))]
 pub async fn livez() -> HttpResponse {
     HttpResponse::Ok().json(json!({"status": "alive"}))
 }
 
-/// It can do its work: keys are there and the store answers.
+/// Check readiness.
+///
+/// Returns 200 if the keys are loaded and the database responds. Otherwise it returns 500 or 503, and a load
+/// balancer should send no traffic.
 #[utoipa::path(get, path = "/readyz", tag = "open", responses((status = 200, description = "Ready", body = super::responses::Health)))]
 pub async fn readyz(app: Data<App>) -> Result<HttpResponse> {
     app.service.ready_to_work().await?;

@@ -23,14 +23,17 @@ pub struct Page {
 /// Rejections on a page, unless told otherwise, and at most.
 const PAGE: (u32, u32) = (50, 200);
 
-/// Attempts that the policy turned away, the latest first; what it hides is hidden here too.
+/// List rejected requests.
+///
+/// Returns 200 with one page of rejected requests, newest first, without redacted values. Pass `next_page_token` as
+/// `page_token` for the next page.
 #[utoipa::path(
     get, path = "/v1/rejections", tag = "audit",
     params(
-        ("page_size" = Option<u32>, Query, description = "How many; 50 unless said, and never more than 200"),
-        ("page_token" = Option<String>, Query, description = "The `next_page_token` of the page before"),
+        ("page_size" = Option<u32>, Query, description = "The page size: 50 by default, at most 200"),
+        ("page_token" = Option<String>, Query, description = "The `next_page_token` of the previous page"),
     ),
-    responses((status = 200, description = "Who tried what, and why it was turned away", body = super::responses::RejectionPage))
+    responses((status = 200, description = "A page of rejected requests", body = super::responses::RejectionPage))
 )]
 pub async fn list(app: Data<App>, machine: Machine, query: Query<Page>) -> Result<HttpResponse> {
     let after = match &query.page_token {

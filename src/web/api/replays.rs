@@ -16,19 +16,19 @@ use crate::domain::primitives::id::FlowId;
 use crate::service::error::{Error, Result};
 use crate::service::policy_changes::replay::{Replay, ReplayFrom};
 
-/// `POST /v1/flows/{flow}/replays`
+/// The body of `POST /v1/flows/{flow}/replays`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskReplay {
-    /// The policy to try, in TOML.
+    /// The text of the policy to test, in TOML.
     pub policy: String,
-    /// The schemas that it names.
+    /// The schemas that the policy names, by file name.
     #[serde(default)]
     pub schemas: BTreeMap<String, String>,
-    /// Where to go on: the `next` of an answer.
+    /// The position to continue from: the `next` of the previous response.
     #[serde(default)]
     pub after: Option<String>,
-    /// How many proposals at most, up to 200; 50 unless told otherwise.
+    /// The number of proposals: 50 by default, at most 200.
     #[serde(default)]
     pub limit: Option<u32>,
 }
@@ -36,13 +36,17 @@ pub struct AskReplay {
 /// Proposals in one answer, unless told otherwise, and at most.
 const ROWS: (u32, u32) = (50, 200);
 
-/// Judges a flow's recorded proposals by a candidate, and says what would have become of each. Nothing comes of it.
+/// Replay recorded proposals against a policy.
+///
+/// A backtest. Returns 200 with one page of recorded proposals and the result that the candidate policy would give.
+/// Nothing is stored. Pass `next` as `after` until it is null. Returns 422 `policy_refused` if the policy does not
+/// compile.
 #[utoipa::path(
     post, path = "/v1/flows/{flow}/replays", tag = "policies", request_body = AskReplay,
     params(
-        ("flow" = FlowId, Path, description = "The flow"),
+        ("flow" = FlowId, Path, description = "The name of the flow"),
     ),
-    responses((status = 200, description = "What became of each, and what would have", body = super::responses::ReplayPage))
+    responses((status = 200, description = "A page of proposals with both results", body = super::responses::ReplayPage))
 )]
 pub async fn replay(post: Post, flow: Path<String>) -> Result<HttpResponse> {
     let flow: FlowId = json_body::name("/flow", &flow)?;

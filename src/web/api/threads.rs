@@ -21,21 +21,21 @@ use crate::service::threads::{Created, NewThread};
 use crate::web::auth::extractors::Machine;
 use crate::web::state::App;
 
-/// `POST /v1/threads`
+/// The body of `POST /v1/threads`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateThread {
-    /// Under which flow.
+    /// The flow of the thread.
     pub flow: FlowId,
-    /// Under which name, if the host has one.
+    /// The name of the thread. Without it, the gateway chooses one.
     pub thread: Option<ThreadId>,
     /// The initial state.
     #[schema(value_type = Object)]
     pub state: Value,
-    /// What it is about.
+    /// The host's description of the thread.
     #[serde(default)]
     pub context: Context,
-    /// What makes it an episode: a run of agents, of which artefacts remain.
+    /// Makes the thread an episode: an agent run with run artifacts.
     pub episode: Option<Terms>,
 }
 
@@ -47,7 +47,7 @@ pub struct ViewQuery {
     version: Option<u64>,
 }
 
-/// A page of a chain.
+/// One page of a chain.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChainQuery {
@@ -55,19 +55,19 @@ pub struct ChainQuery {
     page_token: Option<u64>,
 }
 
-/// A sentence.
+/// A body with a reason.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reason {
-    /// Why, for the log.
+    /// The reason, for the audit log.
     pub reason: String,
 }
 
-/// A sentence, or none: what is ended or begun again is said by the call itself.
+/// A body with an optional reason.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReasonIfAny {
-    /// Why, for the log.
+    /// The reason, for the audit log.
     #[serde(default = "no_reason")]
     pub reason: String,
 }
@@ -79,10 +79,13 @@ fn no_reason() -> String {
 /// Entries on a page of a chain, unless told otherwise, and at most.
 const PAGE: (u32, u32) = (50, 200);
 
-/// Makes a thread.
+/// Create a thread.
+///
+/// Returns 201 with the thread and its signed version 0. The same request with the same `thread` returns the same
+/// response. Returns 409 `exists` if the name is taken, and 422 `rejected` if the policy does not allow the state.
 #[utoipa::path(
     post, path = "/v1/threads", tag = "threads", request_body = CreateThread,
-    responses((status = 201, description = "The thread, and its signed version 0", body = super::responses::ThreadMade))
+    responses((status = 201, description = "The thread and its signed version 0", body = super::responses::ThreadMade))
 )]
 pub async fn create(post: Post) -> Result<HttpResponse> {
     let ask: CreateThread = post.read()?;
@@ -98,13 +101,15 @@ pub async fn create(post: Post) -> Result<HttpResponse> {
     .await
 }
 
-/// A thread as it stands.
+/// Read the status of a thread.
+///
+/// Returns 200 with status, head and usage. Returns 404 if the thread does not exist or belongs to another flow.
 #[utoipa::path(
     get, path = "/v1/threads/{thread}", tag = "threads",
     params(
-        ("thread" = ThreadId, Path, description = "The thread's name"),
+        ("thread" = ThreadId, Path, description = "The name of the thread"),
     ),
-    responses((status = 200, description = "As it stands", body = super::responses::ThreadNow))
+    responses((status = 200, description = "The thread", body = super::responses::ThreadNow))
 )]
 pub async fn read(app: Data<App>, machine: Machine, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
@@ -133,15 +138,18 @@ pub async fn read(app: Data<App>, machine: Machine, thread: Path<String>) -> Res
     Ok(HttpResponse::Ok().json(answer))
 }
 
-/// What a node may read of a version.
+/// Read a node's view of the state.
+///
+/// Returns 200 with the paths that the node may read, of the head or of an earlier version. Give a model only this
+/// view. Returns 410 `state_erased` if the values are erased.
 #[utoipa::path(
     get, path = "/v1/threads/{thread}/state", tag = "threads",
     params(
-        ("thread" = ThreadId, Path, description = "The thread's name"),
-        ("node" = NodeId, Query, description = "Whose view"),
-        ("version" = Option<u64>, Query, description = "Of which version; of the head unless said"),
+        ("thread" = ThreadId, Path, description = "The name of the thread"),
+        ("node" = NodeId, Query, description = "The node"),
+        ("version" = Option<u64>, Query, description = "The version. Without it, the head"),
     ),
-    responses((status = 200, description = "What the node may read", body = super::responses::StateSeen))
+    responses((status = 200, description = "The view", body = super::responses::StateSeen))
 )]
 pub async fn state(
     app: Data<App>,
@@ -171,15 +179,18 @@ pub async fn seen_by(
     Ok(json!({"thread": thread, "version": view.version, "transition": view.transition, "state": view.state}))
 }
 
-/// A page of a thread's chain.
+/// List the versions of a thread.
+///
+/// Returns 200 with one page of signed entries and their statements. Auditors also get openings. Pass
+/// `next_page_token` as `page_token` for the next page.
 #[utoipa::path(
     get, path = "/v1/threads/{thread}/chain", tag = "threads",
     params(
-        ("thread" = ThreadId, Path, description = "The thread's name"),
-        ("page_size" = Option<u32>, Query, description = "How many at most; 50 unless said, and never more than 200"),
-        ("page_token" = Option<u64>, Query, description = "The `next_page_token` of the page before"),
+        ("thread" = ThreadId, Path, description = "The name of the thread"),
+        ("page_size" = Option<u32>, Query, description = "The page size: 50 by default, at most 200"),
+        ("page_token" = Option<u64>, Query, description = "The `next_page_token` of the previous page"),
     ),
-    responses((status = 200, description = "Signed entries with their statements", body = super::responses::ChainPage))
+    responses((status = 200, description = "A page of signed entries with their statements", body = super::responses::ChainPage))
 )]
 pub async fn chain(
     app: Data<App>,
@@ -216,11 +227,14 @@ pub async fn chain(
     Ok(HttpResponse::Ok().json(json!({"entries": entries, "next_page_token": next})))
 }
 
-/// Closes a thread.
+/// Close a thread.
+///
+/// Returns 200. A closed thread accepts no proposals and no writes. Returns 409 `write_in_progress` while a writer
+/// holds a lease.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/closing", tag = "administration", request_body = ReasonIfAny,
     params(
-        ("thread" = ThreadId, Path, description = "The thread's name"),
+        ("thread" = ThreadId, Path, description = "The name of the thread"),
     ),
     responses((status = 200, description = "Closed", body = super::responses::ThreadStatus))
 )]
@@ -232,13 +246,15 @@ pub async fn close(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
 }
 
-/// Reopens a closed thread.
+/// Reopen a closed thread.
+///
+/// Returns 200 with the thread's status.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/reopening", tag = "administration", request_body = ReasonIfAny,
     params(
-        ("thread" = ThreadId, Path, description = "The thread's name"),
+        ("thread" = ThreadId, Path, description = "The name of the thread"),
     ),
-    responses((status = 200, description = "Open again", body = super::responses::ThreadStatus))
+    responses((status = 200, description = "Reopened", body = super::responses::ThreadStatus))
 )]
 pub async fn reopen(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;

@@ -17,55 +17,58 @@ use crate::domain::primitives::id::{FlowId, NodeId};
 use crate::service::error::{Error, Result};
 use crate::service::policy_changes::dry_run::DryRun;
 
-/// `POST /v1/flows/{flow}/judgements`
+/// The body of `POST /v1/flows/{flow}/judgements`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Suppose {
-    /// The state before; need not be any thread's.
+    /// The state before. It can be any state.
     #[schema(value_type = Object)]
     pub state: Value,
-    /// As which node.
+    /// The node that acts. The token must name it.
     pub node: NodeId,
-    /// For what.
+    /// The patch.
     pub patch: Value,
-    /// In which form: `merge` (the default), `merge-patch` or `json-patch`.
+    /// The format of the patch: `merge` (the default), `merge-patch` or `json-patch`.
     #[serde(default)]
     pub format: Option<Format>,
-    /// Who would ask: `{id, owner}`. If left out, a rule that asks about it has no answer.
+    /// The caller: `{id, owner}`. If left out, a rule that uses it cannot be evaluated.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub principal: Option<Value>,
-    /// The nodes of which something was committed in the thread before. If left out, as above.
+    /// The nodes that have committed in the thread before. If left out, a rule that uses them cannot be evaluated.
     #[serde(default)]
     #[schema(value_type = Option<Vec<NodeId>>)]
     pub committed_nodes: Option<Value>,
-    /// What each node has used in the thread before: `{node: {calls, tokens, cost}}`; nothing, if left out.
+    /// The earlier usage of each node in the thread: `{node: {calls, tokens, cost}}`. Nothing, if left out.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub totals: Option<Value>,
-    /// The tool that would be called along with it: `{name, arguments}`.
+    /// The tool that would be called: `{name, arguments}`.
     #[serde(default)]
     #[schema(value_type = Option<super::responses::ToolCall>)]
     pub tool: Option<Value>,
-    /// What it would have taken: `{tokens, cost}`, both optional.
+    /// The usage of the request: `{tokens, cost}`, both optional.
     #[serde(default)]
     #[schema(value_type = Option<super::responses::Used>)]
     pub usage: Option<Value>,
-    /// A policy to judge by instead of the active one, in TOML.
+    /// The text of a policy to use instead of the active one, in TOML.
     #[serde(default)]
     pub policy: Option<String>,
-    /// The schemas that it names.
+    /// The schemas that the policy names, by file name.
     #[serde(default)]
     pub schemas: BTreeMap<String, String>,
 }
 
-/// Says what would become of a proposal. Nothing comes of it.
+/// Dry run a proposal.
+///
+/// Returns 200 with the result that a policy would give, its reasons, errors and diff. Nothing is stored. Returns
+/// 422 `policy_refused` if the given policy does not compile.
 #[utoipa::path(
     post, path = "/v1/flows/{flow}/judgements", tag = "policies", request_body = Suppose,
     params(
-        ("flow" = FlowId, Path, description = "The flow"),
+        ("flow" = FlowId, Path, description = "The name of the flow"),
     ),
-    responses((status = 200, description = "What would become of it, and why", body = WhatIf))
+    responses((status = 200, description = "The result and its reasons", body = WhatIf))
 )]
 pub async fn judge(post: Post, flow: Path<String>) -> Result<HttpResponse> {
     let flow: FlowId = json_body::name("/flow", &flow)?;

@@ -21,72 +21,76 @@ use crate::service::writes::verify::{VerifyAsk, read_expectations};
 use crate::web::auth::extractors::Presumed;
 use crate::web::state::App;
 
-/// `POST /v1/verify`
+/// The body of `POST /v1/verify`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Verify {
-    /// In which thread; bound to the writer's own job, never to what an agent routed to it.
+    /// The thread. Take it from your own job, never from an agent.
     pub thread: ThreadId,
-    /// Which transition it means to write.
+    /// The transition to write.
     pub transition: Digest,
-    /// The receipt, if it has one.
+    /// The receipt, if the writer has one.
     #[serde(default)]
     pub receipt: Option<String>,
-    /// What it calls the write; the same name again gives the same answer while the lease lives.
+    /// The writer's id of the write. The same id gets the same answer while the lease is active.
     pub write_id: WriteId,
-    /// What it expects to read: pointers to values.
+    /// The expected values, by JSON Pointer.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub expect: Map<String, Value>,
 }
 
-/// What a writer that is let through is answered.
+/// The answer to a writer that may write.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Verified {
     /// Always true.
     pub allow: bool,
-    /// What the writer called the write.
+    /// The writer's id of the write.
     pub write_id: WriteId,
-    /// Larger than that of any write of this thread before: a database that keeps the largest refuses latecomers.
+    /// The fencing token. It is larger than that of every earlier write of the thread. A database that stores the
+    /// largest one refuses late writers.
     pub fence: u64,
-    /// Until when the writer may write.
+    /// The time until which the writer may write.
     pub lease_expires_at: Timestamp,
-    /// The state as the writer may read it: from here, and from nowhere else, come the values to write.
+    /// The state as far as the writer may read it. Take the values to write only from here.
     #[schema(value_type = Object)]
     pub view: Value,
-    /// All of it, signed.
+    /// The whole answer, signed.
     pub verification: String,
     /// Whether the policy is enforced.
     pub enforced: bool,
-    /// Whether the same call was answered before.
+    /// Whether this is the stored answer of an earlier call.
     pub replayed: bool,
 }
 
-/// `POST /v1/writes/{write_id}/confirm`
+/// The body of `POST /v1/writes/{write_id}/confirm`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Confirm {
-    /// The patch of the writer's own node: what it wrote, or a reference to it.
+    /// A patch within the `writes` of the writer's node: the written values, or a reference to them.
     #[schema(value_type = Object)]
     pub result: Value,
 }
 
-/// `POST /v1/threads/{thread}/lapses/{write_id}/resolution`
+/// The body of `POST /v1/threads/{thread}/lapses/{write_id}/resolution`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Resolve {
-    /// Whose write.
+    /// The id of the writer's token.
     pub principal: PrincipalId,
-    /// What became of it.
+    /// The result.
     pub outcome: Resolution,
-    /// How that is known.
+    /// The evidence for the outcome.
     pub reason: String,
 }
 
-/// The writer's question before any write. Whatever is not a 200 with `allow: true` is a no.
+/// Verify a write before you carry it out.
+///
+/// Returns 200 with `allow: true`, a fencing token (`fence`) and a lease. Any other response, and no response,
+/// means: do not write. Denials are 403 with a code. Repeat the request with the same `write_id` after a time-out.
 #[utoipa::path(
     post, path = "/v1/verify", tag = "writes", request_body = Verify,
-    responses((status = 200, description = "Let through, once", body = Verified))
+    responses((status = 200, description = "The write is allowed once", body = Verified))
 )]
 pub async fn verify(app: Data<App>, sender: Presumed) -> Result<HttpResponse> {
     let ask: Verify = json_body::read(&app, &sender.body).map_err(malformed)?;
@@ -118,13 +122,16 @@ fn malformed(error: Error) -> Error {
     }
 }
 
-/// The writer says that it wrote.
+/// Report a completed write.
+///
+/// Returns 200 with the outcome: `confirmed`, or `late` if the head has changed. Repeat the request until you get a
+/// response. If the policy does not allow the `result`, the write is recorded without it (`result_refused`).
 #[utoipa::path(
     post, path = "/v1/writes/{write_id}/confirm", tag = "writes", request_body = Confirm,
     params(
-        ("write_id" = WriteId, Path, description = "What the writer called the write"),
+        ("write_id" = WriteId, Path, description = "The writer's name of the write"),
     ),
-    responses((status = 200, description = "How the write ended", body = super::responses::WriteEnded))
+    responses((status = 200, description = "The outcome of the write", body = super::responses::WriteEnded))
 )]
 pub async fn confirm(post: Post, write_id: Path<String>) -> Result<HttpResponse> {
     let write_id: WriteId = json_body::name("/write_id", &write_id)?;
@@ -132,13 +139,16 @@ pub async fn confirm(post: Post, write_id: Path<String>) -> Result<HttpResponse>
     ended(&post.app.service.confirm(&post.token, &write_id, &ask.result).await?)
 }
 
-/// The writer says that it wrote nothing.
+/// Report that nothing was written.
+///
+/// Returns 200 with the outcome. Repeat the request until you get a response. Later repetitions return the first
+/// response.
 #[utoipa::path(
     post, path = "/v1/writes/{write_id}/abort", tag = "writes", request_body = Reason,
     params(
-        ("write_id" = WriteId, Path, description = "What the writer called the write"),
+        ("write_id" = WriteId, Path, description = "The writer's name of the write"),
     ),
-    responses((status = 200, description = "How the write ended", body = super::responses::WriteEnded))
+    responses((status = 200, description = "The outcome of the write", body = super::responses::WriteEnded))
 )]
 pub async fn abort(post: Post, write_id: Path<String>) -> Result<HttpResponse> {
     let write_id: WriteId = json_body::name("/write_id", &write_id)?;
@@ -168,14 +178,17 @@ fn ended(write: &Write) -> Result<HttpResponse> {
     Ok(HttpResponse::Ok().json(answer))
 }
 
-/// An administrator says what became of a lapsed write.
+/// Record the outcome of an unknown write.
+///
+/// Returns 200. Use it if a lease has expired (`lapsed`) and the writer does not report the outcome. Returns 409
+/// `wrong_state` if the outcome is already known.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/lapses/{write_id}/resolution", tag = "administration", request_body = Resolve,
     params(
-        ("thread" = ThreadId, Path, description = "The thread's name"),
-        ("write_id" = WriteId, Path, description = "What the writer called the write"),
+        ("thread" = ThreadId, Path, description = "The name of the thread"),
+        ("write_id" = WriteId, Path, description = "The writer's name of the write"),
     ),
-    responses((status = 200, description = "Written down", body = super::responses::WriteResolved))
+    responses((status = 200, description = "The outcome is recorded", body = super::responses::WriteResolved))
 )]
 pub async fn resolve(post: Post, path: Path<(String, String)>) -> Result<HttpResponse> {
     let (thread, write_id): (ThreadId, WriteId) =

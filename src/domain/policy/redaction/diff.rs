@@ -12,28 +12,28 @@ use crate::domain::threads::tool_call::Tool;
 
 use crate::domain::policy::view::project;
 
-/// A change as strangers may see it.
+/// A change, with redaction applied.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum RedactedChange {
-    /// Something hidden differs at or below the pointer.
+    /// A redacted value at or below the pointer changed.
     Hidden {
-        /// Where the hidden part begins; names below it are not shown.
+        /// The JSON Pointer where the redacted part begins. Names below it are not shown.
         pointer: Pointer,
-        /// Always true: what tells the two forms apart on the wire.
+        /// Always true. It distinguishes the two forms.
         #[schema(value_type = bool)]
         hidden: True,
-        /// What happened to the leaves below.
+        /// The effect on the leaves below.
         effect: Effect,
     },
-    /// A leaf that is not hidden. An absent side is left out; null is a value.
+    /// A changed leaf that is not redacted. An absent side is left out. Null is a value.
     Shown {
-        /// Where.
+        /// The JSON Pointer of the value.
         pointer: Pointer,
-        /// The value before.
+        /// The value before the change.
         #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "present")]
         before: Option<Value>,
-        /// The value after.
+        /// The value after the change.
         #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "present")]
         after: Option<Value>,
     },
@@ -61,7 +61,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
     Value::deserialize(deserializer).map(Some)
 }
 
-/// What happened to the changed leaves of something hidden.
+/// The effect on the changed leaves of a redacted value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -83,9 +83,9 @@ pub enum RedactedLeaf {
     },
     /// A leaf that is not hidden.
     Shown {
-        /// Where.
+        /// The JSON Pointer of the value.
         pointer: Pointer,
-        /// What.
+        /// The value of the leaf.
         value: Value,
     },
 }

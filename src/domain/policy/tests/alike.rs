@@ -28,7 +28,7 @@ fn alike(policy: &Policy, state: &Value, edits: &[(String, Option<Value>)]) -> V
     other
 }
 
-/// The one thing that may be found out, as docs/policy.md says: where a node writes below a place that it cannot
+/// The one thing that may be found out, as docs/reference/policy.md says: where a node writes below a place that it cannot
 /// read, whether something stands there that it could not write below.
 fn differ_in_kind(policy: &Policy, patch: &Patch, one: &Value, other: &Value) -> bool {
     let rules = policy.node(&node()).unwrap();

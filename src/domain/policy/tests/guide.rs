@@ -1,4 +1,4 @@
-//! The guide's snippets and tables, run as they stand there.
+//! Runs the snippets and tables of the policy reference and the policy guide.
 
 use serde_json::{Value, json};
 
@@ -12,12 +12,14 @@ use crate::domain::primitives::id::NodeId;
 use crate::domain::threads::tool_call::Tool;
 use crate::domain::threads::usage::{Totals, Usage};
 
-const GUIDE: &str = include_str!("../../../../docs/policy.md");
+const GUIDE: &str = include_str!("../../../../docs/reference/policy.md");
+const TUTORIAL: &str = include_str!("../../../../docs/guides/policies.md");
 
-/// The part of the guide below a heading.
+/// Returns the part below a heading of the reference or the guide.
 pub(super) fn section(heading: &str) -> &'static str {
-    let start = GUIDE.find(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("{heading}"));
-    let rest = &GUIDE[start + heading.len() + 2..];
+    let line = format!("\n{heading}\n");
+    let page = [GUIDE, TUTORIAL].into_iter().find(|it| it.contains(&line)).unwrap_or_else(|| panic!("{heading}"));
+    let rest = page.split_once(&line).unwrap().1;
     rest.find("\n## ").map_or(rest, |end| &rest[..end])
 }
 
@@ -184,9 +186,9 @@ fn every_on_violation_has_the_guides_actions_in_the_guides_order() {
 
 #[test]
 fn what_the_guide_says_of_what_may_follow_what_is_so() {
-    let text = section("## What may follow what");
+    let text = section("## Transition rule examples");
     let policy = policies(text).remove(0);
-    let line = text.lines().find(|it| it.starts_with("Of a state with")).unwrap();
+    let line = text.lines().find(|it| it.starts_with("The state before is")).unwrap();
     let before: Value = serde_json::from_str(quoted(line)[0]).unwrap();
     assert!(judge_initial(&policy, &before, &StateLimits::default()).is_ok());
     let worker = NodeId::try_from("worker").unwrap();

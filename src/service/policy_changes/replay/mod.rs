@@ -48,36 +48,36 @@ impl ReplayFrom {
     }
 }
 
-/// One recorded proposal, and what the candidate would have made of it.
+/// A recorded proposal, and its result under the candidate policy.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 pub struct Replayed {
-    /// In which thread.
+    /// The thread of the event.
     pub thread: ThreadId,
-    /// On which version.
+    /// The version that the proposal was based on.
     pub on_version: u64,
-    /// What makes another request the same.
+    /// The id of the request. A repeated request has the same one.
     pub proposal: Digest,
-    /// Its transition; none of what was rejected.
+    /// The transition. Null for a rejected request.
     pub transition: Option<Digest>,
-    /// As which node.
+    /// The node that acts. The token must name it.
     pub node: NodeId,
-    /// Who asked.
+    /// The id of the token or account that sent the request.
     pub principal: PrincipalId,
-    /// For what; not known of a rejected request that was not kept.
+    /// The kind of request. Unknown for a rejected request that was not stored.
     pub kind: Option<Kind>,
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// What became of it.
+    /// The recorded result.
     pub was: Was,
-    /// What would have.
+    /// The result under the candidate policy.
     #[serde(flatten)]
     pub compared: Compared,
 }
 
-/// Some of a flow's recorded proposals.
+/// One page of replayed proposals.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    /// The candidate's digest.
+    /// The digest of the candidate policy.
     pub policy: Digest,
     /// Thread by thread in the order of their names, and in each the first proposal first.
     pub rows: Vec<Replayed>,

@@ -19,14 +19,14 @@ use crate::web::api::idempotency_key::{Post, told};
 use crate::web::auth::extractors::Machine;
 use crate::web::state::App;
 
-/// `POST /v1/endpoints/{endpoint}/redeliveries`. One of the two.
+/// The body of `POST /v1/endpoints/{endpoint}/redeliveries`. Set one of the two members.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RedeliverMany {
-    /// What was given up since then.
+    /// The time since which failed deliveries are sent again.
     #[schema(value_type = Option<String>)]
     pub failed_since: Option<String>,
-    /// What lies after this place in the log and has not arrived.
+    /// The log position after which every event that has not arrived is sent again.
     pub after: Option<u64>,
 }
 
@@ -42,16 +42,19 @@ pub struct DeliveriesQuery {
 /// Deliveries on a page, unless told otherwise, and at most.
 const PAGE: (u32, u32) = (50, 200);
 
-/// A page of what was sent to an endpoint, or is about to be.
+/// List deliveries of an endpoint.
+///
+/// Returns 200 with one page of deliveries, newest event first, each with its attempts. Pass `next_page_token` as
+/// `page_token` for the next page.
 #[utoipa::path(
     get, path = "/v1/endpoints/{endpoint}/deliveries", tag = "endpoints",
     params(
-        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
-        ("state" = Option<String>, Query, description = "`waiting` or `failed`; all unless said, the last event's first", pattern = "^(waiting|failed)$"),
-        ("page_size" = Option<u32>, Query, description = "How many; 50 unless said, and never more than 200"),
-        ("page_token" = Option<String>, Query, description = "The `next_page_token` of the page before"),
+        ("endpoint" = EndpointId, Path, description = "The id of the endpoint"),
+        ("state" = Option<String>, Query, description = "`waiting` or `failed`. Without it, all deliveries are listed", pattern = "^(waiting|failed)$"),
+        ("page_size" = Option<u32>, Query, description = "The page size: 50 by default, at most 200"),
+        ("page_token" = Option<String>, Query, description = "The `next_page_token` of the previous page"),
     ),
-    responses((status = 200, description = "What was sent, or is about to be", body = crate::web::api::responses::endpoints::DeliveryPage))
+    responses((status = 200, description = "A page of deliveries", body = crate::web::api::responses::endpoints::DeliveryPage))
 )]
 pub async fn deliveries(
     app: Data<App>,
@@ -81,14 +84,16 @@ fn place(token: &str) -> Result<Place> {
     read().ok_or_else(|| Error::invalid("/page_token", "give `next_page_token` of the page before"))
 }
 
-/// One delivery, with the body that is sent.
+/// Read a delivery.
+///
+/// Returns 200 with the delivery and the `body` that is sent. Returns 404 if it does not exist or was purged.
 #[utoipa::path(
     get, path = "/v1/endpoints/{endpoint}/deliveries/{delivery}", tag = "endpoints",
     params(
-        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
-        ("delivery" = u64, Path, description = "The event's place in the log"),
+        ("endpoint" = EndpointId, Path, description = "The id of the endpoint"),
+        ("delivery" = u64, Path, description = "The log position of the event"),
     ),
-    responses((status = 200, description = "With `body`, what is sent", body = crate::web::api::responses::endpoints::DeliveryTold))
+    responses((status = 200, description = "The delivery, with the `body` that is sent", body = crate::web::api::responses::endpoints::DeliveryTold))
 )]
 pub async fn delivery(app: Data<App>, _machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
     let found = app.service.delivery(&id(&path.0)?, index(&path.1)?).await?;
@@ -97,14 +102,17 @@ pub async fn delivery(app: Data<App>, _machine: Machine, path: Path<(String, Str
     Ok(HttpResponse::Ok().json(answer))
 }
 
-/// Sends one again, whatever became of it before.
+/// Redeliver an event.
+///
+/// Returns 202 with the delivery, which is sent again as soon as possible, whatever its state. Receivers recognize
+/// a repeated event by `webhook-id`.
 #[utoipa::path(
     post, path = "/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery", tag = "endpoints", request_body = Nothing,
     params(
-        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
-        ("delivery" = u64, Path, description = "The event's place in the log"),
+        ("endpoint" = EndpointId, Path, description = "The id of the endpoint"),
+        ("delivery" = u64, Path, description = "The log position of the event"),
     ),
-    responses((status = 202, description = "It is sent as soon as may be", body = crate::web::api::responses::endpoints::DeliveryTold))
+    responses((status = 202, description = "The delivery is sent as soon as possible", body = crate::web::api::responses::endpoints::DeliveryTold))
 )]
 pub async fn redeliver(post: Post, path: Path<(String, String)>) -> Result<HttpResponse> {
     let (id, index, Nothing {}) = (id(&path.0)?, index(&path.1)?, post.read()?);
@@ -112,13 +120,16 @@ pub async fn redeliver(post: Post, path: Path<(String, String)>) -> Result<HttpR
     post.once(work, |_, delivery: &Delivery| Ok(told(StatusCode::ACCEPTED, &delivery_json(delivery)))).await
 }
 
-/// Sends many again.
+/// Redeliver many events.
+///
+/// Returns 202 with the number of deliveries that are sent again. Set either `failed_since` for deliveries that
+/// were given up, or `after` for events after a log position.
 #[utoipa::path(
     post, path = "/v1/endpoints/{endpoint}/redeliveries", tag = "endpoints", request_body = RedeliverMany,
     params(
-        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
+        ("endpoint" = EndpointId, Path, description = "The id of the endpoint"),
     ),
-    responses((status = 202, description = "How many", body = crate::web::api::responses::endpoints::Count))
+    responses((status = 202, description = "The number of deliveries", body = crate::web::api::responses::endpoints::Count))
 )]
 pub async fn redeliver_many(post: Post, endpoint: Path<String>) -> Result<HttpResponse> {
     let ask: RedeliverMany = post.read()?;

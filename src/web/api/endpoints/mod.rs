@@ -32,75 +32,76 @@ use crate::web::state::App;
 use template_body::TemplateBody;
 use view::{Address, attempt_json, endpoint_json};
 
-/// `POST /v1/endpoints`
+/// The body of `POST /v1/endpoints`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddEndpoint {
-    /// What people call it.
+    /// The name of the endpoint, for people.
     #[schema(min_length = 1, max_length = 64)]
     pub name: String,
-    /// What is sent: `webhook`, which is meant where nothing is said: events. `langgraph`: how reviews ended, to the runs
-    /// of a LangGraph server that stopped for them. `resume`: the same, by a template. `slack` and `teams`: that something
-    /// waits for people, to a chat.
+    /// The kind of endpoint. `webhook` (the default) receives events. `langgraph` resumes runs of a LangGraph server
+    /// when their reviews end. `resume` does the same with a template. `slack` and `teams` notify a chat of pending
+    /// reviews.
     #[schema(pattern = "^(webhook|langgraph|resume|slack|teams)$")]
     pub kind: Option<String>,
-    /// Of `langgraph`: which graph or assistant runs there.
+    /// For `langgraph`: the graph or assistant on that server.
     pub assistant: Option<String>,
-    /// Of `resume`: what is sent.
+    /// For `resume`: the template of the request.
     pub template: Option<TemplateBody>,
-    /// Where to: https, or plain http where the configuration allows it.
+    /// The target address: https, or http where the configuration allows it.
     pub url: String,
-    /// Which events: names, families as `review.*`, or `*`, which is meant where nothing is said.
+    /// The events: names, families such as `review.*`, or `*`, which is the default.
     #[schema(value_type = Option<Vec<String>>)]
     pub events: Option<BTreeSet<EventPattern>>,
-    /// Of which flows; nothing: of all, with the events that belong to none. The kinds `langgraph` and `resume` name them.
+    /// The flows. Without it, all flows and the events that belong to none. The kinds `langgraph` and `resume` require
+    /// it.
     #[serde(default)]
     pub flows: BTreeSet<FlowId>,
-    /// Whether a thread's events are sent one after another, each when the one before has ended.
+    /// Whether the events of one thread are sent strictly in order, each after the previous one has ended.
     #[serde(default)]
     pub ordered: bool,
-    /// The form of the body; there is one.
+    /// The version of the payload format. There is one.
     #[schema(minimum = 1, maximum = 1)]
     pub payload: Option<u32>,
-    /// Headers of its own, as for a receiver that asks for a token.
+    /// Additional request headers, for example for a receiver that needs a token.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// After which place in the log it begins; nothing: with what happens next.
+    /// The log position to start after. Without it, the endpoint gets new events only.
     pub after: Option<u64>,
 }
 
-/// `PATCH /v1/endpoints/{endpoint}`. What is not said stays.
+/// The body of `PATCH /v1/endpoints/{endpoint}`. Members that are left out stay the same.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeEndpoint {
-    /// What people call it.
+    /// The name of the endpoint, for people.
     pub name: Option<String>,
-    /// Where to.
+    /// The target address.
     pub url: Option<String>,
-    /// Which events.
+    /// The events that the endpoint receives.
     #[schema(value_type = Option<Vec<String>>)]
     pub events: Option<BTreeSet<EventPattern>>,
-    /// Of which flows.
+    /// The flows whose events the endpoint receives.
     pub flows: Option<BTreeSet<FlowId>>,
-    /// All headers of its own.
+    /// All additional headers. They replace the previous ones.
     pub headers: Option<BTreeMap<String, String>>,
-    /// Whether it is served.
+    /// Whether the endpoint is enabled.
     pub enabled: Option<bool>,
-    /// Where one that is enabled goes on: `where_it_stopped`, which is meant where nothing is said, or `now`.
+    /// The position of an endpoint that is enabled: `where_it_stopped` (the default) or `now`.
     #[schema(pattern = "^(where_it_stopped|now)$")]
     pub from: Option<String>,
 }
 
-/// `POST /v1/endpoints/{endpoint}/secret`
+/// The body of `POST /v1/endpoints/{endpoint}/secret`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RotateSecret {
-    /// For how long the old secret signs beside the new one; nothing: a day.
+    /// The time for which the old secret also signs, in seconds. One day by default.
     #[schema(maximum = 604800)]
     pub overlap_secs: Option<u64>,
 }
 
-/// A call that is told nothing but its address.
+/// An empty body.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
@@ -137,10 +138,13 @@ fn kind(ask: &AddEndpoint) -> Result<NewKind> {
     }
 }
 
-/// Adds an endpoint. The secret is in this answer, and nowhere else.
+/// Create an endpoint.
+///
+/// Returns 201 with the endpoint. `secret` is in this response only, so store it. Returns 400 if a member or the
+/// address is not allowed, and 409 `wrong_state` if 200 endpoints exist.
 #[utoipa::path(
     post, path = "/v1/endpoints", tag = "endpoints", request_body = AddEndpoint,
-    responses((status = 201, description = "The endpoint, with `secret` if what is sent there is signed", body = super::responses::endpoints::Endpoint))
+    responses((status = 201, description = "The endpoint, with `secret` if its deliveries are signed", body = super::responses::endpoints::Endpoint))
 )]
 pub async fn add(post: Post) -> Result<HttpResponse> {
     let ask: AddEndpoint = post.read()?;
@@ -173,10 +177,12 @@ fn shown_to(machine: &Machine) -> Address {
     }
 }
 
-/// Every endpoint. Who does not manage them sees of addresses the origin only.
+/// List endpoints.
+///
+/// Returns 200 with every endpoint. Auditors see only the origin of each address.
 #[utoipa::path(
     get, path = "/v1/endpoints", tag = "endpoints",
-    responses((status = 200, description = "Each as it stands", body = super::responses::endpoints::EndpointList))
+    responses((status = 200, description = "The endpoints", body = super::responses::endpoints::EndpointList))
 )]
 pub async fn list(app: Data<App>, machine: Machine) -> Result<HttpResponse> {
     let address = shown_to(&machine);
@@ -184,26 +190,32 @@ pub async fn list(app: Data<App>, machine: Machine) -> Result<HttpResponse> {
     Ok(HttpResponse::Ok().json(json!({"endpoints": all})))
 }
 
-/// An endpoint as it stands.
+/// Read an endpoint.
+///
+/// Returns 200 with its settings, its state and its position in the log. Auditors see only the origin of the
+/// address.
 #[utoipa::path(
     get, path = "/v1/endpoints/{endpoint}", tag = "endpoints",
     params(
-        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
+        ("endpoint" = EndpointId, Path, description = "The id of the endpoint"),
     ),
-    responses((status = 200, description = "As it stands", body = super::responses::endpoints::Endpoint))
+    responses((status = 200, description = "The endpoint", body = super::responses::endpoints::Endpoint))
 )]
 pub async fn read(app: Data<App>, machine: Machine, endpoint: Path<String>) -> Result<HttpResponse> {
     let endpoint = app.service.endpoint(&id(&endpoint)?).await?;
     Ok(HttpResponse::Ok().json(endpoint_json(&endpoint, shown_to(&machine))))
 }
 
-/// Changes what is said, and nothing else.
+/// Change an endpoint.
+///
+/// Returns 200 with the changed endpoint. Members that you leave out stay the same. A new origin needs `headers` in
+/// the same request, if the endpoint has any. Otherwise the response is 400.
 #[utoipa::path(
     patch, path = "/v1/endpoints/{endpoint}", tag = "endpoints", request_body = ChangeEndpoint,
     params(
-        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
+        ("endpoint" = EndpointId, Path, description = "The id of the endpoint"),
     ),
-    responses((status = 200, description = "As it stands now", body = super::responses::endpoints::Endpoint))
+    responses((status = 200, description = "The changed endpoint", body = super::responses::endpoints::Endpoint))
 )]
 pub async fn change(post: Post, endpoint: Path<String>) -> Result<HttpResponse> {
     let ask: ChangeEndpoint = post.read()?;
@@ -231,24 +243,29 @@ fn serving(enabled: Option<bool>, from: Option<&str>) -> Result<Option<Serving>>
     }
 }
 
-/// Removes an endpoint: nothing is sent there any more.
+/// Delete an endpoint.
+///
+/// Returns 204. The gateway sends nothing to it from then on.
 #[utoipa::path(
     delete, path = "/v1/endpoints/{endpoint}", tag = "endpoints",
     params(
-        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
+        ("endpoint" = EndpointId, Path, description = "The id of the endpoint"),
     ),
-    responses((status = 204, description = "Removed"))
+    responses((status = 204, description = "Deleted"))
 )]
 pub async fn remove(app: Data<App>, machine: Machine, endpoint: Path<String>) -> Result<HttpResponse> {
     app.service.remove_endpoint(Puller::Token(&machine.0), &id(&endpoint)?).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// A new secret. It is in this answer, and nowhere else; the old one signs beside it for a while.
+/// Rotate the secret of an endpoint.
+///
+/// Returns 200 with the new secret, in this response only. The old secret also signs during the overlap, one day by
+/// default. Returns 409 if the endpoint does not sign.
 #[utoipa::path(
     post, path = "/v1/endpoints/{endpoint}/secret", tag = "endpoints", request_body = RotateSecret,
     params(
-        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
+        ("endpoint" = EndpointId, Path, description = "The id of the endpoint"),
     ),
     responses((status = 200, description = "The new secret", body = super::responses::endpoints::SecretShown))
 )]
@@ -264,13 +281,16 @@ pub async fn secret(post: Post, endpoint: Path<String>) -> Result<HttpResponse> 
     .await
 }
 
-/// Sends an endpoint something that is no event, and says how it went.
+/// Send a test to an endpoint.
+///
+/// Returns 200 with the result of the attempt. The test is not an event. A successful test enables a disabled
+/// endpoint again.
 #[utoipa::path(
     post, path = "/v1/endpoints/{endpoint}/test", tag = "endpoints", request_body = Nothing,
     params(
-        ("endpoint" = EndpointId, Path, description = "The endpoint's name"),
+        ("endpoint" = EndpointId, Path, description = "The id of the endpoint"),
     ),
-    responses((status = 200, description = "How the attempt ended", body = super::responses::endpoints::AttemptTold))
+    responses((status = 200, description = "The result of the attempt", body = super::responses::endpoints::AttemptTold))
 )]
 pub async fn test(post: Post, endpoint: Path<String>) -> Result<HttpResponse> {
     let (id, Nothing {}) = (id(&endpoint)?, post.read()?);

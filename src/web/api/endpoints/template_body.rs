@@ -4,24 +4,24 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// What is sent by a template. A placeholder is a whole text, as `"{digest}"`.
+/// The template of a request. A placeholder is a whole string, such as `"{digest}"`.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TemplateBody {
-    /// The body, any JSON.
+    /// The body: any JSON.
     pub body: Value,
-    /// What is looked at before, so that it is only sent while it is waited for.
+    /// The status request before sending. The request is sent only while the decision is awaited.
     pub look: Option<LookBody>,
 }
 
-/// What is looked at before something is sent.
+/// The status request before sending.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LookBody {
-    /// Where, at the endpoint's own scheme, host and port.
+    /// The address of the status request, on the endpoint's own scheme, host and port.
     pub url: String,
-    /// The place in the answer, as a JSON Pointer.
+    /// The JSON Pointer of the status in the response.
     pub pointer: String,
-    /// What stands there as long as the decision is waited for.
+    /// The value of the status while the decision is awaited.
     pub waiting: Value,
 }

@@ -26,25 +26,25 @@ use crate::web::state::App;
 /// The body of an error.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ProblemBody {
-    /// Names the kind of problem; its last part is the code.
+    /// The kind of problem as a URN. Its last part is the code.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The kind of problem in words.
+    /// The kind of problem, in words.
     pub title: String,
     /// The HTTP status.
     pub status: u16,
-    /// What to do, in fixed words.
+    /// The cause and the next step, in a fixed sentence.
     pub detail: String,
-    /// The path that was asked.
+    /// The path of the request.
     pub instance: String,
-    /// What programs look at.
+    /// The error code, for programs.
     #[schema(value_type = ProblemCode)]
     pub code: String,
-    /// What to name when asking an administrator.
+    /// The id of the request, for an administrator.
     pub request_id: String,
     /// Each thing that is wrong.
     pub errors: Vec<Fault>,
-    /// Facts that help to go on: the head, the review.
+    /// Additional members for certain codes, such as the head or the review.
     #[serde(flatten)]
     #[schema(value_type = super::responses::Facts)]
     pub facts: Map<String, Value>,
@@ -58,23 +58,23 @@ pub struct ProblemCode(pub String);
 #[derive(Debug, ToSchema)]
 pub struct FaultCode(pub String);
 
-/// One thing that is wrong.
+/// One item of `errors`.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Fault {
-    /// Where, as a JSON Pointer.
+    /// The JSON Pointer of the value.
     pub pointer: String,
-    /// What kind.
+    /// The error code.
     #[schema(value_type = FaultCode)]
     pub code: String,
-    /// In words.
+    /// The description, in words.
     pub detail: String,
-    /// At which byte of the body, where there is one.
+    /// The byte offset in the body, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<usize>,
-    /// Which of the policy's rules, where it is one.
+    /// The name of the policy rule, if the error comes from one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// What the asker itself sent there.
+    /// The value that the request itself set there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
 }
@@ -137,7 +137,7 @@ impl Problem {
         StatusCode::from_u16(self.body.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// What to name when asking an administrator.
+    /// The id of the request, for an administrator.
     pub fn request_id(&self) -> &str {
         &self.body.request_id
     }

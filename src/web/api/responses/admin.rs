@@ -11,99 +11,100 @@ use crate::domain::writes::write::Resolution;
 use crate::domain::writes::write::ResultError;
 use crate::service::policy_changes::replay::Replayed;
 
-/// What is known of a write that lapsed.
+/// The recorded outcome of a write whose lease expired.
 #[derive(Debug, ToSchema)]
 pub struct WriteResolved {
-    /// What the writer called it.
+    /// The writer's id of the write.
     pub write_id: WriteId,
-    /// What became of it.
+    /// The result.
     pub outcome: Resolution,
 }
 
-/// A policy that judges its flow.
+/// An active policy.
 #[derive(Debug, ToSchema)]
 pub struct PolicyActive {
-    /// The flow.
+    /// The name of the flow.
     pub flow: FlowId,
-    /// Its digest.
+    /// The digest of the policy.
     pub policy: Digest,
-    /// Older policies whose heads may still be written.
+    /// The digests of older policies whose heads may still be written.
     pub accepts: Vec<Digest>,
 }
 
-/// The stops of a flow, or of all.
+/// The halts of a flow, or of all flows.
 #[derive(Debug, ToSchema)]
 pub struct HaltStanding {
-    /// A flow, or `all`.
+    /// The name of a flow, or `all`.
     pub scope: String,
-    /// Whether nothing may be proposed and no vote counts.
+    /// Whether proposing and voting are halted.
     pub proposing: bool,
-    /// Whether no write may be verified.
+    /// Whether verifying is halted.
     pub verifying: bool,
-    /// What a second person has still to ask for.
+    /// The request that a second person must confirm.
     #[schema(nullable = false)]
     pub lifting: Option<Lifting>,
 }
 
-/// A receipt that was taken back.
+/// A revoked receipt.
 #[derive(Debug, ToSchema)]
 pub struct ReceiptRevoked {
-    /// Its id.
+    /// The id of the receipt (`jti`).
     pub jti: Jti,
     /// Always true.
     pub revoked: bool,
 }
 
-/// Some of a flow's recorded proposals.
+/// One page of replayed proposals.
 #[derive(Debug, ToSchema)]
 pub struct ReplayPage {
-    /// The candidate's digest.
+    /// The digest of the candidate policy.
     pub policy: Digest,
-    /// What became of each, and what would have.
+    /// The proposals with both results.
     pub proposals: Vec<Replayed>,
-    /// What to give as `after` to go on; null at the end.
+    /// The value of `after` for the next page. Null on the last page.
     #[schema(required)]
     pub next: Option<String>,
 }
 
-/// A page of rejected attempts.
+/// One page of rejected requests.
 #[derive(Debug, ToSchema)]
 pub struct RejectionPage {
-    /// The latest first.
+    /// The items, newest first.
     pub rejections: Vec<RejectionTold>,
-    /// Where the next page begins; null at the end.
+    /// The `page_token` of the next page. Null on the last page.
     #[schema(required)]
     pub next_page_token: Option<String>,
 }
 
-/// An attempt that was turned away; what the policy hides is not in it.
+/// A rejected request, without redacted values.
 #[derive(Debug, ToSchema)]
 pub struct RejectionTold {
-    /// What makes another request the same.
+    /// The id of the request. A repeated request has the same one.
     pub proposal: Digest,
-    /// The thread.
+    /// The name of the thread.
     pub thread: ThreadId,
-    /// Its flow.
+    /// The flow of the thread.
     pub flow: FlowId,
-    /// As which node.
+    /// The node that acts. The token must name it.
     pub node: NodeId,
-    /// Whose token.
+    /// The id of the token.
     pub principal: PrincipalId,
-    /// The patch's digest in its thread: the same for the same patch, and nothing to try guesses on.
+    /// The keyed digest of the patch in its thread. Equal patches have equal digests, and it reveals nothing about a
+    /// guess.
     pub patch_digest: Digest,
-    /// The beginning of what was asked for: an agent's text.
+    /// The beginning of the patch. It is untrusted text of an agent.
     pub excerpt: String,
-    /// What was wrong.
+    /// The errors of the request.
     pub errors: Vec<ResultError>,
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// On which head.
+    /// The digest of the head that the proposal is based on.
     #[schema(required)]
     pub parent: Option<Digest>,
-    /// What the agent was told to do.
+    /// The instruction that the agent got.
     #[schema(required)]
     pub instruction: Option<String>,
-    /// The tool that was to be called.
+    /// The tool of the request.
     #[schema(required)]
     pub tool: Option<Value>,
 }
@@ -111,48 +112,48 @@ pub struct RejectionTold {
 /// Every passkey that was ever enrolled.
 #[derive(Debug, ToSchema)]
 pub struct PasskeyList {
-    /// Those that count no more with `removed_at`.
+    /// The passkeys. Removed ones have `removed_at`.
     pub passkeys: Vec<crate::domain::chain::verify_receipt_offline::Pinned>,
 }
 
-/// What passkeys signed for a receipt's approvals.
+/// The passkey signatures of a receipt's approvals.
 #[derive(Debug, ToSchema)]
 pub struct EvidenceList {
-    /// One for each approval that a passkey signed.
+    /// One item for each approval that a passkey signed.
     pub evidence: Vec<Value>,
 }
 
-/// A page of the log.
+/// One page of the audit log.
 #[derive(Debug, ToSchema)]
 pub struct EventPage {
-    /// In the log's order.
+    /// The events, in log order.
     pub events: Vec<EventTold>,
-    /// What to give as `after` to go on.
+    /// The value of `after` for the next page.
     pub next: u64,
 }
 
-/// An event.
+/// An event of the audit log.
 #[derive(Debug, ToSchema)]
 pub struct EventTold {
-    /// Its place in the log.
+    /// The log position of the event.
     pub index: u64,
-    /// Its name, which stays.
+    /// The permanent id of the event.
     pub id: EventId,
-    /// What happened.
+    /// The type of the event.
     #[schema(rename = "type")]
     pub kind: String,
-    /// When.
+    /// The time.
     pub timestamp: Timestamp,
-    /// In which flow; null where it belongs to none.
+    /// The flow of the event. Null if it belongs to none.
     #[schema(required)]
     pub flow: Option<FlowId>,
-    /// In which thread; null where it belongs to none.
+    /// The thread of the event. Null if it belongs to none.
     #[schema(required)]
     pub thread: Option<ThreadId>,
-    /// Which of its thread's events.
+    /// The number of the event in its thread.
     #[schema(required)]
     pub seq: Option<u64>,
-    /// What is told of it; each type has its own members.
+    /// The content of the event. Each type has its own members.
     #[schema(value_type = Object)]
     pub data: Value,
 }
@@ -160,14 +161,14 @@ pub struct EventTold {
 /// The published keys.
 #[derive(Debug, ToSchema)]
 pub struct KeySet {
-    /// Who signs.
+    /// The gateway that signs.
     pub issuer: String,
-    /// Every key that ever signed, as a JWK with `countersign_use` and its status.
+    /// Every key that ever signed, as a JWK with `countersign_use` and its state.
     #[schema(value_type = Vec<Object>)]
     pub keys: Vec<Value>,
 }
 
-/// How the gateway is.
+/// The health of the gateway.
 #[derive(Debug, ToSchema)]
 pub struct Health {
     /// `alive` or `ready`.

@@ -8,164 +8,164 @@ use crate::domain::delivery::preflight::Saw;
 use crate::domain::primitives::id::{EndpointId, EventId, FlowId, PrincipalId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 
-/// An endpoint as it stands.
+/// An endpoint and its current state.
 #[derive(Debug, ToSchema)]
 pub struct Endpoint {
-    /// Its name here.
+    /// The unique id of the endpoint.
     pub id: EndpointId,
-    /// What people call it.
+    /// The name of the endpoint, for people.
     pub name: String,
-    /// What is sent: `webhook`, `langgraph`, `resume`, `slack` or `teams`.
+    /// The kind: `webhook`, `langgraph`, `resume`, `slack` or `teams`.
     pub kind: String,
-    /// Where to; null to who only looks.
+    /// The target address. Null for auditors.
     #[schema(required)]
     pub url: Option<String>,
-    /// The address without its path.
+    /// The scheme, host and port of the address.
     pub origin: String,
-    /// Which events.
+    /// The events that the endpoint receives.
     pub events: Vec<String>,
-    /// Of which flows; none: of all.
+    /// The flows. Empty means all.
     pub flows: Vec<FlowId>,
-    /// Whether a thread's events follow one another strictly.
+    /// Whether the events of a thread are sent strictly in order.
     pub ordered: bool,
-    /// The names of its own headers.
+    /// The names of the additional headers.
     pub headers: Vec<String>,
     /// `enabled` or `disabled`.
     pub state: String,
-    /// Why it is disabled.
+    /// The reason why the endpoint is disabled.
     #[schema(required)]
     pub why: Option<String>,
-    /// Since when.
+    /// The time since which this applies.
     #[schema(required)]
     pub since: Option<Timestamp>,
-    /// How far in the log it was served.
+    /// The log position up to which events were sent.
     pub reached: u64,
-    /// How many events lie beyond that.
+    /// The number of later events that are not yet sent.
     pub beyond: u64,
-    /// Since when nothing arrives.
+    /// The time since which no delivery succeeds.
     #[schema(required)]
     pub failing_since: Option<Timestamp>,
-    /// When something arrived last.
+    /// The time of the last successful delivery.
     #[schema(required)]
     pub arrived_at: Option<Timestamp>,
-    /// When something did not, last.
+    /// The time of the last failed attempt.
     #[schema(required)]
     pub failed_at: Option<Timestamp>,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
-    /// By whom.
+    /// The account or token that did it.
     pub created_by: PrincipalId,
-    /// What the second signature is checked with, now and after the next rotation; where what is sent is signed.
+    /// The public keys for the second signature: the current and the next one. Present if deliveries are signed.
     #[schema(nullable = false)]
     pub public_keys: Option<Vec<String>>,
-    /// Since when its secret counts; where what is sent is signed.
+    /// The time of the last rotation of the secret. Present if deliveries are signed.
     #[schema(nullable = false)]
     pub secret_made_at: Option<Timestamp>,
-    /// Until when the secret before signs, too.
+    /// The time until which the previous secret also signs.
     pub secret_before_until: Option<Timestamp>,
-    /// The form of the body, of a webhook.
+    /// For a webhook: the version of the payload format.
     #[schema(nullable = false)]
     pub payload: Option<String>,
-    /// Which graph or assistant, of `langgraph`.
+    /// For `langgraph`: the graph or assistant.
     #[schema(nullable = false)]
     pub assistant: Option<String>,
-    /// What is sent, of `resume`.
+    /// For `resume`: the template of the request.
     #[schema(value_type = Option<Object>, nullable = false)]
     pub template: Option<Value>,
-    /// What is sent is signed with this. It is in the answer that makes it, and nowhere else.
+    /// The secret that signs deliveries. It is only in the response that creates it.
     #[schema(nullable = false)]
     pub secret: Option<String>,
 }
 
-/// Every endpoint.
+/// All endpoints.
 #[derive(Debug, ToSchema)]
 pub struct EndpointList {
-    /// The first made first.
+    /// The endpoints, oldest first.
     pub endpoints: Vec<Endpoint>,
 }
 
-/// A secret, shown this once.
+/// A secret, shown once.
 #[derive(Debug, ToSchema)]
 pub struct SecretShown {
-    /// By Standard Webhooks.
+    /// The secret in the form of Standard Webhooks.
     #[schema(pattern = "^whsec_")]
     pub secret: String,
-    /// Until when the one before signs, too.
+    /// The time until which the previous secret also signs.
     pub before_until: Timestamp,
 }
 
-/// How an attempt ended.
+/// The result of an attempt.
 #[derive(Debug, ToSchema)]
 pub struct AttemptTold {
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// How long it took.
+    /// The duration of the attempt.
     pub took_ms: u64,
-    /// Whether it is done.
+    /// Whether the delivery has succeeded or was given up.
     pub arrived: bool,
-    /// What the receiver answered.
+    /// The HTTP status of the receiver.
     #[schema(nullable = false)]
     pub status: Option<u16>,
-    /// The beginning of it.
+    /// The beginning of the text.
     #[schema(nullable = false)]
     pub answer: Option<String>,
-    /// Whether there was more.
+    /// Whether the text was longer.
     #[schema(nullable = false)]
     pub answer_cut: Option<bool>,
-    /// What was seen before sending.
+    /// The result of the status request before sending.
     #[schema(nullable = false)]
     pub looked: Option<Saw>,
-    /// Why there was no answer.
+    /// The cause of a missing response.
     #[schema(nullable = false)]
     pub failure: Option<FailureCode>,
-    /// In words.
+    /// The description, in words.
     #[schema(nullable = false)]
     pub detail: Option<String>,
 }
 
-/// An event to an endpoint.
+/// The delivery of an event to an endpoint.
 #[derive(Debug, ToSchema)]
 pub struct DeliveryTold {
-    /// The event's place in the log, which names the delivery.
+    /// The log position of the event, which identifies the delivery.
     pub delivery: u64,
-    /// The event.
+    /// The id of the event.
     pub event: EventId,
-    /// What happened.
+    /// The type of the event.
     #[schema(rename = "type")]
     pub kind: String,
-    /// In which thread.
+    /// The thread of the event.
     #[schema(required)]
     pub thread: Option<ThreadId>,
-    /// How it stands.
+    /// The state of the delivery.
     pub state: String,
-    /// When it is tried next.
+    /// The time of the next attempt.
     #[schema(required)]
     pub due: Option<Timestamp>,
-    /// When it ended.
+    /// The time at which the delivery ended.
     #[schema(required)]
     pub ended_at: Option<Timestamp>,
-    /// How often it was tried.
+    /// The number of attempts.
     pub tries: u32,
-    /// The last attempts.
+    /// The most recent attempts.
     pub attempts: Vec<AttemptTold>,
-    /// What is sent, where one delivery is asked for.
+    /// The request body. Only present if one delivery is read.
     #[schema(nullable = false)]
     pub body: Option<String>,
 }
 
-/// A page of deliveries.
+/// One page of deliveries.
 #[derive(Debug, ToSchema)]
 pub struct DeliveryPage {
-    /// The last event's first.
+    /// The deliveries, newest event first.
     pub deliveries: Vec<DeliveryTold>,
-    /// Where the next page begins; null at the end.
+    /// The `page_token` of the next page. Null on the last page.
     #[schema(required)]
     pub next_page_token: Option<String>,
 }
 
-/// How many.
+/// The number of items.
 #[derive(Debug, ToSchema)]
 pub struct Count {
-    /// Deliveries that are sent again, or places of the log that are looked through.
+    /// The number of deliveries that are sent again, or of log positions that are scanned.
     pub count: u64,
 }

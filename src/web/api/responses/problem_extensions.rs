@@ -5,52 +5,52 @@ use utoipa::ToSchema;
 use crate::domain::chain::hash::Digest;
 use crate::domain::primitives::id::ReviewId;
 
-/// Facts that help to go on, each with some codes only.
+/// Additional members of a problem. Each belongs to certain codes.
 #[derive(Debug, ToSchema)]
 pub struct Facts {
-    /// Of `head_moved`: the head as it is.
+    /// For `head_moved`: the current head.
     #[schema(nullable = false)]
     pub head: Option<HeadNow>,
-    /// Of `step_reused`: what the step has done, or people may still let it do.
+    /// For `step_reused`: the transition that the step has done or requested.
     #[schema(nullable = false)]
     pub transition: Option<Digest>,
-    /// Of `head_moved`, `step_reused` and `conflict`, of what a proposal is rejected for, and of envelopes that are not made or not believed: the
-    /// version that stands, to go on from.
+    /// The version to continue from. Present for `head_moved`, `step_reused`, `conflict`, rejected proposals, and
+    /// envelopes that are not issued or not accepted.
     #[schema(nullable = false)]
     pub checkpoint: Option<HeadNow>,
-    /// Of `thread_held`: the review that holds it.
+    /// For `thread_held`: the review that holds the thread.
     #[schema(nullable = false)]
     pub review: Option<HoldingReview>,
-    /// Of `rejected`: what the agent is to do.
+    /// For `rejected`: the instruction for the agent.
     #[schema(nullable = false)]
     pub instruction: Option<Instructed>,
-    /// Of `receipt_missing`: `receipt`.
+    /// For `receipt_missing`: `receipt`.
     #[schema(nullable = false)]
     pub needs: Option<String>,
 }
 
-/// A head as it is.
+/// The head of a thread.
 #[derive(Debug, ToSchema)]
 pub struct HeadNow {
-    /// Its version.
+    /// The version of the head.
     pub version: u64,
-    /// Its digest.
+    /// The digest of the transition.
     pub transition: Digest,
 }
 
 /// The review that holds a thread.
 #[derive(Debug, ToSchema)]
 pub struct HoldingReview {
-    /// Its name.
+    /// The unique id.
     pub id: ReviewId,
 }
 
-/// What an agent is to do.
+/// The instruction for an agent.
 #[derive(Debug, ToSchema)]
 pub struct Instructed {
     /// `stop`, `retry_once`, `no_more_tries` or `skip_node`.
     #[schema(pattern = "^(stop|retry_once|no_more_tries|skip_node)$")]
     pub action: String,
-    /// In words.
+    /// The description, in words.
     pub detail: String,
 }

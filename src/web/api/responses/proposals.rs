@@ -13,125 +13,125 @@ use crate::domain::primitives::id::{ThreadId, WriteId};
 use crate::domain::reviews::HoldReason;
 use crate::domain::writes::write::ResultError;
 
-/// It is in the chain.
+/// A committed proposal.
 #[derive(Debug, ToSchema)]
 pub struct Committed {
     /// `committed`.
     #[schema(pattern = "^committed$")]
     pub outcome: String,
-    /// As which version.
+    /// The version of the commit.
     pub version: u64,
-    /// Its digest, which is the head now.
+    /// The digest of the transition, which is now the head.
     pub transition: Digest,
     /// The signed entry, a JWS.
     pub entry: String,
-    /// What it changed, as far as its node may know.
+    /// The changes, as far as the node may know them.
     pub changed: Vec<Pointer>,
-    /// Why people would have been asked, had the flow enforced its policy.
+    /// The reasons for which an enforcing flow would have required approval.
     #[schema(nullable = false)]
     pub would_hold: Option<Vec<HoldReason>>,
-    /// What rules warn of.
+    /// The warnings of the policy's rules.
     #[schema(nullable = false)]
     pub warnings: Option<Vec<WarningTold>>,
 }
 
-/// People are asked.
+/// The request is held for approval.
 #[derive(Debug, ToSchema)]
 pub struct Held {
     /// `held`.
     #[schema(pattern = "^held$")]
     pub outcome: String,
-    /// The digest that they are asked about: wait for the decision on it.
+    /// The digest of the held transition. Wait for its decision.
     pub transition: Digest,
     /// The review.
     pub review: ReviewTold,
-    /// Why, as far as its node may know.
+    /// The reasons, as far as the node may know them.
     pub reasons: Vec<HoldReason>,
-    /// What rules warn of.
+    /// The warnings of the policy's rules.
     #[schema(nullable = false)]
     pub warnings: Option<Vec<WarningTold>>,
-    /// What it would change, as far as its node may know.
+    /// The changes that it would make, as far as the node may know them.
     pub diff: Vec<ChangeTold>,
-    /// What in `diff` looks like something else.
+    /// The look-alike texts in `diff`.
     #[schema(nullable = false)]
     pub marks: Option<Vec<Mark>>,
 }
 
-/// Something in a shown text that a reader would take for something else. At most 100 in an answer.
+/// A look-alike in a shown text. At most 100 in a response.
 #[derive(Debug, ToSchema)]
 pub struct Mark {
-    /// At which line.
+    /// The pointer of the changed line.
     pub pointer: Pointer,
-    /// Of its `name` (the pointer) or its `value` (what would stand there).
+    /// The part with the look-alike: `name` (the pointer) or `value` (the new value).
     #[schema(pattern = "^(name|value)$")]
     pub of: String,
-    /// `invisible`, `right_to_left`, `mixed_scripts`, `looks_like_ascii`, `looks_like_known` (it looks like the value
-    /// before and is another), or `new_script` (it has letters of a script that the value before has none of).
+    /// `invisible`, `right_to_left`, `mixed_scripts`, `looks_like_ascii`, `looks_like_known` (it looks like the
+    /// previous value but differs), or `new_script` (it uses a script that the previous value does not use).
     #[schema(pattern = "^(invisible|right_to_left|mixed_scripts|looks_like_ascii|looks_like_known|new_script)$")]
     pub code: String,
-    /// The same in words.
+    /// The same, in words.
     pub detail: String,
 }
 
-/// What a rule warns of.
+/// A warning of a rule.
 #[derive(Debug, ToSchema)]
 pub struct WarningTold {
-    /// Which rule.
+    /// The name of the rule.
     pub rule: String,
-    /// Where; cut at hidden prefixes.
+    /// The JSON Pointer, cut at redacted prefixes.
     pub pointer: Pointer,
-    /// The reason of the rule's author.
+    /// The reason in the policy.
     pub detail: String,
 }
 
-/// A leaf that changes. An absent side is left out; null is a value.
+/// A changed leaf. An absent side is left out. Null is a value.
 #[derive(Debug, ToSchema)]
 pub struct ChangeTold {
-    /// Where.
+    /// The JSON Pointer of the value.
     pub pointer: Pointer,
-    /// The value before.
+    /// The value before the change.
     pub before: Option<Value>,
-    /// The value after.
+    /// The value after the change.
     pub after: Option<Value>,
 }
 
-/// A transition with what the asker may see of its effect.
+/// A transition, with the part of its effect that the caller may see.
 #[derive(Debug, ToSchema)]
 pub struct TransitionTold {
-    /// Its digest.
+    /// The digest of the transition.
     pub transition: Digest,
-    /// The thread.
+    /// The name of the thread.
     pub thread: ThreadId,
     /// `committed`, `observed`, `held`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
     #[schema(pattern = "^(committed|observed|held|approved|denied|expired|cancelled|superseded)$")]
     pub status: String,
-    /// What was stated.
+    /// The statement of the transition.
     pub statement: Statement,
-    /// The signed entry, if it is in the chain.
+    /// The signed entry, if the transition is committed.
     #[schema(required)]
     pub entry: Option<String>,
-    /// Why nothing may be done by it any more, though it is in the chain: `halted`, `closed`, `policy_mismatch`,
-    /// `revoked`, `expired`, or another of verify's codes. Left out while something may.
+    /// The cause if the approval is no longer usable: `halted`, `closed`, `policy_mismatch`, `revoked`, `expired`, or
+    /// another code of verify. Left out while it is usable.
     #[schema(nullable = false)]
     pub stopped: Option<String>,
-    /// The arguments of its tool, nothing hidden in them; of others' proposals not told to agents.
+    /// The arguments of its tool, redacted. Agents get them only for their own proposals.
     #[schema(nullable = false)]
     pub arguments: Option<Vec<LeafTold>>,
-    /// What rules warn of.
+    /// The warnings of the policy's rules.
     #[schema(nullable = false)]
     pub warnings: Option<Vec<Value>>,
-    /// What it changes: to agents as far as their nodes may read, to others nothing that the policy hides.
+    /// The changes. Agents get those that their nodes may read, other callers get them redacted.
     pub diff: Vec<RedactedChange>,
-    /// What in `diff` and `arguments` looks like something else.
+    /// The look-alike texts in `diff` and `arguments`.
     #[schema(nullable = false)]
     pub marks: Option<Vec<Mark>>,
-    /// Of each hidden line of the diff, for each side that is there, type, length class and commitment; to auditors.
+    /// The kind, length class and commitment of each redacted line of the diff, for each side. For auditors only.
     #[schema(nullable = false)]
     pub hidden: Option<Vec<HiddenTold>>,
-    /// Both trees, opened; to auditors.
+    /// The openings of both trees. For auditors only.
     #[schema(nullable = false)]
     pub opening: Option<Opening>,
-    /// The review, if it was held.
+    /// The review, if the transition was held.
     #[schema(nullable = false)]
     pub review: Option<ReviewTold>,
 }
@@ -139,41 +139,41 @@ pub struct TransitionTold {
 /// A leaf of a tool's arguments.
 #[derive(Debug, ToSchema)]
 pub struct LeafTold {
-    /// Where.
+    /// The JSON Pointer of the value.
     pub pointer: Pointer,
-    /// The value.
+    /// The value of the leaf.
     pub value: Option<Value>,
-    /// True where it is hidden.
+    /// True if the leaf is redacted.
     #[schema(nullable = false)]
     pub hidden: Option<bool>,
 }
 
-/// Something hidden, without its value.
+/// A redacted change, without its values.
 #[derive(Debug, ToSchema)]
 pub struct HiddenTold {
-    /// Where.
+    /// The JSON Pointer of the value.
     pub pointer: Pointer,
-    /// What stood there.
+    /// The kind of the value before the change.
     #[schema(nullable = false)]
     pub before: Option<HiddenSide>,
-    /// What would stand there.
+    /// The kind of the value after the change.
     #[schema(nullable = false)]
     pub after: Option<HiddenSide>,
 }
 
-/// One side of something hidden.
+/// One side of a redacted value.
 #[derive(Debug, ToSchema)]
 pub struct HiddenSide {
     /// `text`, `number`, `scalar`, `list` or `object`.
     #[schema(rename = "type")]
     pub kind: String,
-    /// About how long.
+    /// The length class.
     pub length: Option<Value>,
-    /// Its commitment in the tree.
+    /// The commitment of the value in the tree.
     pub commitment: Option<Digest>,
 }
 
-/// It is not decided yet: ask again.
+/// The transition is not decided yet. Send the request again.
 #[derive(Debug, ToSchema)]
 pub struct StillHeld {
     /// `held`.
@@ -181,32 +181,32 @@ pub struct StillHeld {
     pub status: String,
 }
 
-/// It was taken back.
+/// A cancelled proposal.
 #[derive(Debug, ToSchema)]
 pub struct Cancelled {
-    /// Its digest.
+    /// The digest of the transition.
     pub transition: Digest,
     /// `cancelled`.
     #[schema(pattern = "^cancelled$")]
     pub status: String,
 }
 
-/// How a write ended.
+/// The outcome of a write.
 #[derive(Debug, ToSchema)]
 pub struct WriteEnded {
-    /// What the writer called it.
+    /// The writer's id of the write.
     pub write_id: WriteId,
-    /// `confirmed`, `aborted`, or `late` where others had moved on.
+    /// `confirmed`, `aborted`, or `late` if the head had changed.
     #[schema(pattern = "^(confirmed|aborted|late)$")]
     pub outcome: String,
-    /// The head's version after it.
+    /// The version of the head after the write.
     pub version: u64,
-    /// The head after it.
+    /// The head after the write.
     pub transition: Digest,
-    /// True if the result was not admitted, and an empty one was committed in its place.
+    /// True if the result was not allowed. Then an empty change was committed.
     #[schema(nullable = false)]
     pub result_refused: Option<bool>,
-    /// Why it was not.
+    /// The errors of the refused result.
     #[schema(nullable = false)]
     pub errors: Option<Vec<ResultError>>,
 }

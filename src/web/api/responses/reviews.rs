@@ -8,39 +8,39 @@ use crate::domain::primitives::id::{AccountId, AmendmentId, FlowId, GroupName, I
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::Verdict;
 
-/// A review's name and address.
+/// The id and address of a review.
 #[derive(Debug, ToSchema)]
 pub struct ReviewLink {
-    /// Its name.
+    /// The unique id.
     pub id: ReviewId,
-    /// Where people decide.
+    /// The address of the page where reviewers decide.
     #[schema(format = "uri")]
     pub url: String,
 }
 
-/// A review as machines are told it.
+/// A review, as returned to a token.
 #[derive(Debug, ToSchema)]
 pub struct ReviewTold {
-    /// Its name.
+    /// The unique id.
     pub id: ReviewId,
-    /// Where people decide.
+    /// The address of the page where reviewers decide.
     #[schema(format = "uri")]
     pub url: String,
-    /// Its deadline.
+    /// The deadline.
     pub expires_at: Timestamp,
-    /// Who moved the deadline last.
+    /// The last extension of the deadline.
     #[schema(nullable = false)]
     pub extended: Option<Extended>,
-    /// Who is asked, stage by stage.
+    /// The stages with their groups.
     pub needed: Vec<StageNeeded>,
-    /// Who else is asked by now.
+    /// The escalation, once it applies.
     #[schema(nullable = false)]
     pub escalated: Option<Escalated>,
-    /// Always false: no token decides.
+    /// Always false: no token can vote.
     pub can_decide: bool,
-    /// Why.
+    /// The reason.
     pub why_not: WhyNot,
-    /// Who could decide; to auditors.
+    /// The people who could decide. For auditors only.
     #[schema(nullable = false)]
     pub people: Option<Vec<PersonTold>>,
 }
@@ -48,103 +48,103 @@ pub struct ReviewTold {
 /// A stage of an approval.
 #[derive(Debug, ToSchema)]
 pub struct StageNeeded {
-    /// Whose members are asked.
+    /// The groups whose members may vote.
     pub groups: Vec<GroupName>,
-    /// How many distinct people.
+    /// The number of distinct people.
     pub need: u32,
 }
 
-/// A deadline that was moved.
+/// An extension of a deadline.
 #[derive(Debug, ToSchema)]
 pub struct Extended {
-    /// By whom.
+    /// The account or token that did it.
     pub by: AccountId,
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// What it was before.
+    /// The previous deadline.
     pub was: Timestamp,
 }
 
-/// Others who are asked as well.
+/// The escalation of a review to further groups.
 #[derive(Debug, ToSchema)]
 pub struct Escalated {
-    /// Since when.
+    /// The time since which this applies.
     pub at: Timestamp,
-    /// Whose members.
+    /// The groups.
     pub to: Vec<GroupName>,
 }
 
-/// Why somebody cannot decide.
+/// The reason why a person cannot decide.
 #[derive(Debug, ToSchema)]
 pub struct WhyNot {
     /// `machine`, `ended`, `author`, `disabled`, `group`, `halted`, `role`, `voted` or `write_in_progress`.
     pub code: String,
-    /// In words.
+    /// The description, in words.
     pub detail: String,
 }
 
-/// Somebody who is asked.
+/// A person in the groups of a review.
 #[derive(Debug, ToSchema)]
 pub struct PersonTold {
-    /// Who.
+    /// The account.
     pub reviewer: AccountId,
-    /// What people call them.
+    /// The name of the person.
     pub name: String,
-    /// Whether they can decide now.
+    /// Whether the person can decide now.
     pub can_decide: bool,
-    /// Which stages.
+    /// The stages in which the person can vote.
     #[schema(nullable = false)]
     pub stages: Option<Vec<u32>>,
-    /// In whose place.
+    /// The people for whom the person holds a delegation.
     #[schema(rename = "for", nullable = false)]
     pub absent: Option<Vec<InPlaceOf>>,
-    /// Why not.
+    /// The reason why it cannot be known.
     #[schema(nullable = false)]
     pub why_not: Option<WhyNot>,
 }
 
-/// In whose place somebody votes.
+/// A delegated vote.
 #[derive(Debug, ToSchema)]
 pub struct InPlaceOf {
-    /// Whose.
+    /// The account.
     pub reviewer: AccountId,
-    /// What people call them.
+    /// The name of the person.
     pub name: String,
-    /// In which stage.
+    /// The stage.
     pub stage: u32,
 }
 
-/// A policy that people are asked about.
+/// A policy change that requires approval.
 #[derive(Debug, ToSchema)]
 pub struct AmendmentTold {
-    /// Its name.
+    /// The unique id.
     pub amendment: AmendmentId,
     /// `open`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
     pub state: String,
-    /// What people vote on.
+    /// The digest that reviewers vote on.
     pub digest: Digest,
-    /// Whose policy.
+    /// The flow of the policy.
     pub flow: FlowId,
-    /// The policy.
+    /// The digest of the policy.
     pub policy: Digest,
-    /// Older policies whose heads may still be written.
+    /// The digests of older policies whose heads may still be written.
     pub accepts: Vec<Digest>,
-    /// The policy that judges until then.
+    /// The active policy until the change is approved.
     pub over: Digest,
-    /// Who asked.
+    /// The id of the token or account that sent the request.
     pub proposer: PrincipalId,
-    /// When.
+    /// The time.
     pub proposed_at: Timestamp,
-    /// Its deadline.
+    /// The deadline.
     pub expires_at: Timestamp,
-    /// Where people decide.
+    /// The address of the page where reviewers decide.
     #[schema(format = "uri")]
     pub url: String,
-    /// Who is asked.
+    /// The groups whose members decide.
     pub needed: Vec<StageNeeded>,
-    /// Who voted.
+    /// The votes.
     pub votes: Vec<VoteTold>,
-    /// What passkeys signed of the votes.
+    /// The passkey signatures of the votes.
     #[schema(nullable = false)]
     pub evidence: Option<Vec<Value>>,
 }
@@ -152,49 +152,49 @@ pub struct AmendmentTold {
 /// A vote.
 #[derive(Debug, ToSchema)]
 pub struct VoteTold {
-    /// Whose.
+    /// The account.
     pub reviewer: AccountId,
-    /// What people call them.
+    /// The name of the person.
     pub name: String,
-    /// What they said.
+    /// `approve` or `deny`.
     pub verdict: Verdict,
-    /// In their words.
+    /// The comment.
     #[schema(required)]
     pub comment: Option<String>,
-    /// When.
+    /// The time.
     pub at: Timestamp,
 }
 
-/// Every amendment of a flow.
+/// The policy change requests of a flow.
 #[derive(Debug, ToSchema)]
 pub struct AmendmentList {
-    /// The latest first.
+    /// The items, newest first.
     pub amendments: Vec<AmendmentTold>,
 }
 
-/// An interrupt that people are asked about, or were: the same bytes each time.
+/// An interrupt under review, or decided. Always the same bytes.
 #[derive(Debug, ToSchema)]
 pub struct InterruptTaken {
-    /// Its name here.
+    /// The unique id of the endpoint.
     pub id: InterruptId,
-    /// What the host's framework calls it.
+    /// The host framework's id of the interrupt.
     pub interrupt_id: String,
     /// The host's own digest of the step.
     pub transition_digest: String,
-    /// Which try.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// What people vote on.
+    /// The digest that reviewers vote on.
     pub digest: Digest,
-    /// Where people decide.
+    /// The address of the page where reviewers decide.
     #[schema(format = "uri")]
     pub url: String,
-    /// Its deadline.
+    /// The deadline.
     pub expires_at: Timestamp,
-    /// Who is asked.
+    /// The groups whose members decide.
     pub needed: Vec<StageNeeded>,
 }
 
-/// People are still asked.
+/// The interrupt is not decided yet.
 #[derive(Debug, ToSchema)]
 pub struct StillOpen {
     /// `open`.

@@ -14,175 +14,175 @@ use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::branch::Branch;
 use crate::domain::threads::thread::Status;
 
-/// A thread that was made.
+/// A created thread.
 #[derive(Debug, ToSchema)]
 pub struct ThreadMade {
-    /// Its name.
+    /// The name of the thread.
     pub thread: ThreadId,
-    /// Its flow.
+    /// The flow of the thread.
     pub flow: FlowId,
     /// Always 0.
     pub version: u64,
-    /// Version 0's digest: what the first proposal names as its parent.
+    /// The digest of version 0. The first proposal names it as its parent.
     pub transition: Digest,
-    /// Version 0's root.
+    /// The root of version 0.
     pub state_root: Digest,
-    /// Version 0's signed entry, a JWS.
+    /// The signed entry of version 0, a JWS.
     pub entry: String,
 }
 
-/// Branches that were made.
+/// The created branches of a thread.
 #[derive(Debug, ToSchema)]
 pub struct BranchesMade {
-    /// Of which thread.
+    /// The thread that was forked.
     pub thread: ThreadId,
-    /// Of which version.
+    /// The version that was forked.
     pub version: u64,
-    /// Of which head: the parent of their join.
+    /// The head that was forked. It is the parent of the join.
     pub transition: Digest,
-    /// They, in the order in which they were asked for.
+    /// The branches, in the order of the request.
     pub branches: Vec<BranchMade>,
 }
 
-/// A branch that was made.
+/// A created branch.
 #[derive(Debug, ToSchema)]
 pub struct BranchMade {
-    /// What a join calls it.
+    /// The name of the branch in a join.
     pub name: BranchName,
-    /// Its thread, where its agents propose.
+    /// The thread of the branch, where its agents propose.
     pub thread: ThreadId,
     /// Always 0.
     pub version: u64,
-    /// Version 0's digest: what the first proposal names as its parent.
+    /// The digest of version 0. The first proposal names it as its parent.
     pub transition: Digest,
-    /// Version 0's root.
+    /// The root of version 0.
     pub state_root: Digest,
-    /// Version 0's signed entry, a JWS.
+    /// The signed entry of version 0, a JWS.
     pub entry: String,
 }
 
-/// An event that is in a run's timeline.
+/// An event in the timeline of an episode.
 #[derive(Debug, ToSchema)]
 pub struct EventAdded {
-    /// Its name: what later events can name as their cause.
+    /// The id of the event. Later events can name it as their cause.
     pub event: EventId,
-    /// The run's thread.
+    /// The thread of the episode.
     pub thread: ThreadId,
-    /// Which of the run's it is, of those that agents added, from 1.
+    /// The number of the event among those that agents added, from 1.
     pub number: u64,
-    /// What the run does in it.
+    /// The phase of the event.
     pub phase: Phase,
-    /// When it came.
+    /// The time at which the gateway received it.
     pub timestamp: Timestamp,
-    /// How many more agents can add, besides the run's end.
+    /// The number of events that agents can still add, not counting the end.
     pub left: u64,
 }
 
-/// A thread as it stands.
+/// A thread and its current status.
 #[derive(Debug, ToSchema)]
 pub struct ThreadNow {
-    /// Its name.
+    /// The name of the thread.
     pub thread: ThreadId,
-    /// Its flow.
+    /// The flow of the thread.
     pub flow: FlowId,
-    /// What it is doing.
+    /// The status of the thread.
     pub status: Status,
-    /// The head's version.
+    /// The version of the head.
     pub version: u64,
-    /// The head.
+    /// The head of the thread.
     pub transition: Digest,
-    /// Whether the head needs a receipt of its own before it is written.
+    /// Whether the head requires a receipt of its own before it is written.
     pub owes: bool,
-    /// What its calls have used; not told to agents.
+    /// The usage of the thread. Not for agents.
     #[schema(nullable = false)]
     pub spent: Option<Spent>,
-    /// The head that it begins with, if it is a branch: then it is never written.
+    /// For a branch: the head that it begins with. A branch is never written.
     #[schema(nullable = false)]
     pub branch_of: Option<Branch>,
-    /// The review that holds it.
+    /// The review that holds the thread.
     #[schema(nullable = false)]
     pub review: Option<ReviewLink>,
 }
 
-/// What calls have used.
+/// The usage of a thread.
 #[derive(Debug, ToSchema)]
 pub struct Spent {
-    /// How many calls of tools.
+    /// The number of tool calls.
     pub calls: u64,
-    /// How many tokens.
+    /// The number of tokens.
     pub tokens: u64,
-    /// In the policy's currency.
+    /// The cost, in the policy's currency.
     pub cost: f64,
-    /// How many tokens nodes were given, in hundreds, where that was counted.
+    /// The number of context tokens given to nodes, in hundreds, if counted.
     #[schema(nullable = false)]
     pub context_tokens: Option<u64>,
 }
 
-/// What a node may read of a version, and nothing else.
+/// A node's view of a version.
 #[derive(Debug, ToSchema)]
 pub struct StateSeen {
-    /// The thread.
+    /// The name of the thread.
     pub thread: ThreadId,
-    /// Which version.
+    /// The version of the view.
     pub version: u64,
-    /// Its transition.
+    /// The transition of that version.
     pub transition: Digest,
     /// The view.
     #[schema(value_type = Object)]
     pub state: Value,
 }
 
-/// An envelope that may be given to a model.
+/// A valid envelope.
 #[derive(Debug, ToSchema)]
 pub struct EnvelopeChecked {
-    /// Always true; anything else is a problem.
+    /// Always true. Anything else is a problem response.
     pub valid: bool,
-    /// Of which thread it is a view.
+    /// The thread of the view.
     pub thread: ThreadId,
-    /// Whose.
+    /// The node of the view.
     pub node: NodeId,
-    /// Of which version, which is the head's.
+    /// The version of the view, which is the head's.
     pub version: u64,
-    /// The head.
+    /// The head of the thread.
     pub transition: Digest,
-    /// How many tokens it is.
+    /// The number of tokens.
     pub tokens: u64,
-    /// Counted how.
+    /// The tokenizer that counted the tokens.
     pub encoding: Encoding,
 }
 
-/// The secrets of a node that are good now.
+/// The valid HMAC secrets of a node.
 #[derive(Debug, ToSchema)]
 pub struct NodeSecretsShown {
-    /// Of which flow.
+    /// The flow of the node.
     pub flow: FlowId,
-    /// Of which of its nodes.
+    /// The node.
     pub node: NodeId,
-    /// What they are for.
+    /// The HMAC algorithm.
     pub alg: MacAlg,
-    /// When the next period begins, and with it another secret.
+    /// The start of the next period, which has another secret.
     pub rotates_at: Timestamp,
-    /// The one of this period, and for a while the one before.
+    /// The secret of this period and, during the overlap, the previous one.
     pub secrets: Vec<NodeSecretShown>,
 }
 
 /// The secret of one period.
 #[derive(Debug, ToSchema)]
 pub struct NodeSecretShown {
-    /// When the period began: an HMAC names it.
+    /// The start of the period. An HMAC names it.
     pub epoch: Epoch,
-    /// Until when an HMAC by it is good.
+    /// The time until which an HMAC with it is valid.
     pub good_until: Timestamp,
     /// `envsec_` and 32 bytes in base64url without padding.
     pub secret: String,
 }
 
-/// A page of a chain.
+/// One page of a chain.
 #[derive(Debug, ToSchema)]
 pub struct ChainPage {
-    /// Signed entries with their statements, version by version.
+    /// The signed entries with their statements, by ascending version.
     pub entries: Vec<ChainEntry>,
-    /// Where the next page begins; null at the end.
+    /// The `page_token` of the next page. Null on the last page.
     #[schema(required)]
     pub next_page_token: Option<u64>,
 }
@@ -190,46 +190,46 @@ pub struct ChainPage {
 /// One version of a chain.
 #[derive(Debug, ToSchema)]
 pub struct ChainEntry {
-    /// Which.
+    /// The version.
     pub version: u64,
-    /// Its digest.
+    /// The digest of the transition.
     pub transition: Digest,
-    /// What was stated.
+    /// The statement of the transition.
     pub statement: Statement,
     /// The signed entry, a JWS.
     pub entry: String,
-    /// Both trees, opened; to auditors.
+    /// The openings of both trees. For auditors only.
     #[schema(nullable = false)]
     pub opening: Option<Opening>,
 }
 
-/// What a thread does after an administrator's word.
+/// The status of a thread after an administrator's action.
 #[derive(Debug, ToSchema)]
 pub struct ThreadStatus {
-    /// The thread.
+    /// The name of the thread.
     pub thread: ThreadId,
-    /// What it does.
+    /// The new status.
     pub status: Status,
 }
 
-/// A tool that an agent calls.
+/// A tool call of an agent.
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolCall {
-    /// Which.
+    /// The name of the tool.
     pub name: ToolName,
-    /// With what: 16 KiB at most.
+    /// The arguments: at most 16 KiB.
     #[schema(value_type = Object)]
     pub arguments: Value,
 }
 
-/// What a proposal took.
+/// The usage of a proposal.
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Used {
-    /// How many tokens.
+    /// The number of tokens.
     pub tokens: Option<u64>,
-    /// In the policy's currency.
+    /// The cost, in the policy's currency.
     #[schema(minimum = 0)]
     pub cost: Option<f64>,
 }

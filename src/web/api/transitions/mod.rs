@@ -28,61 +28,64 @@ use crate::web::auth::extractors::Machine;
 use crate::web::state::App;
 use view::{answer, told_to};
 
-/// `POST /v1/threads/{thread}/transitions`
+/// The body of `POST /v1/threads/{thread}/transitions`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Propose {
-    /// As which node.
+    /// The node that acts. The token must name it.
     pub node: NodeId,
-    /// On which head.
+    /// The digest of the head that the proposal is based on.
     pub parent: Digest,
-    /// For what.
+    /// The patch.
     pub patch: Value,
-    /// In which form: `merge` (the default), `merge-patch` or `json-patch`.
+    /// The format of the patch: `merge` (the default), `merge-patch` or `json-patch`.
     pub format: Option<Format>,
-    /// Ask for a receipt for the head as it stands; `patch` must be `{}`.
+    /// Requests a receipt for the current head. `patch` must be `{}`.
     #[serde(default)]
     pub reaffirm: bool,
-    /// Which try, from 1.
+    /// The number of the attempt, from 1.
     #[schema(minimum = 1)]
     pub attempt: Option<u32>,
-    /// The tool that is called along with it: `{name, arguments}`.
+    /// The tool that the agent calls with the proposal: `{name, arguments}`.
     #[schema(value_type = Option<super::responses::ToolCall>)]
     pub tool: Option<Value>,
-    /// What it took: `{tokens, cost}`, both optional.
+    /// The usage of the request: `{tokens, cost}`, both optional.
     #[schema(value_type = Option<super::responses::Used>)]
     pub usage: Option<Value>,
-    /// Why, in the agent's words; shown to people as untrusted.
+    /// The reason in the agent's words. Reviewers see it as untrusted text.
     #[schema(min_length = 1, max_length = 8000)]
     pub rationale: Option<String>,
-    /// The agent's own name for what it does here: of one name, one effect, on whatever head it is asked for again.
+    /// The agent's own id of this step. One step has one effect, on any head and however often it is sent.
     pub step: Option<StepKey>,
 }
 
-/// `POST /v1/threads/{thread}/rollbacks`
+/// The body of `POST /v1/threads/{thread}/rollbacks`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RollBack {
-    /// Which version's state.
+    /// The version whose state is requested.
     pub to_version: u64,
-    /// As which node.
+    /// The node that acts. The token must name it.
     pub node: NodeId,
-    /// On which head.
+    /// The digest of the head that the proposal is based on.
     pub parent: Digest,
-    /// Which try, from 1.
+    /// The number of the attempt, from 1.
     #[schema(minimum = 1)]
     pub attempt: Option<u32>,
-    /// The agent's own name for what it does here: of one name, one effect, on whatever head it is asked for again.
+    /// The agent's own id of this step. One step has one effect, on any head and however often it is sent.
     pub step: Option<StepKey>,
 }
 
-/// Takes a proposal.
+/// Propose a state change.
+///
+/// Returns 201 if the policy commits it, 202 if it is held for approval, 422 if it is rejected. Returns 409
+/// `head_moved` if another version was committed first. Then read the view again and propose again.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/transitions", tag = "proposals", request_body = Propose,
     params(
-        ("thread" = ThreadId, Path, description = "The thread's name"),
+        ("thread" = ThreadId, Path, description = "The name of the thread"),
     ),
-    responses((status = 201, description = "It is in the chain", body = super::responses::Committed), (status = 202, description = "People are asked", body = super::responses::Held))
+    responses((status = 201, description = "Committed", body = super::responses::Committed), (status = 202, description = "Held for approval", body = super::responses::Held))
 )]
 pub async fn propose(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
@@ -124,13 +127,16 @@ pub(super) fn read_along(tool: Option<&Value>, usage: Option<&Value>) -> Result<
     Ok((tool, usage.unwrap_or_default()))
 }
 
-/// Asks for an ancestor's state again.
+/// Propose a rollback to an earlier version.
+///
+/// Returns 202, because a rollback always requires approval. Returns 201 if the flow only observes. Returns 410
+/// `state_erased` if the values of that version are erased.
 #[utoipa::path(
     post, path = "/v1/threads/{thread}/rollbacks", tag = "proposals", request_body = RollBack,
     params(
-        ("thread" = ThreadId, Path, description = "The thread's name"),
+        ("thread" = ThreadId, Path, description = "The name of the thread"),
     ),
-    responses((status = 201, description = "It is in the chain, in a flow that only observes", body = super::responses::Committed), (status = 202, description = "People are asked", body = super::responses::Held))
+    responses((status = 201, description = "Committed, in a flow that only observes", body = super::responses::Committed), (status = 202, description = "Held for approval", body = super::responses::Held))
 )]
 pub async fn roll_back(post: Post, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
@@ -149,27 +155,33 @@ pub async fn roll_back(post: Post, thread: Path<String>) -> Result<HttpResponse>
     post.once(post.app.service.propose(&post.token, &proposal), answer).await
 }
 
-/// A transition with its statement and what the caller may see of its effect.
+/// Read a transition.
+///
+/// Returns 200 with the statement and the part of its effect that the caller may see. `stopped` has the cause if
+/// its approval is no longer usable.
 #[utoipa::path(
     get, path = "/v1/transitions/{digest}", tag = "proposals",
     params(
-        ("digest" = Digest, Path, description = "The transition's digest"),
+        ("digest" = Digest, Path, description = "The digest of the transition"),
     ),
-    responses((status = 200, description = "As far as the asker may see it", body = super::responses::TransitionTold))
+    responses((status = 200, description = "The transition, as far as the caller may see it", body = super::responses::TransitionTold))
 )]
 pub async fn read(app: Data<App>, machine: Machine, digest: Path<String>) -> Result<HttpResponse> {
     let digest: Digest = json_body::name("/digest", &digest)?;
     Ok(HttpResponse::Ok().json(told_to(&app, &machine, digest).await?))
 }
 
-/// What became of a transition; waits for it if asked to by `Prefer: wait=N`.
+/// Read the decision on a transition.
+///
+/// Returns 200 with the decision and the receipt. The body is the same each time, except for redaction of
+/// `comment`. Returns 202 while the transition is held. `Prefer: wait=N` waits up to N seconds (long polling).
 #[utoipa::path(
     get, path = "/v1/transitions/{digest}/decision", tag = "proposals",
     params(
-        ("digest" = Digest, Path, description = "The transition's digest"),
-        ("Prefer" = Option<String>, Header, description = "`wait=N` waits up to so many seconds for the end", example = "wait=30"),
+        ("digest" = Digest, Path, description = "The digest of the transition"),
+        ("Prefer" = Option<String>, Header, description = "`wait=N` waits up to N seconds for the decision", example = "wait=30"),
     ),
-    responses((status = 200, description = "What became of it: the same each time, but for what is hidden of `comment` by then", body = Decision), (status = 202, description = "Still held: ask again", body = super::responses::StillHeld))
+    responses((status = 200, description = "The decision. It is the same each time, except for redaction of `comment`", body = Decision), (status = 202, description = "Still held. Send the request again", body = super::responses::StillHeld))
 )]
 pub async fn decision(
     request: HttpRequest,
@@ -197,13 +209,16 @@ pub fn still_held() -> Value {
     json!({"status": "held"})
 }
 
-/// Takes a held proposal back.
+/// Cancel a held proposal.
+///
+/// Returns 200. Only the token that proposed it can cancel it. Returns 409 `wrong_state` if it is no longer held,
+/// and 409 `expired` after its deadline.
 #[utoipa::path(
     post, path = "/v1/transitions/{digest}/cancellation", tag = "proposals", request_body = Reason,
     params(
-        ("digest" = Digest, Path, description = "The transition's digest"),
+        ("digest" = Digest, Path, description = "The digest of the transition"),
     ),
-    responses((status = 200, description = "Taken back", body = super::responses::Cancelled))
+    responses((status = 200, description = "Cancelled", body = super::responses::Cancelled))
 )]
 pub async fn cancel(post: Post, digest: Path<String>) -> Result<HttpResponse> {
     let digest: Digest = json_body::name("/digest", &digest)?;

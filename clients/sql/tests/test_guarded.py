@@ -179,7 +179,7 @@ def test_a_row_that_the_gateway_has_as_aborted_is_told_loudly(scene: Scene, targ
         client.abort(job.write_id, reason="somebody thought that it was dead")
         return target.body(job)(connection, verified)
 
-    with closing(target.connect()) as connection, pytest.raises(UnexpectedAnswer, match="aborted: call somebody"):
+    with closing(target.connect()) as connection, pytest.raises(UnexpectedAnswer, match="aborted: alert an operator"):
         guarded_write(connection, client, body, **job.told())
     assert target.rows(job) == 1
 
@@ -496,7 +496,7 @@ def test_settling_a_row_that_the_gateway_has_as_aborted_is_no_way_to_a_second_on
         with suppress(KeyboardInterrupt):
             guarded_write(connection, dies, target.body(job), **job.told())
     assert (target.rows(job), client.abort(job.write_id, reason="it died").outcome) == (1, "aborted")
-    with closing(target.connect()) as connection, pytest.raises(UnexpectedAnswer, match=r"is written.* aborted: call"):
+    with closing(target.connect()) as connection, pytest.raises(UnexpectedAnswer, match=r"is written.* aborted: alert"):
         settle(connection, client, **job.known())
 
 
@@ -506,7 +506,7 @@ def test_settling_what_is_gone_from_the_database_is_no_success(scene: Scene, tar
         guarded_write(connection, client, target.body(job), **job.told())
         # As in a copy of the database that was made before.
         other = {**job.known(), "transition": "sha256:" + "0" * 64}
-        with pytest.raises(UnexpectedAnswer, match=r"not in the database.* confirmed: call somebody"):
+        with pytest.raises(UnexpectedAnswer, match=r"not in the database.* confirmed: alert an operator"):
             settle(connection, client, **other)
 
 

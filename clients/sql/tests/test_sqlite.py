@@ -287,7 +287,7 @@ def test_a_pass_for_one_thread_does_not_touch_rows_of_another(connection: sqlite
 
 def test_the_template_without_threads_lets_any_pass_write(file: Path, connection: sqlite3.Connection) -> None:
     template = "".join(
-        line for line in (SQL / "sqlite_protect.sql").read_text().splitlines(True) if "leave out where" not in line
+        line for line in (SQL / "sqlite_protect.sql").read_text().splitlines(True) if "omit if" not in line
     )
     connection.execute("CREATE TABLE refunds (amount INTEGER)")
     connection.executescript(template.replace("PROTECTED", "refunds"))

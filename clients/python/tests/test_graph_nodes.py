@@ -161,7 +161,7 @@ def test_a_writer_cannot_stop_the_run_and_what_it_left_is_told(flow: Flow) -> No
     def pay(view: dict[str, Any], write: Write) -> None:
         interrupt("really?")
 
-    with pytest.raises(Invalid, match="cannot stop the run"):
+    with pytest.raises(Invalid, match="cannot interrupt the run"):
         one_node(pay, InMemorySaver()).invoke({"countersign": pointer}, {"configurable": {"thread_id": thread}})
     assert flow.host.thread(thread).status == "open"
 

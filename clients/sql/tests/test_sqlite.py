@@ -432,7 +432,7 @@ def test_a_write_is_named_as_the_gateway_names_it(
 
 
 def test_a_guard_that_keeps_no_write_id_is_not_built_upon(tmp_path: Path) -> None:
-    """What it let through could not be told from another write of the thread."""
+    """Its writes cannot be distinguished within a thread."""
     guard = (SQL / "sqlite.sql").read_text()
     with contextlib.closing(sqlite3.connect(tmp_path / "old.db", isolation_level=None)) as connection:
         connection.executescript(

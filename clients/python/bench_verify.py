@@ -1,8 +1,8 @@
-"""What the client adds to a verify: the same request by the client and by httpx alone, one after the other.
+"""Measures the client's overhead in verify: the same request by the client and by httpx alone, alternately.
 
     COUNTERSIGN_BIN=target/release/countersign python clients/python/bench_verify.py [TIMES]
 
-The same write is asked for again and again while its lease lives, so that the gateway does the same each time.
+It requests the same write during its lease, so that the gateway does the same work each time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Measured:
 
     @property
     def added_ms(self) -> float:
-        """What the client adds."""
+        """Returns the client's overhead."""
         return self.client_ms - self.httpx_ms
 
     @property

@@ -1,13 +1,13 @@
--- The guard that a PostgreSQL database keeps itself, so that what people approved once is written at most once, even
--- if the writer dies after it was let through, or comes back late. README.md says how it is used.
+-- Database guard for PostgreSQL: an approved write happens at most once, even if the writer dies after `verify` or
+-- comes back late. README.md explains its use.
 --
 --     psql -v ON_ERROR_STOP=1 -d DATABASE -f postgres.sql
 --
--- PostgreSQL 13 or later, as a superuser or as somebody who may create roles and schemas. It may be run again.
+-- Needs PostgreSQL 13 or later, and a superuser or a login that may create roles and schemas. It can be run again.
 BEGIN;
 
--- Three roles, none of which can log in: who owns the guard, what a writer's login is made a member of, and what the owners
--- of tables are. What these do here is done in their own name, and so reaches no table but theirs.
+-- Three roles without login: the owner of the guard, the role of a writer's login, and the role of table owners.
+-- Table owners act in their own name here, so they reach only their own tables.
 DO $$
 DECLARE
     wanted text;
@@ -19,21 +19,21 @@ BEGIN
             RAISE EXCEPTION 'countersign guard: there is a role % already, and it may log in or is a superuser', wanted;
         END IF;
     END LOOP;
-    -- Whoever is no superuser must be a member for a moment, to make things in the owner's name. From PostgreSQL 16 on
-    -- whoever made a role counts as one of its members, and may not act in its name for all that.
+    -- A login that is no superuser must be a member for a moment, to create objects in the owner's name. On
+    -- PostgreSQL 16 and later the creator of a role is its member, but may not act in its name.
     IF NOT (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN
         EXECUTE pg_catalog.format('GRANT countersign_guard TO %I', current_user);
     END IF;
-    -- A schema that somebody else made first could have their functions in it.
+    -- A schema that another role created first could contain that role's functions.
     IF EXISTS (SELECT FROM pg_catalog.pg_namespace
                WHERE nspname = 'countersign_guard' AND nspowner <> 'countersign_guard'::pg_catalog.regrole) THEN
-        RAISE EXCEPTION 'countersign guard: the schema countersign_guard is somebody else''s';
+        RAISE EXCEPTION 'countersign guard: the schema countersign_guard belongs to another role';
     END IF;
-    -- Of what such a guard let through nobody could say which write it was.
+    -- Such a guard cannot identify the write that it allowed.
     IF EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass('countersign_guard.passes'))
         AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute
                         WHERE attrelid = pg_catalog.to_regclass('countersign_guard.passes') AND attname = 'write_id') THEN
-        RAISE EXCEPTION 'countersign guard: there is one that keeps no write_id: see "An earlier guard" in README.md';
+        RAISE EXCEPTION 'countersign guard: the installed guard stores no write_id: see "An earlier guard" in README.md';
     END IF;
 END
 $$;
@@ -42,16 +42,15 @@ CREATE SCHEMA IF NOT EXISTS countersign_guard AUTHORIZATION countersign_guard;
 SET LOCAL ROLE countersign_guard;
 SET LOCAL search_path = pg_catalog, pg_temp;
 
--- The last fence of each thread. Its row is what two transactions of one thread wait for; under REPEATABLE READ and
--- SERIALIZABLE the second of them is refused with 40001, as it would otherwise decide by what it saw before.
+-- The last fencing token of each thread. Two transactions of one thread wait for its row. Under REPEATABLE READ and
+-- SERIALIZABLE the second is refused with 40001, because it would decide by an old snapshot.
 CREATE TABLE IF NOT EXISTS countersign_guard.threads (
     thread text PRIMARY KEY,
     fence bigint NOT NULL CHECK (fence > 0)
 );
 
--- Every pass that was ever given. What it was given for is thread, transition and write_id: by these, and not by the
--- receipt, which anybody can put into a writer's job, is a write known to whoever looks for it. `wrote` is false for one
--- that was settled before anybody wrote by it.
+-- Every pass that was ever given. Thread, transition and write_id identify the write. The receipt does not, because
+-- anyone can put one into a writer's job. `wrote` is false if the write was settled before it happened.
 CREATE TABLE IF NOT EXISTS countersign_guard.passes (
     thread text NOT NULL CHECK (thread ~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'),
     transition text NOT NULL CHECK (transition ~ '^sha256:[0-9a-f]{64}$'),
@@ -69,9 +68,9 @@ CREATE TABLE IF NOT EXISTS countersign_guard.passes (
 );
 CREATE INDEX IF NOT EXISTS passes_by_transaction ON countersign_guard.passes (transaction);
 
--- Lets this transaction write, once: by the receipt's jti, or by the transition's digest where no receipt was needed,
--- for the write that the writer's own job says, with what verify answered. Raises ZG001 to ZG004 or ZG007 otherwise; nothing
--- is written then.
+-- Allows this transaction to write, once. The id is the receipt's jti, or the transition's digest if no receipt was
+-- needed. The rest comes from the writer's own job and from the response of `verify`. Otherwise it raises ZG001 to
+-- ZG004 or ZG007, and nothing is written.
 CREATE OR REPLACE FUNCTION countersign_guard.pass(
     id text, thread text, transition text, write_id text, fence bigint, lease_expires_at timestamptz
 ) RETURNS void
@@ -99,29 +98,29 @@ BEGIN
         RAISE EXCEPTION 'countersign guard: % or the write % was used before', pass.id, pass.write_id
             USING ERRCODE = 'ZG002';
     END IF;
-    -- Only now: both statements above may have waited for somebody.
+    -- Only now, because both statements above can have waited for a lock.
     IF pass.lease_expires_at <= clock_timestamp() THEN
         RAISE EXCEPTION 'countersign guard: the lease is past' USING ERRCODE = 'ZG003';
     END IF;
-    -- No gateway gives more than an hour. A lease that seems longer says that one of the clocks is wrong.
+    -- No gateway gives more than an hour, so a longer lease means that a clock is wrong.
     IF pass.lease_expires_at > clock_timestamp() + interval '61 minutes' THEN
         RAISE EXCEPTION 'countersign guard: the lease is longer than any that is given: is the clock right?'
             USING ERRCODE = 'ZG004';
     END IF;
-    -- Whoever falls silent must not keep the thread, and those who would settle it, waiting for longer than its lease.
+    -- A silent transaction must not block the thread, or a settle, for longer than its lease.
     PERFORM set_config(name, ends_ms::text, true)
     FROM pg_settings, LATERAL (
         SELECT ceil(extract(epoch FROM pass.lease_expires_at - clock_timestamp()) * 1000)::bigint + 2000
     ) AS silence (ends_ms)
     WHERE name = 'idle_in_transaction_session_timeout' AND setting::bigint NOT BETWEEN 1 AND ends_ms;
-    -- A transaction that was prepared could be committed at any time later. One that notifies cannot be prepared.
+    -- A prepared transaction could be committed at any time later. One that notifies cannot be prepared.
     IF current_setting('max_prepared_transactions')::integer > 0 THEN
         PERFORM pg_notify('countersign_guard', '');
     END IF;
 END
 $$;
 
--- Looks at the lease once more when the transaction commits: a writer that was stopped in between comes too late.
+-- Checks the lease again at the commit, for a writer that was stopped in between.
 CREATE OR REPLACE FUNCTION countersign_guard.lease_at_commit() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -133,8 +132,8 @@ BEGIN
 END
 $$;
 
--- Keeps, beside the pass of this transaction, what is to be confirmed to the gateway, so that whoever comes after a
--- crash can say it. Raises ZG005 if the pass is not this transaction's.
+-- Stores the result to confirm beside the pass of this transaction, for recovery after a crash. Raises ZG005 if the
+-- pass is not this transaction's.
 CREATE OR REPLACE FUNCTION countersign_guard.note(id text, result jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -147,9 +146,9 @@ BEGIN
 END
 $$;
 
--- Says for good whether this write is in the database, and sees to it that it never will be from then on: with the fence
--- that verify gave by ending that fence, and without one, where it was lost, by using the write up. It waits for whoever
--- is about to commit. Call it in a READ COMMITTED transaction of its own, and believe it once that is committed.
+-- Returns whether this write is permanently in the database, and otherwise prevents it from then on. With the fencing
+-- token it ends that token. Without one it uses up the write. It waits for a transaction that is about to commit.
+-- Call it in its own READ COMMITTED transaction, and rely on it once that is committed.
 CREATE OR REPLACE FUNCTION countersign_guard.settle(
     thread text, transition text, write_id text, fence bigint DEFAULT NULL
 ) RETURNS TABLE (wrote boolean, written_fence bigint, result jsonb)
@@ -177,11 +176,11 @@ BEGIN
 END
 $$;
 
--- Refuses what changes a protected table, unless this very transaction has passed and its lease still lives. With an
--- argument, each row that is changed must name, in that column, a thread that has passed.
+-- Refuses changes to a protected table unless this transaction has a pass with a valid lease. With an argument, each
+-- changed row must name, in that column, a thread that passed.
 --
--- A pass belongs to its transaction by the number that PostgreSQL gives out once. It is a row, so that a savepoint that
--- is rolled back takes it along with everything that was written after it.
+-- A pass belongs to its transaction by the number that PostgreSQL gives out once. It is a row, so a rolled-back
+-- savepoint removes it together with everything written after it.
 CREATE OR REPLACE FUNCTION countersign_guard.require_pass() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -211,8 +210,8 @@ BEGIN
         RAISE EXCEPTION 'countersign guard: %.% has no column % any more', TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_ARGV[0]
             USING ERRCODE = 'ZG006';
     END IF;
-    -- As its type spells it, and by no cast, such as of the row to JSON: a cast of a column's type may be a function of
-    -- whoever owns the table, and would run here in the name of the guard's owner.
+    -- The type's own output function, and no cast, such as of the row to JSON. A cast can be a function of the
+    -- table's owner, and would run here in the name of the guard's owner.
     spelled := format('SELECT format(''%%s'', ($1).%I)', TG_ARGV[0]);
     IF TG_OP <> 'INSERT' THEN
         EXECUTE spelled INTO written USING OLD;
@@ -235,8 +234,8 @@ BEGIN
 END
 $$;
 
--- Protects a table, with all its partitions or inheritors: whoever owns it calls this, as a countersign_protector. The
--- triggers fire always, also where session_replication_role says that only a replica's do.
+-- Protects a table, with all its partitions or inheritors. The owner calls it, as a countersign_protector. The
+-- triggers always fire, even if session_replication_role enables only those of a replica.
 CREATE OR REPLACE FUNCTION countersign_guard.protect(protected regclass, thread_column name DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -253,7 +252,7 @@ BEGIN
         RAISE EXCEPTION 'countersign guard: % has no column %', protected, thread_column USING ERRCODE = 'ZG004';
     END IF;
     FOR part IN SELECT * FROM countersign_guard.parts_of(protected) LOOP
-        -- Partitions have the root's trigger for rows, those that are attached later as well. Nothing else is inherited.
+        -- Partitions have the root's row triggers, also if they are attached later. Nothing else is inherited.
         IF part = protected OR root.relkind = 'r' THEN
             EXECUTE format('DROP TRIGGER IF EXISTS countersign_guard_rows ON %s', part);
             EXECUTE format('CREATE TRIGGER countersign_guard_rows AFTER INSERT OR UPDATE OR DELETE ON %s '
@@ -270,7 +269,7 @@ BEGIN
 END
 $$;
 
--- A table and whatever stands below it.
+-- Returns a table and everything below it.
 CREATE OR REPLACE FUNCTION countersign_guard.parts_of(root regclass) RETURNS SETOF regclass
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE part AS (
@@ -287,8 +286,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE made.tgfoid = 'countersign_guard.require_pass'::regproc
 $$;
 
--- Returns the protected tables, and each table with a foreign key to one of them: when a row is changed or deleted there,
--- the actions and triggers of that table run in the same transaction, which has passed.
+-- Returns the protected tables, and each table with a foreign key to one of them. When a row of the latter changes,
+-- its actions and triggers run in the same transaction, which has a pass.
 CREATE OR REPLACE FUNCTION countersign_guard.written_along() RETURNS SETOF regclass
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE along AS (
@@ -298,9 +297,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT it FROM along
 $$;
 
--- Returns the roles whose rights a login can use, each with the beginning of a sentence about it. A member counts
--- whether or not it inherits: it can SET ROLE, or grant itself what it administers. So does the owner of a function
--- that runs as its owner, since nobody but that owner knows what it does. A superuser needs no other role.
+-- Returns the roles whose rights a login can use, each with the start of a sentence about it. A member counts whether
+-- or not it inherits: it can SET ROLE, or grant itself a role that it administers. The owner of a function that runs
+-- as its owner counts too, since only that owner knows its effects. A superuser needs no other role.
 CREATE OR REPLACE FUNCTION countersign_guard.roles_of(login regrole) RETURNS TABLE (role oid, subject text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH member AS (
@@ -321,8 +320,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM lent JOIN pg_roles AS it ON it.oid = lent.oid OR NOT lent.rolsuper AND pg_has_role(lent.oid, it.oid, 'USAGE')
 $$;
 
--- Returns what the guard rests on, with the owner, who can drop or replace it: this database, the guard, the protected
--- tables with their schemas, and each table, function and type that takes part when such a table is written.
+-- Returns the objects that the guard relies on, with the owner, who can drop or replace each. They are this database,
+-- the guard, the protected tables with their schemas, and each table, function and type that takes part in a write.
 CREATE OR REPLACE FUNCTION countersign_guard.rests_on() RETURNS TABLE (owner oid, named text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     WITH RECURSIVE part AS (
@@ -369,7 +368,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     )
     SELECT owned.owner, format('%s %s', it.type, it.identity)
     FROM used JOIN owned USING (classid, objid), LATERAL pg_identify_object(classid, objid, 0) AS it
-    -- Of the guard's own objects one stands for all that have the owner that they should have.
+    -- One object of the guard represents all that have the expected owner.
     WHERE classid = 'pg_namespace'::regclass OR owned.owner <> (SELECT owner FROM own)
 $$;
 
@@ -385,7 +384,7 @@ BEGIN
 END
 $$;
 
--- Returns the tables and views that a write to the guard's own tables can come through: views and rules act with the
+-- Returns the tables and views through which a write can reach the guard's own tables. Views and rules act with the
 -- rights of their owner.
 CREATE OR REPLACE FUNCTION countersign_guard.leads_to_guard() RETURNS SETOF regclass
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -399,8 +398,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT it::regclass FROM way_in
 $$;
 
--- Returns one sentence for each way past the guard that this login has. There must be none. Ask again after changes to
--- roles, and after a partition was added. README.md says what each sentence means.
+-- Returns one sentence for each bypass of the guard that this login has. There must be none. Call it again after
+-- changes to roles or partitions. README.md explains each sentence.
 CREATE OR REPLACE FUNCTION countersign_guard.ways_past(login regrole) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     WITH every AS (
@@ -410,7 +409,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     ), protected AS (
         SELECT it FROM countersign_guard.protected_tables() AS it
     ), wanted (it, name, runs, fires, at_commit, remedy) AS (
-        -- `fires` is pg_trigger.tgtype: after a row of INSERT, UPDATE and DELETE; before TRUNCATE; after a row of INSERT.
+        -- `fires` is pg_trigger.tgtype: after a row of INSERT, UPDATE and DELETE, before TRUNCATE, after a row of
+        -- INSERT.
         SELECT it, 'countersign_guard_rows', 'countersign_guard.require_pass'::regproc, 29, false, 'protect it again'
         FROM protected
         UNION ALL
@@ -426,7 +426,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     )
     SELECT format('%s is a superuser', subject) FROM every WHERE rolsuper
     UNION ALL
-    -- From PostgreSQL 16 on it administers only roles that it is a member of.
+    -- On PostgreSQL 16 and later a login administers only roles that it is a member of.
     SELECT format('%s may create roles, and before PostgreSQL 16 grant itself any of them', subject)
     FROM may WHERE rolcreaterole AND current_setting('server_version_num')::integer < 160000
     UNION ALL
@@ -435,7 +435,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     UNION ALL
     SELECT format('%s may %s', subject, can) FROM may JOIN predefined USING (rolname)
     UNION ALL
-    -- PostgreSQL numbers the objects of its users from here on. Those that are listed do not write, or are found below.
+    -- PostgreSQL numbers objects of users from here on. The listed ones do not write, or are found below.
     SELECT format('%s is a predefined role that this guard does not know', subject) FROM may
     WHERE role < 16384 AND rolname NOT IN (SELECT rolname FROM predefined) AND rolname NOT IN (
         'pg_checkpoint', 'pg_create_subscription', 'pg_database_owner', 'pg_maintain', 'pg_monitor', 'pg_read_all_data',
@@ -454,7 +454,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT format('%s may write to %s', subject, it) FROM may, countersign_guard.leads_to_guard() AS it
     WHERE has_table_privilege(role, it, 'DELETE, TRUNCATE, TRIGGER') OR has_any_column_privilege(role, it, 'INSERT, UPDATE')
     UNION ALL
-    -- What stands there is what the guard's own functions find.
+    -- The guard's own functions find the objects in this schema.
     SELECT format('%s may create objects in the schema %s', subject, it)
     FROM may, unnest(ARRAY['countersign_guard', 'pg_catalog']) AS it WHERE has_schema_privilege(role, it, 'CREATE')
     UNION ALL
@@ -464,7 +464,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT format('%s may set the parameter %s, which is a superuser''s to set', subject, named)
     FROM may JOIN countersign_guard.opened_parameters() ON grantee IN (0, role)
     UNION ALL
-    -- Such as lo_export and dblink_connect_u, which PostgreSQL or an extension withholds from PUBLIC.
+    -- For example lo_export and dblink_connect_u, which PostgreSQL or an extension withholds from PUBLIC.
     SELECT format('%s may run %s, which is withheld from PUBLIC', subject, objoid::regprocedure)
     FROM may, pg_init_privs AS at_first
     WHERE classoid = 'pg_proc'::regclass AND has_function_privilege(role, objoid, 'EXECUTE') AND NOT EXISTS (
@@ -492,7 +492,7 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA countersign_guard FROM PUBLIC;
 GRANT USAGE ON SCHEMA countersign_guard TO countersign_writer, countersign_protector;
 GRANT SELECT ON countersign_guard.passes TO countersign_writer;
 GRANT EXECUTE ON FUNCTION countersign_guard.pass, countersign_guard.note, countersign_guard.settle TO countersign_writer;
--- Who makes a trigger must be allowed to run its function, which nobody can but by a trigger.
+-- The creator of a trigger must be allowed to run its function. The function runs only as a trigger.
 GRANT EXECUTE ON FUNCTION countersign_guard.protect, countersign_guard.parts_of, countersign_guard.require_pass,
     countersign_guard.ways_past, countersign_guard.roles_of, countersign_guard.rests_on, countersign_guard.leads_to_guard,
     countersign_guard.protected_tables, countersign_guard.written_along, countersign_guard.opened_parameters
@@ -505,7 +505,7 @@ BEGIN
                WHERE roleid = 'countersign_guard'::pg_catalog.regrole AND member = current_user::pg_catalog.regrole) THEN
         EXECUTE pg_catalog.format('REVOKE countersign_guard FROM %I', current_user);
     END IF;
-    -- Superusers do not need it. Whoever else put the guard there has tables of their own to protect.
+    -- Superusers do not need it. Another login that installed the guard has its own tables to protect.
     IF NOT pg_catalog.pg_has_role(current_user, 'countersign_protector', 'USAGE') THEN
         EXECUTE pg_catalog.format('GRANT countersign_protector TO %I', current_user);
     END IF;

@@ -1,19 +1,20 @@
--- The guard that a SQLite database keeps itself, so that what people approved once is written at most once, even if
--- the writer dies after it was let through, or comes back late. README.md says how it is used.
+-- Database guard for SQLite: an approved write happens at most once, even if the writer dies after `verify` or comes
+-- back late. README.md explains its use.
 --
 --     sqlite3 DATABASE < sqlite.sql
 --
--- SQLite 3.37 or later. It may be run again. SQLite knows no logins: who can open the file can undo all of this.
+-- Needs SQLite 3.37 or later. It can be run again. SQLite has no logins: every program that can open the file can
+-- undo all of this.
 BEGIN IMMEDIATE;
 
--- Nothing is ever in here.
+-- This table is always empty.
 CREATE TABLE IF NOT EXISTS countersign_guard_nothing (it INTEGER PRIMARY KEY) STRICT;
 
--- Every pass that was ever given. A pass is open from when it is taken until the writer ends it, at the end of the same
--- transaction: while it is open it refers to what is not there, and SQLite commits nothing in which such a reference
--- is left. So no pass is open in two transactions. What it was given for is thread, transition and write_id: by these,
--- and not by the receipt, which anybody can put into a writer's job, is a write known to whoever looks for it. `wrote`
--- is 0 for what was settled before it was written: a fence that is ended, or, where the fence was lost, a write that is.
+-- Every pass that was ever given. The writer opens a pass and ends it in the same transaction. An open pass refers to
+-- a missing row, and SQLite commits no transaction with such a reference, so no pass is open in two transactions.
+-- Thread, transition and write_id identify the write. The receipt does not, because anyone can put one into a
+-- writer's job. `wrote` is 0 if it was settled before it happened: the fencing token is ended, or the write if the
+-- token was lost.
 CREATE TABLE IF NOT EXISTS countersign_guard (
     id TEXT,
     thread TEXT NOT NULL,
@@ -27,30 +28,31 @@ CREATE TABLE IF NOT EXISTS countersign_guard (
     open INTEGER DEFAULT 1 REFERENCES countersign_guard_nothing (it) DEFERRABLE INITIALLY DEFERRED
 ) STRICT;
 CREATE UNIQUE INDEX IF NOT EXISTS countersign_guard_by_id ON countersign_guard (id) WHERE wrote = 1;
--- An earlier guard has no such columns, and fails here: see "An earlier guard" in README.md.
+-- A guard of the first version lacks these columns, and fails here. See "Upgrade from the first version" in
+-- README.md.
 CREATE UNIQUE INDEX IF NOT EXISTS countersign_guard_by_write ON countersign_guard (thread, transition, write_id)
     WHERE wrote = 1;
 CREATE INDEX IF NOT EXISTS countersign_guard_by_thread ON countersign_guard (thread, fence);
 CREATE INDEX IF NOT EXISTS countersign_guard_open ON countersign_guard (open) WHERE open IS NOT NULL;
--- Incremental BLOB I/O writes into a text without any trigger. SQLite refuses it where a table has an index over an
--- expression; this one indexes no row, and so costs nothing.
+-- Incremental BLOB I/O writes into a text without a trigger. SQLite refuses it if the table has an index over an
+-- expression. This one indexes no row, and costs nothing.
 CREATE INDEX IF NOT EXISTS countersign_guard_no_blob_io ON countersign_guard (NULL) WHERE false;
 
--- A pass is taken by inserting id, thread, transition, write_id, fence and lease. The lease is as verify answered it, and
--- compared with the clock of whoever has the file open. All that is refused says so here and not by a constraint, which
--- an INSERT OR IGNORE would pass over.
+-- A pass starts by inserting id, thread, transition, write_id, fence and lease. The lease is as `verify` returned it,
+-- and is compared with the clock of the program that has the file open. Refusals are raised here and not by
+-- constraints, which an INSERT OR IGNORE would pass over.
 DROP TRIGGER IF EXISTS countersign_guard_insert;
 CREATE TRIGGER countersign_guard_insert BEFORE INSERT ON countersign_guard BEGIN
     SELECT RAISE(ABORT, 'countersign guard: PRAGMA foreign_keys = ON is needed, or a pass would outlive its transaction')
     WHERE (SELECT foreign_keys FROM pragma_foreign_keys) IS NOT 1;
     SELECT RAISE(ABORT, 'countersign guard: PRAGMA recursive_triggers = ON is needed, or REPLACE would take rows unseen')
     WHERE (SELECT recursive_triggers FROM pragma_recursive_triggers) IS NOT 1;
-    -- Switching it off again makes SQLite forget that this pass was left open.
+    -- Disabling it again makes SQLite forget that this pass was left open.
     SELECT RAISE(ABORT, 'countersign guard: PRAGMA defer_foreign_keys = OFF is needed, or a pass would outlive its transaction')
     WHERE (SELECT defer_foreign_keys FROM pragma_defer_foreign_keys) IS NOT 0;
     SELECT RAISE(ABORT, 'countersign guard: PRAGMA journal_mode = OFF takes no write back: choose another one')
     WHERE (SELECT journal_mode FROM pragma_journal_mode) IS 'off';
-    -- Also where PRAGMA ignore_check_constraints is on.
+    -- Also if PRAGMA ignore_check_constraints is on.
     SELECT RAISE(ABORT, 'countersign guard: wrote is 0 or 1') WHERE NEW.wrote NOT IN (0, 1);
     SELECT RAISE(ABORT, 'countersign guard: the id is neither a jti nor a digest')
     WHERE NEW.wrote = 1 AND NOT (
@@ -89,13 +91,13 @@ CREATE TRIGGER countersign_guard_insert BEFORE INSERT ON countersign_guard BEGIN
     WHERE NEW.wrote = 1 AND NEW.lease_expires_at IS NOT strftime('%Y-%m-%dT%H:%M:%fZ', NEW.lease_expires_at);
     SELECT RAISE(ABORT, 'countersign guard: the lease is past')
     WHERE NEW.wrote = 1 AND NEW.lease_expires_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now');
-    -- No gateway gives more than an hour. A lease that seems longer says that one of the clocks is wrong.
+    -- No gateway gives more than an hour, so a longer lease means that a clock is wrong.
     SELECT RAISE(ABORT, 'countersign guard: the lease is longer than any that is given: is the clock right?')
     WHERE NEW.wrote = 1 AND NEW.lease_expires_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+61 minutes');
 END;
 
--- A pass is ended by setting `open` to NULL, right before the transaction is committed, with what is to be confirmed
--- to the gateway as `result`. Nothing else of it is ever changed.
+-- A pass ends by setting `open` to NULL, right before the commit, with the result to confirm as `result`. Nothing
+-- else of it ever changes.
 DROP TRIGGER IF EXISTS countersign_guard_update;
 CREATE TRIGGER countersign_guard_update BEFORE UPDATE ON countersign_guard BEGIN
     SELECT RAISE(ABORT, 'countersign guard: PRAGMA recursive_triggers = ON is needed, or OR REPLACE would take rows unseen')
@@ -114,7 +116,7 @@ CREATE TRIGGER countersign_guard_delete BEFORE DELETE ON countersign_guard BEGIN
     SELECT RAISE(ABORT, 'countersign guard: no pass is ever forgotten');
 END;
 
--- Or else a reference to it would let an open pass be committed.
+-- Otherwise a row in it would let an open pass be committed.
 DROP TRIGGER IF EXISTS countersign_guard_nothing_insert;
 CREATE TRIGGER countersign_guard_nothing_insert BEFORE INSERT ON countersign_guard_nothing BEGIN
     SELECT RAISE(ABORT, 'countersign guard: nothing is ever put in here');

@@ -1,13 +1,13 @@
--- A template: put the table's name for PROTECTED, and the column that names the row's thread for THREAD.
+-- A template: replace PROTECTED by the table's name, and THREAD by the column with the row's thread.
 --
 --     sed -e s/PROTECTED/payments/g -e s/THREAD/order_name/g sqlite_protect.sql | sqlite3 DATABASE
 --
--- What changes the table is refused unless its transaction has passed the guard for the row's thread. If rows have no
--- such column, leave out the lines that say so: any open pass then opens the table. It may be run again.
+-- Changes to the table are refused unless their transaction has a pass for the row's thread. If rows have no such
+-- column, omit the marked lines: then any open pass is enough. It can be run again.
 BEGIN IMMEDIATE;
 
--- Incremental BLOB I/O writes into a text or BLOB without any trigger. SQLite refuses it where a table has an index over
--- an expression; this one indexes no row, and so costs nothing.
+-- Incremental BLOB I/O writes into a text or BLOB without a trigger. SQLite refuses it if the table has an index over
+-- an expression. This one indexes no row, and costs nothing.
 CREATE INDEX IF NOT EXISTS "PROTECTED_guarded_no_blob_io" ON "PROTECTED" (NULL) WHERE false;
 
 DROP TRIGGER IF EXISTS "PROTECTED_guarded_insert";
@@ -16,7 +16,7 @@ CREATE TRIGGER "PROTECTED_guarded_insert" BEFORE INSERT ON "PROTECTED" BEGIN
     WHERE NOT EXISTS (
         SELECT 1 FROM countersign_guard
         WHERE open = 1 AND lease_expires_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
-            AND thread IS NEW."THREAD" -- leave out where rows have no thread
+            AND thread IS NEW."THREAD" -- omit if rows have no thread
     );
     SELECT RAISE(ABORT, 'countersign guard: PRAGMA recursive_triggers = ON is needed, or REPLACE would take rows unseen')
     WHERE (SELECT recursive_triggers FROM pragma_recursive_triggers) IS NOT 1;
@@ -28,7 +28,7 @@ CREATE TRIGGER "PROTECTED_guarded_update" BEFORE UPDATE ON "PROTECTED" BEGIN
     WHERE NOT EXISTS (
         SELECT 1 FROM countersign_guard
         WHERE open = 1 AND lease_expires_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
-            AND thread IS OLD."THREAD" AND thread IS NEW."THREAD" -- leave out where rows have no thread
+            AND thread IS OLD."THREAD" AND thread IS NEW."THREAD" -- omit if rows have no thread
     );
     SELECT RAISE(ABORT, 'countersign guard: PRAGMA recursive_triggers = ON is needed, or REPLACE would take rows unseen')
     WHERE (SELECT recursive_triggers FROM pragma_recursive_triggers) IS NOT 1;
@@ -40,7 +40,7 @@ CREATE TRIGGER "PROTECTED_guarded_delete" BEFORE DELETE ON "PROTECTED" BEGIN
     WHERE NOT EXISTS (
         SELECT 1 FROM countersign_guard
         WHERE open = 1 AND lease_expires_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
-            AND thread IS OLD."THREAD" -- leave out where rows have no thread
+            AND thread IS OLD."THREAD" -- omit if rows have no thread
     );
 END;
 COMMIT;

@@ -1,4 +1,4 @@
-"""One gateway for all tests, with the payments flow; each test has a thread of its own."""
+"""One gateway for all tests, with the payments flow. Each test has its own thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands between a client and the gateway, and misbehaves: it loses answers, or gives others."""
+"""A proxy between client and gateway that loses or replaces responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import httpx
 
 @dataclass
 class Instead:
-    """An answer that the gateway never gave; it is not asked."""
+    """A response in place of the gateway's, which receives no request."""
 
     status: int
     body: bytes = b""
@@ -29,7 +29,7 @@ class Lose:
 
 @dataclass
 class Between:
-    """What was asked, and what is to be done with the next requests; beyond that they are passed on."""
+    """The received requests, and the faults for the next ones. Later requests are passed on."""
 
     url: str = ""
     asked: list[tuple[str, str]] = field(default_factory=list)

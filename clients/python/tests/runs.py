@@ -47,7 +47,7 @@ class Run:
         return found
 
     def decision(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What the gateway's endpoint would resume with."""
+        """Returns the value that the gateway's endpoint would resume with."""
         body: dict[str, Any] = self.flow.planner._http.get(
             f"/v1/transitions/{question['transition_digest']}/decision"
         ).json()

@@ -1,4 +1,4 @@
-"""What the payments graph keeps, and the table that it writes."""
+"""The state of the payments graph, and the table that it writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LangChain's agents behind the gateway: real agents, a real gateway, and a model that says what it is told to."""
+"""LangChain agents with a real gateway and a scripted model."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CALLS = count(1)
 
 
 class Scripted(BaseChatModel):
-    """A model that calls what it is told to, turn by turn, and then says that it is done."""
+    """A model that makes scripted tool calls, turn by turn, and then ends."""
 
     turns: list[list[dict[str, Any]]]
 
@@ -98,7 +98,7 @@ class Desk:
 
         @tool
         def look_up(user: str) -> str:
-            """Looks somebody up."""
+            """Looks a user up."""
             self.ran.append(("look_up", user))
             return "found"
 
@@ -364,7 +364,7 @@ def test_parallel_calls_wait_for_one_another(desk: Desk) -> None:
 
 @pytest.mark.parametrize("edit", [None, 999])
 def test_a_state_that_was_edited_lets_nothing_run(desk: Desk, edit: int | None) -> None:
-    """Whoever writes the run's own notes, or in the name of the node that asks, writes no approval."""
+    """An edit of the run's own notes, or in the name of the gate's node, is no approval."""
     asked = call("refund", amount=500)
     run = desk.run("batched", [asked])
     run.begin()

@@ -1,4 +1,4 @@
-"""One approval and a tool that is run again; and what an agent answers by a tool that is none."""
+"""One approval and a repeated tool run, and agent output by a tool that is none."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def desk(flow: Flow, tmp_path_factory: pytest.TempPathFactory) -> Desk:
 
 @pytest.fixture
 def failing(desk: Desk) -> list[Any]:
-    """What a tool is told to do, run by run: to fail, to ask, or to succeed."""
+    """Returns a tool that fails, interrupts or succeeds, run by run."""
     desk.ran.clear()
     return []
 
@@ -67,14 +67,14 @@ def test_a_retry_does_not_run_a_tool_again_by_the_same_approval(desk: Desk, fail
     run.approve()
     ((status, said),) = told(run.resume(approve_of(mode)))
     assert (desk.ran, status) == ([("refund", 500)], "error")
-    assert "not run again by it" in said
+    assert "does not run again" in said
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_nor_does_it_run_what_the_policy_let_through_once(desk: Desk, failing: list[Any], mode: Mode) -> None:
     failing.append("fail")
     run = run_of(desk, mode, failing, [call("refund", amount=5)], [call("refund", amount=5)], before=[retrying()])
-    # The model calls it anew, which is a call of its own.
+    # The model calls it again, which is another call.
     assert [it for it, _ in told(run.begin())] == ["error", "success"]
     assert desk.ran == [("refund", 5), ("refund", 5)]
     assert desk.host.thread(run.made.thread).version == 2
@@ -90,8 +90,8 @@ def test_a_call_that_is_asked_about_again_is_one_step_however_far_others_went_on
     desk.agent.propose(run.made.thread, node="planner", parent=run.made.transition, patch={}, tool=others)
     found = run.begin()
     assert (told(found), found["countersign"]["version"]) == ([("success", "refunded 5")], 2)
-    # From the checkpoint before it was asked, as another process would after a crash; and nobody looks for it version
-    # by version. Only this process knows that the tool ran.
+    # Resumes from the checkpoint before the proposal, as another process would after a crash. No search version by
+    # version is needed. Only this process knows that the tool ran.
     monkeypatch.setattr(_asking, "REBASED_MAX", 1)
     monkeypatch.setattr(_middleware, "RAN", Once())
     asks = "ToolGate.after_model" if mode == "batched" else "tools"
@@ -135,7 +135,7 @@ def test_a_run_that_failed_and_is_resumed_does_not_run_the_tool_again(
     run.approve()
     with pytest.raises(ConnectionError):
         run.resume(approve_of(mode))
-    # By an agent that was made anew, as a server does it for each request.
+    # With a new agent, as a server creates for each request.
     again = run_of(desk, mode, failing, [call("refund", amount=500)], saver=run.agent.checkpointer).agent
     ((status, _),) = told(again.invoke(None, run.config))
     assert (desk.ran, status) == ([("refund", 500)], "error")
@@ -160,7 +160,7 @@ def test_only_so_many_runs_are_remembered(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_an_approval_is_used_up_by_whichever_call_ran_by_it() -> None:
-    """As it was made, edited by somebody, or written into a checkpoint in its edited form."""
+    """The original call, an edited one, or the edited one in a checkpoint."""
     once = Once()
     for made, approval, first in (("a", "x", True), ("b", "x", False), ("a", "y", False), ("b", "y", True)):
         with once.run(made, approval) as found:
@@ -168,7 +168,7 @@ def test_an_approval_is_used_up_by_whichever_call_ran_by_it() -> None:
 
 
 class Outcome(BaseModel):
-    """What the agent is to answer."""
+    """The agent's structured output."""
 
     refunded: int
 

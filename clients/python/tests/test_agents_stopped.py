@@ -1,4 +1,4 @@
-"""What was let through once and is not any more, and what only looks as if it had been: no tool runs by it."""
+"""No tool runs by an approval that is no longer usable, or that only looks like one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ writer = true
 
 @dataclass
 class Stopping(Desk):
-    """A desk whose flow has a writer, and somebody who stops things."""
+    """A desk whose flow has a writer, and an administrator who stops flows."""
 
     writer: Client | None = None
     admin: Client | None = None
@@ -47,7 +47,7 @@ class Stopping(Desk):
         return run, self.agent.wait_for_decision(transition, within_secs=30)
 
     def writes_what_came_before(self, run: Run) -> str:
-        """While people are asked, a writer writes the head. Gives what its confirmation committed."""
+        """Writes the head while a review is pending. Returns what the confirmation committed."""
         assert self.writer is not None
         name = f"w-{run.made.thread}"
         self.writer.verify(thread=run.made.thread, transition=run.made.transition, write_id=name)
@@ -93,7 +93,7 @@ def test_a_write_that_was_confirmed_meanwhile_is_no_approval(desk: Stopping, mod
     }
     found = run.resume(said[answer])
     if answer == "what was written":
-        # It is about something else, and the question stands until it is answered.
+        # The resume is about something else, so the review stays pending.
         assert (len(waiting(found)), desk.ran) == (1, [])
         found = run.resume(approve_of(mode))
     assert desk.ran == []

@@ -1,4 +1,4 @@
-"""Whoever answers gets no more of this process' memory than it was given."""
+"""A server cannot use more of this process' memory than the limit."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_stream_may_go_on_for_as_long_as_its_messages_are_small() -> None:
 
 
 def test_only_a_line_feed_ends_a_line_of_the_stream() -> None:
-    """What others take for one (U+2028, U+0085, …) may stand in somebody's text as it is."""
+    """Other line separators (U+2028, U+0085, …) may be part of a text."""
     event = {
         "index": 9, "id": "e", "type": "access.halted", "timestamp": "2026-11-21T04:03:42.391Z", "flow": "f",
         "thread": None, "seq": None, "data": {"reason": "one\u2028two\u0085three\u000bfour"},

@@ -23,7 +23,7 @@ from countersign._reading import read
 
 DESCRIBED = json.loads((REPOSITORY / "docs" / "openapi.json").read_text())
 SCHEMAS = DESCRIBED["components"]["schemas"]
-# What agents speak by programs of MCP's; no call of the protocol.
+# Spoken by MCP clients, and no call of the protocol.
 OTHERS = {("POST", "/mcp")}
 OPERATIONS = {
     (method.upper(), path): operation
@@ -53,7 +53,7 @@ SAMPLES: dict[str, Any] = {
     "evidence_ids": ["m-1"], "file": "state.json", "step": "task-7", "hmac": True, "require_hmac": True,
     "issuer": "urn:i", "fits": None, "count": None,
 }  # fmt: skip
-# Where one name means two things.
+# Names with two meanings.
 OWN = {("chain_page", "page_token"): 0, ("replay_page", "after"): "x", ("judge", "principal"): {"id": "token:1"},
        ("add_event", "payload"): {}, ("verify_envelope", "envelope"): ENVELOPE,
        ("checked_envelope", "held"): HeldSecrets()}  # fmt: skip
@@ -83,7 +83,7 @@ class Asked:
 
 
 def asked(name: str, monkeypatch: pytest.MonkeyPatch) -> Asked:
-    """What a method asks first, if it is told everything that it can be told."""
+    """Returns the first request of a method that receives every argument."""
     signature = list(inspect.signature(METHODS[name]).parameters.values())[1:]
     arguments = {it.name: OWN[key] if (key := (name, it.name)) in OWN else SAMPLES[it.name] for it in signature}
     made: list[Call[Any]] = []
@@ -111,7 +111,7 @@ def resolved(schema: Any) -> Any:
     return schema
 
 
-# What is given by another method, or by whoever has another credential than a token.
+# Covered by another method, or for callers without a token.
 NOT_SAID = {
     ("POST", "/v1/interrupts"): {"source", "webhook-id", "webhook-timestamp", "webhook-signature"},
     ("GET", "/v1/events"): {"Last-Event-ID"},
@@ -138,7 +138,7 @@ def test_a_method_says_all_that_can_be_said_and_nothing_else(monkeypatch: pytest
         assert set(schema.get("required", ())) <= set(body) <= properties
     if name not in LESS:
         missing = (may - said) | (properties - set(body or ()))
-        # What is always repeated by its content needs no key.
+        # A call that is idempotent by its content needs no key.
         assert missing <= {"Idempotency-Key", "reaffirm"}, missing
 
 

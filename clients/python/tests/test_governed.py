@@ -187,7 +187,7 @@ def resume(graph: Graph, made: Created, found: dict[str, Any]) -> dict[str, Any]
 
 
 def decides(office: Office, made: Created, how: str) -> None:
-    """People decide about what the thread is held for."""
+    """Decides the pending review of the thread."""
     review = office.host.thread(made.thread).review
     assert review is not None
     getattr(office.flow.ada, how)(review)
@@ -199,7 +199,7 @@ def sets(office: Office, target: int, **settings: Any) -> Any:
 
 
 def goes_on(office: Office, made: Created, how: str) -> Any:
-    """A node that commits what is harmless, while whose body runs people decide about what was held before."""
+    """Returns a node that commits a harmless change, while its body decides an earlier review."""
 
     @governed(office.agent, node="clerk", state=State)
     def node(state: dict[str, Any]) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def gate_of(office: Office, **settings: Any) -> Any:
 
 
 def acts(acted: list[Any]) -> Any:
-    """What may happen only behind the gate."""
+    """A node that may run only after the gate."""
 
     def act(state: State) -> dict[str, Any]:
         acted.append(state["countersign"])
@@ -274,7 +274,7 @@ def test_of_two_that_were_held_a_gate_forgets_neither(office: Office) -> None:
     nodes = (sets(office, 42), goes_on(office, made, "deny"), sets(office, 43))
     graph = graph_of(*nodes, gate_of(office), acts(acted))
     found = run(graph, made)
-    # What was approved later does not stand for what was refused before.
+    # A later approval does not replace an earlier denial.
     decides(office, made, "approve")
     with pytest.raises(NotApproved):
         resume(graph, made, found)
@@ -366,7 +366,7 @@ def test_a_run_that_is_begun_anew_waits_for_nothing_of_the_one_before(office: Of
     decides(office, made, "deny")
     with pytest.raises(NotApproved):
         resume(graph, made, found)
-    # Where a run stands does not say what was told to whom: the same question is put again.
+    # The pointer does not record which gate reported a review, so it interrupts again.
     assert run(graph, made, scratch="second")["__interrupt__"]
     assert acted == []
     run(graph, made, scratch="third", countersign=Overwrite(head(made)))
@@ -387,7 +387,7 @@ KEPT_EARLIER: Pointer = {**BASE, "pending": P}
         ([asking(BASE, P), asking(BASE, Q), LATER], [P, Q]),
         ([asking(BASE, P), told_of(asking(BASE, P), [P]), LATER], []),
         ([KEPT_EARLIER, told_of(KEPT_EARLIER, [P]), LATER], []),
-        # Who tells of one has not told of another that he never heard of.
+        # A gate that reported one review has not reported another that it never saw.
         ([told_of(asking(BASE, P), [P]), asking(LATER, Q)], [Q]),
         ([told_of(asking(BASE, P), [P]), asking(told_of(asking(BASE, P), [P]), P)], [P]),
     ],

@@ -1,4 +1,4 @@
-"""What is tried against a graph by whoever can resume, replay or update it: each leaves the row unwritten."""
+"""Attacks on a graph by resume, replay or update. None writes the row."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_an_approval_that_is_replayed_on_an_old_checkpoint_writes_nothing(run: R
     with pytest.raises(Denied) as no:
         run.graph.invoke(Command(resume=answer), old)
     assert (no.value.code, run.rows()) == ("not_head", [42])
-    # On a checkpoint of before, for another value: nobody approved that.
+    # An old checkpoint with another value, which was not approved.
     with pytest.raises(HeadMoved):
         run.graph.invoke(Command(resume=answer, update={"target_user_id": 666}), old)
     assert run.rows() == [42]

@@ -1,4 +1,4 @@
-"""What the nodes themselves hold to, whatever graph they stand in."""
+"""Guarantees of the nodes themselves, in any graph."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_writer_with_keys_writes_only_what_was_signed(flow: Flow, tmp_path: Pa
     with pytest.raises(Refused, match="unknown_key"):
         one_node(guarded_writer(flow.writer, keys=Keys({}))(pay)).invoke({"countersign": pointer}, config)
     assert ledger.rows() == []
-    # What is not believed is not written, and its lease goes by; another approval is let through by the true keys.
+    # An unverified response is not written, and its lease expires. Another approval works with the right keys.
     thread, pointer = approved_pointer(flow)
     keys = Keys.read(flow.host.jwks())
     config = {"configurable": {"thread_id": thread}}
@@ -161,7 +161,7 @@ def test_a_writer_cannot_stop_the_run_and_what_it_left_is_told(flow: Flow) -> No
     def pay(view: dict[str, Any], write: Write) -> None:
         interrupt("really?")
 
-    with pytest.raises(Invalid, match="cannot stop the run"):
+    with pytest.raises(Invalid, match="cannot interrupt the run"):
         one_node(pay, InMemorySaver()).invoke({"countersign": pointer}, {"configurable": {"thread_id": thread}})
     assert flow.host.thread(thread).status == "open"
 
@@ -201,7 +201,7 @@ def test_a_blocking_client_does_not_go_with_an_async_body(flow: Flow) -> None:
 
 
 class Later:
-    """What is called like a function, and is an async one."""
+    """A callable object with an async call."""
 
     def __init__(self, ran: list[str]) -> None:
         self.ran = ran
@@ -238,7 +238,7 @@ def test_a_body_that_returns_what_is_yet_to_run_has_written_nothing(flow: Flow, 
     pay = guarded_writer(flow.writer)(bodies_that_do_not_run(ran)[kind])
     with pytest.raises(Invalid, match="yet to run"):
         one_node(pay).invoke({"countersign": pointer}, {"configurable": {"thread_id": thread}})
-    # It was let through, and is neither confirmed nor under way any more.
+    # The write was allowed, and is neither confirmed nor in progress.
     stands = flow.host.thread(thread)
     assert (ran, stands.status, stands.version) == ([], "open", 1)
     with pytest.raises(Denied, match="already_used"):

@@ -40,7 +40,7 @@ def connection(file: Path) -> Iterator[sqlite3.Connection]:
 
 @pytest.fixture
 def job(flow: Flow) -> Job:
-    """What people approved."""
+    """Returns the job of an approved change."""
     made = flow.thread()
     held = flow.planner.propose(made.thread, node="planner", parent=made.transition, patch={"target_user_id": 42})
     assert isinstance(held, Held)
@@ -90,7 +90,7 @@ def test_what_gave_way_each_time_is_written_once_by_the_same_call(
     body = giving_way(job, TRIES)
     with pytest.raises(GaveWay):
         guarded_write(connection, flow.writer, body, **job)
-    # Nobody was told anything, so that the yes is still good.
+    # Nothing was reported, so the permission is still valid.
     assert (rows(file), stands(flow, job)) == ([], ("writing", 1))
     assert guarded_write(connection, flow.writer, body, **job).by_this_call
     assert (rows(file), stands(flow, job)) == ([42], ("open", 2))
@@ -104,7 +104,7 @@ def test_who_does_not_call_again_settles_it(flow: Flow, file: Path, connection: 
 
 
 def commits(connection: sqlite3.Connection) -> None:
-    """What no body should do: it ends its pass itself."""
+    """A body that wrongly ends its own pass."""
     connection.execute("UPDATE countersign_guard SET open = NULL WHERE open = 1")
     connection.execute("COMMIT")
 

@@ -1,4 +1,4 @@
-"""The token stands in no log, error or repr, and goes over plain http to this machine alone."""
+"""The token appears in no log, error or repr, and goes over plain HTTP to localhost only."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_client_is_not_pickled_into_a_checkpoint() -> None:
 def test_no_error_and_no_log_has_the_token(flow: Flow, caplog: pytest.LogCaptureFixture) -> None:
     token = flow.tokens["writer"]
     caplog.set_level(logging.DEBUG)
-    # A token that is known, where it may not; one that is not; and nobody who could answer.
+    # A known token without the right, an unknown token, and no server.
     refused: list[tuple[str, str]] = [
         (flow.gateway.url, token),
         (flow.gateway.url, token[:-4] + "AAAA"),

@@ -43,7 +43,7 @@ def token(kind: type, claims: dict[str, Any]) -> str:
 
 
 def receipt(jti: str) -> str:
-    """Of which only the `jti` is looked at here: that it is good is the gateway's to say."""
+    """Returns a receipt of which the client reads only the `jti`. The gateway checks the rest."""
     return f"e30.{base64url(verify.canonical({'jti': jti}))}.sig"
 
 

@@ -37,12 +37,16 @@ def blocks(page: Path, kind: str) -> list[str]:
 @pytest.fixture
 def terminal(countersign_gateway: Gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gateway:
     """A terminal beside a gateway, in the repository, with the program on its path."""
-    (tmp_path / "countersign").symlink_to(program())
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setenv("COUNTERSIGN_DATA", str(countersign_gateway.data))
-    monkeypatch.setenv("GATE", countersign_gateway.url)
-    monkeypatch.setenv("LEDGER", str(tmp_path / "ledger.db"))
+    at_terminal(countersign_gateway, tmp_path, monkeypatch)
     return countersign_gateway
+
+
+def at_terminal(gateway: Gateway, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "countersign").symlink_to(program())
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("COUNTERSIGN_DATA", str(gateway.data))
+    monkeypatch.setenv("GATE", gateway.url)
+    monkeypatch.setenv("LEDGER", str(folder / "ledger.db"))
 
 
 def typed(script: str, monkeypatch: pytest.MonkeyPatch, folder: Path = REPOSITORY) -> list[str]:
@@ -165,6 +169,42 @@ def test_the_guides_snippets_do_what_they_say(terminal: Gateway, monkeypatch: py
     assert said.getvalue().startswith("0 create\n")
     with terminal.client(names["HOST"]) as host:
         assert host.thread("order-17").version == 2
+
+
+def commands(*guides: str) -> str:
+    return "".join(block for guide in guides for block in blocks(GUIDES / guide, "bash"))
+
+
+def test_the_guides_commands_lead_from_a_thread_to_a_confirmed_write(
+    terminal: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quickstart(monkeypatch)
+    script = commands("agents.md", "writers.md").replace("THREAD=order-$RANDOM", "THREAD=order-21")
+    with (
+        Reviewer(terminal.site, "ada", PASSWORD) as ada,
+        deciding(ada, "order-21", os.environ["HOST"], terminal),
+    ):
+        printed = "\n".join(typed(script, monkeypatch))
+    for wanted in ('"version":0', "held\n", "/reviews/", "approved\n", '"allow":true', '"outcome":"confirmed"'):
+        before, found, printed = printed.partition(wanted)
+        assert found, (wanted, before)
+
+
+@pytest.fixture
+def receiving_gateway() -> Iterator[Gateway]:
+    """A gateway that may send to localhost."""
+    with Gateway.start({"COUNTERSIGN_WEBHOOKS_ALLOW_NETWORKS": "127.0.0.1"}) as gateway:
+        yield gateway
+
+
+def test_the_guides_commands_create_endpoints_and_an_interrupt(
+    receiving_gateway: Gateway, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    at_terminal(receiving_gateway, tmp_path, monkeypatch)
+    quickstart(monkeypatch)
+    printed = "".join(typed(commands("notifications.md", "existing-graphs.md"), monkeypatch))
+    kinds = re.findall(r'"kind":"(\w+)"', printed)
+    assert (kinds, '"needed":' in printed) == (["webhook", "slack", "langgraph", "resume"], True), printed
 
 
 @contextlib.contextmanager

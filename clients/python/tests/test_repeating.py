@@ -1,4 +1,4 @@
-"""What is asked again, and what never is."""
+"""Which requests are repeated, and which never are."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_thread_without_a_name_is_made_once_by_its_key(flow: Flow, proxy: Betw
     made = client(proxy.url, flow, "host").create_thread("payments", STATE)
     first, second = (it["idempotency-key"] for it in proxy.headers)
     assert first == second
-    # The same key gives the same thread as long as the gateway keeps it, to whoever has the token.
+    # The same key and token return the same thread while the gateway stores the key.
     again = flow.host.create_thread("payments", STATE, idempotency_key=first)
     assert (again, again.thread) == (made, made.thread)
 
@@ -120,7 +120,7 @@ CORE = Core(chance=lambda: 1.0)
 
 
 def steps(came: list[Came], *, repeatable: bool) -> list[Any]:
-    """What a plan does when that comes back: its requests and pauses, and how it ends."""
+    """Returns the requests and pauses of a plan for these replies, and its end."""
     call: Call[Any] = Call(Request("POST", "/"), {200: lambda body: body}, repeatable=repeatable)
     plan, told, replies = asked(CORE, call), [], iter(came)
     given: Came = None
@@ -211,7 +211,7 @@ def test_a_yes_is_json_of_one_meaning(flow: Flow, proxy: Between) -> None:
     ]
     for status, body in spoiled:
         proxy.todo.append(Instead(status, body.encode()))
-        with pytest.raises(Exception) as no:  # noqa: PT011 - which one depends on the answer; that there is one is the claim
+        with pytest.raises(Exception) as no:  # noqa: PT011 - the type depends on the response
             writer.verify(thread=made.thread, transition=made.transition, write_id="w")
         assert type(no.value).__module__ == "countersign.errors", (status, body)
     proxy.todo.append(Instead(200, json.dumps({**yes, "a_later_gateway": "says more"}).encode()))

@@ -1,4 +1,4 @@
-"""The calls of whoever runs a gateway, at a real one."""
+"""Calls of administrators and auditors, on a real gateway."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SCHEMAS = {it.name: it.read_text() for it in POLICY.parent.glob("*.json")}
 
 @dataclasses.dataclass(frozen=True)
 class House:
-    """A gateway with the payments flow, whoever runs it, and whoever looks after it."""
+    """A gateway with the payments flow, an administrator and an auditor."""
 
     flow: Flow
     admin: Client
@@ -52,7 +52,7 @@ def house() -> Iterator[House]:
 
 @pytest.fixture
 def receiver() -> Iterator[tuple[str, list[str]]]:
-    """Somebody who takes what is sent, until told otherwise; and the types of what came."""
+    """A receiver that accepts requests until it is stopped, and the types of the received events."""
     came: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

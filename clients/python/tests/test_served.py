@@ -17,7 +17,7 @@ from countersign.langgraph import head
 from countersign.testing import Gateway
 from state import Ledger
 
-# The server's packages are many; it has an environment of its own.
+# The server has many packages, so it has its own environment.
 PYTHON = "LANGGRAPH_SERVER_PYTHON"
 STARTS_SECS = 120.0
 LOOKS_SECS = 0.1
@@ -25,7 +25,7 @@ LOOKS_SECS = 0.1
 
 @contextmanager
 def server(environment: dict[str, str], folder: Path) -> Iterator[httpx.Client]:
-    """A server with the payments graph; ended with the test."""
+    """A server with the payments graph, for one test."""
     script = Path(__file__).with_name("served.py")
     package = str(Path(countersign.__file__).parent.parent)
     given = {**os.environ, **environment, "PYTHONPATH": package}

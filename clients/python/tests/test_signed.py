@@ -1,4 +1,4 @@
-"""What a real gateway signed, checked offline."""
+"""Offline checks of a real gateway's signatures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from countersign.verify import ANY, Keys, Refused
 from countersign.verify._tokens import TYPES
 from test_vectors import TOKENS as VECTORS
 
-# Of a receipt nothing is expected but what a test says.
+# A test states its expectations about a receipt.
 NOTHING: dict[str, Any] = dict.fromkeys(("issuer", "thread", "transition", "audience", "at"), ANY)
 
 
@@ -61,7 +61,7 @@ def test_everything_that_a_write_left_behind_holds_offline(flow: Flow) -> None:
     assert difference.changed == (verify.Change("/target_user_id", 17, 42),)
     statement = flow.host.transition(held.transition).statement
     assert verify.transition_digest(statement) == held.transition
-    # Whoever is no auditor is given no openings, and the chain links all the same.
+    # Without an auditor's token there are no openings, and the chain still links.
     told = verify.check_chain(list(flow.host.chain(made.thread, page_size=1)), keys, issuer=ANY, thread=made.thread)
     assert [it.difference for it in told.links] == [None, None, None]
 
@@ -110,7 +110,7 @@ def test_a_moment_without_its_zone_is_not_guessed_at(flow: Flow) -> None:
 
 
 def test_the_chain_of_another_thread_or_gateway_is_not_taken_for_the_one_asked_for(flow: Flow) -> None:
-    """Whoever stands between can give the one for the other, and every signature of it holds."""
+    """A proxy can return another chain, and every signature of it is valid."""
     mine, other = flow.thread(), flow.thread()
     keys, entries = Keys.read(flow.host.jwks()), list(flow.host.chain(other.thread))
     assert verify.check_chain(entries, keys, issuer=ANY, thread=other.thread).thread == other.thread

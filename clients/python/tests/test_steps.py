@@ -36,7 +36,7 @@ def office(flow: Flow, tmp_path_factory: pytest.TempPathFactory) -> Office:
 
 
 def says_something_else_each_time() -> Callable[[], str]:
-    """What a model would: nothing that it says comes twice."""
+    """Returns another value each time, as a model would."""
     said = count(1)
     return lambda: f"take {next(said)}"
 
@@ -73,7 +73,7 @@ def begin(graph: Graph, made: Created, **state: Any) -> dict[str, Any]:
 
 
 def steps_of(office: Office, made: Created, count: int) -> list[Any]:
-    """The steps that the thread's log tells of, which are so many: an event has its place in the log a moment later."""
+    """Returns this many step events of the thread. An event gets its log position a moment later."""
     told: list[Any] = []
     until = time.monotonic() + LOGGED_SECS
     while len(told) < count and time.monotonic() < until:
@@ -94,7 +94,7 @@ def test_a_try_whose_answer_was_lost_has_its_effect_once(office: Office) -> None
 
     found = begin(graph_of(failing_after(node, iter(range(2)))), made)
     assert len(bodies) == 3
-    # What was let through stands, and the graph is told of that, and not of what was said last.
+    # The first change stays, and the graph receives it, not the last result.
     assert kept(office, made)["log"] == found["log"] == ["begun", "take 1"]
     assert found["countersign"]["version"] == office.host.thread(made.thread).version == 1
     (step,) = steps_of(office, made, 1)
@@ -138,7 +138,7 @@ def test_what_its_reducer_did_more_than_append_is_told_as_it_stands(office: Offi
 
 @pytest.mark.parametrize("target", [17, 42])
 def test_a_process_that_dies_after_its_proposal_makes_it_once(office: Office, tmp_path: Path, target: int) -> None:
-    """17 is what stands there, so that it commits; 42 is held."""
+    """17 is the current value, so it commits. 42 is held."""
     made = office.thread()
 
     def process(step: str, said: str, resume: str | None = None) -> Any:
@@ -174,7 +174,7 @@ def test_a_process_that_dies_after_its_proposal_makes_it_once(office: Office, tm
     assert (len(again["waiting"]), again["version"]) == (1, 0)
     office.flow.ada.approve(held)
     done = process("resume", "a third thing", *again["waiting"])
-    # The gate asks the gateway; what people approved is what was proposed first.
+    # The gate asks the gateway. The first proposal was approved.
     assert (done["log"], done["target"], done["version"]) == (["begun", "before it died"], 42, 1)
 
 
@@ -255,7 +255,7 @@ def test_a_name_of_ones_own_lasts_longer_than_its_checkpoints(office: Office) ->
         return begin(graph_of(node(lambda state: {"log": [take()]})), made)
 
     assert run("job-1")["log"] == run("job-1")["log"] == ["begun", "take 1"]
-    # Another run that says nothing is another step; it goes on from what is there.
+    # Another run without a result is another step, and continues from the current state.
     assert run("job-2")["countersign"]["version"] == 2
     assert kept(office, made)["log"] == ["begun", "take 1", "take 3"]
     assert steps_of(office, made, 2) == ["job-1", "job-2"]
@@ -279,7 +279,7 @@ def test_what_people_refused_meanwhile_is_not_gone_on_with(office: Office) -> No
         return found
 
     found = begin(graph_of(refused_after), made)
-    # It was asked about anew, as a further try of the same step, and is no more in force than the first.
+    # The further attempt of the same step is no more valid than the first.
     assert found["countersign"]["version"] == office.host.thread(made.thread).version == 0
     assert len(set(steps_of(office, made, 2))) == 1
 

@@ -1,4 +1,4 @@
-"""What no vector has: tokens by a key of the test's own, and points and scalars in their second spelling."""
+"""Cases without a vector: tokens by a test's own key, and second spellings of points and scalars."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_points_and_scalars_have_one_spelling() -> None:
 
     assert is_strict_point(RAW)
     assert is_strict_point(raw(3))
-    # Seven is the second coordinate of a point, and so is P + 7 to whoever reduces it.
+    # Seven is the y coordinate of a point, and so is P + 7 for a library that reduces it.
     for number in (P + 3, P + 7, P, P + 1, 0, 1, P - 1, 2**255 + 1, 2**255):
         assert not is_strict_point(raw(number)), number
     assert not is_strict_point(RAW[:31])

@@ -46,7 +46,7 @@ CHECKS: dict[str, Callable[..., Any]] = {
 
 
 def load(name: str) -> Any:
-    """A file of vectors, by the reader that is tested; what is deep or long is deeper than any state."""
+    """Reads a file of vectors with the reader under test, with higher limits of depth and length."""
     return verify.read_json((VECTORS / name).read_bytes(), bytes_max=1 << 24, depth_max=256)
 
 
@@ -55,7 +55,7 @@ def test_json(case: Any) -> None:
     raw = base64.b64decode(case["base64"]) if "base64" in case else case["text"].encode()
     if "code" not in case:
         assert verify.canonical(verify.read_json(raw, **case.get("limits", {}))).decode() == case["canonical"]
-        # Nor does Python's own reader, to which a long integer is one, see another value in it.
+        # Python's own reader, which accepts long integers, reads the same value.
         assert verify.canonical(json.loads(case["canonical"])).decode() == case["canonical"]
         return
     with pytest.raises(Refused) as refused:
@@ -69,7 +69,7 @@ def test_json(case: Any) -> None:
         (2**53, "9007199254740992"),
         (-(10**18), "-1000000000000000000"),
         (10**21, "1e+21"),
-        # No double is this number; it is the shortest decimal of one, and is read as that.
+        # This number is the shortest decimal of a double, and is read as that double.
         (10**23, "1e+23"),
         (10**308, "1e+308"),
     ],
@@ -324,7 +324,7 @@ def patched(document: Any, patch: list[Any]) -> Any:
 
 
 def place(document: Any, pointer: str) -> tuple[Any, Any]:
-    """What a pointer's last token is looked up in, and that token."""
+    """Returns the parent of a pointer's last token, and that token."""
     *above, last = [it.replace("~1", "/").replace("~0", "~") for it in pointer.split("/")[1:]]
     for token in above:
         document = document[int(token)] if isinstance(document, list) else document[token]

@@ -1,4 +1,4 @@
-"""A wait that goes on over disconnects and restarts, and ends when it was told to."""
+"""A wait continues over disconnects and restarts, and ends at its deadline."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ DIGEST = "sha256:" + "a" * 64
 
 
 def played(came: Iterator[Came], *, answers_after: float, within_secs: float) -> list[str]:
-    """What a wait does at which time, if answers take so long."""
+    """Returns the requests of a wait with their times, for responses of this duration."""
     now, told = [0.0], []
     core = Core(clock=lambda: now[0], chance=lambda: 1.0)
     plan = wait_for_decision(core, DIGEST, within_secs=within_secs)

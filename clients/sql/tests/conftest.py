@@ -74,8 +74,8 @@ RESET = """
 
 @pytest.fixture
 def connect(request: pytest.FixtureRequest, cluster: Cluster, _shared: str) -> Iterator[Connect]:
-    """Makes connections, as the writer's login unless said otherwise: to the test's own `database`, if it asks for one
-    because it changes more than rows, and else to one that all the others share and leave empty."""
+    """Returns connections, as the writer's login by default. A test that changes more than rows asks for its own
+    `database`. All others share one, and leave it empty."""
     own = "database" in request.fixturenames
     name = request.getfixturevalue("database") if own else _shared
     if not own:

@@ -1,4 +1,4 @@
-"""What the tests of PostgreSQL's guard say to it, and how two of them wait for each other."""
+"""Statements of the tests of PostgreSQL's guard, and waits between two of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from psycopg import IsolationLevel
 from conftest import Connect
 from ids import digest, jti, lease
 
-# What a write is for, where a test does not care; it is named after the id, so that another id is another write.
+# A default write, named after the id, so that another id is another write.
 TRANSITION = digest("a head")
 PASS = f"""
     SELECT countersign_guard.pass(it.id, it.thread, '{TRANSITION}', 'w' || md5(it.id), it.fence, it.lease)
@@ -41,7 +41,7 @@ def write(connection: psycopg.Connection, fence: int = 1, *, id: str = "", threa
 
 
 class Waiting:
-    """A statement in a thread of its own, which by the time this is made waits for somebody's lock."""
+    """A statement in its own thread, which waits for another transaction's lock."""
 
     def __init__(self, connect: Connect, connection: psycopg.Connection, run: Callable[[], object]) -> None:
         self.code: str | None = None

@@ -1,4 +1,4 @@
-"""What the tests of SQLite's guard say to it."""
+"""Statements of the tests of SQLite's guard."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from ids import digest, jti, lease
 
-# What a write is for, where a test does not care; it is named after the id, so that another id is another write.
+# A default write, named after the id, so that another id is another write.
 TRANSITION = digest("a head")
 PASS = f"""
     INSERT INTO countersign_guard (id, thread, transition, write_id, fence, lease_expires_at)
@@ -41,7 +41,7 @@ def rows(file: Path) -> int:
 def write(
     connection: sqlite3.Connection, fence: object = 1, *, id: str = "", thread: str = "order-17", until: str = ""
 ) -> None:
-    """A whole write. What is refused is rolled back."""
+    """Runs a whole write. A refused one is rolled back."""
     id = id or jti()
     connection.execute("BEGIN IMMEDIATE")
     try:

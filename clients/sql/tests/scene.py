@@ -22,7 +22,7 @@ STATE = {
 
 @dataclass(frozen=True)
 class Job:
-    """What a writer's job says: everything that `guarded_write` is told."""
+    """A writer's job: every argument of `guarded_write`."""
 
     thread: str
     transition: str
@@ -33,7 +33,7 @@ class Job:
         return dict(vars(self))
 
     def known(self) -> dict[str, str]:
-        """What its write is known by, which is all that `settle` is told."""
+        """Returns the identity of the job's write, the arguments of `settle`."""
         return {"thread": self.thread, "transition": self.transition, "write_id": self.write_id}
 
 
@@ -71,7 +71,7 @@ class Scene:
         return self._clients[role]
 
     def approved(self, *, thread: str = "", parent: str = "") -> Job:
-        """Somebody asked for another user and was let, in a new thread; or for the head `parent` as it stands."""
+        """Returns the job of an approved change, in a new thread, or of the unchanged head `parent`."""
         planner, number = self.client("planner"), self.numbers()
         if parent:
             held = planner.reaffirm(thread, node="planner", parent=parent)
@@ -91,7 +91,7 @@ class Scene:
         return Job(made.thread, made.transition, None, f"write-{made.thread}")
 
     def stands(self, job: Job) -> tuple[str, bool]:
-        """What the gateway has: the thread's status, and whether its head is a confirmed write."""
+        """Returns the thread's status at the gateway, and whether its head is a confirmed write."""
         status = self.client("host").thread(job.thread)
         last = list(self.client("host").chain(job.thread))[-1]
         assert last.transition == status.transition

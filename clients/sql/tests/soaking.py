@@ -1,9 +1,9 @@
-"""Agents and writers of the soak, each a process that may be killed at any moment and begins again from its top.
+"""Agents and writers of the soak test, each a process that can be killed at any time and starts again.
 
-    python soaking.py agent|writer    with what it is told as JSON on its input
+    python soaking.py agent|writer    with its arguments as JSON on its input
 
-What they know of each other lies in a folder: `jobs/` has what writers are to write, `results/` what became of it, and
-`ended/` how a thread ended. A file is there whole or not at all.
+They share a folder: `jobs/` has the writers' jobs, `results/` their outcomes, and `ended/` the end of each thread. Each
+file is written atomically.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ STATE = {
 
 
 def target_of(thread: str) -> int:
-    """Whom the money of a thread is to go to, if people say so."""
+    """Returns the recipient of a thread's money, if it is approved."""
     return 1000 + int(thread.rpartition("-")[2])
 
 
 def put(path: Path, value: Any) -> None:
-    """Whole, or not at all; who is first is right."""
+    """Writes a file atomically. The first writer wins."""
     part = path.with_suffix(f".{os.getpid()}.{random.getrandbits(32)}.part")
     part.write_text(json.dumps(value))
     with contextlib.suppress(FileExistsError):
@@ -63,7 +63,7 @@ def put(path: Path, value: Any) -> None:
 
 
 class Gateways:
-    """Either of two gateways: where one does not answer, the other is asked, until somebody does."""
+    """Two gateways: if one does not respond, the other is asked, until one responds."""
 
     def __init__(self, urls: list[str], token: str) -> None:
         self.clients = [Client(url, token, retries=Retries(tries=1), timeout_secs=10) for url in urls]
@@ -159,7 +159,7 @@ class Writer:
         return [json.loads(it.read_text()) for it in random.sample(names, len(names))]
 
     def written(self, connection: psycopg.Connection[Any], job: dict[str, Any]) -> str | None:
-        """`confirmed` or `aborted`; nothing if it is not known yet, and another turn will tell."""
+        """Returns `confirmed` or `aborted`, or nothing if the outcome is unknown until a later attempt."""
 
         def pay(connection: psycopg.Connection[Any], verified: Verified) -> dict[str, str]:
             row = (job["thread"], verified.view["target_user_id"])
@@ -177,7 +177,7 @@ class Writer:
                 return "aborted" if ended.outcome == "aborted" else "confirmed"
             return "confirmed"
 
-        # What the guard refused is settled by the next turn, which finds out whether the gateway was told.
+        # The next attempt settles a refused write, and finds out whether the gateway was notified.
         with contextlib.suppress(CountersignError):
             return self.gateways.ask(write)
         return None

@@ -1,4 +1,4 @@
-"""Databases that are written to, receipts that nobody signed, and waiting for a lease to be over."""
+"""Target databases, unsigned receipts, and waits for the end of a lease."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Target:
             return connection.execute(query, (job.thread,)).fetchone()[0]
 
     def passes(self, connection: Any, id: str, transition: str) -> None:
-        """Takes a pass in a transaction of its own, as whoever has the writer's login can."""
+        """Takes a pass in its own transaction, as any holder of the writer's login can."""
         if self.kind == "sqlite":
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA recursive_triggers = ON")

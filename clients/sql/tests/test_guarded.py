@@ -106,7 +106,7 @@ def test_a_body_that_ends_the_transaction_itself_is_told_and_the_truth_confirmed
 
     with closing(target.connect()) as connection, pytest.raises((GuardRefused, psycopg.Error, sqlite3.Error)):
         guarded_write(connection, client, body, **job.told())
-    # SQLite commits nothing while a pass is open. PostgreSQL does, and then the gateway is told so.
+    # SQLite commits nothing while a pass is open. PostgreSQL does, and then the write is confirmed.
     stood = target.kind == "postgres" and how == "COMMIT"
     assert (target.rows(job), scene.stands(job)[1]) == (int(stood), stood)
 
@@ -179,7 +179,7 @@ def test_a_row_that_the_gateway_has_as_aborted_is_told_loudly(scene: Scene, targ
         client.abort(job.write_id, reason="somebody thought that it was dead")
         return target.body(job)(connection, verified)
 
-    with closing(target.connect()) as connection, pytest.raises(UnexpectedAnswer, match="aborted: call somebody"):
+    with closing(target.connect()) as connection, pytest.raises(UnexpectedAnswer, match="aborted: alert an operator"):
         guarded_write(connection, client, body, **job.told())
     assert target.rows(job) == 1
 
@@ -193,7 +193,7 @@ def test_a_receipt_that_the_gateway_did_not_ask_for_is_not_what_a_write_is_known
         with pytest.raises(ReceiptMismatch):
             guarded_write(connection, client, target.body(job), **replace(job, receipt=receipt).told())
         assert (target.rows(job), scene.stands(job)) == (0, ("writing", False))
-        # The gateway was told nothing: its yes is good for the job as it should be.
+        # The gateway was not notified, so the permission is valid for the right job.
         assert guarded_write(connection, client, target.body(job), **job.told()).by_this_call
 
 
@@ -212,7 +212,7 @@ def test_a_receipt_whose_id_is_none_is_refused_before_anything(scene: Scene, tar
 def test_a_receipt_by_which_something_else_was_written_does_not_pass_for_this_write(
     scene: Scene, target: Target, how: str
 ) -> None:
-    """The writer died after verify; by when it begins again, an agent has put another receipt into its job."""
+    """The writer died after verify. Before it starts again, an agent puts another receipt into its job."""
     done, job, client = scene.approved(), scene.approved(), scene.client("writer")
     other = done.receipt if how == "as it is" else forged(done, sub=job.thread, transition=job.transition)
     with closing(target.connect()) as connection:
@@ -220,7 +220,7 @@ def test_a_receipt_by_which_something_else_was_written_does_not_pass_for_this_wr
         client.verify(**job.told())
         with pytest.raises(Invalid if how == "as it is" else ReceiptMismatch):
             guarded_write(connection, client, target.body(job), **replace(job, receipt=other).told())
-    # It is not written, and nobody was told that it was.
+    # It is not written, and not reported as written.
     assert (target.rows(job), scene.stands(job)[1]) == (0, False)
 
 
@@ -228,8 +228,8 @@ def test_a_receipt_by_which_something_else_was_written_does_not_pass_for_this_wr
 def test_an_earlier_write_of_the_thread_is_not_taken_for_this_one(
     scenes: dict[str, Scene], target: Target, again: str
 ) -> None:
-    """The writer died between verify and commit. By when it begins again, its job has a receipt that nobody signed, which
-    says that it is the earlier write's: were the write known by that, it would be confirmed without having been done."""
+    """The writer died between verify and commit. When it starts again, its job has an unsigned receipt that claims
+    to be the earlier write's. If the receipt identified the write, it would be confirmed without having happened."""
     scene = scenes["30s" if again == "at once" else "4s"]
     done, client = scene.approved(), scene.client("writer")
     with closing(target.connect()) as connection:
@@ -247,14 +247,15 @@ def test_an_earlier_write_of_the_thread_is_not_taken_for_this_one(
         assert (target.rows(job), scene.stands(job)[1]) == (1, False)
         if again == "at once":  # with the right one it is the same yes
             assert guarded_write(connection, client, target.body(job), **job.told()).by_this_call
-        else:  # nothing was written by it, and that is what the gateway is told
+        else:  # nothing was written, so the write is aborted
             assert settle(connection, client, **job.known()).outcome == "aborted"
     stood = again == "at once"
     assert (target.rows(job), scene.stands(job)[1]) == (1 + stood, stood)
 
 
 def test_a_receipt_that_wrote_another_transition_is_refused_by_the_database(scene: Scene, target: Target) -> None:
-    """The pass keeps the transition, and it is compared: whoever has the writer's login made one up with this id."""
+    """The pass stores the transition, and the guard compares it. A holder of the writer's login invented one with
+    this id."""
     job, client = scene.approved(), scene.client("writer")
     assert job.receipt is not None
     id = json.loads(base64.urlsafe_b64decode(job.receipt.split(".")[1] + "=="))["jti"]
@@ -266,7 +267,7 @@ def test_a_receipt_that_wrote_another_transition_is_refused_by_the_database(scen
 
 
 def test_nothing_is_asked_where_the_guard_keeps_no_transition(scene: Scene, tmp_path: Path) -> None:
-    """A guard that was installed before it kept one: what is there cannot be told from another write."""
+    """A first-version guard stores no transition, so its rows could be another write's."""
     job = scene.approved()
     with closing(sqlite3.connect(tmp_path / "old.db")) as connection:
         connection.execute("CREATE TABLE countersign_guard (id TEXT, thread TEXT, wrote INTEGER)")
@@ -276,7 +277,7 @@ def test_nothing_is_asked_where_the_guard_keeps_no_transition(scene: Scene, tmp_
 
 
 def test_a_write_is_found_again_whatever_receipt_its_job_has_by_now(scene: Scene, target: Target) -> None:
-    """The row is there. Were it looked for by the receipt, it would be told to the gateway as not written."""
+    """The row is there. If the receipt identified it, it would be reported as not written."""
     job, client = scene.approved(), scene.client("writer")
     with closing(target.connect()) as connection:
         with Gone(scene.gateway.url, scene.tokens["writer"]) as gone, pytest.raises(OSError, match="goes down"):
@@ -333,7 +334,7 @@ def test_what_gave_way_each_time_is_written_once_by_the_same_call(
         connection.isolation_level = psycopg.IsolationLevel[level]
         with pytest.raises(GaveWay):
             guarded_write(connection, client, body, **job.told())
-        # Nobody was told anything, so that the yes is still good.
+        # Nothing was reported, so the permission is still valid.
         assert (len(tries), target.rows(job), scene.stands(job)) == (5, 0, ("writing", False))
         assert guarded_write(connection, client, body, **job.told()).by_this_call
     assert (target.rows(job), scene.stands(job)) == (1, ("open", True))
@@ -448,11 +449,11 @@ def test_what_is_no_receipt_is_refused_before_anything(scene: Scene, target: Tar
         guarded_write(connection, scene.client("writer"), target.body(job), **job.told())
 
 
-# ── When it was settled meanwhile ────────────────────────────────────────────────────────────────────────────────
+# ── Settled by another process ────────────────────────────────────────────────────────────────────────────────
 
 
 def test_who_comes_back_after_it_was_settled_writes_nothing(scene: Scene, target: Target) -> None:
-    """It was let through and then stopped, while somebody else settled it; its lease still lives."""
+    """The writer was stopped after verify, and another process settled the write. Its lease is still valid."""
     job, client = scene.approved(), scene.client("writer")
 
     class Stopped(Client):
@@ -472,7 +473,7 @@ def test_settling_what_the_gateway_never_heard_of_is_no_success(scene: Scene, ta
     job = scene.approved()
     with closing(target.connect()) as connection, pytest.raises(NotFound):
         settle(connection, scene.client("writer"), **job.known())
-    # Whoever comes after it is told before the gateway is asked, and another write has the approval still.
+    # A later call is refused before the gateway is asked, so another write can still use the approval.
     with closing(target.connect()) as connection:
         with pytest.raises(GuardRefused, match="another write_id") as refused:
             guarded_write(connection, scene.client("writer"), target.body(job), **job.told())
@@ -496,7 +497,7 @@ def test_settling_a_row_that_the_gateway_has_as_aborted_is_no_way_to_a_second_on
         with suppress(KeyboardInterrupt):
             guarded_write(connection, dies, target.body(job), **job.told())
     assert (target.rows(job), client.abort(job.write_id, reason="it died").outcome) == (1, "aborted")
-    with closing(target.connect()) as connection, pytest.raises(UnexpectedAnswer, match=r"is written.* aborted: call"):
+    with closing(target.connect()) as connection, pytest.raises(UnexpectedAnswer, match=r"is written.* aborted: alert"):
         settle(connection, client, **job.known())
 
 
@@ -506,7 +507,7 @@ def test_settling_what_is_gone_from_the_database_is_no_success(scene: Scene, tar
         guarded_write(connection, client, target.body(job), **job.told())
         # As in a copy of the database that was made before.
         other = {**job.known(), "transition": "sha256:" + "0" * 64}
-        with pytest.raises(UnexpectedAnswer, match=r"not in the database.* confirmed: call somebody"):
+        with pytest.raises(UnexpectedAnswer, match=r"not in the database.* confirmed: alert an operator"):
             settle(connection, client, **other)
 
 

@@ -66,7 +66,7 @@ async def test_a_write_is_committed_and_confirmed_and_not_done_again(
         written = await aguarded_write(connection, client, body_of(job), **job.told())
         assert (written.ended.outcome, written.by_this_call) == ("confirmed", again == 0)
         assert written.result == {"result_ref": f"payments:{job.thread}"}
-    # What was written by the one is found by the other.
+    # Each variant finds the other's write.
     with closing(target.connect()) as blocking:
         assert not guarded_write(blocking, scene.client("writer"), target.body(job), **job.told()).by_this_call
     assert (target.rows(job), scene.stands(job)) == (1, ("open", True))
@@ -101,7 +101,7 @@ async def test_what_verify_denies_never_reaches_the_database(
 async def test_the_guard_is_asked_and_its_refusal_told(
     scene: Scene, target: Target, client: AsyncClient, connection: psycopg.AsyncConnection
 ) -> None:
-    """Somebody settles it while the body is about to begin."""
+    """Another process settles the write right before the body starts."""
     job = scene.approved()
 
     class Settled(AsyncClient):

@@ -54,7 +54,7 @@ def writers() -> Iterator[Writers]:
         yield Writers(process)
 
 
-# Whether it is in the database then. Whoever dies while it commits does not know.
+# If it is in the database then. A process that dies during the commit does not know.
 WRITTEN = {step: (1,) if step in ("after commit", "after confirm") else (0,) for step in STEPS} | {"in commit": (0, 1)}
 
 
@@ -102,7 +102,7 @@ def test_who_was_killed_and_comes_back_too_late_says_what_became_of_it(
                 continue
             with pytest.raises(GuardRefused, match="another write_id"):
                 guarded_write(connection, client, target.body(job), **job.told())
-            # People give a receipt for the head as it stands. Nobody has to say that they know what became of the last.
+            # Reviewers reaffirm the head. The outcome of the last write is known, so no box has to be ticked.
             new = short.approved(thread=job.thread, parent=job.transition)
             guarded_write(connection, client, target.body(new), **new.told())
         assert (step, target.rows(job), *short.stands(new)) == (step, 1, "open", True)

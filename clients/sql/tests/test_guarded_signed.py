@@ -77,7 +77,7 @@ LIES: dict[str, tuple[str, Any]] = {
 def test_an_answer_that_was_not_signed_so_writes_nothing(
     scene: Scene, target: Target, monkeypatch: pytest.MonkeyPatch, code: str, lie: Any
 ) -> None:
-    """Whoever stands between writer and gateway has the gateway's own answer to change."""
+    """A proxy between writer and gateway changes the gateway's own response."""
     job, client, keys, other = scene.approved(), scene.client("writer"), keys_of(scene), Other.of(scene)
     told = {**job.told(), "expect": {"/payment/amount": 40}}
     with closing(target.connect()) as connection:
@@ -87,7 +87,7 @@ def test_an_answer_that_was_not_signed_so_writes_nothing(
             with pytest.raises(Refused) as refused:
                 guarded_write(connection, client, target.body(job), **told, keys=keys)
         assert (refused.value.code, target.rows(job), scene.stands(job)) == (code, 0, ("writing", False))
-        # The gateway was told nothing: by its own word the very same job is done all the same.
+        # The gateway was not notified, so the same job still works with its own response.
         assert guarded_write(connection, client, target.body(job), **told, keys=keys).by_this_call
 
 

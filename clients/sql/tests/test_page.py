@@ -1,4 +1,4 @@
-"""The page that people copy from, as it stands there."""
+"""Runs the snippets of the page unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Putting the guard of PostgreSQL there: again, by whom, and beside what somebody else made first."""
+"""Installing PostgreSQL's guard: again, by other logins, and next to objects of others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAYMENTS = "CREATE TABLE payments (thread text, amount bigint)"
 PROTECT = "SELECT countersign_guard.protect('payments', 'thread')"
 
 
-# What the maker of a role has from PostgreSQL 16 on; before, CREATEROLE alone was enough for roles that others made.
+# Rights of a role's creator on PostgreSQL 16 and later. Before, CREATEROLE was enough for any role.
 ADMINISTERS = """
     DO $$ BEGIN
         IF current_setting('server_version_num')::integer >= 160000 AND to_regrole('countersign_guard') IS NOT NULL THEN
@@ -63,12 +63,12 @@ def test_whoever_may_make_roles_can_put_it_there(cluster: Cluster, theirs: str) 
     told = "SELECT pg_has_role('deployer', 'countersign_guard', 'USAGE'), countersign_guard.ways_past('deployer')"
     with psycopg.connect(cluster.address(theirs)) as connection:
         found = connection.execute(told).fetchall()
-        # It is no member of the owner, but can make itself one, and that is named: by the right to, or by what it is for.
+        # It is no member of the owner, but can become one, which `ways_past` reports.
         assert {inherits for inherits, _ in found} == {False}
         sentences = ("may create roles", "can be countersign_guard, which owns the schema countersign_guard")
         assert any(it in way for _, way in found for it in sentences)
         assert connection.execute("SELECT count(*) FROM countersign_guard.passes").fetchone() == (0,)
-    # Again, as whoever has the role already.
+    # Again, as a member of the role.
     cluster.execute(theirs, (SQL / "postgres.sql").read_text(), user="deployer")
 
 
@@ -137,7 +137,7 @@ def test_what_somebody_else_made_first_is_refused(cluster: Cluster, first: str) 
 
 
 def test_a_guard_that_keeps_no_write_id_is_not_built_upon(cluster: Cluster) -> None:
-    """What it let through could not be told from another write of the thread."""
+    """Its writes cannot be distinguished within a thread."""
     cluster.execute("postgres", "DROP DATABASE IF EXISTS prepared", "CREATE DATABASE prepared")
     guard = (SQL / "postgres.sql").read_text()
     cluster.execute("prepared", guard, "ALTER TABLE countersign_guard.passes DROP COLUMN write_id")

@@ -119,7 +119,7 @@ def test_of_two_at_once_one_waits_and_then_knows(
     if ends == "rollback":
         codes = {None}
     elif level is not IsolationLevel.READ_COMMITTED:
-        codes = {"40001"}  # it decided by what it saw before, and begins anew
+        codes = {"40001"}  # it decided by an old snapshot, and has to start again
     assert waiting.outcome() in codes
     assert rows(connect) - before == (ends == "commit") + (waiting.code is None)
 

@@ -39,7 +39,7 @@ def test_nobody_changes_a_protected_table_without_a_pass(cluster: Cluster, conne
     for user in ("ledger", "countersign"):
         with pytest.raises(psycopg.Error) as refusal, connect(user) as connection:
             connection.execute(change)
-        # The setting, and the sequence that TRUNCATE restarts, are not the writer's; the rest is refused by the guard.
+        # The setting and the sequence are not the writer's. The guard refuses the rest.
         own = user == "ledger" and change in (CHANGES["replica"], CHANGES["restart"])
         assert refusal.value.sqlstate == ("42501" if own else "ZG005")
     assert connect("countersign").execute("SELECT amount FROM payments").fetchall() == [(40,)]
@@ -146,7 +146,7 @@ def test_a_pass_that_is_not_committed_opens_nothing_to_others(connect: Connect) 
 
 
 def test_a_pass_that_a_dump_brought_along_opens_nothing(connect: Connect) -> None:
-    """Numbers of transactions begin anew in a database that was restored from a dump."""
+    """Transaction numbers start again in a database that was restored from a dump."""
     with refused("ZG003"), connect("countersign") as connection:
         connection.execute(
             "INSERT INTO countersign_guard.passes "

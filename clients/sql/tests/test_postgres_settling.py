@@ -109,7 +109,7 @@ def test_what_was_written_is_not_taken_for_another_write(connect: Connect, other
 
 
 def test_settling_one_write_leaves_the_next_one_its_approval(connect: Connect) -> None:
-    """Of a head that needs no receipt the next write has the same id, and nobody knows its fence either."""
+    """If a head needs no receipt, the next write has the same id, and its fencing token is unknown too."""
     settled, id = ("order-17", TRANSITION, "write-1"), TRANSITION
     with connect() as connection:
         connection.execute("SELECT countersign_guard.settle(%s, %s, %s)", settled)
@@ -127,7 +127,7 @@ def test_what_is_settled_is_named_whole(connect: Connect, missing: int) -> None:
 
 
 def test_a_writers_login_can_block_a_thread_and_no_more(connect: Connect) -> None:
-    """A login that was taken over can settle fences that no gateway gave: then nothing is written there, by nobody."""
+    """An attacker with the login can settle invented fencing tokens. Then the thread cannot be written."""
     with connect() as connection:
         connection.execute("SELECT countersign_guard.settle('order-17', %s, 'write-1', %s)", (TRANSITION, 2**63 - 1))
     with refused("ZG001"), connect() as connection:

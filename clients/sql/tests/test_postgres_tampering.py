@@ -1,4 +1,4 @@
-"""The guard of PostgreSQL against the writer's own login, and against whoever may protect tables."""
+"""PostgreSQL's guard against the writer's own login, and against members of countersign_protector."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_writers_login_cannot_tamper_with_the_guard(connect: Connect, change
 
 
 SHADOWS = [
-    # Where the guard's owner may not look, nothing is found.
+    # The guard's owner cannot look there, so nothing is found.
     "GRANT USAGE ON SCHEMA mine TO PUBLIC",
     "CREATE TABLE mine.passes AS SELECT * FROM countersign_guard.passes",
     "CREATE FUNCTION mine.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT timestamptz '2000-01-01' $$",
@@ -150,7 +150,7 @@ def test_a_login_without_the_role_reaches_nothing_of_the_guard(
     cluster.execute("postgres", "DROP ROLE stranger")
 
 
-# ── Who may protect tables, and somebody else's ──────────────────────────────────────────────────────────────────
+# ── Protectors, and tables of other owners ──────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def owner(cluster: Cluster, database: str) -> Iterator[str]:
         cluster.execute(database, "DROP OWNED BY owner CASCADE", "DROP ROLE owner")
 
 
-# Triggers beside the guard's anybody may make who was granted TRIGGER, which `ways_past` tells.
+# A role with TRIGGER can create other triggers, which `ways_past` reports.
 ALLOWED = ("add a trigger", "use the trigger elsewhere")
 ELSEWHERE = {it: change for it, change in TAMPERING.items() if it not in ALLOWED} | {
     "protect another column": "SELECT countersign_guard.protect('payments', 'amount')",

@@ -335,7 +335,7 @@ def clerk(cluster: Cluster, database: str) -> Iterator[str]:
 
 
 DISABLED = ("ALTER TABLE payments DISABLE TRIGGER ALL", WRITE)
-# What a role is given, how a login then writes without a pass, and the first version of PostgreSQL that has it.
+# A grant, the write without a pass that it allows, and the first PostgreSQL version with it.
 TAKEN = {
     "a superuser": ("ALTER ROLE holder SUPERUSER", ("SET ROLE holder", *DISABLED), 13),
     "who makes roles": (

@@ -1,7 +1,7 @@
-"""Two gateways on one PostgreSQL, agents, writers, and somebody who kills them at random.
+"""Two gateways on one PostgreSQL, agents, writers, and random kills.
 
-`SOAK_SECS` says for how long (20; five minutes is 300), `SOAK_THREADS` with how many threads (24; in earnest 200). With
-`SOAK_SEED` chance is the same again.
+`SOAK_SECS` is the duration (20, five minutes is 300), `SOAK_THREADS` the number of threads (24, a long run uses 200).
+With `SOAK_SEED` the run is repeatable.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def free_port() -> int:
 
 
 class House:
-    """Everything that runs, by name; each may be killed, and is begun again."""
+    """All processes by name. Each can be killed and is started again."""
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self.cluster, self.folder = cluster, folder
@@ -89,7 +89,7 @@ class House:
         return done.stdout.strip()
 
     def gateway(self, name: str) -> None:
-        """On a port of its own. People know one address, whoever answers there."""
+        """A gateway on its own port. Reviewers use one address for both."""
         said = self.folder / "logs" / name
         with said.open("w") as out, (self.folder / "logs" / f"{name}.log").open("a") as log:
             self.running[name] = subprocess.Popen(
@@ -104,7 +104,7 @@ class House:
             time.sleep(0.02)
 
     def settled(self) -> None:
-        """The flow, with leases of two seconds; tokens; and who is asked."""
+        """Returns the flow with leases of two seconds, its tokens and its reviewer."""
         for file in PAYMENTS.iterdir():
             text = file.read_text().replace('write_lease = "30s"', f'write_lease = "{LEASE}"')
             (self.folder / "policy" / file.name).write_text(text)
@@ -125,12 +125,12 @@ class House:
         }
 
     def part(self, name: str) -> None:
-        """Begins an agent or a writer, which is told no more than it needs."""
+        """Starts an agent or a writer with only the arguments that it needs."""
         role, number = name.split()
         told: dict[str, object] = {"folder": str(self.folder), "urls": [self.url("gateway 1"), self.url("gateway 2")]}
         if role == "agent":
             told |= {it: self.tokens[it] for it in ("host", "planner")}
-            # Work comes all along, so that whoever is killed was at something.
+            # New work arrives all the time, so that a killed process was busy.
             at = {it: self.begun + SECS * 0.9 * index / THREADS for index, it in enumerate(self.threads)}
             told |= {"threads": {it: at[it] for it in self.threads[int(number) - 1 :: 2]}}
         else:
@@ -193,7 +193,7 @@ class People:
         self.ada = Reviewer(house.site, "ada", PASSWORD)
 
     def look(self, thread: str) -> None:
-        # What does not count now (a write is in progress, the gateway is down) counts the next time.
+        # A vote that is refused now (write in progress, gateway down) is repeated later.
         with contextlib.suppress(CountersignError, NotCounted, httpx.HTTPError):
             review = self.host.thread(thread).review
             if review is not None:
@@ -213,7 +213,7 @@ def test_every_approved_row_is_written_once_and_no_other_ever(house: House) -> N
         now = time.monotonic()
         assert now < begun + SECS + SETTLES_SECS, f"seed {SEED}: stuck: {sorted(set(house.threads) - set(ended))}"
         if next_kill < now and (now < begun + SECS or len(killed) < KINDS):
-            # Of each kind one at first: a slow machine gets to no more than a few.
+            # One of each kind first, because a slow machine completes only a few.
             names = [it for it in sorted(house.running) if it.split()[0] not in killed] or sorted(house.running)
             name = chance.choice(names)
             house.kill(name)
@@ -243,7 +243,7 @@ def test_every_approved_row_is_written_once_and_no_other_ever(house: House) -> N
 
 
 def intrude(house: House) -> None:
-    """Somebody with the writer's login and no yes."""
+    """Writes with the writer's login and without a permission."""
     with psycopg.connect(house.cluster.address("soaked", "ledger"), autocommit=True) as connection:
         with pytest.raises(psycopg.Error, check=lambda it: it.sqlstate == "ZG005"):
             connection.execute("INSERT INTO payments VALUES ('order-0', 1)")

@@ -287,7 +287,7 @@ def test_a_pass_for_one_thread_does_not_touch_rows_of_another(connection: sqlite
 
 def test_the_template_without_threads_lets_any_pass_write(file: Path, connection: sqlite3.Connection) -> None:
     template = "".join(
-        line for line in (SQL / "sqlite_protect.sql").read_text().splitlines(True) if "leave out where" not in line
+        line for line in (SQL / "sqlite_protect.sql").read_text().splitlines(True) if "omit if" not in line
     )
     connection.execute("CREATE TABLE refunds (amount INTEGER)")
     connection.executescript(template.replace("PROTECTED", "refunds"))
@@ -432,7 +432,7 @@ def test_a_write_is_named_as_the_gateway_names_it(
 
 
 def test_a_guard_that_keeps_no_write_id_is_not_built_upon(tmp_path: Path) -> None:
-    """What it let through could not be told from another write of the thread."""
+    """Its writes cannot be distinguished within a thread."""
     guard = (SQL / "sqlite.sql").read_text()
     with contextlib.closing(sqlite3.connect(tmp_path / "old.db", isolation_level=None)) as connection:
         connection.executescript(

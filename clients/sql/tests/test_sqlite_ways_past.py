@@ -1,6 +1,7 @@
-"""Ways past the guard of SQLite by what a connection may say while its pass is open, and by what needs no trigger.
+"""Bypasses of SQLite's guard by statements of a connection with an open pass, and by writes without triggers.
 
-Whoever may change the schema, register functions or switch triggers off can do anything: the page says so."""
+A program that may change the schema, register functions or disable triggers can do anything, as the page says.
+"""
 
 from __future__ import annotations
 
@@ -221,7 +222,7 @@ def test_a_row_that_goes_with_another_one_is_guarded_as_well(
 def test_a_guard_without_these_is_brought_up_by_running_its_files_again(
     file: Path, connection: sqlite3.Connection
 ) -> None:
-    """As the guard was before it looked at settings after the pass: its rows stay, and its triggers are made anew."""
+    """An older guard without checks of later settings keeps its rows, and its triggers are replaced."""
     id = jti()
     write(connection, 7, id=id)
     for index in ("countersign_guard_no_blob_io", "payments_guarded_no_blob_io"):

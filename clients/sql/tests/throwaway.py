@@ -25,7 +25,7 @@ cat >/dev/null
 
 
 def binaries() -> Path:
-    """Where initdb is: the newest of Debian's versions, or else on the path."""
+    """Returns the folder of initdb: the newest of Debian's versions, or the one on the path."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda it: -int(it.parent.name))
     on_path = [Path(it) for it in os.environ.get("PATH", "").split(os.pathsep)]
     for folder in [*folders, *on_path]:
@@ -46,7 +46,7 @@ def unprivileged() -> list[str]:
 
 
 class Cluster:
-    """A running PostgreSQL. `countersign` is its superuser, and nobody needs a password."""
+    """A running PostgreSQL. `countersign` is its superuser, and no login needs a password."""
 
     def __enter__(self) -> Cluster:
         command = [*unprivileged(), "sh", "-c", SCRIPT, str(binaries())]

@@ -1,8 +1,8 @@
-"""Writers, each a process of its own, which die at a named step.
+"""Writers, each its own process, which die at a named step.
 
-Each line of the input is one, in JSON: `url`, `token`, `database` (the path of a SQLite file, or what psycopg connects to),
-`step`, and `job`, which is what the writer's job says. A line of the output says by which signal it ended, or with what.
-Processes are forked from this one, which does nothing else, so that none has to load everything anew.
+Each input line is one writer, in JSON: `url`, `token`, `database` (the path of a SQLite file, or psycopg's connection
+string), `step`, and `job`, the writer's job. An output line is the signal or the result that ended it. Processes are
+forked from this one, which does nothing else, so that modules are loaded once.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def in_steps(database: Any) -> Any:
         leave(it, result)
         at("before commit")
         if DIES_AT == "in commit" and isinstance(database.connection, psycopg.Connection):
-            # It is sent, and nobody is left to hear what became of it.
+            # It is sent, and no process is left to read the response.
             database.connection.pgconn.send_query(b"COMMIT")
             while database.connection.pgconn.flush():
                 pass

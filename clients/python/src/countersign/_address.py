@@ -28,11 +28,11 @@ def address(url: str, *, allow_plain_http: bool = False) -> Address:
         raise Invalid("url", "begins with https:// and a host")
     if parts.username is not None or parts.password is not None:
         # The address is not repeated, because it may contain a password.
-        raise Invalid("url", "has a user or a password in it; give the token as `token`")
+        raise Invalid("url", "contains a user or a password: pass the token as `token`")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise Invalid("url", "has more than scheme, host and port")
     if parts.scheme == "http" and not (allow_plain_http or _is_this_machine(host)):
-        raise Invalid("url", "plain http would show the token to everybody on the way; use https")
+        raise Invalid("url", "plain http would expose the token: use https")
     named = f"[{host}]" if ":" in host else host
     return Address(f"{parts.scheme}://{named}" + (f":{port}" if port else ""), parts.scheme == "https")
 

@@ -89,7 +89,7 @@ class Retries:
 
     def __post_init__(self) -> None:
         if self.tries < 1 or not 0 < self.first_secs <= self.most_secs:
-            raise Invalid("retries", "at least one try, and pauses that are longer than nothing")
+            raise Invalid("retries", "at least one attempt, and positive pauses")
 
 
 # A confirm must survive a restart of the gateway of half a minute.
@@ -131,7 +131,7 @@ def text(body: Json) -> bytes:
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
     except (TypeError, ValueError, RecursionError) as bad:
-        raise Invalid("body", f"cannot be said in JSON ({type(bad).__name__})") from None
+        raise Invalid("body", f"cannot be represented in JSON ({type(bad).__name__})") from None
 
 
 def asked(core: Core, call: Call[T], retries: Retries | None = None) -> Plan[T]:

@@ -23,7 +23,7 @@ class Secret:
         """Returns the secret, if a header can carry it."""
         if not isinstance(self._text, str) or _FORM.fullmatch(self._text) is None:
             # The text is not repeated, because a wrong value may be another secret.
-            raise Invalid("token", "a token is 1 to 512 letters, digits and . _ ~ + / = -")
+            raise Invalid("token", "a token has 1 to 512 characters of A-Z a-z 0-9 . _ ~ + / = -")
         return self
 
     def reveal(self) -> str:

@@ -40,7 +40,7 @@ class Settings:
         answer_bytes_max: int,
     ) -> Settings:
         if not timeout_secs > 0:
-            raise Invalid("timeout_secs", "is more than nothing")
+            raise Invalid("timeout_secs", "must be positive")
         whole("answer_bytes_max", answer_bytes_max, 1)
         core = Core(retries=retries or Retries())
         where = address(url, allow_plain_http=allow_plain_http)

@@ -50,7 +50,7 @@ def followed(core: Core, transition: str) -> Plan[tuple[str, Decision | None]]:
         if found is None or found.superseded_by is None:
             return transition, found
         before, transition = found, found.superseded_by
-    raise UnexpectedAnswer("superseded more often than can be")
+    raise UnexpectedAnswer("superseded more often than possible")
 
 
 def wait_for_decision(core: Core, transition: str, *, within_secs: float, follow: bool = False) -> Plan[Decision]:
@@ -68,7 +68,7 @@ def wait_for_decision(core: Core, transition: str, *, within_secs: float, follow
         if not follow or found.superseded_by is None:
             return found
         before, transition = found, found.superseded_by
-    raise UnexpectedAnswer("superseded more often than can be")
+    raise UnexpectedAnswer("superseded more often than possible")
 
 
 def _took_its_place(found: Decision | None) -> bool:

@@ -58,7 +58,7 @@ def looked(row: Row) -> Found | None:
     """Returns the write before it starts. If it was settled, the gateway is not asked, because that would use up the
     approval."""
     if row is not None and not row[0]:
-        raise GuardRefused("id_used", "it was settled that this write never will be: begin with another write_id")
+        raise GuardRefused("id_used", "this write was settled as not written: use another write_id")
     return found(row)
 
 

@@ -43,7 +43,7 @@ class OutcomeUnknown(CountersignError):
     """
 
     def __init__(self, write_id: str) -> None:
-        super().__init__(f"whether {write_id} was written is not known: settle it by a new connection")
+        super().__init__(f"the outcome of {write_id} is unknown: call settle on a new connection")
         self.write_id = write_id
 
 
@@ -55,6 +55,6 @@ class GaveWay(CountersignError):
     """
 
     def __init__(self, *, in_body: bool = False) -> None:
-        super().__init__("the database let others go first, each time: nothing was written")
+        super().__init__("the database let other transactions go first in each attempt: nothing was written")
         # Whether the body started in any attempt, because it can have committed by itself.
         self.in_body = in_body

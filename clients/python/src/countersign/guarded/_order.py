@@ -74,7 +74,7 @@ class Job:
         if self.receipt is not None:
             said = (_said(self.receipt, "sub"), _said(self.receipt, "transition"))
             if said != (self.target.thread, self.target.transition):
-                raise names.Invalid("receipt", "it is for another thread or transition than the job")
+                raise names.Invalid("receipt", "it names another thread or transition than the job")
             names.jti("receipt", self.jti)
 
     @property
@@ -166,7 +166,9 @@ def _after(it: Target, verified: Verified, error: Exception) -> Doing[Found]:
     try:
         yield lambda by: by.client.abort(it.write_id, reason=f"nothing was written: {type(error).__name__}")
     except CountersignError as unsaid:
-        log.warning("%s: nothing was written, and the gateway was not told (%s)", it.write_id, type(unsaid).__name__)
+        log.warning(
+            "%s: nothing was written, and the gateway was not notified (%s)", it.write_id, type(unsaid).__name__
+        )
     raise error
 
 
@@ -175,7 +177,9 @@ def _confirmed(it: Target, result: Result, *, by_this_call: bool) -> Doing[Writt
         ended: Ended = yield lambda by: by.client.confirm(it.write_id, result=result or {})
     except (Malformed, names.Invalid) as unsaid:
         # The write must be confirmed even if the body's result cannot be sent.
-        log.warning("%s: confirmed without its result, which no gateway takes (%s)", it.write_id, type(unsaid).__name__)
+        log.warning(
+            "%s: confirmed without its result, which the gateway refuses (%s)", it.write_id, type(unsaid).__name__
+        )
         ended = yield lambda by: by.client.confirm(it.write_id)
     if ended.outcome not in ("confirmed", "late"):
         raise _at_odds(it, "written", ended)
@@ -183,7 +187,7 @@ def _confirmed(it: Target, result: Result, *, by_this_call: bool) -> Doing[Writt
 
 
 def _at_odds(it: Target, found: str, ended: Ended) -> UnexpectedAnswer:
-    return UnexpectedAnswer(f"{it.write_id} is {found}, and the gateway has it as {ended.outcome}: call somebody")
+    return UnexpectedAnswer(f"{it.write_id} is {found}, and the gateway has it as {ended.outcome}: alert an operator")
 
 
 def _used(job: Job, verified: Verified) -> str:

@@ -54,9 +54,9 @@ class _Postgres:
         """Checks that the commit happened. psycopg raises nothing if the body rolled back, or if the connection was
         lost."""
         if not whole:
-            raise GuardRefused("no_pass", "the body had its transaction rolled back")
+            raise GuardRefused("no_pass", "the body rolled back its transaction")
         if self._connection.info.transaction_status != TransactionStatus.IDLE:
-            raise psycopg.OperationalError("the connection broke before the commit was answered")
+            raise psycopg.OperationalError("the connection was lost before the commit was confirmed")
 
     def read(self, error: Exception) -> Exception:
         state = error.sqlstate if isinstance(error, psycopg.Error) else None

@@ -118,16 +118,16 @@ def let_through(core: Core, thread: str, node: str, pointer: Pointer, call: Tool
         if answer is None:
             continue
         if isinstance(answer, Change) and answer.args != call.args:
-            yield from _taken_back(core, found, "somebody asked for other arguments")
+            yield from _taken_back(core, found, "a person requested other arguments")
             call = replace(call, args=answer.args, edited=True)
         elif isinstance(answer, Stop):
-            yield from _taken_back(core, found, "somebody does not want it called")
+            yield from _taken_back(core, found, "a person stopped the call")
             return Told(call, answer.said, answer.status)
         elif isinstance(found, Held):
             _, ended = yield from _waiting.followed(core, found.transition)
             if ended is not None:
                 return _outcome(ended, call)
-    raise AnsweredTooOften(f"more than {ANSWERS_MAX} answers decided nothing")
+    raise AnsweredTooOften(f"more than {ANSWERS_MAX} responses led to no decision")
 
 
 def still(core: Core, found: Runs) -> Plan[Runs | Told]:
@@ -136,7 +136,7 @@ def still(core: Core, found: Runs) -> Plan[Runs | Told]:
     stopped = (yield from _calls.transition(core, found.transition)).stopped
     if stopped is None:
         return found
-    why = f"The call of `{found.call.name}` did not run, for what let it through does not stand any more: {stopped}."
+    why = f"The call of `{found.call.name}` did not run, because it is no longer allowed: {stopped}."
     if stopped in _LATER:
         raise _LATER[stopped](status=409, code=stopped, detail=why)
     return Told(found.call, why, "error")
@@ -165,7 +165,7 @@ def _proposed(
         version += 1
         view = yield from _calls.state(core, thread, node, version=version)
         parent = view.transition
-    raise UnexpectedAnswer(f"more than {REBASED_MAX} versions were committed meanwhile")
+    raise UnexpectedAnswer(f"more than {REBASED_MAX} versions were committed in between")
 
 
 def _step(pointer: Pointer, call: ToolCall) -> str:
@@ -195,7 +195,7 @@ def _outcome(decision: Decision, call: ToolCall) -> Runs | Told:
             raise UnexpectedAnswer("an approval without a version")
         return Runs(call, approved(decision, decision.version))
     why = f": {decision.comment}" if decision.comment else "."
-    return Told(call, f"The call of `{call.name}` did not run, for it was {decision.decision}{why}", "error")
+    return Told(call, f"The call of `{call.name}` did not run, because it was {decision.decision}{why}", "error")
 
 
 def _refused(no: Rejected, call: ToolCall) -> Told:
@@ -203,4 +203,4 @@ def _refused(no: Rejected, call: ToolCall) -> Told:
     if no.action not in ("retry_once", "skip_node"):
         raise no
     told = "; ".join(f"{it.code}: {it.detail}" for it in no.errors)
-    return Told(call, f"The policy does not let `{call.name}` be called so: {told}", "error")
+    return Told(call, f"The policy rejects this call of `{call.name}`: {told}", "error")

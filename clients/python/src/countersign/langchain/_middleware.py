@@ -69,7 +69,7 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
     ) -> None:
         super().__init__()
         if interrupt_mode not in ("batched", "per_call") or not set(allowed_decisions) <= set(EVERY):
-            raise Invalid("ToolGate", "interrupt_mode is batched or per_call; decisions are those of LangChain")
+            raise Invalid("ToolGate", "interrupt_mode is batched or per_call, and decisions are those of LangChain")
         self._client, self._node, self._thread = client, node, thread
         self._tools = None if tools is None else frozenset(tools)
         self._batched = interrupt_mode == "batched"
@@ -210,7 +210,7 @@ class ToolGate(AgentMiddleware[Any, Any, Any]):
 
     def _run(self, plan: Plan[T]) -> T:
         if isinstance(self._client, AsyncClient):
-            raise Invalid("client", "an AsyncClient goes with ainvoke and astream")
+            raise Invalid("client", "use ainvoke and astream with an AsyncClient")
         return self._client._run(plan)
 
     async def _arun(self, plan: Plan[T]) -> T:
@@ -245,7 +245,7 @@ def _asked_about(waiting: Waiting) -> dict[str, Any]:
 
 
 def _described(call: ToolCall) -> str:
-    return f"The gateway asks people whether `{call.name}` is called. Decide there; an answer here lets nothing run."
+    return f"The call of `{call.name}` requires approval. Decide it at the gateway. A response here cannot allow it."
 
 
 def _message(told: Told) -> ToolMessage:
@@ -255,7 +255,7 @@ def _message(told: Told) -> ToolMessage:
 def _ran(request: ToolCallRequest) -> Told:
     """Returns the message for a second run by one approval: of a retry, a resumed run, or an old checkpoint."""
     call = ToolCall.of(request.tool_call)
-    said = f"`{call.name}` ran before by this approval, and is not run again by it. Make another call to try again."
+    said = f"`{call.name}` already ran by this approval, and does not run again. To try again, make another call."
     return Told(call, said, "error")
 
 

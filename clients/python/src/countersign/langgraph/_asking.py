@@ -59,7 +59,7 @@ def question_about(core: Core, thread: str, transition: str) -> Plan[Question]:
     """Returns the question for a transition that is known by its digest alone, if it belongs to this thread."""
     found = yield from _calls.transition(core, transition)
     if found.thread != thread:
-        raise UnexpectedAnswer("the transition that is waited for is of another thread")
+        raise UnexpectedAnswer("the awaited transition belongs to another thread")
     return Question(thread, transition, found.diff, None)
 
 
@@ -77,7 +77,7 @@ def decided(core: Core, question: Question) -> Plan[Decision]:
             return found
         if transition != question.transition:
             question = yield from question_about(core, question.thread, transition)
-    raise AnsweredTooOften(f"more than {ANSWERS_MAX} answers were about something else")
+    raise AnsweredTooOften(f"more than {ANSWERS_MAX} resumes were about another review")
 
 
 def digest_in(answer: object) -> object:

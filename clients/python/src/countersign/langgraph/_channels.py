@@ -107,7 +107,7 @@ def encoded(value: Any) -> Json:
         return {_key(key): encoded(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [encoded(item) for item in value]
-    raise Invalid("update", f"a {type(value).__name__} has no form in JSON")
+    raise Invalid("update", f"a {type(value).__name__} cannot be represented in JSON")
 
 
 def _key(key: object) -> str:

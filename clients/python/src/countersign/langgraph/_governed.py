@@ -131,7 +131,7 @@ class _Governed:
                 if moved.head.version <= view.version:
                     raise
                 view = yield from self._view(core, asked.thread, view.version + 1)
-        raise UnexpectedAnswer(f"more than {REBASED_MAX} versions were committed meanwhile")
+        raise UnexpectedAnswer(f"more than {REBASED_MAX} versions were committed in between")
 
     def _done_before(self, core: Core, asked: _Asked, local: Update, reused: StepReused) -> Plan[_Came]:
         """Handles an execution that had its effect before, while its code now returns something else. The first

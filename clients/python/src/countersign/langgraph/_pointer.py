@@ -69,7 +69,7 @@ def waited_for(at: Pointer) -> list[str]:
     """Returns the reviews that no gate has reported, in their order."""
     found = [transition for transition, number in _asked(at).items() if number % 2]
     if len(found) > WAITED_MAX:
-        raise Invalid("asked", f"no gate has told of more than {WAITED_MAX} questions")
+        raise Invalid("asked", f"no gate has reported more than {WAITED_MAX} reviews")
     return found
 
 
@@ -109,7 +109,7 @@ def pointer_of(state: State, channel: str) -> Pointer:
     values: object = state
     found = values.get(channel) if isinstance(values, Mapping) else getattr(values, channel, None)
     if not isinstance(found, Mapping):
-        raise Invalid(channel, "the state has no pointer; begin the run with countersign.langgraph.head(…)")
+        raise Invalid(channel, "the state has no pointer: start the run with countersign.langgraph.head(…)")
     pointer: Pointer = {
         "version": whole(f"{channel}.version", found.get("version"), 0),
         "transition": digest(f"{channel}.transition", found.get("transition")),

@@ -69,17 +69,17 @@ class _Writer:
         pointer = pointer_of(state, self.channel)
         receipt = pointer.get("receipt")
         if self.approved_only and receipt is None:
-            raise Denied(status=403, code="receipt_missing", detail="the run carries no approval, and this writes none")
+            raise Denied(
+                status=403, code="receipt_missing", detail="the run has no approval, and this writer requires one"
+            )
         # A new name for each run of the node, because a second run is another write.
         write_id = str(uuid.uuid4())
         yes = yield from verify(
             core, thread=thread, transition=pointer["transition"], write_id=write_id, receipt=receipt, keys=self.keys
         )
         if self.approved_only and _receipt_of(yes) is None:
-            yield from _calls.abort(core, write_id, reason="this writer writes only what people approved")
-            raise Denied(
-                status=403, code="receipt_missing", detail="nobody approved the version that the run points to"
-            )
+            yield from _calls.abort(core, write_id, reason="this writer writes only approved versions")
+            raise Denied(status=403, code="receipt_missing", detail="the version of the run is not approved")
         return Write(thread, pointer["transition"], write_id, yes.fence, yes.lease_expires_at), yes
 
     def given_up(self, core: Core, write: Write, error: Exception) -> Plan[None]:
@@ -88,7 +88,7 @@ class _Writer:
             yield from _calls.abort(core, write.write_id, reason=_said(error))
         if isinstance(error, GraphBubbleUp):
             # The run would wait, and resume with an expired write.
-            raise Invalid("body", "a writer cannot stop the run: ask in a node before it") from None
+            raise Invalid("body", "a writer cannot interrupt the run: interrupt in a node before it") from None
 
     def confirmed(self, core: Core, write: Write, result: object) -> Plan[Update]:
         """Reports the write, whatever the body returned."""
@@ -115,7 +115,7 @@ def _told(core: Core, write_id: str, result: object) -> Plan[Ended]:
             unsaid = type(error).__name__
     else:
         unsaid = f"a {type(result).__name__}"
-    log.warning("%s: confirmed without its result, which no gateway takes (%s)", write_id, unsaid)
+    log.warning("%s: confirmed without its result, which the gateway refuses (%s)", write_id, unsaid)
     return (yield from _calls.confirm(core, write_id))
 
 

@@ -59,7 +59,7 @@ class Join:
             _named(branch.name)
         listed = [it.name for it in self.branches]
         if listed != sorted(set(listed)) or any(it.thread == own for it in self.branches):
-            raise Malformed("each branch stands once, by its name, and none is the thread itself")
+            raise Malformed("each branch is named once, and none is the thread itself")
 
 
 def _named(name: str) -> None:

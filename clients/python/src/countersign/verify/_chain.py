@@ -113,14 +113,14 @@ def _follows(links: list[Link]) -> None:
         must(said.flow == last.flow, "flow_mismatch", "another flow")
         must(link.entry.iss == before.entry.iss, "issuer_mismatch", "another issuer")
         settled = not before.entry.owes or gate.kind == "approved"
-        must(link.entry.owes or settled, "owes", "forgot what it owed")
+        must(link.entry.owes or settled, "owes", "the entry does not require the approval that it needs")
     if said.type == "rollback":
         restored = any(it.transition == said.restores for it in links[:-1])
         must(restored, "unknown_transition", "restores what was never there")
     must((gate.kind == "written") == (said.type == "confirm"), "gate", "exactly a confirm is written")
-    must(said.type != "fork" or gate.kind == "auto", "gate", "nobody is asked about a fork")
+    must(said.type != "fork" or gate.kind == "auto", "gate", "a fork cannot be held")
     must(said.type not in ALWAYS_HELD or gate.kind != "auto", "gate", f"a {said.type} is always held")
-    must(gate.kind != "observed" or link.entry.owes, "owes", "observed, and owes nothing")
+    must(gate.kind != "observed" or link.entry.owes, "owes", "an observed entry requires its own approval")
     if isinstance(gate, WrittenGate):
         _written(gate, said, before)
 

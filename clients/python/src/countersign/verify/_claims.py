@@ -83,7 +83,7 @@ class Entry:
 
     def __post_init__(self) -> None:
         _fits((self.version == 0) == (self.parent is None), "exactly version 0 has no parent")
-        _fits(self.version > 0 or self.gate.kind in ("auto", "observed"), "nobody approves or writes version 0")
+        _fits(self.version > 0 or self.gate.kind in ("auto", "observed"), "version 0 cannot be approved or written")
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ class Receipt:
 
     def __post_init__(self) -> None:
         _fits(self.iat <= self.exp, "exp is before iat")
-        _fits(self.version > 0, "nobody approves version 0")
-        _fits(self.approvals != (), "nobody approved it")
+        _fits(self.version > 0, "version 0 cannot be approved")
+        _fits(self.approvals != (), "it has no approval")
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Denial:
     reviewers: tuple[Vote, ...]
 
     def __post_init__(self) -> None:
-        _fits(self.reviewers != (), "nobody refused it")
+        _fits(self.reviewers != (), "it has no denial")
 
 
 @dataclass(frozen=True)

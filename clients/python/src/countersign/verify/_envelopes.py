@@ -103,10 +103,10 @@ def check_envelope(
         and tagged("countersign.payload.v1", canonical(sealed.payload)) == found.payload
         and tagged("countersign.truncated.v1", canonical(listed)) == found.truncated
     )
-    must(same, "envelope_mismatch", "what is in it is not what was signed")
+    must(same, "envelope_mismatch", "its content is not the signed content")
     if secrets is not ANY:
         if not isinstance(secrets, NodeSecrets):
-            raise Invalid("secrets", "what node_secrets(…) gave, or ANY")
+            raise Invalid("secrets", "the result of node_secrets(…), or ANY")
         _bears(sealed.hmac, said, found, secrets, datetime.now(timezone.utc) if at is None else at)
     if version is not ANY:
         if type(version) is not int:
@@ -122,26 +122,26 @@ def check_envelope(
             raise Invalid("count", "say what counts tokens, or ANY")
         text = canonical(sealed.payload).decode()
         tokens = sum(count(text[at : at + PIECE_CHARS], found.encoding) for at in range(0, len(text), PIECE_CHARS))
-        must(tokens == found.tokens, "tokens_mismatch", "it is not as many tokens as it says")
-    must(found.budget is None or found.tokens <= found.budget, "over_budget", "it is more than the node may be given")
+        must(tokens == found.tokens, "tokens_mismatch", "its number of tokens is wrong")
+    must(found.budget is None or found.tokens <= found.budget, "over_budget", "it exceeds the node's budget")
     return found
 
 
 def _bears(mac: Mac | None, said: Json, found: Envelope, secrets: NodeSecrets, at: datetime) -> None:
     """Checks the HMAC, with a secret that is valid at that time, over the whole envelope."""
     if mac is None:
-        raise Refused("hmac_missing", "it bears no HMAC")
+        raise Refused("hmac_missing", "it has no HMAC")
     good = [it.secret for it in secrets.secrets if it.epoch == mac.epoch and at < it.good_until]
-    must(len(good) == 1, "hmac_expired", "its HMAC is by a secret that is not good now")
+    must(len(good) == 1, "hmac_expired", "its HMAC uses a secret that is not valid now")
     secret = unbase64url(good[0].removeprefix("envsec_")) if good[0].startswith("envsec_") else None
     if secret is None:
-        raise Invalid("secrets", "what node_secrets(…) gave, or ANY")
+        raise Invalid("secrets", "the result of node_secrets(…), or ANY")
     bare = {name: value for name, value in said.items() if name != "hmac"} if isinstance(said, Mapping) else None
     message = canonical({"envelope": bare, "epoch": mac.epoch, "node": found.node, "thread": found.thread})
     expected = base64url(hmac.digest(secret, b"countersign.envelope-mac.v1\0" + message, "sha256"))
     said_of_it = mac.value if isinstance(mac.value, str) and mac.value.isascii() else ""
     same = hmac.compare_digest(expected, said_of_it)
-    must(same, "hmac_mismatch", "its HMAC is not that of this envelope by its node's secret")
+    must(same, "hmac_mismatch", "its HMAC is not the one of this envelope and its node's secret")
 
 
 def _stands(value: Json, pointer: str) -> bool:

@@ -35,7 +35,7 @@ def allows(argument: str, expected: str | Whatever, found: tuple[str, ...]) -> b
     if expected is ANY:
         return True
     if not isinstance(expected, str):
-        raise Invalid(argument, "say what you expect, or ANY")
+        raise Invalid(argument, "state your expectation, or ANY")
     return expected in found
 
 

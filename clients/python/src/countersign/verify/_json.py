@@ -59,7 +59,7 @@ def _shallow(text: str, depth_max: int) -> None:
 
 def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     if len({unicodedata.normalize("NFC", key) for key, _ in pairs}) != len(pairs):
-        raise Refused("duplicate_key", "a key stands twice, or twice after NFC")
+        raise Refused("duplicate_key", "duplicate key, also after NFC")
     return dict(pairs)
 
 
@@ -76,7 +76,7 @@ def _number(text: str) -> int | float:
         # With such an exponent only zero is a double.
         exact = number == 0 and not text.lower().partition("e")[0].strip("-0.")
     if not exact:
-        raise Refused("number_not_exact", "not the shortest decimal of a double; send it as a string")
+        raise Refused("number_not_exact", "not the shortest decimal of a double: send it as a string")
     return int(number) if number.is_integer() and abs(number) <= SAFE else number
 
 
@@ -158,7 +158,7 @@ def _double(number: int) -> float:
     """Returns an integer that exceeds JSON's, by the rule for reading."""
     # Python refuses to print an integer with that many digits.
     if number.bit_length() > DOUBLE_BITS_MAX:
-        raise Refused("number_not_exact", "longer than any double; send it as a string")
+        raise Refused("number_not_exact", "longer than any double: send it as a string")
     return float(_number(str(number)))
 
 

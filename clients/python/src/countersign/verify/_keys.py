@@ -47,7 +47,7 @@ class Keys:
             if any(said.get(member) != value for member, value in SIGNS_TOKENS.items()):
                 continue
             key = _key(said)
-            must(key.kid not in found, "jwks", "a key stands twice")
+            must(key.kid not in found, "jwks", "duplicate key")
             found[key.kid] = key
         issuer = jwks.get("issuer")
         must(issuer is None or isinstance(issuer, str), "jwks", "an issuer is a text")

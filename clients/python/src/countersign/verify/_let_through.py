@@ -60,10 +60,10 @@ def must_be_signed(answer: Verified, asked: Asked, keys: Keys, *, now: float) ->
     must(
         signed.enforced == answer.enforced,
         "enforced_mismatch",
-        "signed was another word on whether it is enforced",
+        "another value of `enforced` was signed",
     )
     must(signed.receipt in (None, _jti(asked.receipt)), "receipt_mismatch", "another receipt was used")
-    must(now < lease, "expired", "the lease is over, by this machine's clock")
+    must(now < lease, "expired", "the lease has expired by the local clock")
     for pointer, value in asked.expect.items():
         must(_at(answer.view, pointer) == (canonical(value),), "expectation_failed", "the view is not as expected")
 

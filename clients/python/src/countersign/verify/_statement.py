@@ -59,7 +59,7 @@ class Statement:
         if self.attempt == 0:
             raise Malformed("attempts count from 1")
         if self.type == "reaffirm" and self.before != self.after:
-            raise Malformed("a reaffirmation moves no root")
+            raise Malformed("a reaffirmation cannot change the root")
 
 
 def statement(said: Json) -> Statement:

@@ -45,13 +45,13 @@ def check_receipt(
     `verify`."""
     found = claims(token, Receipt, keys)
     if keys_status(token, keys) == "retired":
-        raise CouldNotTell("a retired key vouches only for receipts that the gateway has stored")
+        raise CouldNotTell("a retired key is trusted only for receipts that the gateway has stored")
     expects("issuer", issuer, found.iss, "issuer_mismatch")
     must(allows("audience", audience, found.aud), "audience_mismatch", "it is for other writers")
     now = seconds(at)
     if now is not None:
-        must(found.nbf <= now, "not_yet_valid", "its time has not come")
-        must(now < found.exp, "expired", "its time is over")
+        must(found.nbf <= now, "not_yet_valid", "it is not valid yet")
+        must(now < found.exp, "expired", "it has expired")
     expects("thread", thread, found.sub, "thread_mismatch")
     expects("transition", transition, found.transition, "digest_mismatch")
     return found
@@ -112,7 +112,7 @@ def check_answer(
     expects("audience", audience, found.aud, "audience_mismatch")
     expects("transition", transition, found.transition_digest, "digest_mismatch")
     now = seconds(at)
-    must(now is None or found.exp is None or now < found.exp, "expired", "its time is over")
+    must(now is None or found.exp is None or now < found.exp, "expired", "it has expired")
     return found
 
 

@@ -16,17 +16,17 @@ use super::hash::Digest;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::{Pointer, array_index};
 
-/// One tree, opened in parts.
+/// One tree, opened in places.
 #[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum Opened {
-    /// Redacted or unchanged: only the commitment.
+    /// Hidden or unchanged: its commitment alone.
     Bare(Digest),
     /// A leaf with its salt.
     Leaf(OpenedLeaf),
-    /// An object with every key.
+    /// An object; every key is there.
     Object(OpenedObject),
-    /// An array with every item.
+    /// An array; every item is there.
     Array(OpenedArray),
 }
 
@@ -34,9 +34,9 @@ pub enum Opened {
 #[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenedLeaf {
-    /// Scalar, `{}` or `[]`.
+    /// The value; a scalar, `{}` or `[]`.
     pub value: Value,
-    /// Salt of the leaf.
+    /// Its salt.
     #[serde(serialize_with = "salt_to_text")]
     #[schema(value_type = String)]
     pub salt: Salt,
@@ -64,9 +64,9 @@ pub struct OpenedArray {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Opening {
-    /// Tree before.
+    /// The tree before.
     pub from: Opened,
-    /// Tree after.
+    /// The tree after.
     pub to: Opened,
 }
 

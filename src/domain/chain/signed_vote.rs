@@ -68,7 +68,7 @@ pub trait Signable: Serialize {
     /// Tag of the challenge.
     const TAG: Tag;
 
-    /// Returns the account that signs.
+    /// Who signs.
     fn reviewer(&self) -> &AccountId;
 
     /// Returns the challenge for the passkey.

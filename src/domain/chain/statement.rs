@@ -9,7 +9,7 @@ use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ProposalId, Thr
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::branch::{Branch, Joining};
 
-/// Type of a transition.
+/// What kind of step a transition is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = TransitionType)]
@@ -54,8 +54,7 @@ impl Kind {
     }
 }
 
-/// Statement of a transition. It is made once, stored, and never rebuilt from the same facts. A member that does not
-/// apply is null.
+/// Made once, stored, and never made again from the same facts. What does not apply is null.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
@@ -82,11 +81,11 @@ pub struct Statement {
     pub restores: Option<Digest>,
     pub write_id: Option<WriteId>,
     pub proposed_at: Timestamp,
-    /// Only for a fork. Other statements leave it out, so their bytes did not change when forks were added.
+    /// Of a fork alone: every other statement keeps the bytes that it always had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub fork: Option<Branch>,
-    /// Only for a join.
+    /// Of a join alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub join: Option<Joining>,

@@ -13,49 +13,48 @@ use crate::domain::keys::SigningKey;
 use crate::domain::primitives::id::{NodeId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 
-/// Signed context envelope: a node's view of a version.
+/// A node's view, sealed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
-    /// Version of the view.
+    /// The version that it is a view of.
     pub version: u64,
-    /// Moment of signing.
+    /// When it was sealed.
     pub timestamp: Timestamp,
-    /// Maximum number of tokens for the node. Null if the policy sets none.
+    /// How many tokens its node may be given; null if the policy does not say.
     #[serde(rename = "tokenBudget")]
     #[schema(required)]
     pub token_budget: Option<u64>,
-    /// Number of tokens of the payload.
+    /// How many the payload is.
     pub tokens: u64,
-    /// The part of the node's view that fits.
+    /// What the node may read, as much of it as fits.
     #[schema(value_type = Object)]
     pub payload: Value,
-    /// Parts that did not fit.
+    /// What did not fit.
     pub truncated: Vec<Truncated>,
-    /// Transition of the view.
+    /// The transition that it is a view of.
     pub transition: Digest,
-    /// JWS over all of it, with thread and node.
+    /// All of it, signed, and whose view it is: a JWS.
     pub signature: String,
-    /// HMAC under a secret of the node, if the caller asked for one. It covers the signature, and the signature does
-    /// not cover it.
+    /// The same under a secret of its node's, where that was asked for. It is over the signature, too, which is not over it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub hmac: Option<EnvelopeMac>,
 }
 
-/// HMAC beside an envelope's signature.
+/// What stands beside an envelope's signature.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EnvelopeMac {
-    /// Algorithm.
+    /// How it is made.
     pub alg: MacAlg,
-    /// Period of the secret.
+    /// By the secret of which period.
     pub epoch: Epoch,
     /// The HMAC: 32 bytes in base64url without padding.
     pub value: String,
 }
 
-/// Algorithm of the HMAC. There is only one.
+/// How it is made. There is one way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub enum MacAlg {
     /// HMAC-SHA-256, by its name in RFC 7518.
@@ -63,7 +62,7 @@ pub enum MacAlg {
     Hs256,
 }
 
-/// Beginning of a period. It identifies the secret of that period.
+/// When a period began. It names the secret of that period.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 pub struct Epoch(pub Timestamp);

@@ -6,7 +6,7 @@ use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 /// Number of characters that are counted at once.
 const PIECE_CHARS: usize = 16_384;
 
-/// How a text is split into tokens. The maker of a model documents which encoding it uses.
+/// How a text is cut into tokens. Which one a model uses, its maker says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {

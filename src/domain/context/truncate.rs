@@ -15,7 +15,7 @@ const CUT_CHARS_MIN: usize = 16;
 /// Mark at the end of a cut text.
 const CUT_MARK: &str = "…";
 
-/// How a part was truncated.
+/// What became of a part that did not fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
@@ -29,9 +29,9 @@ pub enum How {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Truncated {
-    /// Path of the part.
+    /// Where.
     pub pointer: Pointer,
-    /// How it was truncated.
+    /// What became of it.
     pub how: How,
 }
 
@@ -70,7 +70,7 @@ pub struct Wish<'a> {
     pub priority: &'a [Pointer],
     /// Maximum number of tokens.
     pub max_tokens: Option<u64>,
-    /// Encoding by which tokens are counted.
+    /// Counted how.
     pub encoding: Encoding,
     /// Schema of what the node may receive, if the policy has one.
     pub receives: Option<&'a Receives>,

@@ -21,7 +21,7 @@ pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 /// Maximum number of evidence ids of one event.
 pub const EVIDENCE_MAX: usize = 20;
 
-/// Phase that an agent may set. Only the gateway sets the others.
+/// What an agent can say that its run does. The rest is the gateway's to say.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
@@ -98,13 +98,13 @@ pub struct Posted {
     pub node: NodeId,
     /// Token of the agent.
     pub by: PrincipalId,
-    /// Phase.
+    /// What the run does.
     pub phase: Phase,
     /// Payload, with the values redacted that were redacted then.
     pub payload: Map<String, Value>,
     /// Event that caused it.
     pub caused_by: Option<EventId>,
-    /// Evidence, in the agent's own names.
+    /// What speaks for it, in the agent's own names.
     pub evidence_ids: Vec<String>,
     /// Moment of arrival.
     pub at: Timestamp,

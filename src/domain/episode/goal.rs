@@ -21,14 +21,14 @@ const TAGS_MAX: usize = 20;
 /// Maximum seed, so that every JSON reader reads the same integer.
 const SEED_MAX: i64 = 9_007_199_254_740_991;
 
-/// Goal of an episode.
+/// What a run is for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
-    /// Task in words.
+    /// In words.
     #[schema(min_length = 1, max_length = 2000)]
     pub task: String,
-    /// Type of task.
+    /// Of which kind.
     #[serde(rename = "type", default = "task")]
     #[schema(min_length = 1, max_length = 200)]
     pub kind: String,
@@ -38,7 +38,7 @@ fn task() -> String {
     "task".to_owned()
 }
 
-/// How much advice the agents accept.
+/// How much advice is listened to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IntuitionMode {
@@ -50,37 +50,37 @@ pub enum IntuitionMode {
     Hybrid,
 }
 
-/// Value of a tag.
+/// The value of a tag.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum TagValue {
-    /// Text.
+    /// A word.
     Text(String),
-    /// Number.
+    /// A number.
     #[schema(value_type = f64)]
     Number(Number),
-    /// Boolean.
+    /// Yes or no.
     Flag(bool),
 }
 
-/// Terms that make a thread an episode.
+/// What makes a thread an episode.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
-    /// Goal.
+    /// What it is for.
     pub goal: Goal,
-    /// Seed of its randomness. 0 by default.
+    /// What its randomness was drawn from; 0 unless said.
     #[serde(default)]
     #[schema(minimum = -9007199254740991i64, maximum = 9007199254740991i64)]
     pub seed: i64,
-    /// Tags of the host application, by name.
+    /// The host's own words about it, by name.
     #[serde(default)]
     pub tags: BTreeMap<String, TagValue>,
-    /// Adapter that runs it.
+    /// Which adapter runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 200)]
     pub using: Option<String>,
-    /// How much advice the agents accept.
+    /// How much advice is listened to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intuition_mode: Option<IntuitionMode>,
 }
@@ -156,7 +156,7 @@ pub struct Episode {
 pub struct Ended {
     /// Final status.
     pub status: Status,
-    /// Moment of the end.
+    /// When.
     pub at: Timestamp,
     /// Number of the thread's event that ended it. The episode covers everything up to that event.
     pub seq: u64,

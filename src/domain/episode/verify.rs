@@ -33,9 +33,9 @@ pub enum Content {
     NotAFile,
 }
 
-/// Maximum size of a file. The longest timeline has some megabytes.
+/// Longer files are of no run: a timeline of the longest is some megabytes.
 pub const FILE_BYTES_MAX: u64 = event_line::BYTES_MAX as u64;
-/// Maximum number of listed findings. A folder with more is wrong as a whole.
+/// Findings that are listed; a folder with more is wrong as a whole.
 pub const FINDINGS_MAX: usize = 200;
 
 /// Content of a folder, by name. A name that is no valid text is converted as well as possible.

@@ -11,7 +11,7 @@ use crate::domain::primitives::id::{AccountId, PasskeyId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::Verdict;
 
-/// A passkey registration that an auditor pinned, as `GET /v1/passkeys` lists it.
+/// An enrolment that an auditor believes, as `GET /v1/passkeys` lists it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]

@@ -36,7 +36,7 @@ pub struct Archives {
 
 /// Why a file is of no use.
 #[derive(Debug, thiserror::Error)]
-pub enum Unusable {
+pub enum ArchiveFileError {
     /// It is not there, or cannot be read.
     #[error("the file {} cannot be read", .0.display())]
     Missing(PathBuf, #[source] io::Error),
@@ -84,18 +84,18 @@ impl Archives {
     }
 
     /// The text of an archive, which is the one that its row names. Blocks.
-    pub fn read(&self, archive: &Archive) -> Result<String, Unusable> {
+    pub fn read(&self, archive: &Archive) -> Result<String, ArchiveFileError> {
         let path = self.path(archive);
         let bytes = match read_bounded(&path, archive.bytes) {
             Ok(bytes) => bytes,
-            Err(error) => return Err(Unusable::Missing(path, error)),
+            Err(error) => return Err(ArchiveFileError::Missing(path, error)),
         };
         if bytes.len() as u64 != archive.bytes || Digest::of_file(&bytes) != archive.file {
-            return Err(Unusable::Damaged(path, "it has another hash"));
+            return Err(ArchiveFileError::Damaged(path, "it has another hash"));
         }
         match unpacked(&bytes, archive.plain_bytes) {
             Some(text) if text.len() as u64 == archive.plain_bytes => Ok(text),
-            _ => Err(Unusable::Damaged(path, "it does not unpack to what was packed")),
+            _ => Err(ArchiveFileError::Damaged(path, "it does not unpack to what was packed")),
         }
     }
 

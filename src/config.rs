@@ -23,18 +23,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::domain::context::Rotation;
-use crate::domain::operations::halt::LiftNeeds;
+use crate::domain::operations::halt::LiftQuorum;
 use crate::domain::primitives::secret::Secret;
 use crate::keyring::KeyringSource;
-pub use limits::Limits;
-pub use mail::{Mail, MailTls};
-pub use metrics::{CopyTo, MetricsAccess};
+pub use limits::LimitsConfig;
+pub use mail::{MailConfig, MailTls};
+pub use metrics::{LogExportTarget, MetricsAccess};
 pub use network::Network;
-pub use oidc::{Oidc, SignIn};
-use settings::Settings;
-pub use traces::Traces;
+pub use oidc::{OidcConfig, SignInConfig};
+use settings::ConfigLayers;
+pub use traces::TracesConfig;
 pub use url::PublicUrl;
-pub use webhooks::Webhooks;
+pub use webhooks::WebhooksConfig;
 
 /// The defaults, with every key and a word on each.
 pub const DEFAULTS: &str = include_str!("../config.default.toml");
@@ -60,7 +60,7 @@ pub struct Config {
     /// Where the embedded database and the keyring are.
     pub data: PathBuf,
     /// What keeps the state.
-    pub database: Database,
+    pub database: DatabaseConfig,
     /// One more authority that may vouch for its certificate, as PEM.
     pub database_authority: Option<Vec<u8>>,
     /// Where the gateway is reached, if it is said; see [`Config::public_url`].
@@ -76,36 +76,36 @@ pub struct Config {
     /// How long requests under way may take to end.
     pub shutdown: Duration,
     /// Bounds.
-    pub limits: Limits,
+    pub limits: LimitsConfig,
     /// How long people stay signed in.
-    pub sessions: Sessions,
+    pub sessions: SessionConfig,
     /// How the secrets change by which nodes check their envelopes.
     pub node_secrets: Rotation,
     /// How many people let go on what was stopped.
-    pub lift_needs: LiftNeeds,
+    pub lift_needs: LiftQuorum,
     /// Which ways lead in.
-    pub sign_in: SignIn,
+    pub sign_in: SignInConfig,
     /// Who reads what the gateway counts of itself.
     pub metrics: MetricsAccess,
     /// Whether the reference of the API is shown.
     pub docs: bool,
     /// What may be sent to addresses that people name.
-    pub webhooks: Webhooks,
+    pub webhooks: WebhooksConfig,
     /// Where the log is copied to, for whoever collects what happens.
-    pub copy_to: Option<CopyTo>,
+    pub copy_to: Option<LogExportTarget>,
     /// Who takes mail for people, if anybody does.
-    pub mail: Option<Mail>,
+    pub mail: Option<MailConfig>,
     /// Who takes traces, if anybody does.
-    pub traces: Option<Traces>,
+    pub traces: Option<TracesConfig>,
     /// How often the workers look.
     pub worker_interval: Duration,
     /// What is logged, and how.
-    pub log: Log,
+    pub log: LogConfig,
 }
 
 /// What keeps the state.
 #[derive(Clone, Debug)]
-pub enum Database {
+pub enum DatabaseConfig {
     /// Embedded, in the data directory.
     Sqlite,
     /// At this address, which may hold a password.
@@ -114,14 +114,14 @@ pub enum Database {
 
 /// How long people stay signed in.
 #[derive(Clone, Debug)]
-pub struct Sessions {
+pub struct SessionConfig {
     /// In any case.
     pub lifetime: Duration,
 }
 
 /// What is logged, and how.
 #[derive(Clone, Debug)]
-pub struct Log {
+pub struct LogConfig {
     /// For whom.
     pub format: LogFormat,
     /// How much.
@@ -173,7 +173,7 @@ impl ConfigCode {
 
 /// Where a value comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Origin {
+pub enum ConfigOrigin {
     /// The compiled-in file.
     Default,
     /// A line of the file.
@@ -189,7 +189,7 @@ pub enum Origin {
     Flag(&'static str),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ConfigOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("by default"),
@@ -209,7 +209,7 @@ pub struct ConfigError {
     /// The key, or what stands where a key should.
     pub key: String,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: ConfigOrigin,
     /// What is wrong, and what to do.
     pub problem: String,
 }
@@ -221,7 +221,7 @@ impl Config {
         flags: &Flags,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, ConfigError> {
-        let mut settings = Settings::defaults();
+        let mut settings = ConfigLayers::defaults();
         let variables = settings::ours(environment)?;
         let file = match (&flags.config, variables.get(settings::CONFIG_VARIABLE)) {
             (Some(path), _) => Some(path.clone()),
@@ -246,7 +246,7 @@ impl Config {
         self.data.join("countersign.db")
     }
 
-    fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    fn read(settings: &mut ConfigLayers) -> Result<Self, ConfigError> {
         let data = PathBuf::from(settings.text("data", "a directory", |it| (!it.is_empty()).then(|| it.to_owned()))?);
         let config = Self {
             keyring: read_keyring(settings, &data)?,
@@ -260,19 +260,19 @@ impl Config {
             issuer: settings.optional("issuer", "a name without spaces, preferably a URI", read_issuer)?,
             trusted_proxies: settings.list("trusted_proxies", network::EXPECTED, Network::parse)?,
             shutdown: settings.secs("shutdown_secs", 0..=600)?,
-            limits: Limits::read(settings)?,
+            limits: LimitsConfig::read(settings)?,
             node_secrets: envelopes::read(settings)?,
             lift_needs: read_lift_needs(settings.number("halts.lift_needs", 1..=2)?),
-            sessions: Sessions { lifetime: settings.secs("sessions.lifetime_secs", 60..=31_536_000)? },
-            sign_in: SignIn::read(settings)?,
+            sessions: SessionConfig { lifetime: settings.secs("sessions.lifetime_secs", 60..=31_536_000)? },
+            sign_in: SignInConfig::read(settings)?,
             metrics: MetricsAccess::read(settings)?,
             docs: settings.flag("docs")?,
-            webhooks: Webhooks::read(settings)?,
-            copy_to: CopyTo::read(settings)?,
-            mail: Mail::read(settings)?,
-            traces: Traces::read(settings)?,
+            webhooks: WebhooksConfig::read(settings)?,
+            copy_to: LogExportTarget::read(settings)?,
+            mail: MailConfig::read(settings)?,
+            traces: TracesConfig::read(settings)?,
             worker_interval: Duration::from_millis(settings.number("workers.interval_ms", 10..=60_000)?),
-            log: Log {
+            log: LogConfig {
                 format: settings.text("log.format", "text or json", read_log_format)?,
                 level: settings.text("log.level", "error, warn, info, debug or trace", |it| it.parse().ok())?,
             },
@@ -283,7 +283,7 @@ impl Config {
     }
 
     /// The gateway speaks plain HTTP: beyond this machine only behind a proxy that speaks TLS.
-    fn keeps_secrets_off_the_network(&self, settings: &Settings) -> Result<(), ConfigError> {
+    fn keeps_secrets_off_the_network(&self, settings: &ConfigLayers) -> Result<(), ConfigError> {
         if self.listen.ip().is_loopback() {
             return Ok(());
         }
@@ -308,11 +308,11 @@ impl Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self::read(&mut Settings::defaults()).expect("the compiled-in defaults are read by a test")
+        Self::read(&mut ConfigLayers::defaults()).expect("the compiled-in defaults are read by a test")
     }
 }
 
-fn read_keyring(settings: &mut Settings, data: &Path) -> Result<KeyringSource, ConfigError> {
+fn read_keyring(settings: &mut ConfigLayers, data: &Path) -> Result<KeyringSource, ConfigError> {
     let origin = settings.origin("keyring");
     let whole = |text: &str| text.trim_start().starts_with('{');
     let source = settings.text("keyring", "a path", |text| match text {
@@ -321,10 +321,10 @@ fn read_keyring(settings: &mut Settings, data: &Path) -> Result<KeyringSource, C
         text => Some(KeyringSource::File(PathBuf::from(text))),
     })?;
     match (&source, origin) {
-        (KeyringSource::Given(_), Origin::File { path, line }) => Err(ConfigError {
+        (KeyringSource::Given(_), ConfigOrigin::File { path, line }) => Err(ConfigError {
             code: ConfigCode::BadValue,
             key: "keyring".to_owned(),
-            origin: Origin::File { path, line },
+            origin: ConfigOrigin::File { path, line },
             problem: "a configuration file must not contain keys: set a path here, or set COUNTERSIGN_KEYRING"
                 .to_owned(),
         }),
@@ -332,11 +332,11 @@ fn read_keyring(settings: &mut Settings, data: &Path) -> Result<KeyringSource, C
     }
 }
 
-fn read_database(text: &str) -> Option<Database> {
+fn read_database(text: &str) -> Option<DatabaseConfig> {
     match text {
-        "" => Some(Database::Sqlite),
+        "" => Some(DatabaseConfig::Sqlite),
         url if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
-            Some(Database::Postgres(Secret::new(url.to_owned())))
+            Some(DatabaseConfig::Postgres(Secret::new(url.to_owned())))
         }
         _ => None,
     }
@@ -347,10 +347,10 @@ fn read_issuer(text: &str) -> Option<String> {
     fits.then(|| text.to_owned())
 }
 
-const fn read_lift_needs(number: u8) -> LiftNeeds {
+const fn read_lift_needs(number: u8) -> LiftQuorum {
     match number {
-        ..=1 => LiftNeeds::One,
-        2.. => LiftNeeds::Two,
+        ..=1 => LiftQuorum::One,
+        2.. => LiftQuorum::Two,
     }
 }
 

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use crate::domain::episode::manifest::FILES_MAX;
-use crate::domain::episode::verify::{Content, FILE_BYTES_MAX, Folder};
+use crate::domain::episode::verify::{FILE_BYTES_MAX, FileContent, Folder};
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// What is no file must not make the reader wait, as a pipe would.
@@ -38,7 +38,7 @@ pub fn read(path: &Path) -> io::Result<Folder> {
     for name in names {
         let content = match rustix::fs::openat(&folder, &name, READ, Mode::empty()) {
             Ok(file) => content(File::from(file), &mut left)?,
-            Err(Errno::LOOP | Errno::NXIO) => Content::NotAFile,
+            Err(Errno::LOOP | Errno::NXIO) => FileContent::NotAFile,
             Err(error) => return Err(error.into()),
         };
         entries.push((name.to_string_lossy().into_owned(), content));
@@ -47,15 +47,15 @@ pub fn read(path: &Path) -> io::Result<Folder> {
 }
 
 /// What a file holds, of which no more than is left may come.
-fn content(file: File, left: &mut u64) -> io::Result<Content> {
+fn content(file: File, left: &mut u64) -> io::Result<FileContent> {
     if !file.metadata()?.is_file() {
-        return Ok(Content::NotAFile);
+        return Ok(FileContent::NotAFile);
     }
     let mut bytes = Vec::new();
     file.take(left.saturating_add(1).min(FILE_BYTES_MAX + 1)).read_to_end(&mut bytes)?;
     *left =
         left.checked_sub(bytes.len() as u64).ok_or_else(|| io::Error::other("there is more in it than any run has"))?;
-    Ok(if bytes.len() as u64 > FILE_BYTES_MAX { Content::TooLong } else { Content::Bytes(bytes) })
+    Ok(if bytes.len() as u64 > FILE_BYTES_MAX { FileContent::TooLong } else { FileContent::Bytes(bytes) })
 }
 
 /// Owner reads and writes, nobody else does anything.
@@ -73,7 +73,7 @@ pub fn write(path: &Path, draft: &str, files: &[(&str, &[u8])]) -> io::Result<()
         _ => Path::new("."),
     };
     let above = rustix::fs::open(above, FOLDER, Mode::empty())?;
-    let draft = Draft { above: &above, name: format!(".episode-{draft}").into() };
+    let draft = TemporaryFolder { above: &above, name: format!(".episode-{draft}").into() };
     rustix::fs::mkdirat(&above, &draft.name, FOLDER_MODE)?;
     let folder = rustix::fs::openat(&above, &draft.name, FOLDER.union(OFlags::NOFOLLOW), Mode::empty())?;
     let mut written = Vec::with_capacity(files.len());
@@ -103,12 +103,12 @@ fn write_files<'n>(folder: &OwnedFd, files: &[(&'n str, &[u8])], written: &mut V
 }
 
 /// The folder under its other name. It is gone when this is, if nothing is left in it.
-struct Draft<'f> {
+struct TemporaryFolder<'f> {
     above: &'f OwnedFd,
     name: OsString,
 }
 
-impl Drop for Draft<'_> {
+impl Drop for TemporaryFolder<'_> {
     fn drop(&mut self) {
         // After the rename there is nothing of that name.
         let _ = rustix::fs::unlinkat(self.above, &self.name, AtFlags::REMOVEDIR);

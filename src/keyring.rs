@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::domain::keys::{Keys, KeysError, KeysIdentity};
 use crate::domain::primitives::secret::Secret;
 use crate::random;
-use file::Stamp;
+use file::FileFingerprint;
 
 /// Why there are no keys to be had.
 #[derive(Debug, thiserror::Error)]
@@ -92,21 +92,21 @@ pub enum KeyringSource {
 /// The keyring of a process.
 #[derive(Debug)]
 pub struct Keyring {
-    origin: Origin,
+    origin: KeyringOrigin,
     identity: KeysIdentity,
-    cache: RwLock<Option<Cached>>,
+    cache: RwLock<Option<CachedKeyring>>,
 }
 
 #[derive(Debug)]
-enum Origin {
+enum KeyringOrigin {
     File(PathBuf),
     /// Given whole; never changes while the process runs.
     Given(Arc<Keys>),
 }
 
 #[derive(Debug)]
-struct Cached {
-    stamp: Stamp,
+struct CachedKeyring {
+    stamp: FileFingerprint,
     keys: Arc<Keys>,
 }
 
@@ -146,8 +146,8 @@ impl Keyring {
         let (stamp, keys) = file::load(path)?;
         same_issuer(&keys, issuer)?;
         let identity = keys.identity();
-        let cache = RwLock::new(Some(Cached { stamp, keys: Arc::new(keys) }));
-        Ok(Self { origin: Origin::File(path.to_owned()), identity, cache })
+        let cache = RwLock::new(Some(CachedKeyring { stamp, keys: Arc::new(keys) }));
+        Ok(Self { origin: KeyringOrigin::File(path.to_owned()), identity, cache })
     }
 
     /// Takes a keyring given as text. It can be used but not changed.
@@ -156,15 +156,15 @@ impl Keyring {
             .map_err(|source| KeyringError::Invalid { origin: "COUNTERSIGN_KEYRING".to_owned(), source })?;
         same_issuer(&keys, issuer)?;
         let identity = keys.identity();
-        Ok(Self { origin: Origin::Given(Arc::new(keys)), identity, cache: RwLock::new(None) })
+        Ok(Self { origin: KeyringOrigin::Given(Arc::new(keys)), identity, cache: RwLock::new(None) })
     }
 
     /// The keys as they stand now. Looks at the file each time (a microsecond) and reads it again if it
     /// changed. If that fails, nothing is trusted until it succeeds.
     pub fn current(&self) -> Result<Arc<Keys>, KeyringError> {
         let path = match &self.origin {
-            Origin::Given(keys) => return Ok(Arc::clone(keys)),
-            Origin::File(path) => path,
+            KeyringOrigin::Given(keys) => return Ok(Arc::clone(keys)),
+            KeyringOrigin::File(path) => path,
         };
         let stamp = file::stamp(path)?;
         let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
@@ -177,7 +177,7 @@ impl Keyring {
 
     /// Changes the keyring: reads it afresh under its lock, and replaces it whole with what `change` makes.
     pub fn update(&self, change: impl FnOnce(Keys) -> Result<Keys, KeysError>) -> Result<Arc<Keys>, KeyringError> {
-        let Origin::File(path) = &self.origin else {
+        let KeyringOrigin::File(path) = &self.origin else {
             return Err(KeyringError::ReadOnly);
         };
         // Where the name is a link, what it leads to is locked and replaced.
@@ -191,10 +191,14 @@ impl Keyring {
     }
 
     /// Remembers what was read, or forgets what was read before.
-    fn keep(&self, path: &Path, loaded: Result<(Stamp, Keys), KeyringError>) -> Result<Arc<Keys>, KeyringError> {
+    fn keep(
+        &self,
+        path: &Path,
+        loaded: Result<(FileFingerprint, Keys), KeyringError>,
+    ) -> Result<Arc<Keys>, KeyringError> {
         let checked = loaded.and_then(|(stamp, keys)| {
             self.same_keyring(path, &keys)?;
-            Ok(Cached { stamp, keys: Arc::new(keys) })
+            Ok(CachedKeyring { stamp, keys: Arc::new(keys) })
         });
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         match checked {

@@ -5,17 +5,17 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use crate::config::CopyTo;
+use crate::config::LogExportTarget;
 
 /// Appends whole lines, and returns once they are where they stay. Blocks.
-pub fn append(to: &CopyTo, lines: &str) -> io::Result<()> {
+pub fn append(to: &LogExportTarget, lines: &str) -> io::Result<()> {
     match to {
-        CopyTo::Stdout => {
+        LogExportTarget::Stdout => {
             let mut out = io::stdout().lock();
             out.write_all(lines.as_bytes())?;
             out.flush()
         }
-        CopyTo::File(path) => append_to(path, lines),
+        LogExportTarget::File(path) => append_to(path, lines),
     }
 }
 

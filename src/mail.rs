@@ -20,10 +20,10 @@ use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParam
 use lettre::transport::smtp::extension::ClientId;
 use lettre::{Address, Message};
 
-use crate::config::{Mail as Settings, MailTls};
+use crate::config::{MailConfig, MailTls};
 use crate::domain::delivery::mail_contact::MailAddress;
 use crate::domain::primitives::sanitize;
-use bounded_stream::Link;
+use bounded_stream::BoundedStream;
 
 /// All of one mail, whatever the server does: one that says nothing more would otherwise hold up everybody's.
 const WHOLE: Duration = Duration::from_secs(30);
@@ -36,7 +36,7 @@ const TOLD_CHARS_MAX: usize = 400;
 
 /// One mail.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mail {
+pub struct MailMessage {
     /// To whom.
     pub to: MailAddress,
     /// The same whenever it is sent again, so that a mailbox can know it.
@@ -66,15 +66,15 @@ pub enum MailError {
 pub struct Mailer {
     server: String,
     port: u16,
-    way: Way,
+    way: SmtpSecurity,
     login: Option<Credentials>,
     from: Mailbox,
-    waits: Waits,
+    waits: SmtpTimeouts,
 }
 
 /// How the server is spoken to.
 #[derive(Clone)]
-enum Way {
+enum SmtpSecurity {
     Tls(TlsParameters),
     StartTls(TlsParameters),
     Clear,
@@ -82,19 +82,19 @@ enum Way {
 
 /// For what the server is waited how long.
 #[derive(Clone, Copy)]
-struct Waits {
+struct SmtpTimeouts {
     whole: Duration,
     farewell: Duration,
 }
 
 impl Mailer {
     /// For this server. Nothing is asked of it yet.
-    pub fn new(settings: &Settings) -> Result<Self, MailError> {
+    pub fn new(settings: &MailConfig) -> Result<Self, MailError> {
         crate::tls::ready();
         let way = match settings.tls {
-            MailTls::Tls => Way::Tls(parameters(settings)?),
-            MailTls::StartTls => Way::StartTls(parameters(settings)?),
-            MailTls::None => Way::Clear,
+            MailTls::Tls => SmtpSecurity::Tls(parameters(settings)?),
+            MailTls::StartTls => SmtpSecurity::StartTls(parameters(settings)?),
+            MailTls::None => SmtpSecurity::Clear,
         };
         let login = settings.login.as_ref();
         let from = settings.from.as_str().parse().map_err(|_| MailError::SetUp("`mail.from`".to_owned()))?;
@@ -104,12 +104,12 @@ impl Mailer {
             way,
             login: login.map(|(user, password)| Credentials::new(user.clone(), password.expose().clone())),
             from: Mailbox::new(Some("Countersign".to_owned()), from),
-            waits: Waits { whole: WHOLE, farewell: FAREWELL },
+            waits: SmtpTimeouts { whole: WHOLE, farewell: FAREWELL },
         })
     }
 
     /// Hands one over; once it is taken, the server answers for it.
-    pub async fn send(&self, mail: &Mail) -> Result<(), MailError> {
+    pub async fn send(&self, mail: &MailMessage) -> Result<(), MailError> {
         let built = self.built(mail)?;
         let bytes = built.formatted();
         let link = tokio::time::timeout(self.waits.whole, self.hand_over(built.envelope(), &bytes));
@@ -120,7 +120,7 @@ impl Mailer {
         Ok(())
     }
 
-    fn built(&self, mail: &Mail) -> Result<Message, MailError> {
+    fn built(&self, mail: &MailMessage) -> Result<Message, MailError> {
         let to: Address = mail.to.as_str().parse().map_err(|_| MailError::Refused("its address is none".to_owned()))?;
         let built = Message::builder()
             .from(self.from.clone())
@@ -153,20 +153,20 @@ impl Mailer {
     async fn connect(&self) -> Result<AsyncSmtpConnection, MailError> {
         let unusable = |error: SmtpError| MailError::Unusable(told(&error));
         let (at, ours) = ((self.server.as_str(), self.port), ClientId::default());
-        if let Way::Tls(parameters) = &self.way {
+        if let SmtpSecurity::Tls(parameters) = &self.way {
             let parameters = Some(parameters.clone());
             return AsyncSmtpConnection::connect_tokio1(at, None, &ours, parameters, None).await.map_err(unusable);
         }
-        let link = Link::to(at).await.map_err(|it| MailError::Unusable(it.to_string()))?;
+        let link = BoundedStream::to(at).await.map_err(|it| MailError::Unusable(it.to_string()))?;
         let mut link = AsyncSmtpConnection::connect_with_transport(Box::new(link), &ours).await.map_err(unusable)?;
-        if let Way::StartTls(parameters) = &self.way {
+        if let SmtpSecurity::StartTls(parameters) = &self.way {
             link.starttls(parameters.clone(), &ours).await.map_err(unusable)?;
         }
         Ok(link)
     }
 }
 
-fn parameters(settings: &Settings) -> Result<TlsParameters, MailError> {
+fn parameters(settings: &MailConfig) -> Result<TlsParameters, MailError> {
     let set_up = |error: SmtpError| MailError::SetUp(error.to_string());
     let mut builder = TlsParameters::builder(settings.server.clone());
     if let Some(pem) = &settings.authority {

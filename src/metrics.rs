@@ -21,15 +21,15 @@ use serde_json::Value;
 
 use crate::domain::chain::denial::DenialCode;
 use crate::domain::context::EnvelopeCode;
-use crate::domain::delivery::delivery::Ended;
+use crate::domain::delivery::delivery::AttemptOutcome;
 use crate::domain::log::event::{Event, EventType};
-use crate::domain::log::insight::Fact;
+use crate::domain::log::insight::CountedEvent;
 use crate::domain::policy::RejectCode;
 use crate::domain::primitives::id::FlowId;
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::Ending;
-use gauges::Gauges;
-pub use gauges::{Facts, Lane, Lease, Open};
+use crate::domain::reviews::HoldOutcome;
+use gauges::GaugeFamilies;
+pub use gauges::{CursorGauges, DatabaseGauges, LeaseState, OpenReviewGauges};
 
 /// Flows that are counted by name, the first ones seen: each is some forty lines for whoever collects. All others are
 /// counted together, under an empty name.
@@ -57,7 +57,7 @@ pub fn known_method(method: &str) -> &'static str {
 
 /// How a worker's last run went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Run {
+pub enum WorkerResult {
     /// It did what was to be done.
     Done,
     /// It did not.
@@ -66,7 +66,7 @@ pub enum Run {
 
 /// An answer to a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Answered<'a> {
+pub struct RequestMetric<'a> {
     /// The method that was asked with.
     pub method: &'a str,
     /// The route as it is registered, never the path.
@@ -79,7 +79,7 @@ pub struct Answered<'a> {
 
 /// Work that takes long, and is done off the threads that answer requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Work {
+pub enum BlockingWork {
     /// A large judgement that is decided.
     Judgement,
     /// A judgement of which nothing comes.
@@ -92,7 +92,7 @@ pub enum Work {
     State,
 }
 
-impl Work {
+impl BlockingWork {
     /// The name that it is counted by.
     pub const fn name(self) -> &'static str {
         match self {
@@ -124,7 +124,7 @@ pub struct Metrics {
     workers: GaugeVec,
     queued: Gauge,
     clock_behind: Gauge,
-    facts: Gauges,
+    facts: GaugeFamilies,
 }
 
 impl Default for Metrics {
@@ -181,7 +181,7 @@ impl Default for Metrics {
                 &registry,
                 ("clock_behind_seconds", "Seconds that the clock is behind the newest event, or 0"),
             ),
-            facts: Gauges::new(&registry),
+            facts: GaugeFamilies::new(&registry),
             flows: Mutex::default(),
             registry,
         };
@@ -202,26 +202,32 @@ impl Metrics {
         for code in EnvelopeCode::ALL.iter().map(|it| it.as_str()).chain([BUDGET]) {
             self.boundary.with_label_values(&[code]).reset();
         }
-        for work in [Work::Judgement, Work::DryRun, Work::Policy, Work::Import, Work::State] {
+        for work in [
+            BlockingWork::Judgement,
+            BlockingWork::DryRun,
+            BlockingWork::Policy,
+            BlockingWork::Import,
+            BlockingWork::State,
+        ] {
             self.works.with_label_values(&[work.name()]).reset();
         }
-        for outcome in Ended::outcomes() {
+        for outcome in AttemptOutcome::outcomes() {
             self.attempts.with_label_values(&[outcome]).reset();
         }
     }
 
     /// Work began whose turn it was.
-    pub fn worked(&self, work: Work) {
+    pub fn worked(&self, work: BlockingWork) {
         self.works.with_label_values(&[work.name()]).inc();
     }
 
     /// It was tried to send something.
-    pub fn attempted(&self, ended: &Ended) {
+    pub fn attempted(&self, ended: &AttemptOutcome) {
         self.attempts.with_label_values(&[ended.outcome()]).inc();
     }
 
     /// A request was answered.
-    pub fn answered(&self, answer: &Answered<'_>) {
+    pub fn answered(&self, answer: &RequestMetric<'_>) {
         let method = known_method(answer.method);
         let class = match answer.status / 100 {
             1 => "1xx",
@@ -257,18 +263,18 @@ impl Metrics {
     pub fn happened(&self, event: &Event, opened_at: Option<Timestamp>) {
         self.events.with_label_values(&[event.kind.name()]).inc();
         self.at_boundary(event);
-        let (Some(fact), Some(flow)) = (Fact::of(event), &event.flow) else { return };
+        let (Some(fact), Some(flow)) = (CountedEvent::of(event), &event.flow) else { return };
         let flow = self.named(flow);
         let proposed = |outcome: &str| self.proposals.with_label_values(&[flow, outcome]).inc();
         match fact {
-            Fact::Committed => proposed("committed"),
-            Fact::Observed => proposed("observed"),
-            Fact::Rejected => proposed("rejected"),
-            Fact::Opened(_) => proposed("held"),
-            Fact::Ended(_, ending) => {
+            CountedEvent::Committed => proposed("committed"),
+            CountedEvent::Observed => proposed("observed"),
+            CountedEvent::Rejected => proposed("rejected"),
+            CountedEvent::Opened(_) => proposed("held"),
+            CountedEvent::Ended(_, ending) => {
                 self.endings.with_label_values(&[flow, ending.word()]).inc();
                 // What nobody decided says nothing of how long people take to decide.
-                if let (Ending::Approved | Ending::Denied, Some(opened_at)) = (ending, opened_at) {
+                if let (HoldOutcome::Approved | HoldOutcome::Denied, Some(opened_at)) = (ending, opened_at) {
                     let took = opened_at.until(event.at).as_secs_f64();
                     self.decisions.with_label_values(&[flow, ending.word()]).observe(took);
                 }
@@ -291,17 +297,17 @@ impl Metrics {
     }
 
     /// A worker ended a run.
-    pub fn ran(&self, worker: &str, run: Run) {
+    pub fn ran(&self, worker: &str, run: WorkerResult) {
         let failing = match run {
-            Run::Done => 0.0,
-            Run::Failed => 1.0,
+            WorkerResult::Done => 0.0,
+            WorkerResult::Failed => 1.0,
         };
         self.workers.with_label_values(&[worker]).set(failing);
     }
 
     /// Everything, with what is so in the database as it was found, or the word that it could not be read, and how many
     /// changes wait to be written.
-    pub fn text(&self, facts: Option<&Facts>, queued: usize) -> String {
+    pub fn text(&self, facts: Option<&DatabaseGauges>, queued: usize) -> String {
         self.queued.set(queued as f64);
         self.facts.set(facts, |flow| self.named(flow));
         let mut text = Vec::new();
@@ -347,11 +353,11 @@ struct Families {
 }
 
 /// A family's name, without what all begin with, and what it is.
-type Family = (&'static str, &'static str);
+type MetricFamily = (&'static str, &'static str);
 
 const SOUND: &str = "a family is named as Prometheus asks, and once; a test makes all of them";
 
-fn opts((name, help): Family) -> Opts {
+fn opts((name, help): MetricFamily) -> Opts {
     Opts::new(name, help).namespace("countersign")
 }
 
@@ -368,23 +374,23 @@ fn put<C: Collector + Clone + 'static>(registry: &Families, family: C) -> C {
     family
 }
 
-fn counter(registry: &Families, family: Family) -> IntCounter {
+fn counter(registry: &Families, family: MetricFamily) -> IntCounter {
     put(registry, IntCounter::with_opts(opts(family)).expect(SOUND))
 }
 
-fn counters(registry: &Families, family: Family, labels: &[&str]) -> IntCounterVec {
+fn counters(registry: &Families, family: MetricFamily, labels: &[&str]) -> IntCounterVec {
     put(registry, IntCounterVec::new(opts(family), labels).expect(SOUND))
 }
 
-fn gauge(registry: &Families, family: Family) -> Gauge {
+fn gauge(registry: &Families, family: MetricFamily) -> Gauge {
     put(registry, Gauge::with_opts(opts(family)).expect(SOUND))
 }
 
-fn gauges(registry: &Families, family: Family, labels: &[&str]) -> GaugeVec {
+fn gauges(registry: &Families, family: MetricFamily, labels: &[&str]) -> GaugeVec {
     put(registry, GaugeVec::new(opts(family), labels).expect(SOUND))
 }
 
-fn histogram(registry: &Families, family: Family, labels: &[&str], buckets: &[f64]) -> HistogramVec {
+fn histogram(registry: &Families, family: MetricFamily, labels: &[&str], buckets: &[f64]) -> HistogramVec {
     let opts = HistogramOpts::from(opts(family)).buckets(buckets.to_vec());
     put(registry, HistogramVec::new(opts, labels).expect(SOUND))
 }

@@ -13,10 +13,10 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider, Span};
 
 use crate::config;
-use crate::domain::delivery::delivery::Ended;
+use crate::domain::delivery::delivery::AttemptOutcome;
 use crate::domain::log::event::EventType;
 use crate::domain::platform::trace_parent::TraceParent;
-use http_exporter::Post;
+use http_exporter::TraceHttpExporter;
 
 /// Who says all this.
 const SERVICE: &str = "countersign";
@@ -37,24 +37,24 @@ pub enum TracesError {
 
 /// Where traces go; by default nowhere.
 #[derive(Default)]
-pub struct Traces {
+pub struct TraceSink {
     exported: Option<(SdkTracerProvider, SdkTracer)>,
 }
 
 /// A piece of work in a trace, while it is done. What is dropped has ended.
-pub struct Piece {
+pub struct TraceSpan {
     span: Option<Span>,
     place: Option<TraceParent>,
 }
 
-impl Traces {
+impl TraceSink {
     /// To a collector. What sends them runs where this is called.
-    pub fn to(settings: &config::Traces) -> Result<Self, TracesError> {
+    pub fn to(settings: &config::TracesConfig) -> Result<Self, TracesError> {
         let exporter = SpanExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(settings.url.as_str())
-            .with_http_client(Post::new(settings.authorization.as_ref())?)
+            .with_http_client(TraceHttpExporter::new(settings.authorization.as_ref())?)
             .build()?;
         let share = Sampler::TraceIdRatioBased(f64::from(settings.percent) / 100.0);
         let provider = SdkTracerProvider::builder()
@@ -67,22 +67,22 @@ impl Traces {
     }
 
     /// A request that came in.
-    pub fn request(&self, parent: Option<&TraceParent>) -> Piece {
+    pub fn request(&self, parent: Option<&TraceParent>) -> TraceSpan {
         self.begin("request", SpanKind::Server, parent)
     }
 
     /// An attempt to deliver an event.
-    pub fn delivery(&self, kind: EventType, parent: Option<&TraceParent>) -> Piece {
+    pub fn delivery(&self, kind: EventType, parent: Option<&TraceParent>) -> TraceSpan {
         self.begin(kind.name(), SpanKind::Client, parent)
     }
 
-    fn begin(&self, name: &'static str, kind: SpanKind, parent: Option<&TraceParent>) -> Piece {
-        let Some((_, tracer)) = &self.exported else { return Piece { span: None, place: parent.cloned() } };
+    fn begin(&self, name: &'static str, kind: SpanKind, parent: Option<&TraceParent>) -> TraceSpan {
+        let Some((_, tracer)) = &self.exported else { return TraceSpan { span: None, place: parent.cloned() } };
         let context =
             parent.and_then(context_of).map_or_else(Context::new, |it| Context::new().with_remote_span_context(it));
         let span = tracer.build_with_context(tracer.span_builder(name).with_kind(kind), &context);
         let place = place_of(span.span_context());
-        Piece { span: Some(span), place }
+        TraceSpan { span: Some(span), place }
     }
 
     /// Sends what was not sent yet, and nothing more afterwards.
@@ -95,7 +95,7 @@ impl Traces {
     }
 }
 
-impl Piece {
+impl TraceSpan {
     /// Where in which trace it stands: what comes of it stands below.
     pub const fn place(&self) -> Option<&TraceParent> {
         self.place.as_ref()
@@ -114,16 +114,16 @@ impl Piece {
     }
 
     /// The attempt has ended, at the endpoint of that name.
-    pub fn delivered(mut self, endpoint: &str, event: &str, ended: &Ended) {
+    pub fn delivered(mut self, endpoint: &str, event: &str, ended: &AttemptOutcome) {
         let Some(span) = &mut self.span else { return };
         span.set_attribute(KeyValue::new("countersign.endpoint", endpoint.to_owned()));
         span.set_attribute(KeyValue::new("countersign.event", event.to_owned()));
         match ended {
-            Ended::Answered { status, .. } | Ended::Looked { status, .. } => {
+            AttemptOutcome::Answered { status, .. } | AttemptOutcome::Looked { status, .. } => {
                 span.set_attribute(KeyValue::new("http.response.status_code", i64::from(*status)));
             }
-            Ended::Failed { why } => span.set_attribute(KeyValue::new("error.type", why.as_str())),
-            Ended::Over {} => {}
+            AttemptOutcome::Failed { why } => span.set_attribute(KeyValue::new("error.type", why.as_str())),
+            AttemptOutcome::Over {} => {}
         }
         if !ended.arrived() {
             span.set_status(Status::error(ended.outcome()));

@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use crate::archives::Archives;
 use crate::clock::SystemClock;
-use crate::config::{Config, Database};
-use crate::domain::identity::login_throttle::Bounds;
+use crate::config::{Config, DatabaseConfig};
+use crate::domain::identity::login_throttle::LoginThrottleLimits;
 use crate::domain::json::size::StateLimits;
 use crate::domain::primitives::secret::Secret;
-use crate::http_client::{Outgoing, OutgoingError, OutgoingSettings};
+use crate::http_client::{HttpClient, HttpClientError, HttpClientSettings};
 use crate::keyring::{Keyring, KeyringError};
 use crate::oidc_provider::{Provider, ProviderError};
 use crate::service::error::Error;
-use crate::service::identity::oidc_sign_in::{Local, Ways};
-use crate::service::{PeopleSettings, Service, Settings};
+use crate::service::identity::oidc_sign_in::{LocalAccounts, SignInMethods};
+use crate::service::{PeopleSettings, Service, ServiceSettings};
 use crate::store::Store;
 use crate::store::StoreError;
-use crate::store::postgres::{Migrations, PostgresOptions, PostgresStore};
+use crate::store::postgres::{MigrationMode, PostgresOptions, PostgresStore};
 use crate::store::records::GATEWAY_ID;
 use crate::store::row::Table;
-use crate::store::sqlite::{OpenError, Purpose, SqliteOptions, SqliteStore};
-use crate::traces::{Traces, TracesError};
+use crate::store::sqlite::{OpenError, SqliteOpenMode, SqliteOptions, SqliteStore};
+use crate::traces::{TraceSink, TracesError};
 
 /// Why a gateway does not open.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ pub enum GatewayError {
     Provider(#[from] ProviderError),
     /// Nothing can be sent to others.
     #[error("HTTP to others cannot be prepared")]
-    Outgoing(#[from] OutgoingError),
+    Outgoing(#[from] HttpClientError),
     /// Traces cannot be sent.
     #[error("traces cannot be exported")]
     Traces(#[from] TracesError),
@@ -65,7 +65,7 @@ pub enum GatewayError {
 }
 
 /// Opens the gateway of a configuration, making database and keyring at the very first start.
-pub async fn open(config: &Config, public_url: String, purpose: Purpose) -> Result<Arc<Service>, GatewayError> {
+pub async fn open(config: &Config, public_url: String, purpose: SqliteOpenMode) -> Result<Arc<Service>, GatewayError> {
     private_directory(&config.data).map_err(GatewayError::Data)?;
     let store = store(config, purpose).await?;
     let keyring = keyring(config, &*store).await?;
@@ -75,10 +75,10 @@ pub async fn open(config: &Config, public_url: String, purpose: Purpose) -> Resu
         depth_max: config.limits.depth,
     };
     let ways = ways(config, &public_url)?;
-    let sign_ins = Bounds { free: config.limits.sign_in_attempts, window: config.limits.sign_in_window };
+    let sign_ins = LoginThrottleLimits { free: config.limits.sign_in_attempts, window: config.limits.sign_in_window };
     let people = PeopleSettings { lift_needs: config.lift_needs, sign_ins };
-    let settings = Settings { limits, public_url, session_lifetime: config.sessions.lifetime, people };
-    let outgoing = Outgoing::new(OutgoingSettings {
+    let settings = ServiceSettings { limits, public_url, session_lifetime: config.sessions.lifetime, people };
+    let outgoing = HttpClient::new(HttpClientSettings {
         allowed: config.webhooks.allow_networks.clone(),
         plain_http: config.webhooks.plain_http,
         timeout: SENDING_MAX,
@@ -87,7 +87,7 @@ pub async fn open(config: &Config, public_url: String, purpose: Purpose) -> Resu
     let service = service.letting_in(ways).sending_by(outgoing).keeping_answers(config.limits.idempotency);
     let service = service.rotating_node_secrets(config.node_secrets);
     let service = service.archiving_in(Archives::in_folder(&config.archives));
-    let traces = config.traces.as_ref().map(Traces::to).transpose()?.unwrap_or_default();
+    let traces = config.traces.as_ref().map(TraceSink::to).transpose()?.unwrap_or_default();
     Ok(Arc::new(service.traced_by(traces)))
 }
 
@@ -107,36 +107,40 @@ async fn keyring(config: &Config, store: &dyn Store) -> Result<Keyring, GatewayE
 /// A receiver that takes longer works before it answers; it should answer first.
 const SENDING_MAX: Duration = Duration::from_secs(15);
 
-fn ways(config: &Config, public_url: &str) -> Result<Ways, ProviderError> {
-    let local = if config.sign_in.local_accounts { Local::On } else { Local::Off };
+fn ways(config: &Config, public_url: &str) -> Result<SignInMethods, ProviderError> {
+    let local = if config.sign_in.local_accounts { LocalAccounts::On } else { LocalAccounts::Off };
     let provider = match &config.sign_in.oidc {
         Some(settings) => Some(Arc::new(Provider::new(settings.clone(), public_url, Arc::new(SystemClock))?)),
         None => None,
     };
-    Ok(Ways { local, provider })
+    Ok(SignInMethods { local, provider })
 }
 
 /// Opens the database of a configuration, bringing its tables up to date.
-pub async fn store(config: &Config, purpose: Purpose) -> Result<Arc<dyn Store>, GatewayError> {
+pub async fn store(config: &Config, purpose: SqliteOpenMode) -> Result<Arc<dyn Store>, GatewayError> {
     Ok(match &config.database {
-        Database::Sqlite => {
+        DatabaseConfig::Sqlite => {
             private_directory(&config.data).map_err(GatewayError::Data)?;
             let options = SqliteOptions { purpose, ..SqliteOptions::default() };
             Arc::new(SqliteStore::open(config.sqlite_path(), options)?)
         }
-        Database::Postgres(url) => Arc::new(postgres(config, url, Migrations::Apply).await?),
+        DatabaseConfig::Postgres(url) => Arc::new(postgres(config, url, MigrationMode::Apply).await?),
     })
 }
 
 /// Opens the database of a configuration only to be read, and changes nothing.
 pub async fn store_to_read(config: &Config) -> Result<Arc<dyn Store>, OpenError> {
     Ok(match &config.database {
-        Database::Sqlite => Arc::new(SqliteStore::open_to_read(&config.sqlite_path())?),
-        Database::Postgres(url) => Arc::new(postgres(config, url, Migrations::Check).await?),
+        DatabaseConfig::Sqlite => Arc::new(SqliteStore::open_to_read(&config.sqlite_path())?),
+        DatabaseConfig::Postgres(url) => Arc::new(postgres(config, url, MigrationMode::Check).await?),
     })
 }
 
-async fn postgres(config: &Config, url: &Secret<String>, migrations: Migrations) -> Result<PostgresStore, OpenError> {
+async fn postgres(
+    config: &Config,
+    url: &Secret<String>,
+    migrations: MigrationMode,
+) -> Result<PostgresStore, OpenError> {
     let authority = config.database_authority.clone();
     PostgresStore::open(url.expose(), PostgresOptions { authority, migrations, ..PostgresOptions::default() }).await
 }

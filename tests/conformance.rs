@@ -8,15 +8,15 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use countersign::domain::guard::{Guard, Violations};
-use countersign::domain::json::parse::{DEPTH_CEILING, Limits, parse};
-use countersign::state_file::{Before, Commit, Refused, Roots, commit};
+use countersign::domain::guard::{StateGuard, Violations};
+use countersign::domain::json::parse::{DEPTH_CEILING, ParseLimits, parse};
+use countersign::state_file::{AllowedRoots, PreviousContent, StateCommit, StateFileError, commit};
 use serde_json::{Map, Value, json};
 use unicode_normalization::UnicodeNormalization as _;
 
 /// How a case ended.
 #[derive(Debug, Default)]
-struct Ended {
+struct CaseEnd {
     /// Nothing, or the code with which it was refused.
     refused: Option<String>,
     /// The normalised state, and the one before.
@@ -29,16 +29,16 @@ struct Ended {
 
 const CONFIG: &str = "configuration refused";
 
-fn refused(code: &str) -> Ended {
-    Ended { refused: Some(code.to_owned()), ..Ended::default() }
+fn refused(code: &str) -> CaseEnd {
+    CaseEnd { refused: Some(code.to_owned()), ..CaseEnd::default() }
 }
 
-fn blocked(found: &Violations) -> Ended {
+fn blocked(found: &Violations) -> CaseEnd {
     refused(found.list.first().unwrap().alias.as_str())
 }
 
-fn passed(states: [Option<String>; 2]) -> Ended {
-    Ended { states, ..Ended::default() }
+fn passed(states: [Option<String>; 2]) -> CaseEnd {
+    CaseEnd { states, ..CaseEnd::default() }
 }
 
 /// A state that is no text at all cannot be handed to the guard; none is the nearest there is.
@@ -46,14 +46,14 @@ fn text(case: &Value, name: &str) -> String {
     case[name].as_str().unwrap_or_default().to_owned()
 }
 
-fn ours(case: &Value) -> Ended {
+fn ours(case: &Value) -> CaseEnd {
     let rules = case["rules"].as_str();
-    let Ok(guard) = Guard::new(text(case, "schema").as_bytes(), rules.map(str::as_bytes)) else {
+    let Ok(guard) = StateGuard::new(text(case, "schema").as_bytes(), rules.map(str::as_bytes)) else {
         return refused(CONFIG);
     };
     let (current, proposed) = (text(case, "current"), text(case, "proposed"));
     match case["op"].as_str().unwrap() {
-        "construct" => Ended::default(),
+        "construct" => CaseEnd::default(),
         "payload" => match guard.check(proposed.as_bytes()) {
             Ok(state) => passed([Some(state.text), None]),
             Err(found) => blocked(&found),
@@ -68,7 +68,7 @@ fn ours(case: &Value) -> Ended {
 }
 
 /// Commits in a folder that is set up as the case says.
-fn commits(case: &Value, guard: &Guard) -> Ended {
+fn commits(case: &Value, guard: &StateGuard) -> CaseEnd {
     let folder = tempfile::tempdir().unwrap();
     let top = folder.path().canonicalize().unwrap();
     let place = |text: &str| text.replace("{T}", top.to_str().unwrap());
@@ -85,21 +85,22 @@ fn commits(case: &Value, guard: &Guard) -> Ended {
     // A root that is no text is written out: it is no absolute path either way.
     let roots = case["roots"].as_array().unwrap().iter();
     let roots = roots.map(|it| PathBuf::from(it.as_str().map_or_else(|| it.to_string(), place)));
-    let Ok(roots) = Roots::new(roots) else { return refused(CONFIG) };
+    let Ok(roots) = AllowedRoots::new(roots) else { return refused(CONFIG) };
     let (target, current, proposed) = (place(&text(case, "target")), text(case, "current"), text(case, "proposed"));
     // AgentStateGuard cannot be told what it should find. Whoever calls knows: it is what the case put there.
     let there = Path::new(&target).exists();
-    let current = if there { Before::Held(current.as_bytes()) } else { Before::Elsewhere(current.as_bytes()) };
-    let request = Commit { target: Path::new(&target), before: current, proposed: proposed.as_bytes() };
+    let current =
+        if there { PreviousContent::Held(current.as_bytes()) } else { PreviousContent::Elsewhere(current.as_bytes()) };
+    let request = StateCommit { target: Path::new(&target), before: current, proposed: proposed.as_bytes() };
     let mut ended = match commit(guard, &roots, &request) {
         Ok(it) => {
             let mode = format!("0o{:o}", fs::metadata(&it.path).unwrap().mode() & 0o7777);
             let path = it.path.to_str().unwrap().replace(top.to_str().unwrap(), "{T}");
             let committed = Some((path, it.bytes as u64, mode));
-            Ended { committed, ..passed([Some(it.state.text), it.previous.map(|it| it.text)]) }
+            CaseEnd { committed, ..passed([Some(it.state.text), it.previous.map(|it| it.text)]) }
         }
-        Err(Refused::Blocked { found, .. }) => blocked(&found),
-        Err(unsure @ Refused::Unsynced { .. }) => unreachable!("{unsure}"),
+        Err(StateFileError::Blocked { found, .. }) => blocked(&found),
+        Err(unsure @ StateFileError::Unsynced { .. }) => unreachable!("{unsure}"),
     };
     ended.files = files(&top).into_iter().filter(|(path, text)| before.get(path) != Some(text)).collect();
     assert!(before.keys().all(|path| top.join(path).exists()), "something was removed");
@@ -125,7 +126,7 @@ fn files(top: &Path) -> BTreeMap<String, String> {
     found
 }
 
-fn theirs(case: &Value) -> Ended {
+fn theirs(case: &Value) -> CaseEnd {
     let expect = &case["expect"];
     let texts = ["normalized_state_json", "normalized_previous_state_json"];
     let files = expect["files_changed"].as_object().cloned().unwrap_or_default();
@@ -136,7 +137,7 @@ fn theirs(case: &Value) -> Ended {
     let code = expect["error_code"].as_str().map(str::to_owned);
     let raised = if expect["constructor_raises"].is_string() { CONFIG } else { "raised" };
     let verified = expect["verified"] == true || expect["constructed"] == true;
-    Ended {
+    CaseEnd {
         refused: if verified { None } else { Some(code.unwrap_or_else(|| raised.to_owned())) },
         states: texts.map(|it| case[it].as_str().map(str::to_owned)),
         committed,
@@ -146,7 +147,7 @@ fn theirs(case: &Value) -> Ended {
 
 /// How the two compare.
 #[derive(PartialEq, Eq, Debug)]
-enum Compared {
+enum ConformanceResult {
     /// In everything, but for how a text escapes and a number is spelt.
     Same,
     /// In verdict and code; AgentStateGuard changed the text to NFC, which is another text.
@@ -154,24 +155,24 @@ enum Compared {
     Different,
 }
 
-fn compare(theirs: &Ended, ours: &Ended) -> Compared {
+fn compare(theirs: &CaseEnd, ours: &CaseEnd) -> ConformanceResult {
     if theirs.refused != ours.refused || theirs.committed != ours.committed || theirs.files != ours.files {
-        return Compared::Different;
+        return ConformanceResult::Different;
     }
     if ours.refused.is_some() {
-        return Compared::Same;
+        return ConformanceResult::Same;
     }
-    let read = |ended: &Ended| ended.states.each_ref().map(|it| it.as_deref().map(value));
+    let read = |ended: &CaseEnd| ended.states.each_ref().map(|it| it.as_deref().map(value));
     let (theirs, ours) = (read(theirs), read(ours));
     match theirs == ours {
-        true => Compared::Same,
-        false if theirs == ours.map(|it| it.map(nfc)) => Compared::SameButNfc,
-        false => Compared::Different,
+        true => ConformanceResult::Same,
+        false if theirs == ours.map(|it| it.map(nfc)) => ConformanceResult::SameButNfc,
+        false => ConformanceResult::Different,
     }
 }
 
 fn value(text: &str) -> Value {
-    parse(text.as_bytes(), &Limits { depth_max: DEPTH_CEILING, ..Limits::default() }).unwrap()
+    parse(text.as_bytes(), &ParseLimits { depth_max: DEPTH_CEILING, ..ParseLimits::default() }).unwrap()
 }
 
 fn nfc(value: Value) -> Value {
@@ -188,7 +189,7 @@ fn nfc(value: Value) -> Value {
 
 /// A divergence blocks what passed, the making of a guard included, answers with a code what raised, or is about how a
 /// number is written.
-fn may_diverge(reason: &str, theirs: &Ended, ours: &Ended) -> bool {
+fn may_diverge(reason: &str, theirs: &CaseEnd, ours: &CaseEnd) -> bool {
     let Some(code) = &ours.refused else { return reason.starts_with("Number") };
     match theirs.refused.as_deref() {
         None | Some("raised") => true,
@@ -224,15 +225,17 @@ fn the_state_guard_agrees_with_agent_state_guard_but_for_what_is_listed() {
         let (theirs, ours) = (theirs(&case), ours(&case));
         let compared = compare(&theirs, &ours);
         match (listed.remove(name), &compared) {
-            (None, Compared::Different) => writeln!(wrong, "unexplained {name}: {theirs:?}, {ours:?}").unwrap(),
+            (None, ConformanceResult::Different) => {
+                writeln!(wrong, "unexplained {name}: {theirs:?}, {ours:?}").unwrap()
+            }
             (None, _) => {
                 agreed += 1;
-                kept += usize::from(compared == Compared::SameButNfc);
+                kept += usize::from(compared == ConformanceResult::SameButNfc);
             }
-            (Some(reason), Compared::Different) if may_diverge(reason, &theirs, &ours) => {
+            (Some(reason), ConformanceResult::Different) if may_diverge(reason, &theirs, &ours) => {
                 *by_reason.entry(reason).or_insert(0) += 1;
             }
-            (Some(_), Compared::Different) => {
+            (Some(_), ConformanceResult::Different) => {
                 writeln!(wrong, "neither stricter nor a number {name}: {theirs:?}, {ours:?}").unwrap();
             }
             (Some(_), _) => writeln!(wrong, "listed, but agrees: {name}").unwrap(),

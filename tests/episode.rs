@@ -13,12 +13,12 @@ use serde_json::Value;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
 
 /// A copy of the golden run in a folder of its own, within one that is the test's, too.
-struct Copied {
+struct RunCopy {
     around: tempfile::TempDir,
     run: PathBuf,
 }
 
-impl Copied {
+impl RunCopy {
     fn path(&self) -> &Path {
         &self.run
     }
@@ -28,14 +28,14 @@ impl Copied {
     }
 }
 
-fn golden() -> Copied {
+fn golden() -> RunCopy {
     let around = tempfile::tempdir().unwrap();
     let run = around.path().join("run");
     fs::create_dir(&run).unwrap();
     for entry in fs::read_dir(case("golden")).unwrap().map(Result::unwrap) {
         fs::copy(entry.path(), run.join(entry.file_name())).unwrap();
     }
-    Copied { around, run }
+    RunCopy { around, run }
 }
 
 fn case(name: &str) -> PathBuf {

@@ -16,12 +16,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use accidents::Accidents;
+use accidents::MutatedInputs;
 
-type Check = fn(&[u8]);
+type FuzzTarget = fn(&[u8]);
 
 /// Every target: its name, what it checks, and how many accidents happen to its seeds.
-const TARGETS: [(&str, Check, usize); 8] = [
+const TARGETS: [(&str, FuzzTarget, usize); 8] = [
     ("json", targets::json::check, 20_000),
     ("places", targets::places::check, 20_000),
     ("patches", targets::patches::check, 10_000),
@@ -55,7 +55,7 @@ fn run(target: &str) {
         assert!(told.is_ok(), "{target} breaks on {:?}", input.escape_ascii().to_string());
     };
     seeds.iter().for_each(|it| try_it(it));
-    Accidents::new(&seeds).take(accidents).for_each(|it| try_it(&it));
+    MutatedInputs::new(&seeds).take(accidents).for_each(|it| try_it(&it));
 }
 
 #[test]

@@ -19,21 +19,21 @@ const TRACED: &str = "write,fsync,fdatasync,rename,renameat,renameat2,link,linka
 
 /// How the state comes into the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum How {
+enum FileWriteMode {
     /// In the place of the one before.
     Commit,
     /// As the first one.
     Create,
 }
 
-struct Place {
+struct GuardFixture {
     _folder: tempfile::TempDir,
     files: PathBuf,
     states: PathBuf,
 }
 
-impl Place {
-    fn new(how: How) -> Self {
+impl GuardFixture {
+    fn new(how: FileWriteMode) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let files = folder.path().canonicalize().unwrap();
         let states = files.join("states");
@@ -41,24 +41,24 @@ impl Place {
         for (name, text) in [("schema", SCHEMA), ("rules", RULES), ("before", BEFORE), ("after", AFTER)] {
             fs::write(files.join(name), text).unwrap();
         }
-        if how == How::Commit {
+        if how == FileWriteMode::Commit {
             fs::write(states.join("s.json"), BEFORE).unwrap();
         }
         Self { _folder: folder, files, states }
     }
 
     /// Runs the program under strace.
-    fn run(&self, how: How, inject: Option<&str>) -> Output {
+    fn run(&self, how: FileWriteMode, inject: Option<&str>) -> Output {
         let mut strace = Command::new("strace");
         strace.current_dir(&self.files).args(["-f", "-y", "-o", "trace", "-e", &format!("trace={TRACED}")]);
         if let Some(fault) = inject {
             strace.args(["-e", &format!("inject={fault}")]);
         }
         strace.args([env!("CARGO_BIN_EXE_countersign"), "guard"]);
-        strace.arg(if how == How::Commit { "commit" } else { "create" });
+        strace.arg(if how == FileWriteMode::Commit { "commit" } else { "create" });
         strace.args(["--schema", "schema", "--rules", "rules", "--root"]).arg(&self.states);
         strace.arg("--target").arg(self.states.join("s.json"));
-        strace.args(if how == How::Commit { &["before", "after"][..] } else { &["after"] });
+        strace.args(if how == FileWriteMode::Commit { &["before", "after"][..] } else { &["after"] });
         strace.output().expect("strace is installed: ./test does it")
     }
 
@@ -87,8 +87,8 @@ impl Place {
 
 #[test]
 fn a_committed_state_is_synced_before_it_takes_its_place_and_the_folder_after() {
-    let place = Place::new(How::Commit);
-    let ran = place.run(How::Commit, None);
+    let place = GuardFixture::new(FileWriteMode::Commit);
+    let ran = place.run(FileWriteMode::Commit, None);
     assert_eq!(ran.status.code(), Some(0), "{ran:?}");
     // A draft that an earlier commit left, and one that this one left: neither is there.
     let calls =
@@ -98,8 +98,8 @@ fn a_committed_state_is_synced_before_it_takes_its_place_and_the_folder_after() 
 
 #[test]
 fn a_first_state_is_synced_before_it_gets_its_name_and_the_folder_after() {
-    let place = Place::new(How::Create);
-    let ran = place.run(How::Create, None);
+    let place = GuardFixture::new(FileWriteMode::Create);
+    let ran = place.run(FileWriteMode::Create, None);
     assert_eq!(ran.status.code(), Some(0), "{ran:?}");
     let calls =
         ["unlinkat draft", "write draft", "fsync draft", "linkat draft", "unlinkat draft", "fsync folder", "told"];
@@ -108,8 +108,8 @@ fn a_first_state_is_synced_before_it_gets_its_name_and_the_folder_after() {
 
 #[test]
 fn a_draft_that_cannot_be_synced_takes_nobodys_place() {
-    for (how, held) in [(How::Commit, Some(BEFORE)), (How::Create, None)] {
-        let place = Place::new(how);
+    for (how, held) in [(FileWriteMode::Commit, Some(BEFORE)), (FileWriteMode::Create, None)] {
+        let place = GuardFixture::new(how);
         let ran = place.run(how, Some("fsync:error=EIO:when=1"));
         assert_eq!(ran.status.code(), Some(1), "{ran:?}");
         assert!(String::from_utf8_lossy(&ran.stdout).contains("write_failed"), "{ran:?}");
@@ -120,8 +120,8 @@ fn a_draft_that_cannot_be_synced_takes_nobodys_place() {
 
 #[test]
 fn a_folder_that_cannot_be_synced_is_told() {
-    for how in [How::Commit, How::Create] {
-        let place = Place::new(how);
+    for how in [FileWriteMode::Commit, FileWriteMode::Create] {
+        let place = GuardFixture::new(how);
         let ran = place.run(how, Some("fsync:error=EIO:when=2"));
         assert_eq!(ran.status.code(), Some(2), "{ran:?}");
         assert_eq!(place.files(), [("s.json".to_owned(), AFTER.to_owned())]);

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use countersign::domain::chain::denial::DenialCode;
-use countersign::domain::interrupts::NotTaken;
+use countersign::domain::interrupts::InterruptRejected;
 use countersign::domain::json::parse::JsonCode;
-use countersign::domain::platform::idempotency::NotRepeated;
+use countersign::domain::platform::idempotency::IdempotencyError;
 use countersign::domain::policy::RejectCode;
 use countersign::web::api::openapi::KEYLESS;
 use countersign::web::api::public::DESCRIPTION;
@@ -113,7 +113,7 @@ fn every_member_has_a_type_and_a_word_on_it() {
         }
     }
     // The members of what is signed are the protocol's own words, and explained there.
-    let signed = ["Statement", "VoteStatement", "PolicyVoteStatement", "InterruptVoteStatement", "Pinned", "Evidence"];
+    let signed = ["Statement", "VoteStatement", "PolicyVoteStatement", "InterruptVoteStatement", "PinnedPasskey", "VoteEvidence"];
     bare.retain(|it| !signed.contains(&it.split_once('.').unwrap().0));
     assert!(bare.is_empty(), "{bare:?}");
 }
@@ -158,12 +158,12 @@ fn every_code_occurs() {
     let has = |name: &str, code: &str| schemas[name]["enum"].as_array().unwrap().contains(&json!(code));
     let problems = DenialCode::ALL.iter().map(|it| it.as_str());
     let problems = problems.chain(JsonCode::ALL.iter().map(|it| it.as_str()));
-    let problems = problems.chain(NotTaken::ALL.iter().map(|it| it.code()));
-    for code in problems.chain(NotRepeated::ALL.iter().map(|it| it.code())) {
+    let problems = problems.chain(InterruptRejected::ALL.iter().map(|it| it.code()));
+    for code in problems.chain(IdempotencyError::ALL.iter().map(|it| it.code())) {
         assert!(has("ProblemCode", code), "{code}");
     }
     for code in RejectCode::ALL.iter().map(|it| it.as_str()) {
-        assert!(has("FaultCode", code), "{code}");
+        assert!(has("FieldErrorCode", code), "{code}");
     }
     let denied = &told["components"]["responses"]["Denied"];
     let codes = &denied["content"]["application/problem+json"]["schema"]["allOf"][1]["properties"]["code"]["enum"];

@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use countersign::domain::chain::commitment::{Origins, Setting, Tree};
+use countersign::domain::chain::commitment::{LeafSource, Origins, Tree};
 use countersign::domain::chain::entry::Entry;
 use countersign::domain::chain::hash::{Digest, Tag};
-use countersign::domain::chain::jws::{self, Typ};
-use countersign::domain::chain::link::{Link, check_link};
-use countersign::domain::chain::opening::{Opening, Salting, View, open};
+use countersign::domain::chain::jws::{self, TokenType};
+use countersign::domain::chain::link::{ChainLink, check_link};
+use countersign::domain::chain::opening::{Opening, OpeningSelection, SaltComparison, open};
 use countersign::domain::chain::receipt::{Denial, Receipt, Verification};
-use countersign::domain::chain::signed_vote::{Evidence, PolicyVoteStatement, Signable as _};
-use countersign::domain::chain::statement::{Kind, Statement};
-use countersign::domain::chain::verify_receipt_offline::Pinned;
+use countersign::domain::chain::signed_vote::{PolicyVoteStatement, Signable as _, VoteEvidence};
+use countersign::domain::chain::statement::{Statement, TransitionType};
+use countersign::domain::chain::verify_receipt_offline::PinnedPasskey;
 use countersign::domain::chain::verify_write::read_receipt;
 use countersign::domain::context::{
-    Envelope, EnvelopeClaims, EnvelopeCode, Expected, NodeSecrets, Rotation, ShownSecrets, check,
+    Envelope, EnvelopeClaims, EnvelopeCode, ExpectedEnvelope, NodeSecrets, NodeSecretsView, Rotation, check,
 };
 use countersign::domain::episode::manifest;
-use countersign::domain::identity::passkey::Refused;
+use countersign::domain::identity::passkey::AssertionRejected;
 use countersign::domain::interrupts::InterruptAnswer;
 use countersign::domain::json::canonical::canonical;
 use countersign::domain::json::diff::diff;
-use countersign::domain::json::parse::{Limits, parse};
-use countersign::domain::json::patch::{Format, Patch};
+use countersign::domain::json::parse::{ParseLimits, parse};
+use countersign::domain::json::patch::{Patch, PatchFormat};
 use countersign::domain::json::pattern::Pattern;
 use countersign::domain::json::pointer::Pointer;
 use countersign::domain::json::size::StateLimits;
@@ -36,8 +36,8 @@ use countersign::domain::policy::{Policy, PolicySource};
 use countersign::domain::primitives::id::{BranchName, NodeId, PrincipalId, ProposalId, StepKey, ThreadId};
 use countersign::domain::primitives::time::Timestamp;
 use countersign::domain::threads::branch::{Branch, Strategy};
-use countersign::domain::threads::join::{How, NotJoined, Resolutions, Side, join};
-use countersign::domain::threads::rejected_request::KeptRequest;
+use countersign::domain::threads::join::{BranchState, JoinOptions, JoinRejected, Resolutions, join};
+use countersign::domain::threads::rejected_request::RejectedRequest;
 use countersign::domain::threads::step::content_of;
 use countersign::domain::threads::tool_call::Tool;
 use countersign::domain::threads::transition::patch_digest;
@@ -56,7 +56,7 @@ mod tokens;
 
 fn vectors(name: &str) -> Value {
     let path = format!("{}/tests/vectors/{name}.json", env!("CARGO_MANIFEST_DIR"));
-    let limits = Limits { bytes_max: 1 << 24, ..Limits::default() };
+    let limits = ParseLimits { bytes_max: 1 << 24, ..ParseLimits::default() };
     parse(&std::fs::read(path).unwrap(), &limits).unwrap()
 }
 
@@ -86,9 +86,9 @@ fn every_text_has_its_canonical_form_or_its_code() {
             Some(text) => text.as_str().unwrap().as_bytes().to_vec(),
             None => STANDARD.decode(text(&case, "base64")).unwrap(),
         };
-        let default = Limits::default();
+        let default = ParseLimits::default();
         let limit = |name: &str, or: usize| case["limits"][name].as_u64().map_or(or, |it| usize::try_from(it).unwrap());
-        let limits = Limits {
+        let limits = ParseLimits {
             bytes_max: limit("bytes_max", default.bytes_max),
             depth_max: limit("depth_max", default.depth_max),
         };
@@ -129,7 +129,7 @@ fn every_difference_is_found_leaf_by_leaf_and_a_delta_leads_there() {
 fn every_patch_has_its_result_or_is_refused() {
     let mut stricter = Vec::new();
     for case in cases(&vectors("patches"), "cases") {
-        let format: Format = serde_json::from_value(case["format"].clone()).unwrap();
+        let format: PatchFormat = serde_json::from_value(case["format"].clone()).unwrap();
         let done = Patch::read(format, case["patch"].clone())
             .and_then(|patch| patch.apply(&case["state"], &StateLimits::default()));
         match (done, case.get("result")) {
@@ -172,7 +172,7 @@ fn every_state_commits_to_its_root() {
         let tree = Tree::restore(&secret, &case["state"], &origins(&case["origins"])).unwrap();
         assert_eq!(tree.root(), digest(&case, "root"), "{}", case["name"]);
         assert_eq!(json!(by_leaf(&tree.origins())), case["origins"], "{}", case["name"]);
-        let view = View { hidden: &|_| false, wanted: &|_| true };
+        let view = OpeningSelection { hidden: &|_| false, wanted: &|_| true };
         let all = serde_json::to_value(open((&case["state"], &tree), (&case["state"], &tree), &view)).unwrap();
         for leaf in cases(&case, "leaves") {
             let place = text(&leaf, "pointer").split('/').skip(1).fold(&all["from"], |at, token| {
@@ -187,7 +187,7 @@ fn every_state_commits_to_its_root() {
         let secret = ThreadSecret::from_bytes(&[7; 32]);
         let before = Tree::restore(&secret, &step["before"], &origins(&step["origins"])).unwrap();
         let proposal = ProposalId::try_from(text(&step, "proposal")).unwrap();
-        let setting = Setting { proposal: &proposal, named: &named(&step) };
+        let setting = LeafSource { proposal: &proposal, named: &named(&step) };
         let after = before.advance(&secret, &step["before"], &step["after"], &setting);
         assert_eq!(json!(by_leaf(&after.origins())), step["origins_after"], "{}", step["name"]);
         let restored = Tree::restore(&secret, &step["after"], &after.origins()).unwrap();
@@ -218,14 +218,14 @@ fn every_opening_gives_both_roots_and_its_salts_fit_and_of_no_spoiled_one_both_a
         let (before, after) = (&made["before"], &made["after"]);
         let from = Tree::restore(&secret, before, &origins(&made["origins"])).unwrap();
         let proposal = ProposalId::try_from(text(made, "proposal")).unwrap();
-        let to = from.advance(&secret, before, after, &Setting { proposal: &proposal, named: &named(made) });
+        let to = from.advance(&secret, before, after, &LeafSource { proposal: &proposal, named: &named(made) });
         let hidden = |at: &Pointer| hide.iter().any(|it| it.covers(at));
         let wanted = |at: &Pointer| reads.iter().any(|it| it.touches(at));
-        let opening = open((before, &from), (after, &to), &View { hidden: &hidden, wanted: &wanted });
+        let opening = open((before, &from), (after, &to), &OpeningSelection { hidden: &hidden, wanted: &wanted });
         assert_eq!(serde_json::to_value(&opening).unwrap(), case["opening"], "{}", case["name"]);
         let again =
             case["set_again"].as_array().unwrap().iter().map(|it| Pointer::try_from(text(it, "pointer")).unwrap());
-        let salting = Salting { set_again: again.collect(), ..Salting::default() };
+        let salting = SaltComparison { set_again: again.collect(), ..SaltComparison::default() };
         assert_eq!(opening.salting(), salting, "{}", case["name"]);
     }
     for case in cases(&file, "spoiled") {
@@ -283,10 +283,10 @@ fn check_identities(file: &Value) {
         let of = &case["proposal"];
         let secret = thread_secret(text(&case, "salt_key"), text(of, "thread"));
         for patch in case["patch_texts"].as_array().unwrap() {
-            let asked = KeptRequest {
-                kind: serde_json::from_value::<Kind>(of["type"].clone()).unwrap(),
+            let asked = RejectedRequest {
+                kind: serde_json::from_value::<TransitionType>(of["type"].clone()).unwrap(),
                 format: serde_json::from_value(of["format"].clone()).unwrap(),
-                content: parse(patch.as_str().unwrap().as_bytes(), &Limits::default()).unwrap(),
+                content: parse(patch.as_str().unwrap().as_bytes(), &ParseLimits::default()).unwrap(),
                 attempt: u32::try_from(of["attempt"].as_u64().unwrap()).unwrap(),
                 tool: of.get("tool").map(|it| Tool::read(it).unwrap()),
                 usage: None,
@@ -309,12 +309,12 @@ fn every_genuine_envelope_is_believed_and_every_spoiled_one_refused_with_its_cod
     let file = vectors("envelopes");
     let keys = PublicKeys::from_jwks(&file["jwks"]).unwrap();
     let (thread, node) = (text(&file, "thread").try_into().unwrap(), text(&file, "node").try_into().unwrap());
-    let expected = Expected {
+    let expected = ExpectedEnvelope {
         issuer: Some("https://countersign.example"),
         thread: Some(&thread),
         node: Some(&node),
         version: file["version"].as_u64(),
-        ..Expected::by(&keys)
+        ..ExpectedEnvelope::by(&keys)
     };
     let checked = |case: &Value| match serde_json::from_value::<Envelope>(case["envelope"].clone()) {
         Ok(envelope) => check(&envelope, &expected).map(drop).map_err(EnvelopeCode::as_str),
@@ -333,7 +333,7 @@ fn every_genuine_hmac_is_believed_and_every_spoiled_one_refused_with_its_code() 
     let file = vectors("envelopes");
     let said = &file["hmac"];
     let keys = PublicKeys::from_jwks(&file["jwks"]).unwrap();
-    let shown: ShownSecrets = serde_json::from_value(said["secrets"].clone()).unwrap();
+    let shown: NodeSecretsView = serde_json::from_value(said["secrets"].clone()).unwrap();
     let moment = |name: &str| Timestamp::parse(text(said, name)).unwrap();
     let secs = |name: &str| Duration::from_secs(said[name].as_u64().unwrap());
     let rotation = Rotation { period: secs("period_secs"), overlap: secs("overlap_secs") };
@@ -345,13 +345,13 @@ fn every_genuine_hmac_is_believed_and_every_spoiled_one_refused_with_its_code() 
     let (given, later) = (given.unwrap(), later.unwrap());
     let thread = text(&file, "thread").try_into().unwrap();
     let checked = |case: &Value, secrets: &NodeSecrets| {
-        let expected = Expected {
+        let expected = ExpectedEnvelope {
             issuer: Some("https://countersign.example"),
             thread: Some(&thread),
             node: Some(&shown.node),
             version: file["version"].as_u64(),
             secrets: Some(secrets),
-            ..Expected::by(&keys)
+            ..ExpectedEnvelope::by(&keys)
         };
         match serde_json::from_value::<Envelope>(case["envelope"].clone()) {
             Ok(envelope) => check(&envelope, &expected).map(drop).map_err(EnvelopeCode::as_str),
@@ -378,12 +378,12 @@ fn the_published_chain_links_and_re_commits_link_by_link() {
         let statement: Statement = serde_json::from_value(entry["statement"].clone()).unwrap();
         let opening: Opening = serde_json::from_value(entry["opening"].clone()).unwrap();
         let root = opening.to.root().unwrap();
-        let link = Link { entry: text(&entry, "entry"), statement: &statement, root };
+        let link = ChainLink { entry: text(&entry, "entry"), statement: &statement, root };
         let signed = check_link(&link, &keys, "https://countersign.example").unwrap();
         assert_eq!(signed.parent, parent);
         assert_eq!(opening.from.root(), Some(statement.from));
         parent = Some(signed.transition);
-        let other = Link { root: statement.from, ..link };
+        let other = ChainLink { root: statement.from, ..link };
         assert!(statement.from == statement.to || check_link(&other, &keys, "https://countersign.example").is_err());
     }
 }

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use countersign::domain::policy::Policy;
 use serde_json::{Value, json};
 
-use said::{Said, compile, compiled, first_of, nested, write};
+use said::{TranslatedPolicy, compile, compiled, first_of, nested, write};
 
 const CASES: &str = include_str!("conformance/state_policy.jsonl");
 const DIVERGENCES: &str = include_str!("conformance/state_policy.divergences");
@@ -33,17 +33,17 @@ const DIVERGENCES: &str = include_str!("conformance/state_policy.divergences");
 const LOOSER: [&str; 3] = ["By its own page", "By its own checks", "Counted is what was committed"];
 
 /// How a case ended: with what, or why not.
-pub type Outcome = Result<String, String>;
+pub type CaseOutcome = Result<String, String>;
 
 /// `op: check`: whether one key may be written.
-fn check(case: &Value) -> (Outcome, Outcome) {
+fn check(case: &Value) -> (CaseOutcome, CaseOutcome) {
     let expect = &case["expect"];
     let theirs = match (expect["allowed"].as_bool(), expect["reason"].as_str()) {
         (Some(true), _) => Ok(String::new()),
         (Some(false), reason) => Err(said::reason(reason.unwrap())),
         _ => Err("an exception leaked".to_owned()),
     };
-    let said = Said::read(case["policy"].as_str().unwrap());
+    let said = TranslatedPolicy::read(case["policy"].as_str().unwrap());
     let policy = compiled(&said.policy("n"));
     let (key, value) = (case["key"].as_str().unwrap(), &case["value"]);
     let number = |it: &str| matches!(it, "NaN" | "Infinity");
@@ -56,7 +56,7 @@ fn check(case: &Value) -> (Outcome, Outcome) {
 }
 
 /// `op: construct`: whether there can be such a policy at all. What is null there is a key without a value here.
-fn construct(case: &Value) -> (Outcome, Outcome) {
+fn construct(case: &Value) -> (CaseOutcome, CaseOutcome) {
     let at_once = "refused at once";
     let rule = |text: &str| format!("flow = \"f\"\n[nodes.n]\nwrites = [\"$\"]\n[[rules]]\nthen = \"deny\"\n{text}");
     let node = |text: &str| format!("flow = \"f\"\n[nodes.n]\n{text}");
@@ -96,7 +96,7 @@ fn construct(case: &Value) -> (Outcome, Outcome) {
 
 /// A node approves by itself what another one may only do with approval. What is gated there is protected here.
 /// Whose approval counts, and how often, is the gateway's: `tests/api` and `tests/store_contract` have that.
-fn approval(case: &Value) -> (Outcome, Outcome) {
+fn approval(case: &Value) -> (CaseOutcome, CaseOutcome) {
     let (expect, paid, held) = (&case["expect"], || Ok("paid".to_owned()), || Err("held".to_owned()));
     let theirs = match (expect["payRan"].as_u64(), expect["hasError"].as_bool(), expect["afterWrong"].as_str()) {
         (_, _, Some(_)) => held(),
@@ -104,7 +104,7 @@ fn approval(case: &Value) -> (Outcome, Outcome) {
         (_, Some(true), _) => Err("write_denied".to_owned()),
         other => panic!("{other:?}"),
     };
-    let said = Said::read(case["policy"].as_str().unwrap());
+    let said = TranslatedPolicy::read(case["policy"].as_str().unwrap());
     let policy = compiled(&format!(
         "flow = \"f\"\nprotected = [\"payment.sent\"]\n{}[nodes.pay]\nreads = [\"$\"]\nwrites = [\"$\"]\n\
          [[approval.stages]]\ngroups = [\"people\"]\n",
@@ -134,7 +134,7 @@ fn name(line: usize, case: &Value) -> String {
     format!("{:03} {} {what}", line + 1, text("op"))
 }
 
-fn run(case: &Value) -> (Outcome, Outcome) {
+fn run(case: &Value) -> (CaseOutcome, CaseOutcome) {
     match case["op"].as_str().unwrap() {
         "check" => check(case),
         "construct" => construct(case),
@@ -159,7 +159,7 @@ fn listed() -> BTreeMap<&'static str, &'static str> {
 }
 
 /// Refused where something was let through, refused otherwise, or less in the state than was seen.
-fn is_stricter(theirs: &Outcome, ours: &Outcome) -> bool {
+fn is_stricter(theirs: &CaseOutcome, ours: &CaseOutcome) -> bool {
     match (theirs, ours) {
         (_, Err(_)) => true,
         (Err(_), Ok(_)) => false,
@@ -210,7 +210,7 @@ fn the_guide_says_how_many_agree() {
 /// A policy as the guide would have it understands each of these, so that what is judged above is what was meant.
 #[test]
 fn what_is_said_of_the_cases_is_what_they_say() {
-    let said = Said::read("((ALLOW_ALL).and(denyWriteKeys(a.b))).and(allowWriteKeys(c,d))");
+    let said = TranslatedPolicy::read("((ALLOW_ALL).and(denyWriteKeys(a.b))).and(allowWriteKeys(c,d))");
     let policy: Policy = compiled(&said.policy("n"));
     let node = policy.nodes().next().unwrap().1;
     let patterns = |it: &countersign::domain::policy::Patterns| it.iter().map(|it| it.to_string()).collect::<Vec<_>>();

@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use rules::{Rule, migrations, named_paths, rust_rules};
-use source::{File, Source};
+use rules::{TidyRule, migrations, named_paths, rust_rules};
+use source::{File, RustSource};
 
 /// Directories that are not the project's text.
 const NOT_OURS: [&str; 4] = [".git", "target", "node_modules", "countersign-data"];
@@ -45,8 +45,8 @@ fn file(path: &str, text: &str) -> File {
     File { path: path.to_owned(), text: text.to_owned() }
 }
 
-fn complaints(rule: Rule, path: &str, text: &str) -> Vec<String> {
-    rule(&file(path, text), &Source::read(text))
+fn complaints(rule: TidyRule, path: &str, text: &str) -> Vec<String> {
+    rule(&file(path, text), &RustSource::read(text))
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn the_repository_is_tidy() {
     let files = repository();
     let mut found = Vec::new();
     for file in files.iter().filter(|it| it.path.ends_with(".rs")) {
-        let source = Source::read(&file.text);
+        let source = RustSource::read(&file.text);
         found.extend(rust_rules().iter().flat_map(|rule| rule(file, &source)));
     }
     found.extend(circles::circles(&files));
@@ -287,7 +287,7 @@ fn the_lexer_tells_code_from_texts_and_comments() {
         "let b = r##\"raw \"# text\"##; /* one /* two */ still */ let c = b\"bytes\"; let d = br#\"r\"#;\n",
         "fn f<'a>(it: &'a str) -> char { '\"' } let e = '\\''; let g = 'x';\n",
     );
-    let source = Source::read(text);
+    let source = RustSource::read(text);
     let texts: Vec<_> = source.texts.iter().map(|(line, it)| (*line, it.as_str())).collect();
     assert_eq!(texts, [(1, "x // \\\" y"), (2, "raw \"# text"), (2, "bytes"), (2, "r")]);
     assert_eq!(source.code.len(), text.len());

@@ -4,18 +4,18 @@ use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::primitives::id::{ThreadId, WriteId};
 use countersign::service::Service;
-use countersign::service::threads::commit::Answer;
-use countersign::service::writes::verify::VerifyAsk;
+use countersign::service::threads::commit::ProposalOutcome;
+use countersign::service::writes::verify::VerifyInput;
 use serde_json::json;
 
-use super::house::{House, Kind};
+use super::house::{BenchGateway, BenchStoreKind};
 use super::{line, median, number};
 
 /// Of each length, and of each kind of start.
 const ASKS: usize = 101;
 
 pub async fn measure() {
-    let house = House::build(Kind::SqliteUnsynced).await;
+    let house = BenchGateway::build(BenchStoreKind::SqliteUnsynced).await;
     let longest = number("BENCH_VERSIONS", 100_000);
     let lengths: Vec<usize> = [10, 1_000, 100_000].into_iter().map(|it: usize| it.min(longest)).collect();
     let mut chains = Vec::new();
@@ -41,12 +41,12 @@ pub async fn measure() {
     }
 }
 
-pub async fn grown(house: &House, versions: usize) -> (ThreadId, Digest) {
+pub async fn grown(house: &BenchGateway, versions: usize) -> (ThreadId, Digest) {
     let (thread, mut head) = house.thread().await;
     for version in 1..versions {
         let patch = json!({"raw_text": format!("text number {version}")});
         head = match house.propose(&thread, head, "input_parser", patch).await {
-            Answer::Committed { transition, .. } => transition,
+            ProposalOutcome::Committed { transition, .. } => transition,
             other => panic!("{other:?}"),
         };
     }
@@ -54,10 +54,10 @@ pub async fn grown(house: &House, versions: usize) -> (ThreadId, Digest) {
 }
 
 /// Lets a writer through and lets it give up, so that the next can be. How long the first took, in µs.
-async fn ask(house: &House, service: &Service, thread: &ThreadId, transition: Digest) -> f64 {
+async fn ask(house: &BenchGateway, service: &Service, thread: &ThreadId, transition: Digest) -> f64 {
     let token = service.token_of(&house.writer).await.unwrap();
     let write_id = WriteId::try_from(countersign::random::uuid_v4().to_string().as_str()).unwrap();
-    let ask = VerifyAsk { thread: thread.clone(), transition, receipt: None, write_id, expect: Vec::new() };
+    let ask = VerifyInput { thread: thread.clone(), transition, receipt: None, write_id, expect: Vec::new() };
     let begin = SystemClock.instant();
     service.verify(&token, &ask).await.unwrap();
     let took = SystemClock.instant().duration_since(begin);

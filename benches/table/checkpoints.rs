@@ -4,14 +4,14 @@ use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::primitives::id::{NodeId, ThreadId};
 
 use super::chain::grown;
-use super::house::{House, Kind};
+use super::house::{BenchGateway, BenchStoreKind};
 use super::{line, median, number};
 
 /// Of each length.
 const READS: usize = 301;
 
 pub async fn measure() {
-    let house = House::build(Kind::SqliteUnsynced).await;
+    let house = BenchGateway::build(BenchStoreKind::SqliteUnsynced).await;
     let longest = number("BENCH_VERSIONS", 100_000);
     let mut lengths: Vec<usize> = [10, 1_000, 10_000, 100_000].into_iter().filter(|it| *it < longest).collect();
     lengths.push(longest);
@@ -35,7 +35,7 @@ pub async fn measure() {
     }
 }
 
-async fn read(house: &House, thread: &ThreadId, node: &NodeId, version: u64) -> f64 {
+async fn read(house: &BenchGateway, thread: &ThreadId, node: &NodeId, version: u64) -> f64 {
     let begin = SystemClock.instant();
     let view = house.service.state_view(thread, node, Some(version)).await.unwrap();
     let took = SystemClock.instant().duration_since(begin);

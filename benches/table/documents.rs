@@ -6,7 +6,7 @@ use std::hint::black_box;
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::chain::hash::{Digest, Tag};
 use countersign::domain::json::canonical::canonical;
-use countersign::domain::json::parse::{Limits, parse};
+use countersign::domain::json::parse::{ParseLimits, parse};
 use countersign::domain::json::size::StateLimits;
 use countersign::domain::policy::{Policy, judge_initial};
 
@@ -49,7 +49,7 @@ fn document() -> (Policy, Vec<u8>) {
 
 pub fn measure() {
     let (policy, text) = document();
-    let (limits, state_limits) = (Limits::default(), StateLimits::default());
+    let (limits, state_limits) = (ParseLimits::default(), StateLimits::default());
     let plain = || drop(black_box(serde_json::from_slice::<serde_json::Value>(black_box(&text)).unwrap()));
     let strict = || {
         let state = parse(black_box(&text), &limits).unwrap();

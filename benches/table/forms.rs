@@ -2,9 +2,9 @@
 
 use std::hint::black_box;
 
-use countersign::domain::json::patch::{Format, Patch};
+use countersign::domain::json::patch::{Patch, PatchFormat};
 use countersign::domain::json::size::StateLimits;
-use countersign::domain::policy::{Judgement, Policy, PolicySource, Request, RequestKind, judge};
+use countersign::domain::policy::{Judgement, Policy, PolicyRequest, PolicySource, RequestKind, judge};
 use countersign::domain::primitives::id::NodeId;
 use serde_json::{Value, json};
 
@@ -52,9 +52,9 @@ pub fn measure() {
             json!({"events": events})
         };
         let elsewhere = json!({"events": events, "owner": "ben"});
-        let [unfit, elsewhere] = [unfit, elsewhere].map(|it| Patch::read(Format::MergePatch, it).unwrap());
+        let [unfit, elsewhere] = [unfit, elsewhere].map(|it| Patch::read(PatchFormat::MergePatch, it).unwrap());
         let judged = |patch| {
-            let request = Request { node: &node, kind: RequestKind::Propose { patch } };
+            let request = PolicyRequest { node: &node, kind: RequestKind::Propose { patch } };
             let judged = judge(&policy, black_box(&state), &request, &StateLimits::default());
             assert!(matches!(judged, Judgement::Reject { .. }), "{judged:?}");
         };

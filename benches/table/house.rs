@@ -9,27 +9,27 @@ use countersign::clock::SystemClock;
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::identity::account::{Account, MachineRole, Token};
 use countersign::domain::identity::party::Party;
-use countersign::domain::json::patch::Format;
+use countersign::domain::json::patch::PatchFormat;
 use countersign::domain::json::size::StateLimits;
 use countersign::domain::primitives::id::{PrincipalId, ThreadId};
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::keyring::Keyring;
-use countersign::service::proposals::request::{Asked, Proposal};
+use countersign::service::proposals::request::{Proposal, ProposalKind};
 use countersign::service::threads::NewThread;
-use countersign::service::threads::commit::Answer;
-use countersign::service::{PeopleSettings, Service, Settings, Stored};
+use countersign::service::threads::commit::ProposalOutcome;
+use countersign::service::{PeopleSettings, Service, ServiceSettings, Stored};
 use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
-use countersign::web::limits::rate_limit::Throttle;
+use countersign::web::limits::rate_limit::RateLimiter;
 use countersign::web::server::serve;
-use countersign::web::state::{App, Edge};
+use countersign::web::state::{AppState, EdgeConfig};
 use serde_json::{Value, json};
 
 use super::{bare, gateway, memory, postgres};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum BenchStoreKind {
     Sqlite,
     /// Only to build a long chain soon; nothing is measured on it but reading.
     SqliteUnsynced,
@@ -37,7 +37,7 @@ pub enum Kind {
     Memory,
 }
 
-pub struct House {
+pub struct BenchGateway {
     pub service: Arc<Service>,
     pub store: Arc<dyn Store>,
     pub port: u16,
@@ -49,8 +49,8 @@ pub struct House {
     alice: Account,
 }
 
-pub fn settings() -> Settings {
-    Settings {
+pub fn settings() -> ServiceSettings {
+    ServiceSettings {
         limits: StateLimits::default(),
         public_url: "http://localhost:1".to_owned(),
         session_lifetime: Duration::from_secs(3600),
@@ -58,24 +58,24 @@ pub fn settings() -> Settings {
     }
 }
 
-async fn open(kind: Kind, folder: &std::path::Path) -> Arc<dyn Store> {
+async fn open(kind: BenchStoreKind, folder: &std::path::Path) -> Arc<dyn Store> {
     let sqlite = |synchronous| {
         let options = SqliteOptions { synchronous, ..SqliteOptions::default() };
         Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap())
     };
     match kind {
-        Kind::Sqlite => sqlite(Synchronous::Full),
-        Kind::SqliteUnsynced => sqlite(Synchronous::Off),
-        Kind::Postgres => {
+        BenchStoreKind::Sqlite => sqlite(Synchronous::Full),
+        BenchStoreKind::SqliteUnsynced => sqlite(Synchronous::Off),
+        BenchStoreKind::Postgres => {
             let url = postgres::new_database().await;
             Arc::new(PostgresStore::open(&url, PostgresOptions::default()).await.unwrap())
         }
-        Kind::Memory => Arc::new(memory::Memory::default()),
+        BenchStoreKind::Memory => Arc::new(memory::MemoryStore::default()),
     }
 }
 
-impl House {
-    pub async fn build(kind: Kind) -> Self {
+impl BenchGateway {
+    pub async fn build(kind: BenchStoreKind) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = open(kind, folder.path()).await;
         let keyring =
@@ -111,12 +111,12 @@ impl House {
         (made.thread, made.transition)
     }
 
-    pub async fn propose(&self, thread: &ThreadId, parent: Digest, node: &str, patch: Value) -> Answer {
+    pub async fn propose(&self, thread: &ThreadId, parent: Digest, node: &str, patch: Value) -> ProposalOutcome {
         let proposal = Proposal {
             thread: thread.clone(),
             node: node.try_into().unwrap(),
             parent,
-            ask: Asked::Patch { format: Format::Merge, patch },
+            ask: ProposalKind::Patch { format: PatchFormat::Merge, patch },
             attempt: 1,
             rationale: None,
             tool: None,
@@ -130,16 +130,16 @@ impl House {
     pub async fn held(&self) {
         let (thread, head) = self.thread().await;
         let answer = self.propose(&thread, head, "planner", json!({"target_user_id": 42})).await;
-        assert!(matches!(answer, Answer::Held { .. }), "{answer:?}");
+        assert!(matches!(answer, ProposalOutcome::Held { .. }), "{answer:?}");
     }
 
     /// A thread whose head people approved: its transition and receipt.
     pub async fn approved(&self) -> (ThreadId, Digest, String) {
         let (thread, head) = self.thread().await;
         let answer = self.propose(&thread, head, "planner", json!({"target_user_id": 42})).await;
-        let Answer::Held { transition, hold, .. } = answer else { panic!("it was to be held") };
+        let ProposalOutcome::Held { transition, hold, .. } = answer else { panic!("it was to be held") };
         let held = json!({"transition": transition});
-        self.service.vote(&self.alice.id, &hold.id, &gateway::ballot(&held, Verdict::Approve)).await.unwrap();
+        self.service.vote(&self.alice.id, &hold.id, &gateway::ballot(&held, VoteVerdict::Approve)).await.unwrap();
         let decision = self.service.decision(transition, &Party::Receiver).await.unwrap().1.unwrap();
         (thread, transition, decision.receipt.unwrap())
     }
@@ -158,25 +158,25 @@ pub fn state() -> Value {
 pub fn listen(service: &Arc<Service>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let edge = Edge {
+    let edge = EdgeConfig {
         body_bytes_max: 1024 * 1024,
         depth_max: 64,
         wait_max: Duration::from_secs(30),
         secure: false,
         origin: "http://localhost:1".to_owned(),
         peers: Default::default(),
-        requests: Throttle::new(u32::MAX, Duration::from_nanos(1)),
+        requests: RateLimiter::new(u32::MAX, Duration::from_nanos(1)),
         elsewhere: countersign::web::pages::identity::oidc::throttle(),
         reveals: countersign::web::pages::reviews::reveal::throttle(),
         posts: countersign::web::api::interrupts::throttle(),
         metrics: countersign::config::MetricsAccess::Token,
         docs: true,
         hearing: Default::default(),
-        unread: countersign::web::limits::quota::Seats::new(1 << 26, 1 << 29),
-        waits: countersign::web::limits::quota::Seats::new(1_000, 1_000),
+        unread: countersign::web::limits::quota::CallerQuota::new(1 << 26, 1 << 29),
+        waits: countersign::web::limits::quota::CallerQuota::new(1_000, 1_000),
         streams: Default::default(),
     };
-    let app = App { service: Arc::clone(service), edge: Arc::new(edge) };
+    let app = AppState { service: Arc::clone(service), edge: Arc::new(edge) };
     tokio::spawn(serve(app, listener, bare::WORKERS, Duration::from_secs(1)).unwrap());
     port
 }

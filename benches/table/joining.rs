@@ -5,7 +5,7 @@ use std::hint::black_box;
 use countersign::domain::policy::Policy;
 use countersign::domain::primitives::id::BranchName;
 use countersign::domain::threads::branch::{BRANCHES_MAX, Strategy};
-use countersign::domain::threads::join::{How, Resolutions, Side, changed, join};
+use countersign::domain::threads::join::{BranchState, JoinOptions, Resolutions, changed, join};
 use serde_json::{Value, json};
 
 use super::documents::micros_of;
@@ -39,10 +39,10 @@ pub fn measure() {
     let count = BRANCHES_MAX as usize;
     let names: Vec<BranchName> = (0..count).map(|it| format!("b{it}").as_str().try_into().unwrap()).collect();
     let states: Vec<Value> = (0..count).map(branch).collect();
-    let sides: Vec<Side<'_>> =
-        names.iter().zip(&states).map(|(name, state)| Side { name, state, confidence: 0 }).collect();
+    let sides: Vec<BranchState<'_>> =
+        names.iter().zip(&states).map(|(name, state)| BranchState { name, state, confidence: 0 }).collect();
     let resolutions = Resolutions::default();
-    let how = || How { strategy: Strategy::Union, policy: &policy, resolutions: &resolutions };
+    let how = || JoinOptions { strategy: Strategy::Union, policy: &policy, resolutions: &resolutions };
     let compared = || drop(black_box(changed(black_box(&base), states.iter())));
     let merged = || drop(black_box(join(black_box(&base), &sides, how()).unwrap()));
     let turn = || (micros_of(MERGES, compared), micros_of(MERGES, merged));

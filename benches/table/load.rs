@@ -17,7 +17,7 @@ pub const CONNECTIONS: usize = 64;
 
 /// One request; its answer must have this status.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Request {
+pub struct LoadRequest {
     pub path: String,
     pub token: String,
     pub body: String,
@@ -25,14 +25,14 @@ pub struct Request {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Orders {
+struct LoadConfig {
     port: u16,
-    requests: Vec<Request>,
+    requests: Vec<LoadRequest>,
 }
 
 /// What a turn came to.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-pub struct Turn {
+pub struct LoadResult {
     pub per_second: f64,
     pub p50_micros: f64,
     pub p99_micros: f64,
@@ -42,9 +42,9 @@ pub struct Turn {
 }
 
 /// Sends the requests to a server of this process.
-pub async fn send(port: u16, requests: Vec<Request>) -> Turn {
+pub async fn send(port: u16, requests: Vec<LoadRequest>) -> LoadResult {
     let count = requests.len() as f64;
-    let orders = serde_json::to_vec(&Orders { port, requests }).unwrap();
+    let orders = serde_json::to_vec(&LoadConfig { port, requests }).unwrap();
     let before = cpu_micros();
     let threads = cpu_of_threads();
     let turn = tokio::task::spawn_blocking(move || {
@@ -53,11 +53,11 @@ pub async fn send(port: u16, requests: Vec<Request>) -> Turn {
         child.stdin.take().unwrap().write_all(&orders).unwrap();
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success());
-        serde_json::from_slice::<Turn>(&output.stdout).unwrap()
+        serde_json::from_slice::<LoadResult>(&output.stdout).unwrap()
     });
     let turn = turn.await.unwrap();
     tell_threads(&threads, count);
-    Turn { cpu_micros: (cpu_micros() - before) / count, ..turn }
+    LoadResult { cpu_micros: (cpu_micros() - before) / count, ..turn }
 }
 
 /// The processor's time of this process, in steps of the kernel's clock, 10 ms.
@@ -98,16 +98,16 @@ fn tell_threads(before: &BTreeMap<String, f64>, count: f64) {
 pub fn run() {
     let mut orders = Vec::new();
     std::io::stdin().read_to_end(&mut orders).unwrap();
-    let orders: Orders = serde_json::from_slice(&orders).unwrap();
+    let orders: LoadConfig = serde_json::from_slice(&orders).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let turn = runtime.block_on(all(orders));
     std::io::stdout().write_all(&serde_json::to_vec(&turn).unwrap()).unwrap();
 }
 
-async fn all(orders: Orders) -> Turn {
+async fn all(orders: LoadConfig) -> LoadResult {
     let mut lanes: Vec<Vec<(Vec<u8>, u16)>> = vec![Vec::new(); CONNECTIONS];
     for (at, request) in orders.requests.iter().enumerate() {
-        let Request { path, token, body, status } = request;
+        let LoadRequest { path, token, body, status } = request;
         let bytes = format!(
             "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
@@ -131,7 +131,7 @@ async fn all(orders: Orders) -> Turn {
     let took = SystemClock.instant().duration_since(begin).as_secs_f64();
     latencies.sort_by(f64::total_cmp);
     let at = |share: f64| latencies[((latencies.len() - 1) as f64 * share) as usize];
-    Turn { per_second: latencies.len() as f64 / took, p50_micros: at(0.5), p99_micros: at(0.99), cpu_micros: 0.0 }
+    LoadResult { per_second: latencies.len() as f64 / took, p50_micros: at(0.5), p99_micros: at(0.99), cpu_micros: 0.0 }
 }
 
 async fn drive(mut stream: TcpStream, lane: Vec<(Vec<u8>, u16)>) -> Vec<f64> {

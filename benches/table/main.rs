@@ -78,18 +78,18 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         if wants("verify") || wants("sqlite") {
-            speed::verify(house::Kind::Sqlite, speed::Order::Made).await;
-            speed::verify(house::Kind::Sqlite, speed::Order::Apart).await;
+            speed::verify(house::BenchStoreKind::Sqlite, speed::WriterOrder::Made).await;
+            speed::verify(house::BenchStoreKind::Sqlite, speed::WriterOrder::Apart).await;
         }
         if wants("verify") || wants("postgres") {
-            speed::verify(house::Kind::Postgres, speed::Order::Made).await;
+            speed::verify(house::BenchStoreKind::Postgres, speed::WriterOrder::Made).await;
         }
         if wants("propose") {
             speed::propose().await;
         }
         if wants("sending") {
-            sending::measure(house::Kind::Sqlite, "SQLite").await;
-            sending::measure(house::Kind::Postgres, "PostgreSQL").await;
+            sending::measure(house::BenchStoreKind::Sqlite, "SQLite").await;
+            sending::measure(house::BenchStoreKind::Postgres, "PostgreSQL").await;
         }
         if wants("pages") {
             pages::measure().await;

@@ -7,29 +7,29 @@ use std::time::Duration;
 use async_trait::async_trait;
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::primitives::time::Timestamp;
-use countersign::store::change::{Change, RowWrite};
-use countersign::store::label::{Label, Labelled};
-use countersign::store::row::{Row, Table};
-use countersign::store::{Cursor, Direction, Duty, Filter, OnDuty, Page, Store, StoreError};
+use countersign::store::change::{ChangeSet, RowWrite};
+use countersign::store::label::{Label, LabelledRow};
+use countersign::store::row::{SealedRow, Table};
+use countersign::store::{Cursor, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError};
 
 #[derive(Default)]
-pub struct Memory(Mutex<Rows>);
+pub struct MemoryStore(Mutex<MemoryRows>);
 
 #[derive(Default)]
-struct Rows {
-    rows: HashMap<Table, HashMap<String, Row>>,
+struct MemoryRows {
+    rows: HashMap<Table, HashMap<String, SealedRow>>,
     aliases: HashMap<Table, HashMap<String, String>>,
 }
 
-impl Rows {
-    fn get(&self, table: Table, id: &str) -> Option<Row> {
+impl MemoryRows {
+    fn get(&self, table: Table, id: &str) -> Option<SealedRow> {
         self.rows.get(&table)?.get(id).cloned()
     }
 }
 
 #[async_trait]
-impl Store for Memory {
-    async fn commit(&self, change: Change) -> Result<(), StoreError> {
+impl Store for MemoryStore {
+    async fn commit(&self, change: ChangeSet) -> Result<(), StoreError> {
         let mut kept = self.0.lock().unwrap();
         for write in change.writes {
             let (RowWrite::Insert(row) | RowWrite::Replace { row, .. }) = write else { continue };
@@ -41,22 +41,28 @@ impl Store for Memory {
         Ok(())
     }
 
-    async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
+    async fn get(&self, table: Table, id: &str) -> Result<Option<SealedRow>, StoreError> {
         Ok(self.0.lock().unwrap().get(table, id))
     }
 
-    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
+    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<SealedRow>, StoreError> {
         let kept = self.0.lock().unwrap();
         let id = kept.aliases.get(&table).and_then(|it| it.get(alias));
         Ok(id.and_then(|id| kept.get(table, id)))
     }
 
-    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
+    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<SealedRow>, StoreError> {
         let kept = self.0.lock().unwrap();
         Ok(ids.iter().filter_map(|id| kept.get(table, id)).collect())
     }
 
-    async fn list(&self, table: Table, _: Filter<'_>, after: Option<&Cursor>, _: u32) -> Result<Vec<Row>, StoreError> {
+    async fn list(
+        &self,
+        table: Table,
+        _: RowFilter<'_>,
+        after: Option<&Cursor>,
+        _: u32,
+    ) -> Result<Vec<SealedRow>, StoreError> {
         // Only short tables (accounts) are listed here, and whole.
         let kept = self.0.lock().unwrap();
         let rows = kept.rows.get(&table).filter(|_| after.is_none());
@@ -70,7 +76,7 @@ impl Store for Memory {
         _: Direction,
         _: Option<&Cursor>,
         _: u32,
-    ) -> Result<Vec<Labelled>, StoreError> {
+    ) -> Result<Vec<LabelledRow>, StoreError> {
         Ok(Vec::new())
     }
 
@@ -78,15 +84,15 @@ impl Store for Memory {
         Ok(Vec::new())
     }
 
-    async fn walk(&self, _: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError> {
+    async fn walk(&self, _: &mut (dyn FnMut(ScanPage) + Send)) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn by_alias_prefix(&self, _: Table, _: &str, _: u32) -> Result<Vec<Row>, StoreError> {
+    async fn by_alias_prefix(&self, _: Table, _: &str, _: u32) -> Result<Vec<SealedRow>, StoreError> {
         Ok(Vec::new())
     }
 
-    async fn last_of(&self, _: Table, _: &str) -> Result<Option<Row>, StoreError> {
+    async fn last_of(&self, _: Table, _: &str) -> Result<Option<SealedRow>, StoreError> {
         Ok(None)
     }
 
@@ -94,7 +100,7 @@ impl Store for Memory {
         Ok(SystemClock.now())
     }
 
-    async fn take(&self, _: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+    async fn take(&self, _: LeaderTask) -> Result<Option<Box<dyn LeaderLock>>, StoreError> {
         Ok(None)
     }
 

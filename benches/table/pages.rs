@@ -11,21 +11,23 @@ use std::time::Duration;
 
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::chain::hash::{Digest, Tag};
-use countersign::domain::log::insight::{Counts, FLOWS_MAX, Figures, FlowCounts, Period, REASONS_MAX, Step};
+use countersign::domain::log::insight::{
+    BucketWidth, Counts, FLOWS_MAX, FlowCounts, Period, PeriodFigures, REASONS_MAX,
+};
 use countersign::domain::primitives::id::PrincipalId;
 use countersign::domain::primitives::time::Timestamp;
 use countersign::domain::reviews::{Hold, HoldState};
-use countersign::domain::threads::transition::{EndWord, Outcome, Transition};
+use countersign::domain::threads::transition::{HoldEndReason, Transition, TransitionOutcome};
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::store::change::Draft;
-use countersign::store::record::{Reader, Stored};
+use countersign::store::record::{RecordReader, Stored};
 use countersign::store::records::InsightRow;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
-use countersign::store::{Cursor, Filter, Store, StoreError};
+use countersign::store::{Cursor, RowFilter, Store, StoreError};
 use futures_util::future::join_all;
 
-use super::house::{House, listen, settings};
+use super::house::{BenchGateway, listen, settings};
 use super::{gateway, line, median, number};
 
 /// How often each page is asked for.
@@ -44,7 +46,7 @@ const PAST_MILLIS: i64 = 90 * 24 * 3600 * 1000;
 const AT_ONCE: usize = 32;
 
 /// The reviews that were opened, and one of the past.
-struct Samples {
+struct PageSamples {
     open: Hold,
     past: Hold,
     middle: Hold,
@@ -65,11 +67,11 @@ pub async fn measure() {
     }
     let (service, store, keyring) = open_in(&folder, Synchronous::Full).await;
     let key = keyring.current().unwrap();
-    let samples = samples(&Reader { store: &*store, key: key.row() }).await;
+    let samples = samples(&RecordReader { store: &*store, key: key.row() }).await;
     let port = listen(&service);
     let (_, secret) = service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let of = format!("of {open} open and {past} past reviews");
-    count_much(&*store, &Reader { store: &*store, key: key.row() }).await;
+    count_much(&*store, &RecordReader { store: &*store, key: key.row() }).await;
     for (name, path) in pages(&samples) {
         let url = format!("http://127.0.0.1:{port}{path}");
         let (millis, bytes) = asked(&url, &secret).await;
@@ -78,7 +80,7 @@ pub async fn measure() {
     }
 }
 
-fn pages(samples: &Samples) -> Vec<(&'static str, String)> {
+fn pages(samples: &PageSamples) -> Vec<(&'static str, String)> {
     let place = |it: &Hold| format!("{}.{}", it.state.ended_at().unwrap_or(it.expires_at).millis(), it.id);
     let digits = samples.past.transition.to_string()[7..15].to_owned();
     vec![
@@ -104,7 +106,7 @@ fn pages(samples: &Samples) -> Vec<(&'static str, String)> {
 }
 
 /// As much as was ever counted of a day, for each of 90.
-async fn count_much(store: &dyn Store, reader: &Reader<'_>) {
+async fn count_much(store: &dyn Store, reader: &RecordReader<'_>) {
     let now = SystemClock.now();
     let counts = |seed: u64| {
         let mut counts = Counts { opened: 9, approved: 5, denied: 3, expired: 1, committed: 400, ..Counts::default() };
@@ -112,11 +114,11 @@ async fn count_much(store: &dyn Store, reader: &Reader<'_>) {
         counts
     };
     for back in 0..90 {
-        let period = Period::of(Step::Day, now.minus(Duration::from_secs(back * 24 * 3600)));
+        let period = Period::of(BucketWidth::Day, now.minus(Duration::from_secs(back * 24 * 3600)));
         let reasons = (0..REASONS_MAX as u64).map(|it| (format!("reason number {it} asks for approval"), counts(it)));
         let flow = FlowCounts { all: counts(back), reasons: reasons.collect(), other_reasons: None };
         let flows = (0..FLOWS_MAX).map(|it| (format!("flow-{it}").try_into().unwrap(), flow.clone())).collect();
-        let row = InsightRow::Figures(Figures { period, flows, other_flows: None });
+        let row = InsightRow::Figures(PeriodFigures { period, flows, other_flows: None });
         if reader.get::<InsightRow>(&period.name()).await.unwrap().is_none() {
             let mut draft = Draft::new(reader.key, SystemClock.now());
             draft.insert(&row).unwrap();
@@ -153,7 +155,7 @@ async fn fill(folder: &Path, open: usize, past: usize) {
     let by = PrincipalId::try_from("bench").unwrap();
     let policy = gateway::POLICY.replace("ttl = \"24h\"", "ttl = \"168h\"");
     service.activate_policy(&by, None, gateway::source(&policy), BTreeSet::new()).await.unwrap();
-    let house = House::on(service, Arc::clone(&store)).await;
+    let house = BenchGateway::on(service, Arc::clone(&store)).await;
     let mut made = 0;
     while made < open {
         let batch = AT_ONCE.min(open - made);
@@ -161,11 +163,11 @@ async fn fill(folder: &Path, open: usize, past: usize) {
         made += batch;
     }
     let key = keyring.current().unwrap();
-    let reader = Reader { store: &*store, key: key.row() };
+    let reader = RecordReader { store: &*store, key: key.row() };
     let each = past.div_ceil(open.max(1));
     let (mut copied, mut after): (usize, Option<Cursor>) = (0, None);
     while copied < past {
-        let page = reader.list::<Hold>(Filter::State("open"), after.as_ref(), 100).await.unwrap();
+        let page = reader.list::<Hold>(RowFilter::State("open"), after.as_ref(), 100).await.unwrap();
         let Some(last) = page.last() else { break };
         after = Some(Cursor { due: last.record.expires_at.millis(), id: last.record.id.to_string() });
         for hold in page {
@@ -177,7 +179,7 @@ async fn fill(folder: &Path, open: usize, past: usize) {
 }
 
 /// Copies of a review that ended some time ago, in one change.
-async fn bury(store: &dyn Store, reader: &Reader<'_>, hold: &Hold, numbers: std::ops::Range<usize>, of: usize) {
+async fn bury(store: &dyn Store, reader: &RecordReader<'_>, hold: &Hold, numbers: std::ops::Range<usize>, of: usize) {
     let transition: Stored<Transition> = reader.get(&hold.transition.to_string()).await.unwrap().unwrap();
     let now = SystemClock.now();
     let mut draft = Draft::new(reader.key, now);
@@ -192,7 +194,7 @@ async fn bury(store: &dyn Store, reader: &Reader<'_>, hold: &Hold, numbers: std:
             countersign::domain::primitives::id::ReviewId::try_from(countersign::random::uuid_v7(at).to_string())
                 .unwrap();
         let (state, decision) = ended(number, at);
-        let outcome = Outcome::Ended { review: review.clone(), decision };
+        let outcome = TransitionOutcome::Ended { review: review.clone(), decision };
         draft.insert(&Transition { digest, identity, statement, outcome, ..transition.record.clone() }).unwrap();
         let opened_at = Timestamp::from_millis(at.millis() - 3_600_000);
         let expires_at = at.plus(Duration::from_secs(3600));
@@ -207,22 +209,22 @@ async fn bury(store: &dyn Store, reader: &Reader<'_>, hold: &Hold, numbers: std:
     }
 }
 
-fn ended(number: usize, at: Timestamp) -> (HoldState, EndWord) {
+fn ended(number: usize, at: Timestamp) -> (HoldState, HoldEndReason) {
     match number % 4 {
-        0 => (HoldState::Denied { at, denial: String::new() }, EndWord::Denied),
-        1 => (HoldState::Expired { at }, EndWord::Expired),
-        2 => (HoldState::Cancelled { at, reason: "no longer needed".to_owned() }, EndWord::Cancelled),
-        _ => (HoldState::Superseded { at, by: None, policy: None }, EndWord::Superseded),
+        0 => (HoldState::Denied { at, denial: String::new() }, HoldEndReason::Denied),
+        1 => (HoldState::Expired { at }, HoldEndReason::Expired),
+        2 => (HoldState::Cancelled { at, reason: "no longer needed".to_owned() }, HoldEndReason::Cancelled),
+        _ => (HoldState::Superseded { at, by: None, policy: None }, HoldEndReason::Superseded),
     }
 }
 
-async fn samples(reader: &Reader<'_>) -> Samples {
+async fn samples(reader: &RecordReader<'_>) -> PageSamples {
     use countersign::store::Direction::{Backward, Forward};
     let first = async |word: &str, direction, after: Option<&Cursor>| {
         reader.labelled::<Hold>(word, direction, after, 1).await.unwrap().0.remove(0).record
     };
     let middle = Cursor { due: SystemClock.now().millis() - PAST_MILLIS / 2, id: String::new() };
-    Samples {
+    PageSamples {
         open: first("open", Forward, None).await,
         past: first("past", Backward, None).await,
         middle: first("past", Backward, Some(&middle)).await,

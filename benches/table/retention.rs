@@ -10,13 +10,13 @@ use countersign::clock::{ClockOffset, SystemClock};
 use countersign::domain::primitives::id::{PrincipalId, ThreadId};
 use countersign::keyring::Keyring;
 use countersign::service::Service;
-use countersign::service::archive::Place;
-use countersign::service::threads::commit::Answer;
+use countersign::service::archive::ArchiveScanCursor;
+use countersign::service::threads::commit::ProposalOutcome;
 use countersign::store::Store;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use serde_json::json;
 
-use super::house::{House, settings};
+use super::house::{BenchGateway, settings};
 use super::{gateway, line, number};
 
 /// Between two runs of the worker.
@@ -35,7 +35,7 @@ const TEXTS: [(&str, usize); 2] = [("1 KB", 28), ("4 KB", 112)];
 
 /// What a thread takes at one moment.
 #[derive(Clone, Copy, Default)]
-struct Size {
+struct DiskUsage {
     database: u64,
     archives: u64,
     /// The bytes of all states, transitions and entries in the database.
@@ -43,15 +43,15 @@ struct Size {
 }
 
 /// What a thread takes at the end, and when it was half as long.
-struct Grown {
+struct ThreadGrowth {
     versions: usize,
-    half: Size,
-    whole: Size,
+    half: DiskUsage,
+    whole: DiskUsage,
 }
 
-impl Grown {
+impl ThreadGrowth {
     /// What the second half added, for each version of it.
-    fn each(&self, of: impl Fn(&Size) -> u64) -> f64 {
+    fn each(&self, of: impl Fn(&DiskUsage) -> u64) -> f64 {
         of(&self.whole).saturating_sub(of(&self.half)) as f64 / (self.versions - self.versions / 2) as f64
     }
 }
@@ -97,16 +97,16 @@ const fn kilobytes(bytes: u64) -> u64 {
     bytes / 1_024
 }
 
-async fn grown((versions, uuids): (usize, usize), keys: &str) -> Grown {
+async fn grown((versions, uuids): (usize, usize), keys: &str) -> ThreadGrowth {
     let (folder, offset) = (tempfile::tempdir().unwrap(), ClockOffset::default());
     let house = house(folder.path(), &offset, &format!("{}\n{keys}", gateway::POLICY)).await;
     let (thread, mut head) = house.thread().await;
-    let mut half = Size::default();
+    let mut half = DiskUsage::default();
     for version in 1..versions {
         // Text that no other version has.
         let text: String = (0..uuids).map(|_| countersign::random::uuid_v4().to_string()).collect();
         head = match house.propose(&thread, head, "input_parser", json!({"raw_text": text})).await {
-            Answer::Committed { transition, .. } => transition,
+            ProposalOutcome::Committed { transition, .. } => transition,
             other => panic!("{other:?}"),
         };
         if version % VERSIONS_AT_ONCE == 0 {
@@ -118,10 +118,10 @@ async fn grown((versions, uuids): (usize, usize), keys: &str) -> Grown {
         }
     }
     work(&house.service, &thread).await;
-    Grown { versions, half, whole: size(folder.path()) }
+    ThreadGrowth { versions, half, whole: size(folder.path()) }
 }
 
-async fn house(folder: &Path, offset: &ClockOffset, policy: &str) -> House {
+async fn house(folder: &Path, offset: &ClockOffset, policy: &str) -> BenchGateway {
     let options =
         SqliteOptions { clock_offset: offset.clone(), synchronous: Synchronous::Off, ..SqliteOptions::default() };
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap());
@@ -131,7 +131,7 @@ async fn house(folder: &Path, offset: &ClockOffset, policy: &str) -> House {
     let service = service.sending_by(gateway::outgoing()).archiving_in(gateway::archives_in(folder));
     let by = PrincipalId::try_from("bench").unwrap();
     service.activate_policy(&by, None, gateway::source(policy), BTreeSet::new()).await.unwrap();
-    House::on(Arc::new(service), store).await
+    BenchGateway::on(Arc::new(service), store).await
 }
 
 fn pass(offset: &ClockOffset) {
@@ -142,11 +142,11 @@ fn pass(offset: &ClockOffset) {
 /// Everything that the workers would come to by and by.
 async fn work(service: &Service, thread: &ThreadId) {
     while service.retain_thread(thread).await.unwrap() > 0 {}
-    service.retain(&mut Place::default()).await.unwrap();
+    service.retain(&mut ArchiveScanCursor::default()).await.unwrap();
     while service.sequence().await.unwrap() > 0 {}
 }
 
-fn size(folder: &Path) -> Size {
+fn size(folder: &Path) -> DiskUsage {
     // SQLite's log beside the file has a bound of its own, and would hide what a few versions take.
     let connection = rusqlite::Connection::open(folder.join("countersign.db")).unwrap();
     let is_cut = || connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| Ok(row.get::<_, i64>(0)? == 0));
@@ -155,7 +155,7 @@ fn size(folder: &Path) -> Size {
         std::thread::yield_now();
     }
     let archives = on_disk(&folder.join("archives"));
-    Size { database: on_disk(folder) - archives, archives, versions: of_versions(&connection) }
+    DiskUsage { database: on_disk(folder) - archives, archives, versions: of_versions(&connection) }
 }
 
 /// All files below a folder, in bytes, as many blocks as they take.

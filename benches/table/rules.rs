@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::hint::black_box;
 
-use countersign::domain::guard::Guard;
-use countersign::domain::json::patch::{Format, Patch};
+use countersign::domain::guard::StateGuard;
+use countersign::domain::json::patch::{Patch, PatchFormat};
 use countersign::domain::json::size::StateLimits;
-use countersign::domain::policy::{Asker, Judgement, Policy, PolicySource, Request, RequestKind, judge_for};
+use countersign::domain::policy::{
+    CallerContext, Judgement, Policy, PolicyRequest, PolicySource, RequestKind, judge_for,
+};
 use countersign::domain::primitives::id::NodeId;
 use serde_json::{Value, json};
 
@@ -62,21 +64,21 @@ fn state(orders: i64, name_bytes: usize) -> Value {
 }
 
 /// The agent that asks, on a policy's behalf.
-struct Asking {
+struct RuleBenchAgent {
     node: NodeId,
     nodes: BTreeSet<NodeId>,
     limits: StateLimits,
 }
 
-impl Asking {
+impl RuleBenchAgent {
     fn new() -> Self {
         let node = NodeId::try_from("planner").unwrap();
         Self { node, nodes: BTreeSet::new(), limits: StateLimits::default() }
     }
 
     fn judged(&self, policy: &Policy, state: &Value, patch: &Patch) -> Judgement {
-        let request = Request { node: &self.node, kind: RequestKind::Propose { patch } };
-        let asker = Asker { principal: "token", owner: "platform", committed_nodes: &self.nodes };
+        let request = PolicyRequest { node: &self.node, kind: RequestKind::Propose { patch } };
+        let asker = CallerContext { principal: "token", owner: "platform", committed_nodes: &self.nodes };
         judge_for(policy, black_box(state), &request, asker, &self.limits)
     }
 
@@ -88,7 +90,7 @@ impl Asking {
 }
 
 fn merge_patch(request: Value) -> Patch {
-    Patch::read(Format::MergePatch, request).unwrap()
+    Patch::read(PatchFormat::MergePatch, request).unwrap()
 }
 
 fn two_changes() -> Patch {
@@ -103,7 +105,7 @@ pub fn measure() {
 }
 
 fn beside_the_same_without() {
-    let (with, without, state, asking) = (policy(&rules()), policy(""), state(19, 0), Asking::new());
+    let (with, without, state, asking) = (policy(&rules()), policy(""), state(19, 0), RuleBenchAgent::new());
     assert_eq!(rules().matches("[[rules]]").count(), 20);
     let (text, patch) = (serde_json::to_vec(&state).unwrap(), two_changes());
     for policy in [&with, &without] {
@@ -128,7 +130,7 @@ const ORDERS: [i64; 3] = [4, 122, 1_950];
 const NAME_BYTES: usize = 430;
 
 fn on_larger_states() {
-    let (policy, asking) = (policy(&rules()), Asking::new());
+    let (policy, asking) = (policy(&rules()), RuleBenchAgent::new());
     let states = ORDERS.map(|orders| state(orders, NAME_BYTES));
     let all_of = |state: &Value| {
         let mut orders = state["orders"].clone();
@@ -174,7 +176,7 @@ const WORK_PLACES: usize = 50_000;
 fn through_unseen_places() {
     let text = "flow = \"orders\"\n[nodes.planner]\nwrites = [\"notes\"]\n".to_owned();
     let policy = Policy::compile(&PolicySource { text, ..PolicySource::default() }).unwrap();
-    let asking = Asking::new();
+    let asking = RuleBenchAgent::new();
     let notes = |places: usize, note: &Value| {
         let members = (0..places).map(|n| (format!("note-{n}"), note.clone()));
         json!({"notes": members.collect::<serde_json::Map<_, _>>()})
@@ -204,7 +206,7 @@ fn on_longer_lists() {
     let schema = br#"{"type": "object", "properties": {"tasks": {"type": "array", "items": {"type": "object",
         "additionalProperties": true, "properties": {}}}}, "additionalProperties": false}"#;
     let rules = br#"{"keyed_object_array_paths": {"$.tasks": {"key": "id", "monotonic_boolean_fields": ["done"]}}}"#;
-    let guard = Guard::new(schema, Some(rules)).unwrap();
+    let guard = StateGuard::new(schema, Some(rules)).unwrap();
     let list = |items: usize, done: bool| {
         let item = |n: usize| json!({"id": format!("task-{n}"), "title": "Call back", "done": done});
         serde_json::to_vec(&json!({"tasks": (0..items).map(item).collect::<Vec<_>>()})).unwrap()

@@ -13,13 +13,13 @@ use countersign::domain::primitives::secret::Secret;
 use countersign::service::Stored;
 use countersign::service::delivery::endpoint_kind::NewKind;
 use countersign::service::delivery::endpoints::NewEndpoint;
-use countersign::service::operations::halt_request::Puller;
+use countersign::service::operations::halt_request::Actor;
 use countersign::worker::{deliver, sequence};
 use futures_util::StreamExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::house::{House, Kind};
+use super::house::{BenchGateway, BenchStoreKind};
 use super::load::{CONNECTIONS, cpu_micros};
 use super::speed::TURNS;
 use super::{line, median, number};
@@ -79,12 +79,12 @@ fn request_length(buffer: &[u8]) -> Option<usize> {
     (buffer.len() >= whole).then_some(whole)
 }
 
-struct Receiver {
+struct BenchReceiver {
     process: Child,
     port: u16,
 }
 
-impl Receiver {
+impl BenchReceiver {
     fn start() -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         let mut process = command.env(RECEIVES, "1").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -94,7 +94,7 @@ impl Receiver {
     }
 }
 
-impl Drop for Receiver {
+impl Drop for BenchReceiver {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
         self.process.wait().unwrap();
@@ -102,13 +102,13 @@ impl Drop for Receiver {
 }
 
 /// How many were sent in one turn, and what that cost.
-struct Turn {
+struct SendResult {
     count: usize,
     seconds: f64,
     cpu_micros: f64,
 }
 
-impl Turn {
+impl SendResult {
     fn per_second(&self) -> f64 {
         self.count as f64 / self.seconds
     }
@@ -118,15 +118,15 @@ impl Turn {
     }
 }
 
-async fn timed(work: impl Future<Output = usize>) -> Turn {
+async fn timed(work: impl Future<Output = usize>) -> SendResult {
     let (cpu, begin) = (cpu_micros(), SystemClock.instant());
     let count = work.await;
     let seconds = SystemClock.instant().duration_since(begin).as_secs_f64();
-    Turn { count, seconds, cpu_micros: cpu_micros() - cpu }
+    SendResult { count, seconds, cpu_micros: cpu_micros() - cpu }
 }
 
 /// An endpoint that gets the whole log from its beginning.
-async fn endpoint(house: &House, by: Puller<'_>, port: u16) -> EndpointId {
+async fn endpoint(house: &BenchGateway, by: Actor<'_>, port: u16) -> EndpointId {
     let new = NewEndpoint {
         name: "bench".to_owned(),
         kind: NewKind::Webhook,
@@ -141,11 +141,11 @@ async fn endpoint(house: &House, by: Puller<'_>, port: u16) -> EndpointId {
 }
 
 /// The bodies that an endpoint was sent.
-async fn bodies(house: &House, endpoint: &EndpointId) -> Vec<String> {
+async fn bodies(house: &BenchGateway, endpoint: &EndpointId) -> Vec<String> {
     let mut bodies = Vec::new();
     let mut after = None;
     loop {
-        let all = countersign::service::delivery::deliveries::Which::All;
+        let all = countersign::service::delivery::deliveries::DeliveryFilter::All;
         let (page, next) = house.service.deliveries(endpoint, all, after, 200).await.unwrap();
         for it in &page {
             assert_eq!(it.attempts.len(), 1, "each arrived at once");
@@ -179,12 +179,12 @@ async fn bare(port: u16, bodies: &[String], width: usize) -> usize {
     futures_util::stream::iter(bodies).map(send).buffer_unordered(width).count().await
 }
 
-pub async fn measure(kind: Kind, name: &str) {
-    let house = Arc::new(House::build(kind).await);
+pub async fn measure(kind: BenchStoreKind, name: &str) {
+    let house = Arc::new(BenchGateway::build(kind).await);
     let admin = countersign::domain::identity::account::MachineRole::Admin;
     let admin = super::gateway::token(&house.service, "admin", admin, &[]).await;
     let admin: Stored<_> = house.service.token_of(&admin).await.unwrap();
-    let by = Puller::Token(&admin);
+    let by = Actor::Token(&admin);
     let events = number("BENCH_EVENTS", 6_000);
     let hands = (0..CONNECTIONS).map(|_| {
         let house = Arc::clone(&house);
@@ -196,7 +196,7 @@ pub async fn measure(kind: Kind, name: &str) {
     });
     futures_util::future::join_all(hands.collect::<Vec<_>>()).await;
     while sequence::run_once(&house.service).await.unwrap() > 0 {}
-    let receiver = Receiver::start();
+    let receiver = BenchReceiver::start();
     for endpoints in [1, ENDPOINTS] {
         let (mut ours, mut theirs, mut one_by_one) = (Vec::new(), Vec::new(), Vec::new());
         for turn in 0..=TURNS {
@@ -230,17 +230,17 @@ pub async fn measure(kind: Kind, name: &str) {
     }
 }
 
-fn tell(what: &str, (ours, theirs): (&[Turn], &[Turn]), goal: &str) {
+fn tell(what: &str, (ours, theirs): (&[SendResult], &[SendResult]), goal: &str) {
     let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a.per_second() / b.per_second()).collect();
     let each: Vec<String> = ratios.iter().map(|it| format!("{it:.2}")).collect();
-    let middle = |turns: &[Turn], of: fn(&Turn) -> f64| median(turns.iter().map(of).collect());
+    let middle = |turns: &[SendResult], of: fn(&SendResult) -> f64| median(turns.iter().map(of).collect());
     let measured = format!(
         "{:.2} of {:.0}/s ({}); {:.0} against {:.0} CPU µs a delivery",
         median(ratios),
-        middle(theirs, Turn::per_second),
+        middle(theirs, SendResult::per_second),
         each.join(" "),
-        middle(ours, Turn::cpu_micros),
-        middle(theirs, Turn::cpu_micros),
+        middle(ours, SendResult::cpu_micros),
+        middle(theirs, SendResult::cpu_micros),
     );
     line(what, &measured, goal);
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::service::threads::commit::Answer;
+use countersign::service::threads::commit::ProposalOutcome;
 use serde_json::json;
 
-use super::floor::{self, Floor, Rows};
-use super::house::{House, Kind};
-use super::load::{CONNECTIONS, Request, Turn, send};
+use super::floor::{self, BaselineCase, RowSelection};
+use super::house::{BenchGateway, BenchStoreKind};
+use super::load::{CONNECTIONS, LoadRequest, LoadResult, send};
 use super::{bare, line, median, number};
 
 /// How often both sides take a turn; the first turn of all only warms up.
@@ -21,8 +21,8 @@ fn requests() -> usize {
 
 /// As many of something as one turn needs, made by many at once.
 async fn prepare<T: Send + 'static, F: Future<Output = T> + Send>(
-    house: &Arc<House>,
-    make: impl Fn(Arc<House>) -> F + Clone + Send + 'static,
+    house: &Arc<BenchGateway>,
+    make: impl Fn(Arc<BenchGateway>) -> F + Clone + Send + 'static,
 ) -> Vec<T> {
     let hands = (0..CONNECTIONS).map(|hand| {
         let (house, make) = (Arc::clone(house), make.clone());
@@ -44,23 +44,23 @@ async fn prepare<T: Send + 'static, F: Future<Output = T> + Send>(
 }
 
 #[derive(Default)]
-struct Pair {
-    ours: Vec<Turn>,
-    theirs: Vec<Turn>,
+struct SpeedPair {
+    ours: Vec<LoadResult>,
+    theirs: Vec<LoadResult>,
 }
 
-impl Pair {
-    fn add(&mut self, ours: Turn, theirs: Turn) {
+impl SpeedPair {
+    fn add(&mut self, ours: LoadResult, theirs: LoadResult) {
         self.ours.push(ours);
         self.theirs.push(theirs);
     }
 
-    fn ratio(&self, of: impl Fn(&Turn) -> f64) -> f64 {
+    fn ratio(&self, of: impl Fn(&LoadResult) -> f64) -> f64 {
         median(self.ours.iter().zip(&self.theirs).map(|(ours, theirs)| of(ours) / of(theirs)).collect())
     }
 
     fn tell(&self, what: &str, goal: &str) {
-        let middle = |turns: &[Turn], of: fn(&Turn) -> f64| median(turns.iter().map(of).collect());
+        let middle = |turns: &[LoadResult], of: fn(&LoadResult) -> f64| median(turns.iter().map(of).collect());
         let ratios: Vec<String> =
             self.ours.iter().zip(&self.theirs).map(|(a, b)| format!("{:.2}", a.per_second / b.per_second)).collect();
         let measured = format!(
@@ -78,36 +78,39 @@ impl Pair {
 
 /// In which order writers come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum WriterOrder {
     /// As their threads were made: those that come together touch neighbours.
     Made,
     /// Far from each other: every row that a verify touches lies on a page of its own.
     Apart,
 }
 
-async fn verify_requests(house: &Arc<House>, order: Order) -> Vec<Request> {
+async fn verify_requests(house: &Arc<BenchGateway>, order: WriterOrder) -> Vec<LoadRequest> {
     let mut requests = prepare(house, async |house| {
         let (thread, transition, receipt) = house.approved().await;
         // As docs/integrating.md tells writers to name them: in the order of time.
         let write_id = countersign::random::uuid_v7(SystemClock.now()).to_string();
         let body = json!({"thread": thread, "transition": transition, "receipt": receipt, "write_id": write_id});
         let body = body.to_string();
-        (thread, Request { path: "/v1/verify".to_owned(), token: house.writer.clone(), body, status: 200 })
+        (thread, LoadRequest { path: "/v1/verify".to_owned(), token: house.writer.clone(), body, status: 200 })
     })
     .await;
     // As it is prepared, every hand's threads stand together: neighbours in the queue are not so in time.
-    if order == Order::Made {
+    if order == WriterOrder::Made {
         requests.sort_by(|a, b| a.0.cmp(&b.0));
     }
     requests.into_iter().map(|it| it.1).collect()
 }
 
-pub async fn verify(kind: Kind, order: Order) {
-    let house = Arc::new(House::build(kind).await);
+pub async fn verify(kind: BenchStoreKind, order: WriterOrder) {
+    let house = Arc::new(BenchGateway::build(kind).await);
     let bare = bare::serve(&house.service.keys().unwrap());
-    let (all, two) = (Floor::beside(&house, Rows::All).await, Floor::beside(&house, Rows::ThreadAndEvent).await);
+    let (all, two) = (
+        BaselineCase::beside(&house, RowSelection::All).await,
+        BaselineCase::beside(&house, RowSelection::ThreadAndEvent).await,
+    );
     let (least, less) = (floor::serve(&all), floor::serve(&two));
-    let (mut pair, mut limit, mut lower) = (Pair::default(), Pair::default(), Pair::default());
+    let (mut pair, mut limit, mut lower) = (SpeedPair::default(), SpeedPair::default(), SpeedPair::default());
     for turn in 0..=TURNS {
         let requests = verify_requests(&house, order).await;
         let theirs = send(bare, requests.clone()).await;
@@ -123,20 +126,20 @@ pub async fn verify(kind: Kind, order: Order) {
         }
     }
     match (kind, order) {
-        (Kind::Postgres, _) => pair.tell("verify ÷ bare handler, PostgreSQL", "≥ 0.2"),
-        (_, Order::Made) => pair.tell("verify ÷ bare handler, SQLite", "≥ 0.75, p99 ≤ 1.5×"),
-        (_, Order::Apart) => pair.tell("the same, neighbours far apart", "≥ 0.75, p99 ≤ 1.5×"),
+        (BenchStoreKind::Postgres, _) => pair.tell("verify ÷ bare handler, PostgreSQL", "≥ 0.2"),
+        (_, WriterOrder::Made) => pair.tell("verify ÷ bare handler, SQLite", "≥ 0.75, p99 ≤ 1.5×"),
+        (_, WriterOrder::Apart) => pair.tell("the same, neighbours far apart", "≥ 0.75, p99 ≤ 1.5×"),
     }
     limit.tell("no verify does without: an answer signed, its rows durable ÷ the same bare handler", "");
     lower.tell("the same with two rows, the thread's and the event", "");
 }
 
-async fn propose_requests(house: &Arc<House>) -> Vec<Request> {
+async fn propose_requests(house: &Arc<BenchGateway>) -> Vec<LoadRequest> {
     prepare(house, async |house| {
         let (thread, head) = house.thread().await;
         let patch = json!({"requested_action": "refund"});
         let body = json!({"node": "planner", "parent": head, "patch": patch});
-        Request {
+        LoadRequest {
             path: format!("/v1/threads/{thread}/transitions"),
             token: house.planner.clone(),
             body: body.to_string(),
@@ -147,11 +150,14 @@ async fn propose_requests(house: &Arc<House>) -> Vec<Request> {
 }
 
 pub async fn propose() {
-    let (durable, memory) = (Arc::new(House::build(Kind::Sqlite).await), Arc::new(House::build(Kind::Memory).await));
-    let mut pair = Pair::default();
+    let (durable, memory) = (
+        Arc::new(BenchGateway::build(BenchStoreKind::Sqlite).await),
+        Arc::new(BenchGateway::build(BenchStoreKind::Memory).await),
+    );
+    let mut pair = SpeedPair::default();
     let (thread, head) = durable.thread().await;
     let answer = durable.propose(&thread, head, "planner", json!({"requested_action": "refund"})).await;
-    assert!(matches!(answer, Answer::Committed { .. }), "{answer:?}");
+    assert!(matches!(answer, ProposalOutcome::Committed { .. }), "{answer:?}");
     for turn in 0..=TURNS {
         let theirs = send(memory.port, propose_requests(&memory).await).await;
         let ours = send(durable.port, propose_requests(&durable).await).await;

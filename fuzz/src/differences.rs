@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use countersign::domain::json::diff::{Change, diff, leaves};
+use countersign::domain::json::diff::{LeafChange, diff, leaves};
 use countersign::domain::json::pointer::Pointer;
 use countersign::domain::json::state_delta::Delta;
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub fn check(text: &[u8]) {
     let changes = diff(&before, &after);
     assert_eq!(changes.is_empty(), before == after);
     applied(&before, &after, &changes);
-    let turned = |it: Change| Change { pointer: it.pointer, before: it.after, after: it.before };
+    let turned = |it: LeafChange| LeafChange { pointer: it.pointer, before: it.after, after: it.before };
     assert_eq!(diff(&after, &before).into_iter().map(turned).collect::<Vec<_>>(), changes);
     let delta = Delta::between(&before, &after);
     assert_eq!(delta.is_empty(), before == after);
@@ -26,7 +26,7 @@ pub fn check(text: &[u8]) {
     assert_eq!(read.encode(), stored);
 }
 
-fn applied(before: &Value, after: &Value, changes: &[Change]) {
+fn applied(before: &Value, after: &Value, changes: &[LeafChange]) {
     let mut standing: BTreeMap<Pointer, &Value> = leaves(before).into_iter().collect();
     for change in changes {
         assert!(change.before.is_some() || change.after.is_some(), "{change:?}");

@@ -4,9 +4,11 @@ use std::sync::LazyLock;
 
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::episode::artefacts::Timeline;
-use countersign::domain::episode::event_line::{Record, phase};
-use countersign::domain::episode::imported::{Imported, Voucher, check as checked};
-use countersign::domain::episode::verify::{Content, FINDINGS_MAX, Folder, Report, Signature, Verdict, verify};
+use countersign::domain::episode::event_line::{EventRecord, phase};
+use countersign::domain::episode::imported::{RunImport, RunSigner, check as checked};
+use countersign::domain::episode::verify::{
+    FINDINGS_MAX, FileContent, Folder, RunReport, RunVerification, SignatureRequirement, verify,
+};
 use countersign::domain::episode::{Artefact, manifest};
 use countersign::domain::json::canonical::canonical;
 use countersign::domain::keys::{KeyUse, Keys};
@@ -42,7 +44,7 @@ pub fn check(text: &[u8]) {
     let timeline = Timeline::of(happened);
     let good = folder(&timeline);
     let report = by_keys(&good);
-    let expected = if timeline.is_finished() { Verdict::Verified } else { Verdict::CouldNotTell };
+    let expected = if timeline.is_finished() { RunVerification::Verified } else { RunVerification::CouldNotTell };
     assert_eq!(report.verdict(), expected, "{report:?}");
     if timeline.is_finished() {
         kept(&good);
@@ -54,26 +56,27 @@ pub fn check(text: &[u8]) {
 fn looked_at(text: &[u8]) {
     let files = [Artefact::Events, Artefact::State, Artefact::Manifest, Artefact::Summary, Artefact::Learn];
     let parts = super::parts(text);
-    let files = files.into_iter().zip(&parts).map(|(it, bytes)| (it.file().to_owned(), Content::Bytes(bytes.to_vec())));
+    let files =
+        files.into_iter().zip(&parts).map(|(it, bytes)| (it.file().to_owned(), FileContent::Bytes(bytes.to_vec())));
     let mut folder = Folder { entries: files.collect() };
     let report = by_keys(&folder);
     assert_eq!(by_keys(&folder), report);
     assert!(report.findings.len() <= FINDINGS_MAX);
-    assert_ne!(report.verdict(), Verdict::Verified, "nobody signed it");
-    let said = verify(&folder, Signature::Unchecked).1.verdict();
+    assert_ne!(report.verdict(), RunVerification::Verified, "nobody signed it");
+    let said = verify(&folder, SignatureRequirement::Unchecked).1.verdict();
     folder.entries.reverse();
-    assert_eq!(verify(&folder, Signature::Unchecked).1.verdict(), said, "a folder has no order");
-    if said == Verdict::Verified {
+    assert_eq!(verify(&folder, SignatureRequirement::Unchecked).1.verdict(), said, "a folder has no order");
+    if said == RunVerification::Verified {
         kept(&folder);
     }
 }
 
-fn by_keys(folder: &Folder) -> Report {
-    verify(folder, Signature::By(KEYS.trusted())).1
+fn by_keys(folder: &Folder) -> RunReport {
+    verify(folder, SignatureRequirement::By(KEYS.trusted())).1
 }
 
 /// What a run says: each line's phase, type and payload; names, moments and links are the gateway's to give.
-fn happened(text: &[u8]) -> Vec<Record> {
+fn happened(text: &[u8]) -> Vec<EventRecord> {
     let lines = text.split(|it| *it == b'\n').take(EVENTS_MAX).filter_map(|it| super::value(Some(&it)));
     let mut happened = vec![record(0, phase::START, None, Map::new())];
     for (said, at) in lines.zip(1..) {
@@ -89,8 +92,8 @@ fn happened(text: &[u8]) -> Vec<Record> {
     happened
 }
 
-fn record(at: i64, phase: &str, event_type: Option<String>, payload: Map<String, Value>) -> Record {
-    Record {
+fn record(at: i64, phase: &str, event_type: Option<String>, payload: Map<String, Value>) -> EventRecord {
+    EventRecord {
         agent_id: "planner".to_owned(),
         caused_by: None,
         episode_id: RUN.to_owned(),
@@ -109,7 +112,7 @@ fn folder(timeline: &Timeline) -> Folder {
     let sign = |it| manifest::signed(it, &run, KEYS.signing(KeyUse::Chain), (KEYS.issuer(), 1));
     let mut files = timeline.files();
     files.extend(timeline.manifest(sign).map(|bytes| (Artefact::Manifest, bytes)));
-    let entries = files.into_iter().map(|(it, bytes)| (it.file().to_owned(), Content::Bytes(bytes)));
+    let entries = files.into_iter().map(|(it, bytes)| (it.file().to_owned(), FileContent::Bytes(bytes)));
     Folder { entries: entries.collect() }
 }
 
@@ -117,7 +120,7 @@ fn folder(timeline: &Timeline) -> Folder {
 fn kept(folder: &Folder) {
     let read = checked(folder, KEYS.trusted(), None);
     let by = PrincipalId::try_from("somebody").expect("a literal name is a name");
-    let made = Imported::of(folder, (&read.run, Voucher::Nobody {}), by, Timestamp::from_millis(0));
+    let made = RunImport::of(folder, (&read.run, RunSigner::Nobody {}), by, Timestamp::from_millis(0));
     let Ok((import, pieces)) = made else { return };
     let mut sorted = folder.clone();
     sorted.entries.sort_by(|one, other| one.0.cmp(&other.0));
@@ -132,7 +135,7 @@ fn changed(good: &Folder, text: &[u8]) {
         let mut bad = good.clone();
         let files = bad.entries.len() as u64;
         let (name, content) = &mut bad.entries[usize::try_from(place % files).unwrap_or_default()];
-        let Content::Bytes(bytes) = content else { continue };
+        let FileContent::Bytes(bytes) = content else { continue };
         let Some(at) = (place / files).checked_rem(bytes.len() as u64) else { continue };
         let before = bytes.clone();
         bytes[usize::try_from(at).unwrap_or_default()] ^= 1 << (place % 8);
@@ -142,14 +145,14 @@ fn changed(good: &Folder, text: &[u8]) {
             continue;
         }
         let (name, report) = (name.clone(), by_keys(&bad));
-        assert_eq!(report.verdict(), Verdict::Refused, "{name} at {at}");
+        assert_eq!(report.verdict(), RunVerification::Refused, "{name} at {at}");
     }
     for at in 0..good.entries.len() {
         let mut less = good.clone();
         let gone = less.entries.remove(at).0;
-        assert_eq!(by_keys(&less).verdict(), Verdict::Refused, "without {gone}");
+        assert_eq!(by_keys(&less).verdict(), RunVerification::Refused, "without {gone}");
     }
     let mut more = good.clone();
-    more.entries.push(("more.json".to_owned(), Content::Bytes(text.to_vec())));
-    assert_eq!(by_keys(&more).verdict(), Verdict::Refused);
+    more.entries.push(("more.json".to_owned(), FileContent::Bytes(text.to_vec())));
+    assert_eq!(by_keys(&more).verdict(), RunVerification::Refused);
 }

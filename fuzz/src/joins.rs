@@ -8,7 +8,7 @@ use countersign::domain::json::diff::{diff, leaves};
 use countersign::domain::policy::{Policy, PolicySource};
 use countersign::domain::primitives::id::BranchName;
 use countersign::domain::threads::branch::Strategy;
-use countersign::domain::threads::join::{How, NotJoined, Resolutions, Side, changed, join};
+use countersign::domain::threads::join::{BranchState, JoinOptions, JoinRejected, Resolutions, changed, join};
 use serde_json::{Value, json};
 
 /// Branches of one input: what goes wrong between four goes wrong between more.
@@ -19,18 +19,18 @@ static POLICY: LazyLock<Policy> = LazyLock::new(|| {
     Policy::compile(&PolicySource { text: text.to_owned(), schemas: BTreeMap::new() }).expect("a policy of ours")
 });
 
-struct Branches<'v> {
+struct JoinInput<'v> {
     base: &'v Value,
     names: Vec<BranchName>,
     states: &'v [Value],
 }
 
-impl Branches<'_> {
-    fn joined(&self, order: &[usize], strategy: Strategy, resolve: &Value) -> Result<Value, NotJoined> {
+impl JoinInput<'_> {
+    fn joined(&self, order: &[usize], strategy: Strategy, resolve: &Value) -> Result<Value, JoinRejected> {
         let resolutions = Resolutions::read(resolve).expect("they are of the right form");
-        let side = |it: &usize| Side { name: &self.names[*it], state: &self.states[*it], confidence: 500_000 };
-        let sides: Vec<Side<'_>> = order.iter().map(side).collect();
-        join(self.base, &sides, How { strategy, policy: &POLICY, resolutions: &resolutions })
+        let side = |it: &usize| BranchState { name: &self.names[*it], state: &self.states[*it], confidence: 500_000 };
+        let sides: Vec<BranchState<'_>> = order.iter().map(side).collect();
+        join(self.base, &sides, JoinOptions { strategy, policy: &POLICY, resolutions: &resolutions })
     }
 }
 
@@ -45,7 +45,7 @@ pub fn check(text: &[u8]) {
         return;
     }
     let name = |it: usize| BranchName::try_from(format!("b{it}").as_str()).expect("a letter and a digit are a name");
-    let branches = Branches { base, names: (0..states.len()).map(name).collect(), states };
+    let branches = JoinInput { base, names: (0..states.len()).map(name).collect(), states };
     alone(&branches);
     whatever_the_order(&branches);
     settled(&branches);
@@ -53,7 +53,7 @@ pub fn check(text: &[u8]) {
 }
 
 /// One branch is joined to what it has, a branch that changed nothing has no say, and equal ones agree.
-fn alone(branches: &Branches<'_>) {
+fn alone(branches: &JoinInput<'_>) {
     let none = json!([]);
     for (at, state) in branches.states.iter().enumerate() {
         for strategy in [Strategy::Union, Strategy::LastWrite, Strategy::Vote, Strategy::Confidence, Strategy::Explicit]
@@ -61,7 +61,7 @@ fn alone(branches: &Branches<'_>) {
             assert_eq!(branches.joined(&[at], strategy, &none).as_ref(), Ok(state));
         }
         let pair = [state.clone(), branches.base.clone(), state.clone()];
-        let pair = Branches { base: branches.base, names: three(), states: &pair };
+        let pair = JoinInput { base: branches.base, names: three(), states: &pair };
         assert_eq!(pair.joined(&[0, 1], Strategy::Union, &none).as_ref(), Ok(state), "an idle branch has no say");
         assert_eq!(pair.joined(&[0, 2], Strategy::Union, &none).as_ref(), Ok(state), "who agrees has no conflict");
     }
@@ -72,7 +72,7 @@ fn three() -> Vec<BranchName> {
 }
 
 /// Where order is not asked for, it does not count; and every strategy is the same each time.
-fn whatever_the_order(branches: &Branches<'_>) {
+fn whatever_the_order(branches: &JoinInput<'_>) {
     let (none, order) = (json!([]), (0..branches.states.len()).collect::<Vec<_>>());
     let turned: Vec<usize> = order.iter().rev().copied().collect();
     let union = branches.joined(&order, Strategy::Union, &none);
@@ -88,12 +88,12 @@ fn whatever_the_order(branches: &Branches<'_>) {
 }
 
 /// What a union names are exactly the conflicts: settled one by one, nothing is left.
-fn settled(branches: &Branches<'_>) {
+fn settled(branches: &JoinInput<'_>) {
     let order: Vec<usize> = (0..branches.states.len()).collect();
-    let Err(NotJoined::Conflicts(places)) = branches.joined(&order, Strategy::Union, &json!([])) else {
+    let Err(JoinRejected::Conflicts(places)) = branches.joined(&order, Strategy::Union, &json!([])) else {
         let idle = json!([{"path": "/n0-such-pl4ce", "value": 1}]);
         let refused = branches.joined(&order, Strategy::Explicit, &idle);
-        assert!(matches!(refused, Err(NotJoined::NoConflict(_))), "{refused:?}");
+        assert!(matches!(refused, Err(JoinRejected::NoConflict(_))), "{refused:?}");
         return;
     };
     assert!(!places.is_empty() && places.is_sorted());
@@ -111,7 +111,7 @@ fn settled(branches: &Branches<'_>) {
 }
 
 /// Every value comes from somebody, and without lists nothing changes that no branch has changed.
-fn nothing_of_nobody(branches: &Branches<'_>) {
+fn nothing_of_nobody(branches: &JoinInput<'_>) {
     let order: Vec<usize> = (0..branches.states.len()).collect();
     let all = || [branches.base].into_iter().chain(branches.states);
     let known: BTreeSet<String> = all().flat_map(|it| leaves(it)).map(|it| canonical(it.1)).collect();

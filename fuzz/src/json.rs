@@ -3,15 +3,15 @@
 use countersign::domain::json::canonical::canonical;
 use countersign::domain::json::diff::{leaf_count, leaves};
 use countersign::domain::json::number::normalise;
-use countersign::domain::json::parse::{JsonCode, JsonError, Limits, parse};
+use countersign::domain::json::parse::{JsonCode, JsonError, ParseLimits, parse};
 use countersign::domain::json::pointer::Pointer;
-use countersign::domain::json::size::Size;
+use countersign::domain::json::size::ValueSize;
 use serde_json::Value;
 
 /// What is read is read as `serde_json` reads it, and stays what it is; what is refused is refused for a reason.
 pub fn check(text: &[u8]) {
     let theirs = serde_json::from_slice::<Value>(text);
-    match (parse(text, &Limits::default()), theirs) {
+    match (parse(text, &ParseLimits::default()), theirs) {
         (Ok(value), Ok(mut theirs)) => {
             normalise(&mut theirs);
             assert_eq!(value, theirs, "read otherwise than serde_json reads it");
@@ -24,17 +24,17 @@ pub fn check(text: &[u8]) {
 
 fn accepted(text: &[u8], value: &Value) {
     // Numbers grow when they are written out.
-    let roomy = Limits { bytes_max: usize::MAX, ..Limits::default() };
+    let roomy = ParseLimits { bytes_max: usize::MAX, ..ParseLimits::default() };
     let written = canonical(value);
     let again = parse(written.as_bytes(), &roomy).expect("the canonical form is read");
     assert_eq!(again, *value, "the canonical form means something else");
     assert_eq!(canonical(&again), written, "the canonical form is not the last one");
     assert_eq!(
-        Spelled::in_text(text),
-        Spelled::in_text(written.as_bytes()),
+        TextTokens::in_text(text),
+        TextTokens::in_text(written.as_bytes()),
         "a member is lost, or a number is another"
     );
-    let size = Size::of(value);
+    let size = ValueSize::of(value);
     assert_eq!(size.bytes, written.len());
     assert_eq!(size.leaves, leaf_count(value));
     let places = leaves(value);
@@ -43,12 +43,12 @@ fn accepted(text: &[u8], value: &Value) {
     for (pointer, leaf) in &places {
         assert_eq!(pointer.resolve(value), Some(*leaf), "{pointer}");
     }
-    let code = |limits: Limits| parse(text, &limits).map_err(|error| error.code);
-    assert_eq!(code(Limits { depth_max: size.depth, ..roomy }).as_ref(), Ok(value));
+    let code = |limits: ParseLimits| parse(text, &limits).map_err(|error| error.code);
+    assert_eq!(code(ParseLimits { depth_max: size.depth, ..roomy }).as_ref(), Ok(value));
     if let Some(depth_max) = size.depth.checked_sub(1) {
-        assert_eq!(code(Limits { depth_max, ..roomy }), Err(JsonCode::TooDeep));
+        assert_eq!(code(ParseLimits { depth_max, ..roomy }), Err(JsonCode::TooDeep));
     }
-    assert_eq!(code(Limits { bytes_max: text.len() - 1, ..roomy }), Err(JsonCode::TooLarge));
+    assert_eq!(code(ParseLimits { bytes_max: text.len() - 1, ..roomy }), Err(JsonCode::TooLarge));
     let spaced = [b" \n", text, b"\t\r"].concat();
     assert_eq!(parse(&spaced, &roomy).as_ref(), Ok(value), "spaces around it mean something");
     let twice = [text, b" ", text].concat();
@@ -58,15 +58,15 @@ fn accepted(text: &[u8], value: &Value) {
 /// What a text has outside of its strings, in no order: two equal keys would be one fewer member of the value, and a
 /// number that no double says back would be another number.
 #[derive(PartialEq, Eq, Debug, Default)]
-struct Spelled {
+struct TextTokens {
     members: usize,
-    numbers: Vec<Decimal>,
+    numbers: Vec<DecimalParts>,
 }
 
 /// Sign, digits without zeros around them, and the power of ten of the last one.
-type Decimal = (bool, String, i64);
+type DecimalParts = (bool, String, i64);
 
-impl Spelled {
+impl TextTokens {
     fn in_text(text: &[u8]) -> Self {
         let (mut spelled, mut at) = (Self::default(), 0);
         while let Some(byte) = text.get(at) {
@@ -98,7 +98,7 @@ fn string_len(text: &[u8]) -> usize {
     at + 1
 }
 
-fn decimal(text: &str) -> Decimal {
+fn decimal(text: &str) -> DecimalParts {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let all = [whole.trim_start_matches('-'), fraction].concat();

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use countersign::domain::json::canonical::canonical;
-use countersign::domain::json::diff::{Change, diff};
-use countersign::domain::json::patch::{Format, Patch};
+use countersign::domain::json::diff::{LeafChange, diff};
+use countersign::domain::json::patch::{Patch, PatchFormat};
 use countersign::domain::json::pattern::Pattern;
 use countersign::domain::json::pointer::Pointer;
 use countersign::domain::policy::excerpt;
 use countersign::domain::policy::{
-    Asker, Hiding, Judgement, NodePolicy, Policy, PolicySource, Reason, Request, RequestKind, StateLimits, Violation,
-    judge_for, redacted,
+    CallerContext, JudgedReason, Judgement, NodePolicy, Policy, PolicyRequest, PolicySource, Redactor, RequestKind,
+    StateLimits, Violation, judge_for, redacted,
 };
 use countersign::domain::primitives::id::NodeId;
 use serde::Serialize;
@@ -47,18 +47,21 @@ pub fn check(text: &[u8]) {
 /// Whatever is asked, in each form that the request has: the promises of every policy.
 pub fn promises(policy: &Policy, state: &Value, request: &Value) {
     let state = marked(policy, state, &Pointer::root());
-    for format in [Format::Merge, Format::MergePatch, Format::JsonPatch] {
+    for format in [PatchFormat::Merge, PatchFormat::MergePatch, PatchFormat::JsonPatch] {
         let request = match (format, request) {
-            (Format::JsonPatch, Value::Array(steps)) => steps.iter().map(|it| marked_step(policy, it)).collect(),
-            (Format::Merge | Format::MergePatch, Value::Object(_)) => marked(policy, request, &Pointer::root()),
+            (PatchFormat::JsonPatch, Value::Array(steps)) => steps.iter().map(|it| marked_step(policy, it)).collect(),
+            (PatchFormat::Merge | PatchFormat::MergePatch, Value::Object(_)) => {
+                marked(policy, request, &Pointer::root())
+            }
             _ => continue,
         };
         let Ok(patch) = Patch::read(format, request.clone()) else { continue };
-        let hiding = Hiding::of_request(policy, &state, (format, &request), None);
+        let hiding = Redactor::of_request(policy, &state, (format, &request), None);
         kept(policy, &excerpt(&hiding, format, &request));
-        let names = if takes_from_hidden(policy, &request) { Names::Elsewhere } else { Names::Nowhere };
+        let names =
+            if takes_from_hidden(policy, &request) { NameVisibility::Elsewhere } else { NameVisibility::Nowhere };
         for (node, rules) in policy.nodes() {
-            judged(&Case { policy, node, rules, state: &state, patch: &patch, names });
+            judged(&FuzzCase { policy, node, rules, state: &state, patch: &patch, names });
         }
     }
 }
@@ -66,7 +69,7 @@ pub fn promises(policy: &Policy, state: &Value, request: &Value) {
 /// Where the names below something hidden may be shown. Its values never are; its names are where they were copied or
 /// moved to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Names {
+enum NameVisibility {
     Nowhere,
     Elsewhere,
 }
@@ -86,32 +89,32 @@ fn kept(policy: &Policy, excerpt: &str) {
     }
 }
 
-struct Case<'a> {
+struct FuzzCase<'a> {
     policy: &'a Policy,
     node: &'a NodeId,
     rules: &'a NodePolicy,
     state: &'a Value,
     patch: &'a Patch,
-    names: Names,
+    names: NameVisibility,
 }
 
-impl Case<'_> {
+impl FuzzCase<'_> {
     /// Nothing that stood where the policy hides, and nothing that its detectors know, in any text and any key.
     fn nothing_hidden(&self, told: impl Serialize) {
         let told = serde_json::to_value(told).expect("what is told is JSON");
         nothing_hidden(self.policy, &told);
-        assert!(self.names == Names::Elsewhere || !canonical(&told).contains(NAME), "{told}");
+        assert!(self.names == NameVisibility::Elsewhere || !canonical(&told).contains(NAME), "{told}");
     }
 
     fn judge(&self) -> Judgement {
         let committed_nodes = BTreeSet::from([self.node.clone()]);
-        let asker = Asker { principal: "token", owner: "team", committed_nodes: &committed_nodes };
-        let request = Request { node: self.node, kind: RequestKind::Propose { patch: self.patch } };
+        let asker = CallerContext { principal: "token", owner: "team", committed_nodes: &committed_nodes };
+        let request = PolicyRequest { node: self.node, kind: RequestKind::Propose { patch: self.patch } };
         judge_for(self.policy, self.state, &request, asker, &StateLimits::default())
     }
 }
 
-fn judged(case: &Case<'_>) {
+fn judged(case: &FuzzCase<'_>) {
     let judgement = case.judge();
     assert_eq!(judgement, case.judge(), "judged twice, it is two things");
     match &judgement {
@@ -134,13 +137,13 @@ fn judged(case: &Case<'_>) {
 }
 
 /// What changes is what the patch does, within the limits, and only where the node may write.
-fn effect(case: &Case<'_>, after: &Value, changes: &[Change]) {
+fn effect(case: &FuzzCase<'_>, after: &Value, changes: &[LeafChange]) {
     let limits = StateLimits::default();
     assert_eq!(case.patch.apply(case.state, &limits).as_ref(), Ok(after));
     assert_eq!(limits.check(after), Ok(()));
     assert_eq!(diff(case.state, after), changes);
     for change in changes {
-        let Change { pointer, before, after: is } = change;
+        let LeafChange { pointer, before, after: is } = change;
         // Unseen, an object on the way to what is written may come into being; its emptiness is no value.
         let on_the_way = !case.rules.reads().covers(pointer) && before.is_none() && *is == Some(json!({}));
         // An empty list or object that gives way to a filled one is no more than members that come.
@@ -152,10 +155,10 @@ fn effect(case: &Case<'_>, after: &Value, changes: &[Change]) {
         assert!(case.rules.writes().covers(pointer), "{} may not write {pointer}", case.node);
         assert!(!case.rules.deny().covers(pointer), "{} is denied to write {pointer}", case.node);
     }
-    case.nothing_hidden(redacted(&Hiding::of(case.policy, [case.state, after], None), changes));
+    case.nothing_hidden(redacted(&Redactor::of(case.policy, [case.state, after], None), changes));
 }
 
-fn held(case: &Case<'_>, after: &Value, reasons: &[Reason]) {
+fn held(case: &FuzzCase<'_>, after: &Value, reasons: &[JudgedReason]) {
     assert!(!reasons.is_empty(), "held for no reason");
     for pattern in case.policy.protected() {
         let told = reasons.iter().any(|it| it.pattern.as_ref() == Some(pattern));
@@ -164,7 +167,7 @@ fn held(case: &Case<'_>, after: &Value, reasons: &[Reason]) {
     case.nothing_hidden(reasons);
 }
 
-fn rejected(case: &Case<'_>, violations: &[Violation]) {
+fn rejected(case: &FuzzCase<'_>, violations: &[Violation]) {
     assert!(!violations.is_empty(), "rejected for no reason");
     for violation in violations {
         assert_eq!(case.policy.cut(&violation.pointer), violation.pointer, "a place is told that is hidden");
@@ -188,7 +191,7 @@ fn nothing_hidden(policy: &Policy, told: &Value) {
 
 fn no_secret(policy: &Policy, text: &str) {
     assert!(!text.contains(HIDDEN), "{text}");
-    let hiding = Hiding::of(policy, [], None);
+    let hiding = Redactor::of(policy, [], None);
     match Pointer::try_from(text) {
         // Escaped and joined, names that are no secret may look like one.
         Ok(pointer) => pointer.tokens().for_each(|it| assert_eq!(hiding.masked(&it), it)),

@@ -11,7 +11,7 @@ pub mod patches;
 pub mod places;
 pub mod policies;
 
-use countersign::domain::json::parse::{Limits, parse};
+use countersign::domain::json::parse::{ParseLimits, parse};
 use serde_json::Value;
 
 /// A line that stands between two parts of an input.
@@ -30,5 +30,5 @@ fn parts(text: &[u8]) -> Vec<&[u8]> {
 
 /// A part as a value; most inputs of a fuzzer have none.
 fn value(part: Option<&&[u8]>) -> Option<Value> {
-    parse(part?, &Limits::default()).ok()
+    parse(part?, &ParseLimits::default()).ok()
 }

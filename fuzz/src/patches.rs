@@ -1,16 +1,16 @@
 //! Patches in their three forms, each beside a second implementation: a state, and a request.
 
 use countersign::domain::json::diff::diff;
-use countersign::domain::json::patch::{Format, Patch, PatchError};
+use countersign::domain::json::patch::{Patch, PatchError, PatchFormat};
 use countersign::domain::json::pointer::Pointer;
-use countersign::domain::json::size::{Size, StateLimits};
+use countersign::domain::json::size::{StateLimits, ValueSize};
 use serde_json::{Map, Value};
 
 /// A patch does what its format's RFC says, within the limits, and nothing where it does not say so.
 pub fn check(text: &[u8]) {
     let parts = super::parts(text);
     let (Some(state), Some(request)) = (super::value(parts.first()), super::value(parts.get(1))) else { return };
-    for format in [Format::Merge, Format::MergePatch, Format::JsonPatch] {
+    for format in [PatchFormat::Merge, PatchFormat::MergePatch, PatchFormat::JsonPatch] {
         if let Ok(patch) = Patch::read(format, request.clone()) {
             applied(&patch, &state, &request);
         }
@@ -22,9 +22,9 @@ fn applied(patch: &Patch, state: &Value, request: &Value) {
     let after = patch.apply(state, &limits);
     assert_eq!(after, patch.apply(state, &limits), "applied twice, it does two things");
     let expected = match (patch.format(), state, request) {
-        (Format::Merge, Value::Object(state), Value::Object(request)) => Some(merged(state, request)),
-        (Format::MergePatch, Value::Object(_), request) => Some(merge_patched(state, request)),
-        (Format::JsonPatch, Value::Object(_), Value::Array(steps)) => json_patched(state, steps),
+        (PatchFormat::Merge, Value::Object(state), Value::Object(request)) => Some(merged(state, request)),
+        (PatchFormat::MergePatch, Value::Object(_), request) => Some(merge_patched(state, request)),
+        (PatchFormat::JsonPatch, Value::Object(_), Value::Array(steps)) => json_patched(state, steps),
         _ => None,
     };
     match &after {
@@ -39,7 +39,7 @@ fn applied(patch: &Patch, state: &Value, request: &Value) {
 }
 
 fn within_limits(patch: &Patch, state: &Value, after: &Value) {
-    let size = Size::of(after);
+    let size = ValueSize::of(after);
     assert_eq!(StateLimits::default().check(after), Ok(()));
     assert!(after.is_object());
     for tight in [
@@ -56,7 +56,7 @@ fn within_limits(patch: &Patch, state: &Value, after: &Value) {
 fn only_where_it_says(patch: &Patch, state: &Value, after: &Value) {
     let places = patch.places();
     let says = |it: &Pointer| match (patch.format(), it.parent()) {
-        (Format::JsonPatch, Some(list)) => list,
+        (PatchFormat::JsonPatch, Some(list)) => list,
         _ => it.clone(),
     };
     for change in diff(state, after) {

@@ -1,9 +1,9 @@
 //! Policies: a text, the schema that it names `s`, a state and a patch. What compiles is used.
 
-use countersign::domain::json::patch::{Format, Patch};
+use countersign::domain::json::patch::{Patch, PatchFormat};
 use countersign::domain::policy::excerpt;
 use countersign::domain::policy::{
-    Hiding, Policy, PolicySource, Request, RequestKind, StateLimits, judge, judge_initial, project,
+    Policy, PolicyRequest, PolicySource, Redactor, RequestKind, StateLimits, judge, judge_initial, project,
 };
 use serde_json::{Value, json};
 
@@ -42,11 +42,11 @@ fn used(policy: &Policy, again: &Policy, state: &Value, request: &Value) {
     for (node, _) in policy.nodes().take(NODES_MAX) {
         let view = project(policy, node, state);
         assert_eq!(project(policy, node, &view), view, "a view of a view is another");
-        for format in [Format::MergePatch, Format::JsonPatch] {
+        for format in [PatchFormat::MergePatch, PatchFormat::JsonPatch] {
             let Ok(patch) = Patch::read(format, request.clone()) else { continue };
-            let asked = Request { node, kind: RequestKind::Propose { patch: &patch } };
+            let asked = PolicyRequest { node, kind: RequestKind::Propose { patch: &patch } };
             assert_eq!(judge(policy, state, &asked, &limits), judge(again, state, &asked, &limits));
-            _ = excerpt(&Hiding::of_request(policy, state, (format, request), None), format, request);
+            _ = excerpt(&Redactor::of_request(policy, state, (format, request), None), format, request);
         }
     }
 }

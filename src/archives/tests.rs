@@ -1,7 +1,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
-use crate::domain::threads::archive::Kept;
+use crate::domain::threads::archive::ArchiveContentState;
 
 fn of(text: &str) -> (Archive, Vec<u8>) {
     let bytes = packed(text).unwrap();
@@ -15,7 +15,7 @@ fn of(text: &str) -> (Archive, Vec<u8>) {
         plain_bytes: text.len() as u64,
         policy: Digest::of_file(b""),
         at: crate::domain::primitives::time::Timestamp::from_millis(0),
-        kept: Kept::Whole {},
+        kept: ArchiveContentState::Whole {},
     };
     (archive, bytes)
 }
@@ -35,7 +35,7 @@ fn what_is_written_is_read_again_and_is_its_owners_alone() {
     assert_eq!(beside.len(), 1, "no draft is left");
     archives.remove(&archive).unwrap();
     archives.remove(&archive).unwrap();
-    assert!(matches!(archives.read(&archive), Err(Unusable::Missing(..))));
+    assert!(matches!(archives.read(&archive), Err(ArchiveFileError::Missing(..))));
 }
 
 #[test]
@@ -61,13 +61,13 @@ fn a_file_that_was_changed_cut_or_made_a_link_is_not_read() {
     let path = archives.path(&archive);
     for spoiled in [&bytes[..bytes.len() - 1], &[&bytes[..], b"x"].concat(), &packed("b text").unwrap()[..], b""] {
         fs::write(&path, spoiled).unwrap();
-        assert!(matches!(archives.read(&archive), Err(Unusable::Damaged(..))));
+        assert!(matches!(archives.read(&archive), Err(ArchiveFileError::Damaged(..))));
     }
     let elsewhere = folder.path().join("elsewhere");
     fs::write(&elsewhere, &bytes).unwrap();
     fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
-    assert!(matches!(archives.read(&archive), Err(Unusable::Missing(..))));
+    assert!(matches!(archives.read(&archive), Err(ArchiveFileError::Missing(..))));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn no_more_is_unpacked_than_there_may_be() {
     let folder = tempfile::tempdir().unwrap();
     let archives = Archives::in_folder(folder.path());
     archives.write(&archive, &bomb).unwrap();
-    assert!(matches!(archives.read(&archive), Err(Unusable::Damaged(..))), "whatever its row says of its hash");
+    assert!(matches!(archives.read(&archive), Err(ArchiveFileError::Damaged(..))), "whatever its row says of its hash");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn values_are_removed_from_whatever_file_has_them_and_from_no_other() {
     let archives = Archives::in_folder(folder.path());
     let (first, bytes) = of("a text");
     let next = Archive { from: 32, to: 63, ..first.clone() };
-    let without = Archive { kept: Kept::Erased { at: first.at, policy: first.policy }, ..first.clone() };
+    let without = Archive { kept: ArchiveContentState::Erased { at: first.at, policy: first.policy }, ..first.clone() };
     let other = Archive { thread: "Order:8".try_into().unwrap(), ..first.clone() };
     for archive in [&first, &next, &without, &other] {
         archives.write(archive, &bytes).unwrap();

@@ -5,28 +5,28 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::args;
-use super::output::Output;
-use super::{CliError, Exit, open_service};
+use super::output::CommandOutput;
+use super::{CliError, CommandExit, open_service};
 use crate::archives::{Archives, read_bounded, unpacked};
 use crate::config::{Config, ConfigError};
-use crate::domain::json::parse::{Limits, parse};
+use crate::domain::json::parse::{ParseLimits, parse};
 use crate::domain::keys::PublicKeys;
-use crate::domain::threads::archive::{Archive, Content, PLAIN_BYTES_MAX, check};
+use crate::domain::threads::archive::{Archive, ArchiveContent, PLAIN_BYTES_MAX, check};
 
 /// Runs `archive …`.
 pub fn run(
-    command: &args::Archive,
+    command: &args::ArchiveCommand,
     config: impl FnOnce() -> Result<Config, ConfigError>,
-    out: &mut Output<'_>,
-) -> Result<Exit, CliError> {
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     match command {
-        args::Archive::Verify(ask) => verify(ask, out),
-        args::Archive::List(ask) => list(ask, &config()?, out),
-        args::Archive::Restore(ask) => restore(ask, &config()?, out),
+        args::ArchiveCommand::Verify(ask) => verify(ask, out),
+        args::ArchiveCommand::List(ask) => list(ask, &config()?, out),
+        args::ArchiveCommand::Restore(ask) => restore(ask, &config()?, out),
     }
 }
 
-fn list(ask: &args::ArchiveList, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn list(ask: &args::ArchiveList, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let of = ask.thread.clone();
     let found = open_service::with_service(config, |it| async move { it.archives_listed(of.as_ref()).await })?;
@@ -44,18 +44,18 @@ fn list(ask: &args::ArchiveList, config: &Config, out: &mut Output<'_>) -> Resul
             "path": archives.path(it)})
     };
     out.answer(text, || json!({"archives": found.iter().map(told).collect::<Vec<_>>()}))?;
-    Ok(Exit::Yes)
+    Ok(CommandExit::Yes)
 }
 
-fn verify(ask: &args::ArchiveVerify, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn verify(ask: &args::ArchiveVerify, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     let jwks = read(&ask.jwks)?;
-    let keys = parse(&jwks, &Limits { bytes_max: jwks.len(), ..Limits::default() }).ok();
+    let keys = parse(&jwks, &ParseLimits { bytes_max: jwks.len(), ..ParseLimits::default() }).ok();
     let keys = keys.and_then(|it| PublicKeys::from_jwks(&it).ok());
     let keys = keys.ok_or_else(|| CliError::Given(format!("{} is no set of published keys", ask.jwks.display())))?;
     let (mut lines, mut told, mut sound) = (Vec::new(), Vec::new(), true);
     for file in &ask.files {
         let name = file.display();
-        let content = unpacked(&read(file)?, PLAIN_BYTES_MAX).and_then(|it| Content::read(&it));
+        let content = unpacked(&read(file)?, PLAIN_BYTES_MAX).and_then(|it| ArchiveContent::read(&it));
         let checked = match &content {
             None => Err("it is not an archive, or not a whole one".to_owned()),
             Some(content) => check(content, &keys).map_err(|error| error.to_string()),
@@ -66,10 +66,10 @@ fn verify(ask: &args::ArchiveVerify, out: &mut Output<'_>) -> Result<Exit, CliEr
         told.push(said);
     }
     out.answer(lines.join("\n"), || json!({"sound": sound, "files": told}))?;
-    Ok(if sound { Exit::Yes } else { Exit::No })
+    Ok(if sound { CommandExit::Yes } else { CommandExit::No })
 }
 
-fn answer(name: &str, content: Option<&Content>, why: Option<String>) -> (String, Value) {
+fn answer(name: &str, content: Option<&ArchiveContent>, why: Option<String>) -> (String, Value) {
     match (content, why) {
         (Some(content), None) => {
             let (thread, versions) = (content.thread(), content.versions());
@@ -86,13 +86,13 @@ fn answer(name: &str, content: Option<&Content>, why: Option<String>) -> (String
     }
 }
 
-fn restore(ask: &args::ArchiveRestore, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn restore(ask: &args::ArchiveRestore, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let (by, thread) = (open_service::principal(), ask.thread.clone());
     let count = open_service::with_service(config, |it| async move { it.restore_archives(&by, &thread).await })?;
     let text = format!("{count} archives of {} are in the database again", ask.thread);
     out.answer(text, || json!({"thread": ask.thread, "restored": count}))?;
-    Ok(Exit::Yes)
+    Ok(CommandExit::Yes)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CliError> {

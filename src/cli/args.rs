@@ -19,19 +19,19 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use url::Url;
 
 use crate::config::Flags;
-use crate::domain::json::patch::Format;
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::keys::KeyUse;
 use crate::domain::primitives::id::{FlowId, Jti, NodeId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
-pub use access::{Token, TokenAdd, TokenRevoke, User, UserAdd, UserName};
-pub use archive::{Archive, ArchiveList, ArchiveRestore, ArchiveVerify};
-pub use envelope::{Envelope, EnvelopeVerify};
-pub use episode::{Episode, EpisodeExport, EpisodeImport, EpisodeShow, EpisodeVerify};
+pub use access::{TokenAdd, TokenCommand, TokenRevoke, UserAdd, UserCommand, UserName};
+pub use archive::{ArchiveCommand, ArchiveList, ArchiveRestore, ArchiveVerify};
+pub use envelope::{EnvelopeCommand, EnvelopeVerify};
+pub use episode::{EpisodeCommand, EpisodeExport, EpisodeImport, EpisodeShow, EpisodeVerify};
 use global::DEMO_IS_ITS_OWN;
-pub use global::Global;
-pub use guard::{Guard, GuardCommit, GuardCreate, GuardPayload, GuardTransition};
-pub use serve::{Listen, Serve};
-pub use values::{Halted, Input, Nodes, Scope};
+pub use global::GlobalArgs;
+pub use guard::{GuardCommand, GuardCommit, GuardCreate, GuardPayload, GuardTransition};
+pub use serve::{ListenArgs, ServeArgs};
+pub use values::{HaltAspectArg, HaltScopeArg, InputSource, NodeList};
 use values::{digest, format, input, key_use, label, moment, nodes, scope};
 
 /// Self-hosted approval gateway for the state changes of AI agents.
@@ -42,7 +42,7 @@ use values::{digest, format, input, key_use, label, moment, nodes, scope};
 pub struct Args {
     /// What holds for every command.
     #[command(flatten)]
-    pub global: Global,
+    pub global: GlobalArgs,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -56,59 +56,59 @@ pub enum Command {
     /// The first start creates the data directory, the database and the keyring. While no account exists, each start
     /// prints a one-time link that creates the first account. If the clock is more than four seconds behind the newest
     /// event, the gateway does not start.
-    Serve(Serve),
+    Serve(ServeArgs),
     /// Run a demo gateway with sample flows, agents and writers, in a temporary directory.
-    Demo(Listen),
+    Demo(ListenArgs),
     /// Check that the configured gateway is alive, by requesting `/livez`.
     Health,
     /// Manage accounts.
     #[command(subcommand)]
-    User(User),
+    User(UserCommand),
     /// Manage machine tokens.
     #[command(subcommand)]
-    Token(Token),
+    Token(TokenCommand),
     /// Check, activate, test and replay policies.
     #[command(subcommand)]
-    Policy(Policy),
+    Policy(PolicyCommand),
     /// Verify a receipt offline and print the result of each check.
-    Verify(Verify),
+    Verify(VerifyCommand),
     /// Audit the database or an export.
     ///
     /// Replays every row against the signatures and the audit log. Changes nothing and can run beside a running gateway.
-    Audit(Audit),
+    Audit(AuditCommand),
     /// List, verify and restore archived versions.
     #[command(subcommand)]
-    Archive(Archive),
+    Archive(ArchiveCommand),
     /// List, rotate and revoke signing keys.
     #[command(subcommand)]
-    Keys(Keys),
+    Keys(KeysCommand),
     /// Revoke receipts.
     #[command(subcommand)]
-    Receipt(Receipt),
+    Receipt(ReceiptCommand),
     /// Close and reopen threads.
     #[command(subcommand)]
-    Thread(Thread),
+    Thread(ThreadCommand),
     /// Halt proposals or writes, for one flow or for all flows.
     #[command(subcommand)]
-    Halt(Halt),
+    Halt(HaltCommand),
     /// Migrate the database schema, as every start of `serve` does.
     Migrate,
     /// Validate state files without a gateway, and write those that pass.
     #[command(subcommand)]
-    Guard(Guard),
+    Guard(GuardCommand),
     /// Verify signed context envelopes offline.
     #[command(subcommand)]
-    Envelope(Envelope),
+    Envelope(EnvelopeCommand),
     /// Verify, show, export and import run artifacts.
     #[command(subcommand)]
-    Episode(Episode),
+    Episode(EpisodeCommand),
     /// Serve an agent's tools over the Model Context Protocol (MCP), on standard input and output.
-    Mcp(Mcp),
+    Mcp(McpArgs),
 }
 
 /// `mcp …`
 #[derive(clap::Args, Debug)]
-pub struct Mcp {
+pub struct McpArgs {
     /// The public URL of the gateway.
     #[arg(long, value_name = "URL", env = "COUNTERSIGN_URL", default_value = "http://localhost:8480")]
     pub gateway: Url,
@@ -119,7 +119,7 @@ pub struct Mcp {
 
 /// `policy …`
 #[derive(Subcommand, Debug)]
-pub enum Policy {
+pub enum PolicyCommand {
     /// Check a policy file and its schemas. Needs no gateway.
     Check(PolicyFile),
     /// Activate a policy for its flow.
@@ -196,7 +196,7 @@ pub struct PolicyWhatIf {
     pub node: NodeId,
     /// The format of the patch: merge, merge-patch or json-patch.
     #[arg(long, value_name = "FORM", value_parser = format, default_value = "merge")]
-    pub format: Format,
+    pub format: PatchFormat,
     /// The tool call of the proposal, in JSON: name and arguments.
     #[arg(long, value_name = "FILE")]
     pub tool: Option<PathBuf>,
@@ -211,7 +211,7 @@ pub struct PolicyWhatIf {
     pub owner: Option<String>,
     /// The nodes that have committed in the thread, separated by commas. '' means none.
     #[arg(long, value_name = "NODES", value_parser = nodes)]
-    pub committed_nodes: Option<Nodes>,
+    pub committed_nodes: Option<NodeList>,
     /// The earlier usage of each node in the thread, in JSON: calls, tokens and cost.
     #[arg(long, value_name = "FILE")]
     pub totals: Option<PathBuf>,
@@ -219,16 +219,16 @@ pub struct PolicyWhatIf {
 
 /// `verify …`
 #[derive(clap::Args, Debug)]
-pub struct Verify {
+pub struct VerifyCommand {
     /// The receipt: its text, a file that contains it, or `-` for standard input.
     #[arg(value_parser = input)]
-    pub receipt: Input,
+    pub receipt: InputSource,
     /// The gateway's published keys, from `/.well-known/jwks.json`.
     #[arg(long, value_name = "FILE")]
     pub jwks: PathBuf,
     /// The entry that must match the receipt: its text, or a file that contains it.
     #[arg(long, value_name = "JWS", value_parser = input)]
-    pub entry: Option<Input>,
+    pub entry: Option<InputSource>,
     /// The statement whose digest must be the receipt's transition.
     #[arg(long, value_name = "FILE")]
     pub statement: Option<PathBuf>,
@@ -248,7 +248,7 @@ pub struct Verify {
 
 /// `audit …`
 #[derive(clap::Args, Debug)]
-pub struct Audit {
+pub struct AuditCommand {
     /// A directory of exported chain pages, archives and receipts. Audited instead of the database.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["data", "database"])]
     pub export: Option<PathBuf>,
@@ -259,7 +259,7 @@ pub struct Audit {
 
 /// `keys …`
 #[derive(Subcommand, Debug)]
-pub enum Keys {
+pub enum KeysCommand {
     /// List all keys with their status.
     List,
     /// Rotate a signing key.
@@ -292,7 +292,7 @@ pub struct KeysRevoke {
 
 /// `receipt …`
 #[derive(Subcommand, Debug)]
-pub enum Receipt {
+pub enum ReceiptCommand {
     /// Revoke a receipt. It no longer authorizes a write.
     Revoke(ReceiptRevoke),
 }
@@ -310,16 +310,16 @@ pub struct ReceiptRevoke {
 
 /// `thread …`
 #[derive(Subcommand, Debug)]
-pub enum Thread {
+pub enum ThreadCommand {
     /// Close a thread. It accepts no proposals and authorizes no writes.
-    Close(OneThread),
+    Close(ThreadTarget),
     /// Reopen a closed thread.
-    Reopen(OneThread),
+    Reopen(ThreadTarget),
 }
 
 /// `thread close|reopen …`
 #[derive(clap::Args, Debug)]
-pub struct OneThread {
+pub struct ThreadTarget {
     /// The id of the thread.
     pub id: ThreadId,
     /// The reason, for the audit log.
@@ -329,7 +329,7 @@ pub struct OneThread {
 
 /// `halt …`
 #[derive(Subcommand, Debug)]
-pub enum Halt {
+pub enum HaltCommand {
     /// Set a halt (kill switch).
     Set(HaltSet),
     /// Lift a halt.
@@ -343,10 +343,10 @@ pub enum Halt {
 pub struct HaltSet {
     /// The name of a flow, or `all`.
     #[arg(value_parser = scope)]
-    pub scope: Scope,
+    pub scope: HaltScopeArg,
     /// Halt only this. Default: both.
     #[arg(long, value_name = "WHAT")]
-    pub only: Option<Halted>,
+    pub only: Option<HaltAspectArg>,
     /// The reason, for the audit log.
     #[arg(long, value_parser = label, default_value = NO_REASON)]
     pub reason: String,
@@ -357,7 +357,7 @@ pub struct HaltSet {
 pub struct HaltLift {
     /// The name of a flow, or `all`.
     #[arg(value_parser = scope)]
-    pub scope: Scope,
+    pub scope: HaltScopeArg,
     /// The reason, for the audit log.
     #[arg(long, value_parser = label, default_value = NO_REASON)]
     pub reason: String,
@@ -371,7 +371,7 @@ impl Args {
     pub fn read(line: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let args = Self::try_parse_from(line)?;
         match &args.command {
-            Command::Token(Token::Add(token)) => match token.misfit() {
+            Command::Token(TokenCommand::Add(token)) => match token.misfit() {
                 Some(problem) => Err(refuse(ErrorKind::MissingRequiredArgument, problem)),
                 None => Ok(args),
             },
@@ -385,10 +385,10 @@ impl Args {
     /// What this line says over file and environment.
     pub fn flags(&self) -> Flags {
         let listen = match &self.command {
-            Command::Serve(Serve { listen, .. }) | Command::Demo(listen) => listen.listen,
+            Command::Serve(ServeArgs { listen, .. }) | Command::Demo(listen) => listen.listen,
             _ => None,
         };
-        let Global { data, database, config, json: _ } = &self.global;
+        let GlobalArgs { data, database, config, json: _ } = &self.global;
         Flags { listen, data: data.clone(), database: database.clone(), config: config.clone() }
     }
 }

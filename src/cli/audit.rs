@@ -8,13 +8,13 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use super::args;
-use super::output::Output;
-use super::{CliError, Exit, open_service};
+use super::output::CommandOutput;
+use super::{CliError, CommandExit, open_service};
 use crate::archives::Archives;
 use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
 use crate::keyring::Keyring;
-use crate::service::audit::{Report, audit_with, unreadable};
+use crate::service::audit::{AuditReport, audit_with, unreadable};
 use crate::store::StoreError;
 use crate::store::outage::Outage;
 use crate::store::sqlite::OpenError;
@@ -23,18 +23,18 @@ use crate::wiring::GatewayError;
 
 /// Yes if nothing is wrong, no with a list of what is, could not tell where there is nothing to look at.
 pub fn run(
-    args: &args::Audit,
+    args: &args::AuditCommand,
     config: impl FnOnce() -> Result<Config, ConfigError>,
     clock: &impl Clock,
-    out: &mut Output<'_>,
-) -> Result<Exit, CliError> {
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     match &args.export {
         Some(folder) => export::run(folder, args.jwks.as_deref(), out),
         None => stored(&config()?, clock, out),
     }
 }
 
-fn stored(config: &Config, clock: &impl Clock, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn stored(config: &Config, clock: &impl Clock, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let keyring = Keyring::existing(&config.keyring, config.issuer.as_deref())?;
     let keys = keyring.current()?;
@@ -52,15 +52,15 @@ fn stored(config: &Config, clock: &impl Clock, out: &mut Output<'_>) -> Result<E
     })?;
     let sound = report.findings.is_empty();
     out.answer(text(&report), || json!({"sound": sound, "report": report}))?;
-    Ok(if sound { Exit::Yes } else { Exit::No })
+    Ok(if sound { CommandExit::Yes } else { CommandExit::No })
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &AuditReport) -> String {
     let mut text = String::new();
     for it in &report.findings {
         writeln!(text, "{} {}: {}", it.table, it.id, it.finding).expect("text grows");
     }
-    let Report { rows, threads, versions, events, findings } = report;
+    let AuditReport { rows, threads, versions, events, findings } = report;
     let verdict = match findings.len() {
         0 => "nothing is wrong".to_owned(),
         1 => "1 finding".to_owned(),

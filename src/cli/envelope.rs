@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::args;
-use super::output::Output;
-use super::{CliError, Exit};
+use super::output::CommandOutput;
+use super::{CliError, CommandExit};
 use crate::clock::Clock;
 use crate::domain::context::{
-    Envelope, EnvelopeClaims, EnvelopeCode, Expected, Misfit, NodeSecrets, Receives, ShownSecrets, check,
+    Envelope, EnvelopeClaims, EnvelopeCode, ExpectedEnvelope, InputMismatch, InputSchema, NodeSecrets, NodeSecretsView,
+    check,
 };
-use crate::domain::json::parse::{Limits, parse};
+use crate::domain::json::parse::{ParseLimits, parse};
 use crate::domain::keys::PublicKeys;
 use crate::domain::primitives::sanitize::printed_line;
 use crate::domain::primitives::time::Timestamp;
@@ -29,15 +30,19 @@ const SECRET_VARIABLE: &str = "COUNTERSIGN_ENVELOPE_SECRET";
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Runs `envelope …`.
-pub fn run(command: &args::Envelope, clock: &impl Clock, out: &mut Output<'_>) -> Result<Exit, CliError> {
-    let args::Envelope::Verify(ask) = command;
+pub fn run(
+    command: &args::EnvelopeCommand,
+    clock: &impl Clock,
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
+    let args::EnvelopeCommand::Verify(ask) = command;
     let envelope: Envelope = document(&ask.envelope, "an envelope")?;
     let keys: Value = document(&ask.jwks, "a set of published keys")?;
     let keys = PublicKeys::from_jwks(&keys)
         .map_err(|error| CliError::Given(format!("{} cannot be trusted as a whole: {error}", ask.jwks.display())))?;
     let receives = ask.schema.as_deref().map(schema).transpose()?;
     let secrets = secrets(ask.secret_file.as_deref(), clock.now())?;
-    let expected = Expected {
+    let expected = ExpectedEnvelope {
         keys: &keys,
         issuer: keys.issuer(),
         thread: ask.thread.as_ref(),
@@ -53,7 +58,7 @@ pub fn run(command: &args::Envelope, clock: &impl Clock, out: &mut Output<'_>) -
                 json!({"valid": true, "thread": claims.thread, "node": claims.node, "version": claims.version,
                     "tokens": claims.tokens, "encoding": claims.encoding, "hmac": hmac})
             })?;
-            Ok(Exit::Yes)
+            Ok(CommandExit::Yes)
         }
         Err(code) => {
             let unfit = receives.filter(|_| code == EnvelopeCode::SchemaMismatch);
@@ -64,7 +69,7 @@ pub fn run(command: &args::Envelope, clock: &impl Clock, out: &mut Output<'_>) -
                 bad(code, &misfits),
                 || json!({"valid": false, "code": code.as_str(), "detail": code.detail(), "errors": places}),
             )?;
-            Ok(Exit::No)
+            Ok(CommandExit::No)
         }
     }
 }
@@ -80,7 +85,7 @@ fn secrets(file: Option<&Path>, now: Timestamp) -> Result<Option<NodeSecrets>, C
         }
     };
     // What a parser says of a text may quote it, and this one is secret.
-    let shown = serde_json::from_str::<ShownSecrets>(&text).ok();
+    let shown = serde_json::from_str::<NodeSecretsView>(&text).ok();
     let secrets = shown.and_then(|it| NodeSecrets::read(&it, now));
     let none = || CliError::Given(format!("{named} does not hold what the gateway answered about a node's secrets"));
     secrets.ok_or_else(none).map(Some)
@@ -97,22 +102,22 @@ fn good(claims: &EnvelopeClaims) -> String {
     )
 }
 
-fn bad(code: EnvelopeCode, misfits: &[Misfit]) -> String {
+fn bad(code: EnvelopeCode, misfits: &[InputMismatch]) -> String {
     let mut told = format!("not valid: {}\n{}", code.as_str(), code.detail());
-    for Misfit { pointer, detail } in misfits {
+    for InputMismatch { pointer, detail } in misfits {
         // A member's name is whoever wrote the state's, and goes to a terminal.
         let _ = write!(told, "\n{}: {detail}", printed_line(pointer.as_str()));
     }
     told
 }
 
-fn schema(path: &Path) -> Result<Receives, CliError> {
-    Receives::read(&path.display().to_string(), &text(path)?).map_err(CliError::Given)
+fn schema(path: &Path) -> Result<InputSchema, CliError> {
+    InputSchema::read(&path.display().to_string(), &text(path)?).map_err(CliError::Given)
 }
 
 fn document<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, CliError> {
     let (named, text) = (path.display().to_string(), text(path)?);
-    let limits = Limits { bytes_max: text.len(), ..Limits::default() };
+    let limits = ParseLimits { bytes_max: text.len(), ..ParseLimits::default() };
     let value = parse(text.as_bytes(), &limits)
         .map_err(|error| CliError::Given(format!("{named} is not strict JSON: {}", error.code.as_str())))?;
     serde_json::from_value(value).map_err(|error| CliError::Given(format!("{named} is not {what}: {error}")))

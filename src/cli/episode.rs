@@ -10,14 +10,16 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::args;
-use super::output::Output;
-use super::{CliError, Exit, open_service};
+use super::output::CommandOutput;
+use super::{CliError, CommandExit, open_service};
 use crate::config::{Config, ConfigError};
-use crate::domain::episode::event_line::Record;
-use crate::domain::episode::finding::{Finding, Noted};
-use crate::domain::episode::verify::{Extent, Folder, Report, Run, Signature, Verdict, verify};
+use crate::domain::episode::event_line::EventRecord;
+use crate::domain::episode::finding::{RunFinding, RunNote};
+use crate::domain::episode::verify::{
+    CheckExtent, Folder, RunFolder, RunReport, RunVerification, SignatureRequirement, verify,
+};
 use crate::domain::identity::party::Party;
-use crate::domain::json::parse::{BYTES_MAX, Limits, parse};
+use crate::domain::json::parse::{BYTES_MAX, ParseLimits, parse};
 use crate::domain::keys::PublicKeys;
 use crate::domain::primitives::sanitize::printed_line;
 use crate::episode_folder;
@@ -28,31 +30,32 @@ const EXCERPT_CHARS: usize = 100;
 
 /// Runs `episode …`.
 pub fn run(
-    command: &args::Episode,
+    command: &args::EpisodeCommand,
     config: impl FnOnce() -> Result<Config, ConfigError>,
-    out: &mut Output<'_>,
-) -> Result<Exit, CliError> {
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     match command {
-        args::Episode::Verify(it) => {
+        args::EpisodeCommand::Verify(it) => {
             let keys = it.jwks.as_deref().map(keys).transpose()?;
-            let (_, report) = checked(&it.folder, keys.as_ref().map_or(Signature::Unchecked, Signature::By))?;
+            let (_, report) =
+                checked(&it.folder, keys.as_ref().map_or(SignatureRequirement::Unchecked, SignatureRequirement::By))?;
             out.answer(told(&report), || report.json())?;
             Ok(exit(&report))
         }
-        args::Episode::Show(it) => {
-            let (run, report) = checked(&it.folder, Signature::Unchecked)?;
+        args::EpisodeCommand::Show(it) => {
+            let (run, report) = checked(&it.folder, SignatureRequirement::Unchecked)?;
             out.answer(shown(&run, &report), || {
-                let events: Vec<&Record> = run.lines.iter().map(|it| &it.record).collect();
+                let events: Vec<&EventRecord> = run.lines.iter().map(|it| &it.record).collect();
                 json!({"verified": report.json(), "state": run.state, "events": events})
             })?;
             Ok(exit(&report))
         }
-        args::Episode::Export(it) => export(it, &config()?, out),
-        args::Episode::Import(it) => import::run(it, &config()?, out),
+        args::EpisodeCommand::Export(it) => export(it, &config()?, out),
+        args::EpisodeCommand::Import(it) => import::run(it, &config()?, out),
     }
 }
 
-fn export(asked: &args::EpisodeExport, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn export(asked: &args::EpisodeExport, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let thread = asked.thread.clone();
     let files = open_service::with_service(config, |service| async move {
@@ -63,7 +66,7 @@ fn export(asked: &args::EpisodeExport, config: &Config, out: &mut Output<'_>) ->
     let (folder, thread) = (asked.out.display().to_string(), &asked.thread);
     let text = format!("{folder}: {} of {thread}", names.join(", "));
     out.answer(text, || json!({"folder": folder, "thread": thread, "files": names}))?;
-    Ok(Exit::Yes)
+    Ok(CommandExit::Yes)
 }
 
 /// Writes a run's files into a folder that is not there yet.
@@ -73,7 +76,7 @@ pub(super) fn written(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), 
     put.map_err(|source| CliError::Write { what: folder.display().to_string(), source })
 }
 
-fn checked(folder: &Path, signature: Signature<'_>) -> Result<(Run, Report), CliError> {
+fn checked(folder: &Path, signature: SignatureRequirement<'_>) -> Result<(RunFolder, RunReport), CliError> {
     Ok(verify(&read(folder)?, signature))
 }
 
@@ -82,11 +85,11 @@ pub(super) fn read(folder: &Path) -> Result<Folder, CliError> {
     read.map_err(|source| CliError::Read { what: folder.display().to_string(), source })
 }
 
-fn exit(report: &Report) -> Exit {
+fn exit(report: &RunReport) -> CommandExit {
     match report.verdict() {
-        Verdict::Verified => Exit::Yes,
-        Verdict::Refused => Exit::No,
-        Verdict::CouldNotTell => Exit::CouldNotTell,
+        RunVerification::Verified => CommandExit::Yes,
+        RunVerification::Refused => CommandExit::No,
+        RunVerification::CouldNotTell => CommandExit::CouldNotTell,
     }
 }
 
@@ -95,35 +98,35 @@ fn keys(path: &Path) -> Result<PublicKeys, CliError> {
     let mut text = Vec::new();
     let read = File::open(path).and_then(|file| file.take(BYTES_MAX as u64 + 1).read_to_end(&mut text));
     read.map_err(|source| CliError::Read { what: what.clone(), source })?;
-    let value = parse(&text, &Limits::default())
+    let value = parse(&text, &ParseLimits::default())
         .map_err(|error| CliError::Given(format!("{what} is not strict JSON: {}", error.code.as_str())))?;
     PublicKeys::from_jwks(&value)
         .map_err(|error| CliError::Given(format!("{what} cannot be trusted as a whole: {error}")))
 }
 
-fn told(report: &Report) -> String {
+fn told(report: &RunReport) -> String {
     let mut text = String::new();
-    for Finding { code, file, line, about } in &report.findings {
+    for RunFinding { code, file, line, about } in &report.findings {
         let place = place(file, *line, about.as_deref());
         writeln!(text, "wrong  {place}: {} [{}]", code.detail(), code.as_str()).expect("text grows");
     }
     if report.omitted > 0 {
         writeln!(text, "wrong  and {} more", report.omitted).expect("text grows");
     }
-    for Noted { code, file, line, about } in &report.notes {
+    for RunNote { code, file, line, about } in &report.notes {
         let place = place(file, *line, about.as_deref());
         writeln!(text, "note   {place}: {} [{}]", code.detail(), code.as_str()).expect("text grows");
     }
-    for extent in Extent::ALL {
+    for extent in CheckExtent::ALL {
         let parts = report.parts.named(extent);
         if !parts.is_empty() {
             writeln!(text, "{:<10}{}", extent.as_str(), parts.join(", ")).expect("text grows");
         }
     }
     text.push_str(match report.verdict() {
-        Verdict::Verified => "verified: these are the run's files, and they belong together",
-        Verdict::Refused => "refused: this is not what the run left",
-        Verdict::CouldNotTell => "could not tell: nothing is wrong, and nothing says that it is whole",
+        RunVerification::Verified => "verified: these are the run's files, and they belong together",
+        RunVerification::Refused => "refused: this is not what the run left",
+        RunVerification::CouldNotTell => "could not tell: nothing is wrong, and nothing says that it is whole",
     });
     text
 }
@@ -139,14 +142,14 @@ fn place(file: &str, line: Option<usize>, about: Option<&str>) -> String {
     place
 }
 
-fn shown(run: &Run, report: &Report) -> String {
+fn shown(run: &RunFolder, report: &RunReport) -> String {
     let mut text = String::new();
     if let Some(state) = &run.state {
         text.push_str(&state_shown(state));
     }
     text.push_str("\ntimeline\n");
     for line in &run.lines {
-        let Record { timestamp, phase, event_type, agent_id, .. } = &line.record;
+        let EventRecord { timestamp, phase, event_type, agent_id, .. } = &line.record;
         let what = event_type.as_deref().unwrap_or(phase);
         let (at, what, who) = (printed_line(timestamp), printed_line(what), printed_line(agent_id));
         writeln!(text, "  {at}  {what:<24} {who:<20} {}", gist(&line.record)).expect("text grows");
@@ -177,7 +180,7 @@ fn state_shown(state: &Value) -> String {
 }
 
 /// What an event says, in the few words that fit: the first of the members that say most.
-fn gist(record: &Record) -> String {
+fn gist(record: &EventRecord) -> String {
     const TELLING: [&str; 7] = ["message", "task", "input_excerpt", "rationale", "reason", "tool", "outcome"];
     let said = TELLING.iter().find_map(|it| record.text(it)).unwrap_or_default();
     let cut: String = said.chars().take(EXCERPT_CHARS).collect();

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::Exit;
+use super::CommandExit;
 use crate::config::ConfigError;
 use crate::domain::keys::KeysError;
 use crate::keyring::KeyringError;
@@ -93,9 +93,9 @@ pub enum CliError {
 
 impl CliError {
     /// No where the gateway says no; could not tell where nobody could be asked.
-    pub fn exit(&self) -> Exit {
+    pub fn exit(&self) -> CommandExit {
         match self {
-            Self::Keyring(KeyringError::Refused(KeysError::Unknown { .. })) => Exit::No,
+            Self::Keyring(KeyringError::Refused(KeysError::Unknown { .. })) => CommandExit::No,
             Self::Service(error) => exit_of(error),
             Self::Config(_)
             | Self::Keyring(_)
@@ -110,12 +110,12 @@ impl CliError {
             | Self::Demo(_)
             | Self::Replaced(_)
             | Self::Runtime(_)
-            | Self::Output(_) => Exit::CouldNotTell,
+            | Self::Output(_) => CommandExit::CouldNotTell,
         }
     }
 }
 
-fn exit_of(error: &Error) -> Exit {
+fn exit_of(error: &Error) -> CommandExit {
     match error {
         Error::NotFound(_)
         | Error::Forbidden(_)
@@ -145,7 +145,7 @@ fn exit_of(error: &Error) -> Exit {
         | Error::NotTaken(_)
         | Error::NotRepeated(_)
         | Error::Vote(_)
-        | Error::Erased => Exit::No,
+        | Error::Erased => CommandExit::No,
         Error::TooMany
         | Error::Busy
         | Error::ClockSkew
@@ -157,6 +157,6 @@ fn exit_of(error: &Error) -> Exit {
         | Error::Store(_)
         | Error::Copy(_)
         | Error::Mail(_)
-        | Error::Keyring(_) => Exit::CouldNotTell,
+        | Error::Keyring(_) => CommandExit::CouldNotTell,
     }
 }

@@ -8,12 +8,15 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::args;
-use super::output::{Form, Output};
-use super::{CliError, Exit, causes};
-use crate::domain::guard::{Allowed, Code, ConfigCode, Dialect, Guard, Normal, Subject, Violation, Violations};
+use super::output::{CommandOutput, OutputFormat};
+use super::{CliError, CommandExit, causes};
+use crate::domain::guard::{
+    AllowedTransition, GuardCode, GuardConfigCode, GuardViolation, NormalizedState, SchemaDialect, StateGuard,
+    ViolationSubject, Violations,
+};
 use crate::domain::json::parse::BYTES_MAX;
 use crate::domain::json::pointer::Pointer;
-use crate::state_file::{Before, Commit, Committed, Refused, Roots, RootsError, commit};
+use crate::state_file::{AllowedRoots, PreviousContent, RootsError, StateCommit, StateFileError, WrittenState, commit};
 
 /// One byte more than a state may have, so that a longer one is told as such.
 const READ_BYTES_MAX: u64 = BYTES_MAX as u64 + 1;
@@ -26,51 +29,63 @@ const MAY_FOLLOW: &str = "the proposed state fits the schema and may follow the 
 const WRITTEN: &str = "the state was written";
 
 /// Judges. What could not be judged is told in JSON too, where JSON is asked for: scripts read one thing.
-pub fn run(command: &args::Guard, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub fn run(command: &args::GuardCommand, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     match judge(command) {
         Ok((dialect, verdict)) => tell(dialect, verdict, out),
-        Err(unclear) if out.form() == Form::Json => could_not_tell(&unclear, out),
+        Err(unclear) if out.form() == OutputFormat::Json => could_not_tell(&unclear, out),
         Err(unclear) => Err(*unclear.error),
     }
 }
 
-fn tell(dialect: Dialect, verdict: Verdict, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn tell(dialect: SchemaDialect, verdict: GuardResult, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     match verdict {
-        Verdict::Passed { message, state, previous, file } => {
-            let passed = Passed { dialect, message, state: &state, previous: previous.as_ref(), file: file.as_ref() };
-            out.answer(passed.text("verified"), || passed.json(Status::Verified))?;
-            Ok(Exit::Yes)
+        GuardResult::Passed { message, state, previous, file } => {
+            let passed =
+                PassedState { dialect, message, state: &state, previous: previous.as_ref(), file: file.as_ref() };
+            out.answer(passed.text("verified"), || passed.json(GuardStatus::Verified))?;
+            Ok(CommandExit::Yes)
         }
-        Verdict::Blocked { found, cause } => blocked(dialect, &found, cause.as_ref(), out),
-        Verdict::Unsynced { committed, cause } => {
-            let Committed { state, previous, .. } = &*committed;
+        GuardResult::Blocked { found, cause } => blocked(dialect, &found, cause.as_ref(), out),
+        GuardResult::Unsynced { committed, cause } => {
+            let WrittenState { state, previous, .. } = &*committed;
             let file = FileWritten::of(&committed);
-            let passed = Passed {
+            let passed = PassedState {
                 dialect,
-                message: Code::Unsynced.detail(),
+                message: GuardCode::Unsynced.detail(),
                 state,
                 previous: previous.as_ref(),
                 file: Some(&file),
             };
             out.answer(format_args!("{}\n{cause}", passed.text("could not tell")), || {
-                let mut answer = passed.json(Status::CouldNotTell);
-                answer["code"] = Code::Unsynced.as_str().into();
+                let mut answer = passed.json(GuardStatus::CouldNotTell);
+                answer["code"] = GuardCode::Unsynced.as_str().into();
                 answer["cause"] = cause.to_string().into();
                 answer
             })?;
-            Ok(Exit::CouldNotTell)
+            Ok(CommandExit::CouldNotTell)
         }
     }
 }
 
 /// What the guard says.
-enum Verdict {
-    Passed { message: &'static str, state: Normal, previous: Option<Normal>, file: Option<FileWritten> },
-    Blocked { found: Violations, cause: Option<io::Error> },
-    Unsynced { committed: Box<Committed>, cause: io::Error },
+enum GuardResult {
+    Passed {
+        message: &'static str,
+        state: NormalizedState,
+        previous: Option<NormalizedState>,
+        file: Option<FileWritten>,
+    },
+    Blocked {
+        found: Violations,
+        cause: Option<io::Error>,
+    },
+    Unsynced {
+        committed: Box<WrittenState>,
+        cause: io::Error,
+    },
 }
 
-impl From<Violations> for Verdict {
+impl From<Violations> for GuardResult {
     fn from(found: Violations) -> Self {
         Self::Blocked { found, cause: None }
     }
@@ -83,85 +98,86 @@ struct FileWritten {
 }
 
 impl FileWritten {
-    fn of(committed: &Committed) -> Self {
+    fn of(committed: &WrittenState) -> Self {
         Self { path: committed.path.display().to_string(), bytes: committed.bytes }
     }
 }
 
 /// Why there is no verdict.
-struct Unclear {
+struct GuardError {
     code: &'static str,
     pointer: Pointer,
     error: Box<CliError>,
 }
 
-fn judge(command: &args::Guard) -> Result<(Dialect, Verdict), Unclear> {
+fn judge(command: &args::GuardCommand) -> Result<(SchemaDialect, GuardResult), GuardError> {
     let (schema, dialect, rules) = command.files();
     let guard = guard(schema, rules)?;
     if let Some(wanted) = dialect.filter(|it| *it != guard.dialect()) {
         let (wanted, found) = (wanted.as_str(), guard.dialect().as_str());
-        let text = format!("{}: the schema is in the dialect {found}, not {wanted}", ConfigCode::Schema.as_str());
+        let text = format!("{}: the schema is in the dialect {found}, not {wanted}", GuardConfigCode::Schema.as_str());
         let error = Box::new(CliError::Given(text));
-        return Err(Unclear { code: ConfigCode::Schema.as_str(), pointer: Pointer::root(), error });
+        return Err(GuardError { code: GuardConfigCode::Schema.as_str(), pointer: Pointer::root(), error });
     }
     let verdict = match command {
-        args::Guard::Payload(it) => {
-            let passed = |state| Verdict::Passed { message: FITS, state, previous: None, file: None };
-            guard.check(&read(&it.proposed)?).map_or_else(Verdict::from, passed)
+        args::GuardCommand::Payload(it) => {
+            let passed = |state| GuardResult::Passed { message: FITS, state, previous: None, file: None };
+            guard.check(&read(&it.proposed)?).map_or_else(GuardResult::from, passed)
         }
-        args::Guard::Transition(it) => {
+        args::GuardCommand::Transition(it) => {
             let judged = guard.transition(&read(&it.current)?, &read(&it.proposed)?);
-            judged.map_or_else(Verdict::from, |Allowed { previous, proposed }| Verdict::Passed {
+            judged.map_or_else(GuardResult::from, |AllowedTransition { previous, proposed }| GuardResult::Passed {
                 message: MAY_FOLLOW,
                 state: proposed,
                 previous: Some(previous),
                 file: None,
             })
         }
-        args::Guard::Commit(it) => {
+        args::GuardCommand::Commit(it) => {
             let current = read(&it.current)?;
-            let before = if it.absent { Before::Elsewhere(&current) } else { Before::Held(&current) };
-            let request = Commit { target: &it.target, before, proposed: &read(&it.proposed)? };
+            let before = if it.absent { PreviousContent::Elsewhere(&current) } else { PreviousContent::Held(&current) };
+            let request = StateCommit { target: &it.target, before, proposed: &read(&it.proposed)? };
             written(commit(&guard, &roots(&it.roots)?, &request))
         }
-        args::Guard::Create(it) => {
-            let request = Commit { target: &it.target, before: Before::Nothing, proposed: &read(&it.proposed)? };
+        args::GuardCommand::Create(it) => {
+            let request =
+                StateCommit { target: &it.target, before: PreviousContent::Nothing, proposed: &read(&it.proposed)? };
             written(commit(&guard, &roots(&it.roots)?, &request))
         }
     };
     Ok((guard.dialect(), verdict))
 }
 
-fn written(result: Result<Committed, Refused>) -> Verdict {
+fn written(result: Result<WrittenState, StateFileError>) -> GuardResult {
     match result {
-        Ok(committed) => Verdict::Passed {
+        Ok(committed) => GuardResult::Passed {
             message: WRITTEN,
             file: Some(FileWritten::of(&committed)),
             state: committed.state,
             previous: committed.previous,
         },
-        Err(Refused::Blocked { found, cause }) => Verdict::Blocked { found, cause },
-        Err(Refused::Unsynced { committed, cause }) => Verdict::Unsynced { committed, cause },
+        Err(StateFileError::Blocked { found, cause }) => GuardResult::Blocked { found, cause },
+        Err(StateFileError::Unsynced { committed, cause }) => GuardResult::Unsynced { committed, cause },
     }
 }
 
-fn guard(schema: &Path, rules: Option<&Path>) -> Result<Guard, Unclear> {
+fn guard(schema: &Path, rules: Option<&Path>) -> Result<StateGuard, GuardError> {
     let schema = read(schema)?;
     let rules = rules.map(read).transpose()?;
-    Guard::new(&schema, rules.as_deref()).map_err(|error| {
+    StateGuard::new(&schema, rules.as_deref()).map_err(|error| {
         let code = error.code.as_str();
-        Unclear { code, error: Box::new(CliError::Given(format!("{code}: {error}"))), pointer: error.at }
+        GuardError { code, error: Box::new(CliError::Given(format!("{code}: {error}"))), pointer: error.at }
     })
 }
 
-fn roots(folders: &[PathBuf]) -> Result<Roots, Unclear> {
-    Roots::new(folders.iter().cloned()).map_err(|error| {
+fn roots(folders: &[PathBuf]) -> Result<AllowedRoots, GuardError> {
+    AllowedRoots::new(folders.iter().cloned()).map_err(|error| {
         let (code, pointer) = (RootsError::CODE, Pointer::root());
-        Unclear { code, pointer, error: Box::new(CliError::Given(format!("{code}: {error}"))) }
+        GuardError { code, pointer, error: Box::new(CliError::Given(format!("{code}: {error}"))) }
     })
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Unclear> {
+fn read(path: &Path) -> Result<Vec<u8>, GuardError> {
     let mut text = Vec::new();
     let read = if path == Path::new("-") {
         io::stdin().lock().take(READ_BYTES_MAX).read_to_end(&mut text)
@@ -172,30 +188,30 @@ fn read(path: &Path) -> Result<Vec<u8>, Unclear> {
         Ok(_) => Ok(text),
         Err(source) => {
             let error = CliError::Read { what: path.display().to_string(), source };
-            Err(Unclear { code: "unreadable", pointer: Pointer::root(), error: Box::new(error) })
+            Err(GuardError { code: "unreadable", pointer: Pointer::root(), error: Box::new(error) })
         }
     }
 }
 
-fn could_not_tell(unclear: &Unclear, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn could_not_tell(unclear: &GuardError, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     out.answer("", || {
-        let mut answer = Status::CouldNotTell.json(&causes(&*unclear.error));
+        let mut answer = GuardStatus::CouldNotTell.json(&causes(&*unclear.error));
         answer["code"] = unclear.code.into();
         answer["pointer"] = unclear.pointer.as_str().into();
         answer
     })?;
-    Ok(Exit::CouldNotTell)
+    Ok(CommandExit::CouldNotTell)
 }
 
 /// How it ended, for people, for scripts, and as AgentStateGuard says it.
 #[derive(Clone, Copy)]
-enum Status {
+enum GuardStatus {
     Verified,
     Blocked,
     CouldNotTell,
 }
 
-impl Status {
+impl GuardStatus {
     fn json(self, message: &str) -> Value {
         let (verdict, status) = match self {
             Self::Verified => ("verified", "VERIFIED"),
@@ -209,15 +225,15 @@ impl Status {
 }
 
 /// A state that passed.
-struct Passed<'a> {
-    dialect: Dialect,
+struct PassedState<'a> {
+    dialect: SchemaDialect,
     message: &'static str,
-    state: &'a Normal,
-    previous: Option<&'a Normal>,
+    state: &'a NormalizedState,
+    previous: Option<&'a NormalizedState>,
     file: Option<&'a FileWritten>,
 }
 
-impl Passed<'_> {
+impl PassedState<'_> {
     fn text(&self, verdict: &str) -> String {
         let mut text = format!("{verdict}: {}\n{}", self.message, self.state.proof());
         if let Some(FileWritten { path, bytes }) = self.file {
@@ -226,7 +242,7 @@ impl Passed<'_> {
         text
     }
 
-    fn json(&self, status: Status) -> Value {
+    fn json(&self, status: GuardStatus) -> Value {
         let mut answer = status.json(self.message);
         answer["dialect"] = self.dialect.as_str().into();
         answer["proof"] = self.state.proof().into();
@@ -243,11 +259,11 @@ impl Passed<'_> {
 }
 
 fn blocked(
-    dialect: Dialect,
+    dialect: SchemaDialect,
     found: &Violations,
     cause: Option<&io::Error>,
-    out: &mut Output<'_>,
-) -> Result<Exit, CliError> {
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     let mut text = String::from("blocked");
     for it in &found.list {
         write!(text, "\n{}", line(it)).expect("text grows");
@@ -260,7 +276,7 @@ fn blocked(
     }
     out.answer(text, || {
         let first = found.list.first();
-        let mut answer = Status::Blocked.json(first.map_or("", |it| it.code.detail()));
+        let mut answer = GuardStatus::Blocked.json(first.map_or("", |it| it.code.detail()));
         answer["dialect"] = dialect.as_str().into();
         answer["code"] = first.map(|it| it.code.as_str()).into();
         answer["error_code"] = first.map(|it| it.alias.as_str()).into();
@@ -272,19 +288,21 @@ fn blocked(
         }
         answer
     })?;
-    Ok(Exit::No)
+    Ok(CommandExit::No)
 }
 
-fn line(it: &Violation) -> String {
+fn line(it: &GuardViolation) -> String {
     let (code, detail, alias) = (it.code.as_str(), it.code.detail(), it.alias.as_str());
     match it.subject {
-        Subject::Proposed => format!("{code} at {:?}: {detail} [{alias}]", it.pointer.as_str()),
-        Subject::Current => format!("{code} at {:?} of the current state: {detail} [{alias}]", it.pointer.as_str()),
-        Subject::Rules | Subject::Target => format!("{code}: {detail} [{alias}]"),
+        ViolationSubject::Proposed => format!("{code} at {:?}: {detail} [{alias}]", it.pointer.as_str()),
+        ViolationSubject::Current => {
+            format!("{code} at {:?} of the current state: {detail} [{alias}]", it.pointer.as_str())
+        }
+        ViolationSubject::Rules | ViolationSubject::Target => format!("{code}: {detail} [{alias}]"),
     }
 }
 
-fn row(it: &Violation) -> Value {
+fn row(it: &GuardViolation) -> Value {
     json!({
         "code": it.code.as_str(), "error_code": it.alias.as_str(), "in": it.subject.as_str(), "pointer": it.pointer,
         "detail": it.code.detail(),

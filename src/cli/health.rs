@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::output::Output;
-use super::{CliError, Exit};
+use super::output::CommandOutput;
+use super::{CliError, CommandExit};
 use crate::config::Config;
 
 /// Well under the patience of whoever asks.
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const ANSWER_BYTES_MAX: usize = 12;
 
 /// Yes if it answers 200 to `/livez`, no otherwise: to whoever asks, a gateway that does not answer is not alive.
-pub fn run(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub fn run(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     let address = reachable(config.listen);
     let alive = ask(address);
     let problem = match &alive {
@@ -27,7 +27,7 @@ pub fn run(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
     };
     let text = problem.as_ref().map_or_else(|| "alive".to_owned(), |it| format!("not alive at {address}: {it}"));
     out.answer(text, || json!({"alive": problem.is_none(), "address": address, "problem": problem}))?;
-    Ok(if problem.is_none() { Exit::Yes } else { Exit::No })
+    Ok(if problem.is_none() { CommandExit::Yes } else { CommandExit::No })
 }
 
 /// "Everywhere" is no address to connect to.
@@ -56,9 +56,9 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::cli::output::Form;
+    use crate::cli::output::OutputFormat;
 
-    fn health(answer: &'static str) -> (Exit, String) {
+    fn health(answer: &'static str) -> (CommandExit, String) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let config = Config { listen: listener.local_addr().unwrap(), ..Config::default() };
         let gateway = thread::spawn(move || {
@@ -69,16 +69,16 @@ mod tests {
             String::from_utf8_lossy(&request[..length]).into_owned()
         });
         let mut said = Vec::new();
-        let exit = run(&config, &mut Output::new(Form::Text, &mut said)).unwrap();
+        let exit = run(&config, &mut CommandOutput::new(OutputFormat::Text, &mut said)).unwrap();
         assert!(gateway.join().unwrap().starts_with("GET /livez "));
         (exit, String::from_utf8(said).unwrap())
     }
 
     #[test]
     fn a_gateway_that_answers_is_alive_and_any_other_is_not() {
-        assert_eq!(health("HTTP/1.1 200 OK\r\n\r\n"), (Exit::Yes, "alive\n".to_owned()));
-        assert_eq!(health("HTTP/1.1 503 Service Unavailable\r\n\r\n").0, Exit::No);
-        assert_eq!(health("").0, Exit::No);
+        assert_eq!(health("HTTP/1.1 200 OK\r\n\r\n"), (CommandExit::Yes, "alive\n".to_owned()));
+        assert_eq!(health("HTTP/1.1 503 Service Unavailable\r\n\r\n").0, CommandExit::No);
+        assert_eq!(health("").0, CommandExit::No);
     }
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
         let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut said = Vec::new();
         let config = Config { listen, ..Config::default() };
-        assert_eq!(run(&config, &mut Output::new(Form::Json, &mut said)).unwrap(), Exit::No);
+        assert_eq!(run(&config, &mut CommandOutput::new(OutputFormat::Json, &mut said)).unwrap(), CommandExit::No);
         let said: serde_json::Value = serde_json::from_slice(&said).unwrap();
         assert_eq!(said["alive"], false);
     }

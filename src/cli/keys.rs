@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::args;
-use super::output::Output;
-use super::{CliError, Exit, causes, open_service};
+use super::output::CommandOutput;
+use super::{CliError, CommandExit, causes, open_service};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::domain::keys::{KeyUse, Keys};
@@ -15,16 +15,21 @@ use crate::keyring::Keyring;
 use crate::random;
 
 /// Runs one of them.
-pub fn run(command: &args::Keys, config: &Config, clock: &impl Clock, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub fn run(
+    command: &args::KeysCommand,
+    config: &Config,
+    clock: &impl Clock,
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     let keyring = Keyring::existing(&config.keyring, config.issuer.as_deref())?;
     match command {
-        args::Keys::List => list(&*keyring.current()?, out),
-        args::Keys::Rotate(rotate) => {
+        args::KeysCommand::List => list(&*keyring.current()?, out),
+        args::KeysCommand::Rotate(rotate) => {
             let keys = keyring.update(|it| it.rotate(rotate.key_use, clock.now(), &mut random::fill))?;
             note(config, rotate.key_use, None, out);
             signing(&keys, rotate.key_use, out)
         }
-        args::Keys::Revoke(revoke) => {
+        args::KeysCommand::Revoke(revoke) => {
             let keys = keyring.update(|it| it.revoke(&revoke.kid, clock.now(), &mut random::fill))?;
             let key_use = keys.published().find(|it| it.kid() == revoke.kid).map_or(KeyUse::Chain, |it| it.key_use());
             note(config, key_use, Some(&revoke.kid), out);
@@ -35,7 +40,7 @@ pub fn run(command: &args::Keys, config: &Config, clock: &impl Clock, out: &mut 
 
 /// The keyring is changed already: keys must be revocable while the database is away. Whoever is told that it failed
 /// would do it again, and turn twice.
-fn note(config: &Config, key_use: KeyUse, revoked: Option<&str>, out: &mut Output<'_>) {
+fn note(config: &Config, key_use: KeyUse, revoked: Option<&str>, out: &mut CommandOutput<'_>) {
     if !open_service::has_database(config) {
         return;
     }
@@ -51,7 +56,7 @@ fn note(config: &Config, key_use: KeyUse, revoked: Option<&str>, out: &mut Outpu
     }
 }
 
-fn list(keys: &Keys, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn list(keys: &Keys, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     let mut text = format!("issuer {}", keys.issuer());
     for key in keys.published() {
         let since = keys.dates(key.kid()).map(|it| it.since).unwrap_or_default();
@@ -59,7 +64,7 @@ fn list(keys: &Keys, out: &mut Output<'_>) -> Result<Exit, CliError> {
         write!(text, "\n{key_use:<8} {state:<8} {} since {since}", key.kid()).expect("text grows");
     }
     out.answer(text, || json!({"issuer": keys.issuer(), "keys": rows(keys)}))?;
-    Ok(Exit::Yes)
+    Ok(CommandExit::Yes)
 }
 
 fn rows(keys: &Keys) -> Vec<Value> {
@@ -77,8 +82,8 @@ fn rows(keys: &Keys) -> Vec<Value> {
 }
 
 /// The answer to a change: the key that signs now.
-fn signing(keys: &Keys, key_use: KeyUse, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn signing(keys: &Keys, key_use: KeyUse, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     let kid = keys.signing(key_use).kid();
     out.answer(kid, || json!({"use": key_use.as_str(), "signing": kid, "keys": rows(keys)}))?;
-    Ok(Exit::Yes)
+    Ok(CommandExit::Yes)
 }

@@ -12,28 +12,28 @@ use std::{env, fs, io};
 
 use url::Url;
 
-use super::args::Mcp;
-use super::{CliError, Exit};
+use super::args::McpArgs;
+use super::{CliError, CommandExit};
 use crate::domain::primitives::secret::Secret;
-use pipe::Pipe;
+use pipe::McpPipe;
 
 /// A token is a line; what is longer is another file.
 const TOKEN_BYTES_MAX: usize = 4096;
 
 /// Runs until standard input ends.
-pub fn run(args: &Mcp) -> Result<Exit, CliError> {
+pub fn run(args: &McpArgs) -> Result<CommandExit, CliError> {
     let address = address_of(&args.gateway)?;
     let token = match &args.token_file {
         Some(file) => read_token(file)?,
         None => env::var("COUNTERSIGN_TOKEN").map(Secret::new).map_err(|_| no_token())?,
     };
-    let pipe = Pipe::new(address, &token)?;
+    let pipe = McpPipe::new(address, &token)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let done = runtime.block_on(pipe.run(tokio::io::BufReader::new(tokio::io::stdin()), tokio::io::stdout()));
     // The thread that reads standard input may still wait for a line that nobody will send.
     runtime.shutdown_background();
     done.map_err(CliError::Output)?;
-    Ok(Exit::Yes)
+    Ok(CommandExit::Yes)
 }
 
 fn no_token() -> CliError {

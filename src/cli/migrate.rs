@@ -2,18 +2,18 @@
 
 use serde_json::json;
 
-use super::output::Output;
-use super::{CliError, Exit, open_service};
+use super::output::CommandOutput;
+use super::{CliError, CommandExit, open_service};
 use crate::config::Config;
-use crate::store::sqlite::Purpose;
+use crate::store::sqlite::SqliteOpenMode;
 use crate::wiring;
 
 /// Opening a database migrates it; one that is not there is made.
-pub fn run(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub fn run(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::block_on(async {
-        wiring::store(config, Purpose::Beside).await?;
+        wiring::store(config, SqliteOpenMode::Beside).await?;
         Ok(())
     })?;
     out.answer("the database is up to date", || json!({"migrated": true}))?;
-    Ok(Exit::Yes)
+    Ok(CommandExit::Yes)
 }

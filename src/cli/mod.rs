@@ -33,7 +33,7 @@ use std::process::ExitCode;
 
 use args::{Args, Command};
 pub use error::CliError;
-use output::{Form, Output};
+use output::{CommandOutput, OutputFormat};
 
 use crate::clock::SystemClock;
 use crate::config::Config;
@@ -41,7 +41,7 @@ use crate::domain::primitives::sanitize;
 
 /// What a command ends with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Exit {
+pub enum CommandExit {
     /// 0
     Yes,
     /// 1
@@ -50,20 +50,20 @@ pub enum Exit {
     CouldNotTell,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<CommandExit> for ExitCode {
+    fn from(exit: CommandExit) -> Self {
         Self::from(match exit {
-            Exit::Yes => 0,
-            Exit::No => 1,
-            Exit::CouldNotTell => 2,
+            CommandExit::Yes => 0,
+            CommandExit::No => 1,
+            CommandExit::CouldNotTell => 2,
         })
     }
 }
 
 /// Runs the line; what went wrong goes to `err` with all its causes.
-pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
-    let form = if args.global.json { Form::Json } else { Form::Text };
-    let mut output = Output::new(form, out);
+pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> CommandExit {
+    let form = if args.global.json { OutputFormat::Json } else { OutputFormat::Text };
+    let mut output = CommandOutput::new(form, out);
     let done = dispatch(args, &mut output);
     let mut said = output.warnings().to_vec();
     let exit = done.unwrap_or_else(|error| {
@@ -77,7 +77,7 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     exit
 }
 
-fn dispatch(args: &Args, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn dispatch(args: &Args, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     let config = || Config::load(&args.flags(), std::env::vars_os());
     match &args.command {
         Command::Serve(args) => serve::run(&config()?, args.clock_back(), out),
@@ -86,7 +86,7 @@ fn dispatch(args: &Args, out: &mut Output<'_>) -> Result<Exit, CliError> {
         Command::User(command) => user::run(command, &config()?, &mut io::stdin().lock(), out),
         Command::Token(command) => token::run(command, &config()?, out),
         Command::Policy(command) => policy::run(command, config, out),
-        Command::Receipt(args::Receipt::Revoke(revoke)) => receipt::revoke(revoke, &config()?, out),
+        Command::Receipt(args::ReceiptCommand::Revoke(revoke)) => receipt::revoke(revoke, &config()?, out),
         Command::Thread(command) => thread::run(command, &config()?, out),
         Command::Halt(command) => halt::run(command, &config()?, out),
         Command::Migrate => migrate::run(&config()?, out),

@@ -5,12 +5,12 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::CliError;
-use crate::config::{Config, Database};
+use crate::config::{Config, DatabaseConfig};
 use crate::domain::primitives::id::PrincipalId;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::operations::halt::OPERATOR;
-use crate::store::sqlite::Purpose;
+use crate::store::sqlite::SqliteOpenMode;
 use crate::wiring;
 
 /// Who acts: whoever may run commands on the gateway's own machine, with its keyring.
@@ -25,7 +25,7 @@ pub(super) fn with_service<T, F: Future<Output = Result<T>>>(
 ) -> std::result::Result<T, CliError> {
     block_on(async {
         let url = config.public_url(config.listen).as_str().to_owned();
-        let service = wiring::open(config, url, Purpose::Beside).await?;
+        let service = wiring::open(config, url, SqliteOpenMode::Beside).await?;
         Ok(run(service).await?)
     })
 }
@@ -41,8 +41,8 @@ pub(super) fn block_on<T>(
 /// Whether there is a database to work on; none is made only to be looked at.
 pub(super) fn has_database(config: &Config) -> bool {
     match &config.database {
-        Database::Sqlite => config.sqlite_path().exists(),
-        Database::Postgres(_) => true,
+        DatabaseConfig::Sqlite => config.sqlite_path().exists(),
+        DatabaseConfig::Postgres(_) => true,
     }
 }
 

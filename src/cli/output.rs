@@ -9,7 +9,7 @@ use crate::domain::primitives::sanitize;
 
 /// How an answer is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum OutputFormat {
     /// For people.
     Text,
     /// `--json`.
@@ -17,20 +17,20 @@ pub enum Form {
 }
 
 /// Takes the answer.
-pub struct Output<'a> {
-    form: Form,
+pub struct CommandOutput<'a> {
+    form: OutputFormat,
     to: &'a mut dyn Write,
     warnings: Vec<String>,
 }
 
-impl<'a> Output<'a> {
+impl<'a> CommandOutput<'a> {
     /// Answers in this form, to there.
-    pub fn new(form: Form, to: &'a mut dyn Write) -> Self {
+    pub fn new(form: OutputFormat, to: &'a mut dyn Write) -> Self {
         Self { form, to, warnings: Vec::new() }
     }
 
     /// How it answers.
-    pub const fn form(&self) -> Form {
+    pub const fn form(&self) -> OutputFormat {
         self.form
     }
 
@@ -47,8 +47,8 @@ impl<'a> Output<'a> {
     /// Says the answer, as text or as JSON.
     pub fn answer(&mut self, text: impl Display, json: impl FnOnce() -> Value) -> io::Result<()> {
         match self.form {
-            Form::Text => writeln!(self.to, "{}", sanitize::printed(&text.to_string()))?,
-            Form::Json => writeln!(self.to, "{}", sanitize::json(&json().to_string()))?,
+            OutputFormat::Text => writeln!(self.to, "{}", sanitize::printed(&text.to_string()))?,
+            OutputFormat::Json => writeln!(self.to, "{}", sanitize::json(&json().to_string()))?,
         }
         self.to.flush()
     }

@@ -11,39 +11,40 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::args;
-use super::output::Output;
-use super::{CliError, Exit, open_service};
+use super::output::CommandOutput;
+use super::{CliError, CommandExit, open_service};
 use crate::config::{Config, ConfigError};
 use crate::domain::chain::hash::Digest;
 use crate::domain::json::canonical::canonical;
-use crate::domain::json::parse::{Limits, parse};
+use crate::domain::json::parse::{ParseLimits, parse};
 use crate::domain::policy::{
-    Around, Policy, PolicySource, RedactedChange, StateLimits, Supposed, SupposedPrincipal, Verdict, Warning, what_if,
+    HypotheticalContext, HypotheticalPrincipal, HypotheticalRequest, JudgedOutcome, JudgedWarning, Policy,
+    PolicySource, RedactedChange, StateLimits, what_if,
 };
 use crate::domain::threads::tool_call::Tool;
-use crate::domain::threads::usage::{Malformed, Totals, Usage};
+use crate::domain::threads::usage::{InvalidUsage, Totals, Usage};
 use crate::service::error::Error;
-use crate::service::policies::Activation;
+use crate::service::policies::ActivationOutcome;
 
 /// Longer files are no policies; the domain's own bound is below this and says so with more words.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Runs one of them. Checking needs no gateway, so it reads no configuration.
 pub fn run(
-    command: &args::Policy,
+    command: &args::PolicyCommand,
     config: impl FnOnce() -> Result<Config, ConfigError>,
-    out: &mut Output<'_>,
-) -> Result<Exit, CliError> {
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     match command {
-        args::Policy::Check(check) => say_if_sound(&check.file, out),
-        args::Policy::Activate(activate) => put_in_force(activate, &config()?, out),
-        args::Policy::WhatIf(ask) => suppose(ask, out),
-        args::Policy::Test(test) => cases::run(test, out),
-        args::Policy::Replay(ask) => replay::run(ask, &config()?, out),
+        args::PolicyCommand::Check(check) => say_if_sound(&check.file, out),
+        args::PolicyCommand::Activate(activate) => put_in_force(activate, &config()?, out),
+        args::PolicyCommand::WhatIf(ask) => suppose(ask, out),
+        args::PolicyCommand::Test(test) => cases::run(test, out),
+        args::PolicyCommand::Replay(ask) => replay::run(ask, &config()?, out),
     }
 }
 
-fn say_if_sound(file: &Path, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn say_if_sound(file: &Path, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     match Policy::compile(&source_of(file)?) {
         Ok(policy) => {
             let nodes: Vec<_> = policy.nodes().map(|(node, _)| node).collect();
@@ -52,7 +53,7 @@ fn say_if_sound(file: &Path, out: &mut Output<'_>) -> Result<Exit, CliError> {
                 text,
                 || json!({"sound": true, "flow": policy.flow(), "policy": policy.digest(), "nodes": nodes}),
             )?;
-            Ok(Exit::Yes)
+            Ok(CommandExit::Yes)
         }
         Err(error) => {
             let text = format!("{}: {error} [{}]", file.display(), error.code);
@@ -62,12 +63,16 @@ fn say_if_sound(file: &Path, out: &mut Output<'_>) -> Result<Exit, CliError> {
                     "detail": error.message,
                 })
             })?;
-            Ok(Exit::No)
+            Ok(CommandExit::No)
         }
     }
 }
 
-fn put_in_force(activate: &args::PolicyActivate, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn put_in_force(
+    activate: &args::PolicyActivate,
+    config: &Config,
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let source = source_of(&activate.file)?;
     let read = |text: &String| Digest::try_from(text.as_str()).map_err(|error| CliError::Given(error.to_string()));
@@ -81,12 +86,12 @@ fn put_in_force(activate: &args::PolicyActivate, config: &Config, out: &mut Outp
         other => other?,
     };
     match activated {
-        Activation::Active(active) => {
+        ActivationOutcome::Active(active) => {
             let told = || json!({"flow": active.flow, "policy": active.policy, "accepts": active.accepts});
             out.answer(active.policy, told)?;
-            Ok(Exit::Yes)
+            Ok(CommandExit::Yes)
         }
-        Activation::Waiting(amendment) => {
+        ActivationOutcome::Waiting(amendment) => {
             // Where a running gateway listens is not known here unless it is configured.
             let page = format!("/amendments/{}", amendment.id);
             let text = format!("not active: people decide about it until {}, on the page {page}", amendment.expires_at);
@@ -97,38 +102,39 @@ fn put_in_force(activate: &args::PolicyActivate, config: &Config, out: &mut Outp
                     "expires_at": amendment.expires_at,
                 })
             })?;
-            Ok(Exit::No)
+            Ok(CommandExit::No)
         }
     }
 }
 
 /// Exits with 0 for what would commit by itself, and with 1 for what people would be asked or what is refused.
-fn suppose(ask: &args::PolicyWhatIf, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn suppose(ask: &args::PolicyWhatIf, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     let Ok(policy) = Policy::compile(&source_of(&ask.file)?) else { return unsound(&ask.file, out) };
     let (state, patch) = (document(&ask.state)?, document(&ask.patch)?);
     if !state.is_object() {
         return Err(CliError::Given(format!("{}: a state is a JSON object", ask.state.display())));
     }
     let around = around(ask)?;
-    let supposed = Supposed { state: &state, node: &ask.node, format: ask.format, patch: &patch, around: &around };
+    let supposed =
+        HypotheticalRequest { state: &state, node: &ask.node, format: ask.format, patch: &patch, around: &around };
     let told = what_if(&policy, &supposed, &StateLimits::default());
     let mut text = told.outcome.as_str().to_owned();
     let reasons = told.reasons.iter().map(|it| it.text.clone());
     let errors = told.errors.iter().map(|it| format!("{} at {:?}: {}", it.code, it.pointer.to_string(), it.detail));
-    let warning = |it: &Warning| format!("warning at {:?}: {}", it.pointer.to_string(), it.detail);
+    let warning = |it: &JudgedWarning| format!("warning at {:?}: {}", it.pointer.to_string(), it.detail);
     let warnings = told.warnings.iter().map(warning);
     for line in reasons.chain(warnings).chain(errors).chain(told.diff.iter().map(change)) {
         text.push_str("\n  ");
         text.push_str(&line);
     }
     out.answer(text, || json!(told))?;
-    Ok(if told.outcome == Verdict::Commit { Exit::Yes } else { Exit::No })
+    Ok(if told.outcome == JudgedOutcome::Commit { CommandExit::Yes } else { CommandExit::No })
 }
 
-fn around(ask: &args::PolicyWhatIf) -> Result<Around, CliError> {
+fn around(ask: &args::PolicyWhatIf) -> Result<HypotheticalContext, CliError> {
     let principal = ask.principal.as_deref().zip(ask.owner.as_deref());
-    let principal = principal.map(|(id, owner)| SupposedPrincipal::new(id, owner)).transpose();
-    Ok(Around {
+    let principal = principal.map(|(id, owner)| HypotheticalPrincipal::new(id, owner)).transpose();
+    Ok(HypotheticalContext {
         principal: principal.map_err(|it| CliError::Given(format!("--principal: {}", it.detail)))?,
         committed_nodes: ask.committed_nodes.as_ref().map(|it| it.0.clone()),
         tool: ask.tool.as_deref().map(|file| read_as(file, Tool::read)).transpose()?,
@@ -137,21 +143,23 @@ fn around(ask: &args::PolicyWhatIf) -> Result<Around, CliError> {
     })
 }
 
-fn read_as<T>(file: &Path, read: impl Fn(&Value) -> Result<T, Malformed>) -> Result<T, CliError> {
-    let bad =
-        |it: Malformed| CliError::Given(format!("{}: at {:?}: {}", file.display(), it.pointer.to_string(), it.detail));
+fn read_as<T>(file: &Path, read: impl Fn(&Value) -> Result<T, InvalidUsage>) -> Result<T, CliError> {
+    let bad = |it: InvalidUsage| {
+        CliError::Given(format!("{}: at {:?}: {}", file.display(), it.pointer.to_string(), it.detail))
+    };
     read(&document(file)?).map_err(bad)
 }
 
 /// A policy that cannot be judged by is no answer to what it would say.
-fn unsound(file: &Path, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn unsound(file: &Path, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     say_if_sound(file, out)?;
-    Ok(Exit::CouldNotTell)
+    Ok(CommandExit::CouldNotTell)
 }
 
 fn document(path: &Path) -> Result<Value, CliError> {
     let text = read(path)?;
-    parse(text.as_bytes(), &Limits::default()).map_err(|error| CliError::Given(format!("{}: {error}", path.display())))
+    parse(text.as_bytes(), &ParseLimits::default())
+        .map_err(|error| CliError::Given(format!("{}: {error}", path.display())))
 }
 
 /// A line of the diff. JSON escapes what a terminal would act on; a pointer is written as JSON for that.

@@ -3,18 +3,18 @@
 use serde_json::json;
 
 use super::args::ReceiptRevoke;
-use super::output::Output;
-use super::{CliError, Exit, open_service};
+use super::output::CommandOutput;
+use super::{CliError, CommandExit, open_service};
 use crate::config::Config;
 use crate::service::writes::revoke_receipt::Revoker;
 
 /// Takes a receipt back.
-pub fn revoke(revoke: &ReceiptRevoke, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub fn revoke(revoke: &ReceiptRevoke, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let by = Revoker::Admin(open_service::principal());
     open_service::with_service(config, |service| async move {
         service.revoke_receipt(&by, &revoke.jti, &revoke.reason).await
     })?;
     out.answer(format!("revoked {}", revoke.jti), || json!({"receipt": revoke.jti, "revoked": true}))?;
-    Ok(Exit::Yes)
+    Ok(CommandExit::Yes)
 }

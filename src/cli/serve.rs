@@ -9,40 +9,42 @@ use actix_web::dev::ServerHandle;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use super::output::Output;
-use super::{CliError, Exit, logging, open_service};
-use crate::config::{Config, CopyTo, Limits, PublicUrl};
+use super::output::CommandOutput;
+use super::{CliError, CommandExit, logging, open_service};
+use crate::config::{Config, LimitsConfig, LogExportTarget, PublicUrl};
 use crate::mail::Mailer;
 use crate::service::Service;
-use crate::store::sqlite::Purpose;
+use crate::store::sqlite::SqliteOpenMode;
 use crate::web::api::interrupts;
-use crate::web::client_ip::Peers;
-use crate::web::limits::quota::Seats;
-use crate::web::limits::rate_limit::Throttle;
-use crate::web::limits::request_body::Hearing;
+use crate::web::client_ip::TrustedProxies;
+use crate::web::limits::quota::CallerQuota;
+use crate::web::limits::rate_limit::RateLimiter;
+use crate::web::limits::request_body::RequestBodyLimits;
 use crate::web::limits::response_buffer;
-use crate::web::limits::sse::Streams;
+use crate::web::limits::sse::EventStreams;
 use crate::web::pages::identity::oidc;
 use crate::web::pages::reviews::reveal;
 use crate::web::server::serve;
-use crate::web::state::{App, Edge};
+use crate::web::state::{AppState, EdgeConfig};
 use crate::wiring;
 use crate::worker::Workers;
 
 /// Serves until it is told to stop.
-pub fn run(config: &Config, back: ClockBack, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub fn run(config: &Config, back: ClockPolicy, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     // Only the first of a process's subscribers counts; a second `serve` in one process is a test's.
     let _ = logging::begin(&config.log);
     let listener = bind(config.listen)?;
     open_service::block_on(async {
-        let running = Running::start(config, listener, back).await?;
+        let running = RunningGateway::start(config, listener, back).await?;
         match &config.copy_to {
             // Whoever collects the log there is not to collect what makes the first account.
-            Some(CopyTo::Stdout) => say(&running, &mut Output::new(out.form(), &mut io::stderr())).await?,
-            Some(CopyTo::File(_)) | None => say(&running, out).await?,
+            Some(LogExportTarget::Stdout) => {
+                say(&running, &mut CommandOutput::new(out.form(), &mut io::stderr())).await?
+            }
+            Some(LogExportTarget::File(_)) | None => say(&running, out).await?,
         }
         running.until_told().await?;
-        Ok(Exit::Yes)
+        Ok(CommandExit::Yes)
     })
 }
 
@@ -57,7 +59,7 @@ pub fn bind(address: SocketAddr) -> Result<TcpListener, CliError> {
     })
 }
 
-async fn say(running: &Running, out: &mut Output<'_>) -> Result<(), CliError> {
+async fn say(running: &RunningGateway, out: &mut CommandOutput<'_>) -> Result<(), CliError> {
     let url = &running.url;
     let set_up = running.service.set_up_link().await?.map(|secret| format!("{url}/set-up/{secret}"));
     let mut text = format!("Countersign listens at {url}");
@@ -69,7 +71,7 @@ async fn say(running: &Running, out: &mut Output<'_>) -> Result<(), CliError> {
 
 /// Whether to start with a clock that is behind the newest event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ClockBack {
+pub enum ClockPolicy {
     /// It went back: what has expired would be valid again.
     Refused,
     /// An administrator says that it was ahead before and is right now.
@@ -77,29 +79,29 @@ pub enum ClockBack {
 }
 
 /// A gateway that runs.
-pub struct Running {
+pub struct RunningGateway {
     /// Its use cases.
     pub service: Arc<Service>,
     /// Where people and machines reach it.
     pub url: PublicUrl,
     handle: ServerHandle,
-    streams: Streams,
+    streams: EventStreams,
     server: JoinHandle<io::Result<()>>,
     workers: Workers,
 }
 
-impl Running {
+impl RunningGateway {
     /// Opens the gateway of a configuration and serves it on a bound listener.
-    pub async fn start(config: &Config, listener: TcpListener, back: ClockBack) -> Result<Self, CliError> {
+    pub async fn start(config: &Config, listener: TcpListener, back: ClockPolicy) -> Result<Self, CliError> {
         let bound = listener.local_addr().map_err(CliError::Runtime)?;
         let url = config.public_url(bound);
-        let service = wiring::open(config, url.as_str().to_owned(), Purpose::Serving).await?;
-        if let (ClockBack::Refused, Some(behind)) = (back, service.clock_behind().await?) {
+        let service = wiring::open(config, url.as_str().to_owned(), SqliteOpenMode::Serving).await?;
+        if let (ClockPolicy::Refused, Some(behind)) = (back, service.clock_behind().await?) {
             return Err(CliError::Clock(behind));
         }
         let edge = edge(config, &url);
         let streams = edge.streams.clone();
-        let app = App { service: Arc::clone(&service), edge: Arc::new(edge) };
+        let app = AppState { service: Arc::clone(&service), edge: Arc::new(edge) };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let server = serve(app, listener, threads, config.shutdown).map_err(CliError::Runtime)?;
         let handle = server.handle();
@@ -170,28 +172,28 @@ pub async fn told_to_stop() -> io::Result<&'static str> {
 /// How many wait for decisions in all: each holds a connection, and looks again with every commit.
 const WAITS_MAX: usize = 10_000;
 
-fn edge(config: &Config, url: &PublicUrl) -> Edge {
-    let Limits { rate_per_sec, burst, .. } = config.limits;
+fn edge(config: &Config, url: &PublicUrl) -> EdgeConfig {
+    let LimitsConfig { rate_per_sec, burst, .. } = config.limits;
     let requests = match rate_per_sec {
-        Some(rate) => Throttle::new(burst, Duration::from_secs(1) / rate.get()),
-        None => Throttle::new(u32::MAX, Duration::ZERO),
+        Some(rate) => RateLimiter::new(burst, Duration::from_secs(1) / rate.get()),
+        None => RateLimiter::new(u32::MAX, Duration::ZERO),
     };
-    Edge {
+    EdgeConfig {
         body_bytes_max: config.limits.body_bytes,
         depth_max: config.limits.depth,
         wait_max: config.limits.wait,
         secure: url.is_secure(),
         origin: url.as_str().to_owned(),
-        peers: Peers::new(config.trusted_proxies.clone()),
+        peers: TrustedProxies::new(config.trusted_proxies.clone()),
         requests,
         elsewhere: oidc::throttle(),
         reveals: reveal::throttle(),
         posts: interrupts::throttle(),
         metrics: config.metrics,
         docs: config.docs,
-        hearing: Hearing::default(),
-        unread: Seats::new(response_buffer::OF_ONE_BYTES_MAX, response_buffer::ALL_BYTES_MAX),
-        waits: Seats::new(config.limits.waiting, WAITS_MAX),
-        streams: Streams::default(),
+        hearing: RequestBodyLimits::default(),
+        unread: CallerQuota::new(response_buffer::OF_ONE_BYTES_MAX, response_buffer::ALL_BYTES_MAX),
+        waits: CallerQuota::new(config.limits.waiting, WAITS_MAX),
+        streams: EventStreams::default(),
     }
 }

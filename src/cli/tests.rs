@@ -8,7 +8,7 @@ use crate::clock::SystemClock;
 use crate::keyring::Keyring;
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
 
-fn line(data: &Path, line: &str) -> (Exit, String, String) {
+fn line(data: &Path, line: &str) -> (CommandExit, String, String) {
     let words = line.split_whitespace().map(OsString::from);
     let line = [OsString::from("countersign"), "--data".into(), data.into()].into_iter().chain(words);
     let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -24,12 +24,12 @@ fn with_database(data: &Path) {
     gateway(data);
     SqliteStore::open(data.join("countersign.db"), SqliteOptions::default()).unwrap();
     let (exit, _, err) = line(data, "token list");
-    assert_eq!(exit, Exit::Yes, "{err}");
+    assert_eq!(exit, CommandExit::Yes, "{err}");
 }
 
 fn listed(data: &Path) -> Vec<Value> {
     let (exit, out, _) = line(data, "keys list --json");
-    assert_eq!(exit, Exit::Yes);
+    assert_eq!(exit, CommandExit::Yes);
     serde_json::from_str::<Value>(&out).unwrap()["keys"].as_array().unwrap().clone()
 }
 
@@ -38,7 +38,7 @@ fn a_rotation_on_the_line_acts_in_a_running_gateway() {
     let data = tempfile::tempdir().unwrap();
     let gateway = gateway(data.path());
     let (exit, out, _) = line(data.path(), "keys rotate");
-    assert_eq!(exit, Exit::Yes);
+    assert_eq!(exit, CommandExit::Yes);
     let signing = gateway.current().unwrap().signing(crate::domain::keys::KeyUse::Chain).kid().to_owned();
     assert_eq!(out, format!("{signing}\n"));
     assert_eq!(listed(data.path()).len(), 7);
@@ -51,7 +51,7 @@ fn a_revocation_on_the_line_acts_in_a_running_gateway() {
     let gateway = gateway(data.path());
     let kid = gateway.current().unwrap().signing(KeyUse::Webhook).kid().to_owned();
     let (exit, out, _) = line(data.path(), &format!("keys revoke {kid} --json"));
-    assert_eq!(exit, Exit::Yes);
+    assert_eq!(exit, CommandExit::Yes);
     let keys = gateway.current().unwrap();
     assert_eq!(keys.public(KeyUse::Webhook, &kid).unwrap().state(), KeyState::Revoked);
     let answer: Value = serde_json::from_str(&out).unwrap();
@@ -65,10 +65,10 @@ fn keys_turn_once_though_the_log_cannot_be_told() {
     std::fs::write(data.path().join("countersign.db"), "no database").unwrap();
     let (exit, out, err) = line(data.path(), "keys rotate");
     let signing = gateway.current().unwrap().signing(crate::domain::keys::KeyUse::Chain).kid().to_owned();
-    assert_eq!((exit, out), (Exit::Yes, format!("{signing}\n")));
+    assert_eq!((exit, out), (CommandExit::Yes, format!("{signing}\n")));
     assert!(err.contains("the keyring is changed; do not do it again"), "{err}");
     let (exit, _, err) = line(data.path(), &format!("keys revoke {signing}"));
-    assert_eq!(exit, Exit::Yes);
+    assert_eq!(exit, CommandExit::Yes);
     assert!(err.contains("the log does not tell of it"), "{err}");
     assert!(gateway.current().unwrap().signing(crate::domain::keys::KeyUse::Chain).kid() != signing);
 }
@@ -93,7 +93,7 @@ fn a_key_that_is_not_there_is_a_no() {
     let data = tempfile::tempdir().unwrap();
     gateway(data.path());
     let (exit, out, err) = line(data.path(), "keys revoke nobody");
-    assert_eq!((exit, out.as_str()), (Exit::No, ""));
+    assert_eq!((exit, out.as_str()), (CommandExit::No, ""));
     assert!(err.contains("no key is called nobody") && !err.contains("cannot be used"), "{err}");
 }
 
@@ -104,7 +104,7 @@ fn beside_another_keyring_the_line_says_which_one_belongs_there() {
     std::fs::remove_file(data.path().join("keyring.json")).unwrap();
     Keyring::open_or_create(&data.path().join("keyring.json"), None, &SystemClock).unwrap();
     let (exit, out, err) = line(data.path(), "token list");
-    assert_eq!((exit, out.as_str()), (Exit::CouldNotTell, ""));
+    assert_eq!((exit, out.as_str()), (CommandExit::CouldNotTell, ""));
     assert!(err.contains("made with another keyring"), "{err}");
 }
 
@@ -116,12 +116,12 @@ fn where_a_keyring_is_lost_none_is_made_in_its_place() {
     let kept = std::fs::read(&keyring).unwrap();
     std::fs::remove_file(&keyring).unwrap();
     let (exit, out, err) = line(data.path(), "token list");
-    assert_eq!((exit, out.as_str()), (Exit::CouldNotTell, ""));
+    assert_eq!((exit, out.as_str()), (CommandExit::CouldNotTell, ""));
     assert!(err.contains("put it back"), "{err}");
     assert!(!keyring.exists(), "another one would be in the way");
     std::fs::write(&keyring, kept).unwrap();
     std::fs::set_permissions(&keyring, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    assert_eq!(line(data.path(), "token list").0, Exit::Yes);
+    assert_eq!(line(data.path(), "token list").0, CommandExit::Yes);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_database_that_was_put_back_open_to_others_is_closed_to_them() {
     with_database(data.path());
     let file = data.path().join("countersign.db");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
-    assert_eq!(line(data.path(), "token list").0, Exit::Yes);
+    assert_eq!(line(data.path(), "token list").0, CommandExit::Yes);
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
@@ -143,7 +143,7 @@ fn what_became_of_a_receipt_is_a_receipt_and_no_file() {
         let keys = data.path().join("jwks.json");
         std::fs::write(&keys, "{\"keys\":[]}").unwrap();
         let (exit, out, err) = line(data.path(), &format!("verify {given} --jwks {}", keys.display()));
-        assert_eq!(exit, Exit::No, "{given}: {out} {err}");
+        assert_eq!(exit, CommandExit::No, "{given}: {out} {err}");
         assert!(out.contains("receipt_malformed"), "{given}: {out}");
     }
 }
@@ -152,7 +152,7 @@ fn what_became_of_a_receipt_is_a_receipt_and_no_file() {
 fn without_a_keyring_the_line_cannot_tell_and_makes_none() {
     let data = tempfile::tempdir().unwrap();
     let (exit, out, err) = line(data.path(), "keys list");
-    assert_eq!((exit, out.as_str()), (Exit::CouldNotTell, ""));
+    assert_eq!((exit, out.as_str()), (CommandExit::CouldNotTell, ""));
     assert!(err.contains("keyring.json") && err.contains("countersign serve"), "{err}");
     assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 0);
 }
@@ -174,7 +174,7 @@ hide = ["card"]
 "#;
 
 /// What `policy what-if` makes of a patch of `planner`, and its answer.
-fn supposed(patch: &str, rest: &str) -> (Exit, String, String) {
+fn supposed(patch: &str, rest: &str) -> (CommandExit, String, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -189,9 +189,9 @@ fn supposed(patch: &str, rest: &str) -> (Exit, String, String) {
 #[test]
 fn what_a_policy_would_make_of_a_patch_is_said_without_a_gateway() {
     let (exit, out, _) = supposed(r#"{"note": "b"}"#, "");
-    assert_eq!((exit, out.as_str()), (Exit::Yes, "commit\n  \"/note\": \"a\" → \"b\"\n"));
+    assert_eq!((exit, out.as_str()), (CommandExit::Yes, "commit\n  \"/note\": \"a\" → \"b\"\n"));
     let (exit, out, _) = supposed(r#"{"target_user_id": 42, "card": "5555-5555"}"#, "");
-    assert_eq!(exit, Exit::No);
+    assert_eq!(exit, CommandExit::No);
     assert!(out.starts_with("hold\n") && out.contains("\"/target_user_id\": 17 → 42"), "{out}");
     assert!(
         out.contains("\"/card\": a hidden value") && !out.contains("5555-5555") && !out.contains("4111-1111"),
@@ -200,7 +200,7 @@ fn what_a_policy_would_make_of_a_patch_is_said_without_a_gateway() {
     let (exit, out, _) =
         supposed(r#"[{"op": "add", "path": "/is_admin", "value": true}]"#, "--format json-patch --json");
     let told: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((exit, &told["outcome"]), (Exit::No, &"reject".into()));
+    assert_eq!((exit, &told["outcome"]), (CommandExit::No, &"reject".into()));
     assert_eq!(
         (&told["errors"][0]["code"], &told["errors"][0]["pointer"]),
         (&"write_not_allowed".into(), &"/is_admin".into())
@@ -211,11 +211,11 @@ fn what_a_policy_would_make_of_a_patch_is_said_without_a_gateway() {
 #[test]
 fn what_cannot_be_read_is_no_answer_of_a_policy() {
     let (exit, out, err) = supposed(r#"{"note": 1, "note": 2}"#, "");
-    assert_eq!((exit, out.as_str()), (Exit::CouldNotTell, ""));
+    assert_eq!((exit, out.as_str()), (CommandExit::CouldNotTell, ""));
     assert!(err.contains("patch.json: two keys of one object are equal"), "{err}");
     let folder = tempfile::tempdir().unwrap();
     let (exit, _, err) = line(folder.path(), "policy what-if /nowhere/p.toml --state s --patch p --node planner");
-    assert!(exit == Exit::CouldNotTell && err.contains("cannot read /nowhere/p.toml"), "{err}");
+    assert!(exit == CommandExit::CouldNotTell && err.contains("cannot read /nowhere/p.toml"), "{err}");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn what_an_agent_wrote_cannot_act_on_a_terminal() {
 #[test]
 fn who_asks_and_what_came_before_is_supposed_on_the_line() {
     let (exit, out, _) = supposed(r#"{"note": "b"}"#, "--principal one --owner team --committed-nodes a,b");
-    assert_eq!((exit, out.lines().next()), (Exit::Yes, Some("commit")));
+    assert_eq!((exit, out.lines().next()), (CommandExit::Yes, Some("commit")));
     let folder = tempfile::tempdir().unwrap();
     let ask = "policy what-if p --state s --patch q --node n";
     for half in ["--principal one", "--owner team", "--committed-nodes a,,b"] {
@@ -236,11 +236,11 @@ fn who_asks_and_what_came_before_is_supposed_on_the_line() {
         assert!(Args::read(words.split_whitespace().map(OsString::from)).is_err(), "{half}");
     }
     let (exit, _, err) = line(folder.path(), &format!("{ask} --principal \u{7} --owner team"));
-    assert_eq!(exit, Exit::CouldNotTell, "{err}");
+    assert_eq!(exit, CommandExit::CouldNotTell, "{err}");
 }
 
 /// What `policy test` makes of cases.
-fn tested(policy: &str, cases: &str, rest: &str) -> (Exit, String, String) {
+fn tested(policy: &str, cases: &str, rest: &str) -> (CommandExit, String, String) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("policy.toml"), policy).unwrap();
     std::fs::write(folder.path().join("cases.jsonl"), cases).unwrap();
@@ -256,17 +256,17 @@ const GOOD: &str = r#"{"name": "a note", "state": {}, "node": "planner", "patch"
 #[test]
 fn cases_that_agree_pass_and_those_that_do_not_are_told_in_a_line_each() {
     let (exit, out, _) = tested(SUPPOSED, GOOD, "");
-    assert_eq!((exit, out.as_str()), (Exit::Yes, "2 passed, 0 failed\n"));
+    assert_eq!((exit, out.as_str()), (CommandExit::Yes, "2 passed, 0 failed\n"));
     let bad = r#"{"name": "an \u202eadmin", "state": {}, "node": "planner", "patch": {"is_admin": 1}, "expect": "reject", "codes": ["schema"]}"#;
     let (exit, out, _) = tested(SUPPOSED, &format!("{GOOD}{bad}"), "");
     let told = concat!(
         "FAILED \"an \\u202eadmin\": expected reject codes [\"schema\"], got reject codes [\"write_not_allowed\"]: ",
         "write_not_allowed at \"/is_admin\": the node may not write this: its `writes` do not cover it\n2 passed, 1 failed\n",
     );
-    assert_eq!((exit, out.as_str()), (Exit::No, told));
+    assert_eq!((exit, out.as_str()), (CommandExit::No, told));
     let (exit, out, _) = tested(SUPPOSED, &format!("{GOOD}{bad}"), "--json");
     let answer: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((exit, &answer["passed"], &answer["failed"]), (Exit::No, &2.into(), &1.into()));
+    assert_eq!((exit, &answer["passed"], &answer["failed"]), (CommandExit::No, &2.into(), &1.into()));
     let failure = &answer["failures"][0];
     assert_eq!((&failure["line"], &failure["got"]["outcome"]), (&3.into(), &"reject".into()));
 }
@@ -280,14 +280,14 @@ fn what_is_not_understood_of_a_policy_or_its_cases_is_no_failure() {
         ("flow = 1", GOOD, "policy.toml: "),
     ] {
         let (exit, out, err) = tested(policy, cases, "");
-        assert_eq!(exit, Exit::CouldNotTell);
+        assert_eq!(exit, CommandExit::CouldNotTell);
         assert!(format!("{out}{err}").contains(says), "{out}{err}");
     }
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("p.toml"), SUPPOSED).unwrap();
     let path = folder.path().display();
     let (exit, _, err) = line(folder.path(), &format!("policy test {path}/p.toml {path}/nowhere.jsonl"));
-    assert!(exit == Exit::CouldNotTell && err.contains("cannot read"), "{err}");
+    assert!(exit == CommandExit::CouldNotTell && err.contains("cannot read"), "{err}");
 }
 
 #[test]
@@ -296,6 +296,6 @@ fn a_replay_makes_no_database_to_look_at() {
     let policy = data.path().join("p.toml");
     std::fs::write(&policy, SUPPOSED).unwrap();
     let (exit, out, err) = line(data.path(), &format!("policy replay {}", policy.display()));
-    assert!((exit, out.as_str()) == (Exit::CouldNotTell, "") && err.contains("there is no database"), "{err}");
+    assert!((exit, out.as_str()) == (CommandExit::CouldNotTell, "") && err.contains("there is no database"), "{err}");
     assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 1);
 }

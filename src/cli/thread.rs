@@ -3,23 +3,27 @@
 use serde_json::json;
 
 use super::args;
-use super::output::Output;
-use super::{CliError, Exit, open_service};
+use super::output::CommandOutput;
+use super::{CliError, CommandExit, open_service};
 use crate::config::Config;
 
 /// Runs one of them.
-pub fn run(command: &args::Thread, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub fn run(
+    command: &args::ThreadCommand,
+    config: &Config,
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let by = open_service::principal();
     let (thread, status) =
         match command {
-            args::Thread::Close(close) => {
+            args::ThreadCommand::Close(close) => {
                 open_service::with_service(config, |it| async move {
                     it.close_thread(&by, &close.id, &close.reason).await
                 })?;
                 (&close.id, "closed")
             }
-            args::Thread::Reopen(reopen) => {
+            args::ThreadCommand::Reopen(reopen) => {
                 open_service::with_service(config, |it| async move {
                     it.reopen_thread(&by, &reopen.id, &reopen.reason).await
                 })?;
@@ -27,5 +31,5 @@ pub fn run(command: &args::Thread, config: &Config, out: &mut Output<'_>) -> Res
             }
         };
     out.answer(format!("{thread} is {status}"), || json!({"thread": thread, "status": status}))?;
-    Ok(Exit::Yes)
+    Ok(CommandExit::Yes)
 }

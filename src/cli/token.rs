@@ -2,26 +2,26 @@
 
 use serde_json::{Value, json};
 
-use super::args::{Token as Command, TokenAdd, TokenRevoke};
-use super::output::Output;
-use super::{CliError, Exit, open_service};
+use super::args::{TokenAdd, TokenCommand, TokenRevoke};
+use super::output::CommandOutput;
+use super::{CliError, CommandExit, open_service};
 use crate::config::Config;
 use crate::domain::identity::account::Token;
 use crate::service::identity::accounts::NewToken;
 use crate::service::identity::owner_names::{NewOwner, excluded_by};
 
 /// Runs one of them.
-pub fn run(command: &Command, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub fn run(command: &TokenCommand, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     match command {
-        Command::Add(new) => add(new, config, out),
-        Command::List => list(config, out),
-        Command::WebhookSecret(which) => webhook_secret(which, config, out),
-        Command::Revoke(which) => revoke(which, config, out),
+        TokenCommand::Add(new) => add(new, config, out),
+        TokenCommand::List => list(config, out),
+        TokenCommand::WebhookSecret(which) => webhook_secret(which, config, out),
+        TokenCommand::Revoke(which) => revoke(which, config, out),
     }
 }
 
 /// Makes a token; standard output is the token and nothing else.
-fn add(add: &TokenAdd, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn add(add: &TokenAdd, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let new = NewToken {
         name: add.name.clone(),
@@ -42,10 +42,10 @@ fn add(add: &TokenAdd, config: &Config, out: &mut Output<'_>) -> Result<Exit, Cl
             "flow": token.flow, "nodes": token.nodes, "excludes": excluded,
         })
     })?;
-    Ok(Exit::Yes)
+    Ok(CommandExit::Yes)
 }
 
-fn list(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn list(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let (tokens, people) =
         open_service::with_service(
@@ -58,7 +58,7 @@ fn list(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
         out.warn(exclusion(token, &[]));
     }
     out.answer(text, || json!({"tokens": tokens.iter().map(|it| facts(it, &excluded(it))).collect::<Vec<_>>()}))?;
-    Ok(Exit::Yes)
+    Ok(CommandExit::Yes)
 }
 
 /// Who cannot approve what comes of a token.
@@ -89,18 +89,26 @@ fn facts(token: &Token, excluded: &[String]) -> Value {
 }
 
 /// Makes a host's signing secret; standard output is the secret and nothing else.
-fn webhook_secret(TokenRevoke { id }: &TokenRevoke, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn webhook_secret(
+    TokenRevoke { id }: &TokenRevoke,
+    config: &Config,
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let (token, secret) =
         open_service::with_service(config, |service| async move { service.make_post_secret(id).await })?;
     let generation = token.signing.map(|it| it.generation);
     out.answer(secret.expose(), || json!({"secret": secret.expose(), "id": id, "generation": generation}))?;
-    Ok(Exit::Yes)
+    Ok(CommandExit::Yes)
 }
 
-fn revoke(TokenRevoke { id }: &TokenRevoke, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn revoke(
+    TokenRevoke { id }: &TokenRevoke,
+    config: &Config,
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     open_service::with_service(config, |service| async move { service.revoke_token(id).await })?;
     out.answer(format!("revoked {id}"), || json!({"id": id, "revoked": true}))?;
-    Ok(Exit::Yes)
+    Ok(CommandExit::Yes)
 }

@@ -4,33 +4,38 @@ use std::io::{BufRead, Read as _};
 
 use serde_json::json;
 
-use super::args::{User, UserAdd, UserName};
-use super::output::Output;
-use super::{CliError, Exit, open_service};
+use super::args::{UserAdd, UserCommand, UserName};
+use super::output::CommandOutput;
+use super::{CliError, CommandExit, open_service};
 use crate::config::Config;
 use crate::service::identity::accounts::NewAccount;
-use crate::service::identity::revocation::Admission;
+use crate::service::identity::revocation::SignInAccess;
 
 /// No password is longer; a whole file given by mistake is not read to its end.
 const PASSWORD_BYTES_MAX: u64 = 4 * 1024;
 
 /// Runs one of them.
-pub fn run(command: &User, config: &Config, stdin: &mut dyn BufRead, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub fn run(
+    command: &UserCommand,
+    config: &Config,
+    stdin: &mut dyn BufRead,
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     match command {
-        User::Add(new) => add(new, config, stdin, out),
-        User::Disable(name) => admit(name, Admission::Barred, config, out),
-        User::Enable(name) => admit(name, Admission::Open, config, out),
-        User::RemovePasskeys(name) => remove_passkeys(name, config, out),
+        UserCommand::Add(new) => add(new, config, stdin, out),
+        UserCommand::Disable(name) => admit(name, SignInAccess::Barred, config, out),
+        UserCommand::Enable(name) => admit(name, SignInAccess::Open, config, out),
+        UserCommand::RemovePasskeys(name) => remove_passkeys(name, config, out),
     }
 }
 
 /// Lets a person in or no more.
 fn admit(
     UserName { name }: &UserName,
-    admission: Admission,
+    admission: SignInAccess,
     config: &Config,
-    out: &mut Output<'_>,
-) -> Result<Exit, CliError> {
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let account =
         open_service::with_service(config, |service| async move { service.set_admission(name, admission).await })?;
@@ -39,11 +44,15 @@ fn admit(
         format!("{name} is {word}"),
         || json!({"account": account.id, "name": account.name, "disabled": account.disabled}),
     )?;
-    Ok(Exit::Yes)
+    Ok(CommandExit::Yes)
 }
 
 /// Takes a person's passkeys away.
-fn remove_passkeys(UserName { name }: &UserName, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn remove_passkeys(
+    UserName { name }: &UserName,
+    config: &Config,
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let by = open_service::principal();
     let done =
@@ -53,11 +62,16 @@ fn remove_passkeys(UserName { name }: &UserName, config: &Config, out: &mut Outp
         format!("{name} has no passkey any more; {removed} removed"),
         || json!({"account": account.id, "name": account.name, "removed": removed}),
     )?;
-    Ok(Exit::Yes)
+    Ok(CommandExit::Yes)
 }
 
 /// Adds a person whose password is the first line of standard input.
-fn add(add: &UserAdd, config: &Config, stdin: &mut dyn BufRead, out: &mut Output<'_>) -> Result<Exit, CliError> {
+fn add(
+    add: &UserAdd,
+    config: &Config,
+    stdin: &mut dyn BufRead,
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let new = NewAccount { name: add.name.clone(), role: add.role, groups: add.groups.iter().cloned().collect() };
     let password = read_password(stdin)?;
@@ -67,7 +81,7 @@ fn add(add: &UserAdd, config: &Config, stdin: &mut dyn BufRead, out: &mut Output
         &account.id,
         || json!({"account": account.id, "name": account.name, "role": account.role, "groups": account.groups}),
     )?;
-    Ok(Exit::Yes)
+    Ok(CommandExit::Yes)
 }
 
 fn read_password(stdin: &mut dyn BufRead) -> Result<String, CliError> {

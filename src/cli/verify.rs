@@ -9,16 +9,18 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::args::{self, Input};
-use super::output::Output;
-use super::{CliError, Exit};
+use super::args::{self, InputSource};
+use super::output::CommandOutput;
+use super::{CliError, CommandExit};
 use crate::clock::Clock;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::signed_vote;
 use crate::domain::chain::statement::Statement;
 use crate::domain::chain::verify_receipt_offline;
-use crate::domain::chain::verify_receipt_offline::{Check, Conclusion, Evidence, Outcome, Pinned};
-use crate::domain::json::parse::{Limits, parse};
+use crate::domain::chain::verify_receipt_offline::{
+    CheckOutcome, Conclusion, PinnedPasskey, ReceiptCheck, ReceiptEvidence,
+};
+use crate::domain::json::parse::{ParseLimits, parse};
 use crate::domain::keys::PublicKeys;
 
 /// Longer files are none of ours: tokens, statements and key sets are kilobytes, openings at most a state.
@@ -27,24 +29,24 @@ const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// What `GET /v1/receipts/{jti}/evidence` answers.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Votes {
-    evidence: Vec<signed_vote::Evidence>,
+struct EvidenceFile {
+    evidence: Vec<signed_vote::VoteEvidence>,
 }
 
 /// What `GET /v1/passkeys` answers, or what somebody wrote down of the events.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Enrolments {
-    passkeys: Vec<Pinned>,
+struct PasskeyEnrolments {
+    passkeys: Vec<PinnedPasskey>,
 }
 
 /// Checks, and names every check.
 pub fn run(
-    verify: &args::Verify,
+    verify: &args::VerifyCommand,
     clock: &impl Clock,
     stdin: &mut dyn Read,
-    out: &mut Output<'_>,
-) -> Result<Exit, CliError> {
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     let receipt = token(&verify.receipt, stdin)?;
     let entry = verify.entry.as_ref().map(|it| token(it, stdin)).transpose()?;
     let keys: Value = document(&verify.jwks, "a set of published keys")?;
@@ -52,10 +54,10 @@ pub fn run(
         .map_err(|error| CliError::Given(format!("{} cannot be trusted as a whole: {error}", verify.jwks.display())))?;
     let statement: Option<Statement> = optional(verify.statement.as_deref(), "a statement")?;
     let opening: Option<Opening> = optional(verify.opening.as_deref(), "an opening")?;
-    let votes =
-        optional::<Votes>(verify.evidence.as_deref(), "a list of evidence")?.map_or(Vec::new(), |it| it.evidence);
-    let pinned = optional::<Enrolments>(verify.passkeys.as_deref(), "a list of passkeys")?.map(|it| it.passkeys);
-    let evidence = Evidence {
+    let votes = optional::<EvidenceFile>(verify.evidence.as_deref(), "a list of evidence")?
+        .map_or(Vec::new(), |it| it.evidence);
+    let pinned = optional::<PasskeyEnrolments>(verify.passkeys.as_deref(), "a list of passkeys")?.map(|it| it.passkeys);
+    let evidence = ReceiptEvidence {
         receipt: &receipt,
         keys: &keys,
         entry: entry.as_deref(),
@@ -71,9 +73,9 @@ pub fn run(
         json!({"conclusion": word(conclusion), "checked_at": now, "checks": checks.iter().map(row).collect::<Vec<_>>()})
     })?;
     Ok(match conclusion {
-        Conclusion::Genuine => Exit::Yes,
-        Conclusion::Refused => Exit::No,
-        Conclusion::CouldNotTell => Exit::CouldNotTell,
+        Conclusion::Genuine => CommandExit::Yes,
+        Conclusion::Refused => CommandExit::No,
+        Conclusion::CouldNotTell => CommandExit::CouldNotTell,
     })
 }
 
@@ -86,16 +88,16 @@ const fn word(conclusion: Conclusion) -> &'static str {
 }
 
 /// The outcome's word, its code if it has one, and what it says.
-fn parts(check: &Check) -> (&'static str, Option<&'static str>, &'static str) {
+fn parts(check: &ReceiptCheck) -> (&'static str, Option<&'static str>, &'static str) {
     match check.outcome {
-        Outcome::Passed => ("passed", None, check.name.says()),
-        Outcome::Failed { code, detail } => ("failed", Some(code.as_str()), detail),
-        Outcome::CouldNotTell { detail } => ("could_not_tell", None, detail),
-        Outcome::NotChecked { detail } => ("not_checked", None, detail),
+        CheckOutcome::Passed => ("passed", None, check.name.says()),
+        CheckOutcome::Failed { code, detail } => ("failed", Some(code.as_str()), detail),
+        CheckOutcome::CouldNotTell { detail } => ("could_not_tell", None, detail),
+        CheckOutcome::NotChecked { detail } => ("not_checked", None, detail),
     }
 }
 
-fn text(checks: &[Check], conclusion: Conclusion) -> String {
+fn text(checks: &[ReceiptCheck], conclusion: Conclusion) -> String {
     let mut text = String::new();
     for check in checks {
         let (outcome, code, says) = parts(check);
@@ -114,17 +116,17 @@ fn text(checks: &[Check], conclusion: Conclusion) -> String {
     text
 }
 
-fn row(check: &Check) -> Value {
+fn row(check: &ReceiptCheck) -> Value {
     let (outcome, code, detail) = parts(check);
     json!({"check": check.name.as_str(), "outcome": outcome, "code": code, "detail": detail})
 }
 
 /// A token as it is given; a file may end with a line break, and that is all that is forgiven.
-fn token(input: &Input, stdin: &mut dyn Read) -> Result<String, CliError> {
+fn token(input: &InputSource, stdin: &mut dyn Read) -> Result<String, CliError> {
     let (what, text) = match input {
-        Input::Given(text) => return Ok(text.clone()),
-        Input::Stdin => ("standard input".to_owned(), read(stdin)),
-        Input::File(path) => (path.display().to_string(), File::open(path).and_then(|mut file| read(&mut file))),
+        InputSource::Given(text) => return Ok(text.clone()),
+        InputSource::Stdin => ("standard input".to_owned(), read(stdin)),
+        InputSource::File(path) => (path.display().to_string(), File::open(path).and_then(|mut file| read(&mut file))),
     };
     let text = text.map_err(|source| CliError::Read { what, source })?;
     let bare = text.strip_suffix('\n').map_or(text.as_str(), |it| it.strip_suffix('\r').unwrap_or(it));
@@ -139,7 +141,7 @@ fn document<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, CliError>
     let named = path.display().to_string();
     let text = File::open(path).and_then(|mut file| read(&mut file));
     let text = text.map_err(|source| CliError::Read { what: named.clone(), source })?;
-    let limits = Limits { bytes_max: text.len(), ..Limits::default() };
+    let limits = ParseLimits { bytes_max: text.len(), ..ParseLimits::default() };
     let value = parse(text.as_bytes(), &limits)
         .map_err(|error| CliError::Given(format!("{named} is not strict JSON: {}", error.code.as_str())))?;
     serde_json::from_value(value).map_err(|error| CliError::Given(format!("{named} is not {what}: {error}")))

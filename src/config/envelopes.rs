@@ -1,10 +1,10 @@
 //! How the secrets change by which nodes check their envelopes.
 
-use super::settings::Settings;
+use super::settings::ConfigLayers;
 use super::{ConfigCode, ConfigError};
 use crate::domain::context::Rotation;
 
-pub(super) fn read(settings: &mut Settings) -> Result<Rotation, ConfigError> {
+pub(super) fn read(settings: &mut ConfigLayers) -> Result<Rotation, ConfigError> {
     let rotation = Rotation {
         // Shorter ones are over before a model has answered; longer ones are no rotation.
         period: settings.secs("envelopes.hmac_period_secs", 60..=2_592_000)?,

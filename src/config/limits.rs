@@ -4,12 +4,12 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::ConfigError;
-use super::settings::Settings;
+use super::settings::ConfigLayers;
 use crate::domain::json::size::STATE_DEPTH_CEILING;
 
 /// Bounds on what comes in.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct LimitsConfig {
     /// The longest body.
     pub body_bytes: usize,
     /// The deepest JSON.
@@ -34,8 +34,8 @@ pub struct Limits {
     pub idempotency: Duration,
 }
 
-impl Limits {
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+impl LimitsConfig {
+    pub(super) fn read(settings: &mut ConfigLayers) -> Result<Self, ConfigError> {
         Ok(Self {
             body_bytes: settings.number("limits.body_bytes", 1_024..=268_435_456)?,
             // Parsing, canonical form and diff recurse: the stack bounds it.

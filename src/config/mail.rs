@@ -4,14 +4,14 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::oidc::{read_file, read_secret_of};
-use super::settings::Settings;
+use super::settings::ConfigLayers;
 use super::{ConfigCode, ConfigError};
 use crate::domain::delivery::mail_contact::MailAddress;
 use crate::domain::primitives::secret::Secret;
 
 /// Whoever takes mail for us.
 #[derive(Clone, Debug)]
-pub struct Mail {
+pub struct MailConfig {
     /// Its host.
     pub server: String,
     /// Its port.
@@ -39,8 +39,8 @@ pub enum MailTls {
     None,
 }
 
-impl Mail {
-    pub(super) fn read(settings: &mut Settings) -> Result<Option<Self>, ConfigError> {
+impl MailConfig {
+    pub(super) fn read(settings: &mut ConfigLayers) -> Result<Option<Self>, ConfigError> {
         let server = settings.optional("mail.server", "the name or address of a host", read_host)?;
         let port = settings.number("mail.port", 1..=65_535)?;
         let tls = settings.text("mail.tls", "starttls, tls or none", read_tls)?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::ConfigError;
-use super::settings::Settings;
+use super::settings::ConfigLayers;
 
 /// Who reads what the gateway counts of itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,7 +18,7 @@ pub enum MetricsAccess {
 
 /// Where the log is copied to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum CopyTo {
+pub enum LogExportTarget {
     /// Standard output.
     Stdout,
     /// A file that lines are appended to.
@@ -26,7 +26,7 @@ pub enum CopyTo {
 }
 
 impl MetricsAccess {
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut ConfigLayers) -> Result<Self, ConfigError> {
         settings.text("metrics.access", "token, open or off", |text| match text {
             "off" => Some(Self::Off),
             "token" => Some(Self::Token),
@@ -36,8 +36,8 @@ impl MetricsAccess {
     }
 }
 
-impl CopyTo {
-    pub(super) fn read(settings: &mut Settings) -> Result<Option<Self>, ConfigError> {
+impl LogExportTarget {
+    pub(super) fn read(settings: &mut ConfigLayers) -> Result<Option<Self>, ConfigError> {
         settings.optional("siem.output", "empty, `-` or a path", |text| {
             Some(if text == "-" { Self::Stdout } else { Self::File(PathBuf::from(text)) })
         })

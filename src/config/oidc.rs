@@ -4,10 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::settings::Settings;
+use super::settings::ConfigLayers;
 use super::{ConfigCode, ConfigError};
 use crate::domain::identity::account::PersonRole;
-use crate::domain::identity::oidc_identity::{Admit, Mapping};
+use crate::domain::identity::oidc_identity::{AdmissionRule, ClaimMapping};
 use crate::domain::primitives::id::GroupName;
 use crate::domain::primitives::secret::Secret;
 
@@ -19,7 +19,7 @@ const BUTTON_CHARS_MAX: usize = 60;
 
 /// The provider and what its word is worth.
 #[derive(Clone, Debug)]
-pub struct Oidc {
+pub struct OidcConfig {
     /// The provider, exactly as it names itself.
     pub issuer: String,
     /// What it calls this gateway.
@@ -37,24 +37,24 @@ pub struct Oidc {
     /// Which claim has the values that are mapped.
     pub groups_claim: String,
     /// What those values mean here.
-    pub mapping: Mapping,
+    pub mapping: ClaimMapping,
     /// How long a sign-in by it lasts.
     pub session: Duration,
 }
 
 /// Which ways lead in.
 #[derive(Clone, Debug)]
-pub struct SignIn {
+pub struct SignInConfig {
     /// Whether this gateway's own passwords and links let anybody in.
     pub local_accounts: bool,
     /// The provider, if one is named.
-    pub oidc: Option<Oidc>,
+    pub oidc: Option<OidcConfig>,
 }
 
-impl SignIn {
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+impl SignInConfig {
+    pub(super) fn read(settings: &mut ConfigLayers) -> Result<Self, ConfigError> {
         let local_accounts = settings.flag("local_accounts")?;
-        let oidc = Oidc::read(settings)?;
+        let oidc = OidcConfig::read(settings)?;
         if !local_accounts && oidc.is_none() {
             let problem = "without local accounts no one could sign in: set a provider in `oidc.issuer` first";
             return Err(settings.refuse(ConfigCode::BadValue, "local_accounts", problem));
@@ -63,8 +63,8 @@ impl SignIn {
     }
 }
 
-impl Oidc {
-    fn read(settings: &mut Settings) -> Result<Option<Self>, ConfigError> {
+impl OidcConfig {
+    fn read(settings: &mut ConfigLayers) -> Result<Option<Self>, ConfigError> {
         let issuer = settings.optional(
             "oidc.issuer",
             "the issuer URL of the provider: https:// without a query (http:// only for localhost)",
@@ -81,7 +81,7 @@ impl Oidc {
             settings.text("oidc.name_claim", "the name of a claim", read_word)?,
         );
         let button = settings.text("oidc.button", "1 to 60 characters", read_button)?;
-        let mapping = Mapping {
+        let mapping = ClaimMapping {
             groups: settings.list("oidc.groups", "value=group", read_group)?,
             roles: settings.list("oidc.roles", "value=reviewer, value=auditor or value=admin", read_role)?,
             admit: settings.text("oidc.admit", "mapped or anybody", read_admit)?,
@@ -109,7 +109,7 @@ impl Oidc {
 
 /// A secret that stands in the configuration, or in a file.
 pub(super) fn read_secret_of(
-    settings: &mut Settings,
+    settings: &mut ConfigLayers,
     key: &'static str,
     file_key: &'static str,
 ) -> Result<Option<Secret<String>>, ConfigError> {
@@ -130,7 +130,7 @@ pub(super) fn read_secret_of(
 }
 
 /// A file that the configuration names, whole.
-pub(super) fn read_file(settings: &mut Settings, key: &str) -> Result<Option<Vec<u8>>, ConfigError> {
+pub(super) fn read_file(settings: &mut ConfigLayers, key: &str) -> Result<Option<Vec<u8>>, ConfigError> {
     let Some(path) = settings.optional(key, "a path", |it| Some(PathBuf::from(it)))? else { return Ok(None) };
     let read = match fs::metadata(&path) {
         Ok(it) if it.len() > FILE_BYTES_MAX => Err(format!("the file is longer than {FILE_BYTES_MAX} bytes")),
@@ -181,10 +181,10 @@ fn read_role(text: &str) -> Option<(String, PersonRole)> {
     (!value.trim().is_empty()).then(|| (value.trim().to_owned(), role))
 }
 
-fn read_admit(text: &str) -> Option<Admit> {
+fn read_admit(text: &str) -> Option<AdmissionRule> {
     match text {
-        "mapped" => Some(Admit::Mapped),
-        "anybody" => Some(Admit::Anybody),
+        "mapped" => Some(AdmissionRule::Mapped),
+        "anybody" => Some(AdmissionRule::Anybody),
         _ => None,
     }
 }

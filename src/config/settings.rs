@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
-use super::{ConfigCode, ConfigError, DEFAULTS, Flags, Origin};
+use super::{ConfigCode, ConfigError, ConfigOrigin, DEFAULTS, Flags};
 use crate::domain::primitives::secret::Secret;
 
 /// What every variable of ours begins with.
@@ -23,24 +23,24 @@ pub(super) const CONFIG_VARIABLE: &str = "COUNTERSIGN_CONFIG";
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Values by key. One that was read is gone, so that a test can tell whether all are.
-pub(super) struct Settings {
-    values: BTreeMap<String, Setting>,
-    origins: BTreeMap<String, Origin>,
+pub(super) struct ConfigLayers {
+    values: BTreeMap<String, ConfigValue>,
+    origins: BTreeMap<String, ConfigOrigin>,
 }
 
-struct Setting {
-    value: Plain,
-    origin: Origin,
+struct ConfigValue {
+    value: ConfigScalar,
+    origin: ConfigOrigin,
 }
 
-enum Plain {
+enum ConfigScalar {
     Text(Secret<String>),
     Number(u64),
     List(Vec<String>),
     Flag(bool),
 }
 
-impl Plain {
+impl ConfigScalar {
     const fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "a string in quotes",
@@ -88,7 +88,7 @@ pub(super) fn ours(
         }
         let Ok(value) = value.into_string() else {
             let problem = "its value is not UTF-8";
-            return Err(error(ConfigCode::BadValue, name, Origin::Variable(name.to_owned()), problem));
+            return Err(error(ConfigCode::BadValue, name, ConfigOrigin::Variable(name.to_owned()), problem));
         };
         ours.insert(name.to_owned(), Secret::new(value));
     }
@@ -112,23 +112,23 @@ fn links_to_a_service(name: &str, value: &str) -> bool {
     number && protocol && matches!((parts.next(), parts.next()), (None | Some("PROTO" | "PORT" | "ADDR"), None))
 }
 
-impl Settings {
+impl ConfigLayers {
     /// The compiled-in file.
     pub(super) fn defaults() -> Self {
         let table = DeTable::parse(DEFAULTS).expect("the compiled-in file is read by a test");
         let mut leaves = Vec::new();
         flatten("", table.get_ref(), &mut leaves);
         let values = leaves.into_iter().map(|leaf| {
-            let value =
-                Plain::of(leaf.value).expect("the compiled-in file has texts, whole numbers, flags and lists of texts");
-            (leaf.key, Setting { value, origin: Origin::Default })
+            let value = ConfigScalar::of(leaf.value)
+                .expect("the compiled-in file has texts, whole numbers, flags and lists of texts");
+            (leaf.key, ConfigValue { value, origin: ConfigOrigin::Default })
         });
         Self { values: values.collect(), origins: BTreeMap::new() }
     }
 
     /// The file's layer.
     pub(super) fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
-        let at = |line| Origin::File { path: path.to_owned(), line };
+        let at = |line| ConfigOrigin::File { path: path.to_owned(), line };
         let sensible = fs::metadata(path).map(|it| it.len() <= FILE_BYTES_MAX);
         let text = match sensible {
             Ok(true) => fs::read_to_string(path).map_err(|it| it.to_string()),
@@ -147,9 +147,9 @@ impl Settings {
         for leaf in leaves {
             let origin = at(line_of(leaf.offset));
             let known = self.known(ConfigCode::UnknownKey, &leaf.key, &leaf.key, &origin)?;
-            let value = Plain::of(leaf.value).filter(|it| it.kind() == known.value.kind());
+            let value = ConfigScalar::of(leaf.value).filter(|it| it.kind() == known.value.kind());
             let value = value.ok_or_else(|| wrong_type(&leaf.key, &origin, known))?;
-            *known = Setting { value, origin };
+            *known = ConfigValue { value, origin };
         }
         Ok(())
     }
@@ -161,11 +161,11 @@ impl Settings {
             if name == CONFIG_VARIABLE {
                 continue;
             }
-            let origin = Origin::Variable(name.clone());
+            let origin = ConfigOrigin::Variable(name.clone());
             let key = keys.get(&name).map_or("", String::as_str);
             let known = self.known(ConfigCode::UnknownVariable, key, &name, &origin)?;
             let value = known.value.like(text.expose()).ok_or_else(|| wrong_type(key, &origin, known))?;
-            *known = Setting { value, origin };
+            *known = ConfigValue { value, origin };
         }
         Ok(())
     }
@@ -173,15 +173,15 @@ impl Settings {
     /// The command line's layer.
     pub(super) fn flags(&mut self, flags: &Flags) -> Result<(), ConfigError> {
         let mut set = |key: &str, flag, text: &str| {
-            let value = Plain::Text(Secret::new(text.to_owned()));
-            self.values.insert(key.to_owned(), Setting { value, origin: Origin::Flag(flag) });
+            let value = ConfigScalar::Text(Secret::new(text.to_owned()));
+            self.values.insert(key.to_owned(), ConfigValue { value, origin: ConfigOrigin::Flag(flag) });
         };
         if let Some(listen) = flags.listen {
             set("listen", "--listen", &listen.to_string());
         }
         if let Some(data) = &flags.data {
             let problem = "the path is not UTF-8: rename the directory";
-            let refuse = || error(ConfigCode::BadValue, "data", Origin::Flag("--data"), problem);
+            let refuse = || error(ConfigCode::BadValue, "data", ConfigOrigin::Flag("--data"), problem);
             set("data", "--data", data.to_str().ok_or_else(refuse)?);
         }
         if let Some(database) = &flags.database {
@@ -199,7 +199,7 @@ impl Settings {
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<T, ConfigError> {
         match self.take(key) {
-            Plain::Text(text) => read(text.expose()).ok_or_else(|| self.bad_value(key, expected)),
+            ConfigScalar::Text(text) => read(text.expose()).ok_or_else(|| self.bad_value(key, expected)),
             _ => Err(self.bad_value(key, expected)),
         }
     }
@@ -222,7 +222,7 @@ impl Settings {
         read: impl Fn(&str) -> Option<T>,
     ) -> Result<Vec<T>, ConfigError> {
         match self.take(key) {
-            Plain::List(items) => {
+            ConfigScalar::List(items) => {
                 items.iter().map(|it| read(it).ok_or_else(|| self.bad_value(key, expected))).collect()
             }
             _ => Err(self.bad_value(key, expected)),
@@ -232,7 +232,7 @@ impl Settings {
     /// Reads a yes or a no.
     pub(super) fn flag(&mut self, key: &str) -> Result<bool, ConfigError> {
         match self.take(key) {
-            Plain::Flag(flag) => Ok(flag),
+            ConfigScalar::Flag(flag) => Ok(flag),
             _ => Err(self.bad_value(key, "true or false")),
         }
     }
@@ -243,7 +243,7 @@ impl Settings {
         T: TryFrom<u64> + PartialOrd + Display,
     {
         let number = match self.take(key) {
-            Plain::Number(number) => T::try_from(number).ok().filter(|it| bounds.contains(it)),
+            ConfigScalar::Number(number) => T::try_from(number).ok().filter(|it| bounds.contains(it)),
             _ => None,
         };
         number.ok_or_else(|| {
@@ -258,9 +258,9 @@ impl Settings {
     }
 
     /// Where a key's value comes from.
-    pub(super) fn origin(&self, key: &str) -> Origin {
+    pub(super) fn origin(&self, key: &str) -> ConfigOrigin {
         let unread = self.values.get(key).map(|it| &it.origin);
-        unread.or_else(|| self.origins.get(key)).cloned().unwrap_or(Origin::Default)
+        unread.or_else(|| self.origins.get(key)).cloned().unwrap_or(ConfigOrigin::Default)
     }
 
     /// A mistake in the value of this key.
@@ -273,7 +273,7 @@ impl Settings {
         self.values.keys().map(String::as_str).collect()
     }
 
-    fn take(&mut self, key: &str) -> Plain {
+    fn take(&mut self, key: &str) -> ConfigScalar {
         let setting = self.values.remove(key).expect("a key that is read stands in the compiled-in file");
         self.origins.insert(key.to_owned(), setting.origin);
         setting.value
@@ -288,21 +288,21 @@ impl Settings {
         code: ConfigCode,
         key: &str,
         written: &str,
-        origin: &Origin,
-    ) -> Result<&mut Setting, ConfigError> {
+        origin: &ConfigOrigin,
+    ) -> Result<&mut ConfigValue, ConfigError> {
         let problem = "unknown key: remove it, or look up the correct name in config.default.toml";
         self.values.get_mut(key).ok_or_else(|| error(code, written, origin.clone(), problem))
     }
 }
 
-struct Leaf<'a> {
+struct ConfigLeaf<'a> {
     key: String,
     value: &'a DeValue<'a>,
     offset: usize,
 }
 
 /// Tables become dotted keys. Two levels are all there is; deeper ones end up as keys nobody knows.
-fn flatten<'a>(prefix: &str, table: &'a DeTable<'a>, leaves: &mut Vec<Leaf<'a>>) {
+fn flatten<'a>(prefix: &str, table: &'a DeTable<'a>, leaves: &mut Vec<ConfigLeaf<'a>>) {
     for (name, value) in table {
         let key = format!("{prefix}{}", name.get_ref());
         match value.get_ref() {
@@ -311,7 +311,7 @@ fn flatten<'a>(prefix: &str, table: &'a DeTable<'a>, leaves: &mut Vec<Leaf<'a>>)
             }
             // A table with nothing in it says nothing, if it is one of ours.
             DeValue::Table(inner) if inner.is_empty() && DEFAULTS.contains(&format!("\n[{key}]\n")) => (),
-            value => leaves.push(Leaf { key, value, offset: name.span().start }),
+            value => leaves.push(ConfigLeaf { key, value, offset: name.span().start }),
         }
     }
 }
@@ -320,10 +320,10 @@ fn variable(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "_").to_uppercase())
 }
 
-fn wrong_type(key: &str, origin: &Origin, known: &Setting) -> ConfigError {
+fn wrong_type(key: &str, origin: &ConfigOrigin, known: &ConfigValue) -> ConfigError {
     error(ConfigCode::WrongType, key, origin.clone(), &format!("it must be {}", known.value.kind()))
 }
 
-fn error(code: ConfigCode, key: &str, origin: Origin, problem: &str) -> ConfigError {
+fn error(code: ConfigCode, key: &str, origin: ConfigOrigin, problem: &str) -> ConfigError {
     ConfigError { code, key: key.to_owned(), origin, problem: problem.to_owned() }
 }

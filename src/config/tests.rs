@@ -16,14 +16,14 @@ fn load_with(file: &str, environment: &[(&str, &str)], flags: Flags) -> Result<C
 
 fn line(error: &ConfigError) -> Option<usize> {
     match error.origin {
-        Origin::File { line, .. } => Some(line),
+        ConfigOrigin::File { line, .. } => Some(line),
         _ => None,
     }
 }
 
 #[test]
 fn the_default_file_parses_and_every_key_of_it_is_read() {
-    let mut settings = Settings::defaults();
+    let mut settings = ConfigLayers::defaults();
     Config::read(&mut settings).unwrap();
     assert_eq!(settings.unread(), Vec::<&str>::new());
 }
@@ -33,7 +33,7 @@ fn the_defaults_are_those_of_the_documentation() {
     let config = Config::default();
     assert_eq!(config.listen.to_string(), "127.0.0.1:8480");
     assert_eq!(config.data, Path::new("./countersign-data"));
-    assert!(matches!(config.database, Database::Sqlite));
+    assert!(matches!(config.database, DatabaseConfig::Sqlite));
     assert_eq!(config.public_url(config.listen).as_str(), "http://localhost:8480");
     assert_eq!(config.issuer, None);
     assert_eq!(config.trusted_proxies, []);
@@ -280,7 +280,7 @@ fn a_password_never_prints() {
     let url = format!("postgres://gate:{secret}@db/x");
     let config =
         load("", &[("COUNTERSIGN_DATABASE", &url), ("COUNTERSIGN_KEYRING", "{\"salt\": \"hunter2\"}")]).unwrap();
-    assert!(matches!(&config.database, Database::Postgres(it) if it.expose() == &url));
+    assert!(matches!(&config.database, DatabaseConfig::Postgres(it) if it.expose() == &url));
     assert!(matches!(&config.keyring, KeyringSource::Given(_)));
     assert!(!format!("{config:?}").contains(secret));
     for file in [

@@ -3,13 +3,13 @@
 use url::Url;
 
 use super::oidc::read_secret_of;
-use super::settings::Settings;
+use super::settings::ConfigLayers;
 use super::{ConfigCode, ConfigError};
 use crate::domain::primitives::secret::Secret;
 
 /// A collector of OpenTelemetry's, as it takes traces by HTTP.
 #[derive(Clone, Debug)]
-pub struct Traces {
+pub struct TracesConfig {
     /// Where it takes them.
     pub url: Url,
     /// What it knows us by: an `authorization` header.
@@ -18,8 +18,8 @@ pub struct Traces {
     pub percent: u8,
 }
 
-impl Traces {
-    pub(super) fn read(settings: &mut Settings) -> Result<Option<Self>, ConfigError> {
+impl TracesConfig {
+    pub(super) fn read(settings: &mut ConfigLayers) -> Result<Option<Self>, ConfigError> {
         let url = settings.optional(
             "traces.url",
             "a URL with http:// or https://, a host and a path, like /v1/traces",

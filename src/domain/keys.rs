@@ -14,7 +14,7 @@ mod tests;
 use std::fmt;
 
 use super::primitives::time::Timestamp;
-pub use encrypted_value::Hidden;
+pub use encrypted_value::EncryptedValue;
 pub use public::{PublicKey, PublicKeys};
 pub use secret::{RowKey, SaltKey, SigningKey, ThreadSecret};
 
@@ -146,24 +146,24 @@ pub struct KeyDates {
 }
 
 #[derive(Clone)]
-struct Dated<K> {
+struct DatedKey<K> {
     key: K,
     dates: KeyDates,
 }
 
 /// The two keys of one use that have a private half.
-struct Pair {
-    signing: Dated<SigningKey>,
-    next: Dated<SigningKey>,
+struct SigningKeySlots {
+    signing: DatedKey<SigningKey>,
+    next: DatedKey<SigningKey>,
 }
 
 /// An immutable snapshot of the keyring.
 pub struct Keys {
-    chain: Pair,
-    log: Pair,
-    webhook: Pair,
+    chain: SigningKeySlots,
+    log: SigningKeySlots,
+    webhook: SigningKeySlots,
     /// Retired and revoked: only their public halves are left.
-    spent: Vec<Dated<PublicKey>>,
+    spent: Vec<DatedKey<PublicKey>>,
     salt: SaltKey,
     row: RowKey,
     /// All of the above, without anything private.
@@ -173,13 +173,13 @@ pub struct Keys {
 impl Keys {
     /// A new keyring. Randomness is an argument: `random` fills what it is given.
     pub fn generate(issuer: &str, now: Timestamp, random: &mut impl FnMut(&mut [u8])) -> Result<Self, KeysError> {
-        let mut pair = |key_use| Pair {
+        let mut pair = |key_use| SigningKeySlots {
             signing: fresh(key_use, KeyState::Signing, now, random),
             next: fresh(key_use, KeyState::Next, now, random),
         };
         let (chain, log, webhook) = (pair(KeyUse::Chain), pair(KeyUse::Log), pair(KeyUse::Webhook));
         let (salt, row) = (SaltKey::generate(random), RowKey::generate(random));
-        Self::assemble(issuer, Parts { chain, log, webhook, spent: Vec::new(), salt, row })
+        Self::assemble(issuer, KeyringParts { chain, log, webhook, spent: Vec::new(), salt, row })
     }
 
     /// Reads a keyring from its text, the format of the file.
@@ -235,7 +235,7 @@ impl Keys {
     /// When a key was made and since when it is in its state.
     pub fn dates(&self, kid: &str) -> Option<KeyDates> {
         let able = KeyUse::ALL.into_iter().flat_map(|key_use| {
-            let Pair { signing, next } = self.pair(key_use);
+            let SigningKeySlots { signing, next } = self.pair(key_use);
             [(signing.key.kid(), signing.dates), (next.key.kid(), next.dates)]
         });
         let spent = self.spent.iter().map(|it| (it.key.kid(), it.dates));
@@ -302,13 +302,13 @@ impl Keys {
         let pair = parts.pair_mut(key_use);
         let promoted = std::mem::replace(&mut pair.next, fresh(key_use, KeyState::Next, now, random));
         let dates = KeyDates { since: now, ..promoted.dates };
-        let signing = Dated { key: promoted.key.in_state(KeyState::Signing), dates };
+        let signing = DatedKey { key: promoted.key.in_state(KeyState::Signing), dates };
         let old = std::mem::replace(&mut pair.signing, signing);
         parts.spent.push(old.spend(end, now));
         Self::assemble(&issuer, parts)
     }
 
-    fn pair(&self, key_use: KeyUse) -> &Pair {
+    fn pair(&self, key_use: KeyUse) -> &SigningKeySlots {
         match key_use {
             KeyUse::Chain => &self.chain,
             KeyUse::Log => &self.log,
@@ -316,14 +316,14 @@ impl Keys {
         }
     }
 
-    fn take_apart(self) -> (String, Parts) {
+    fn take_apart(self) -> (String, KeyringParts) {
         let issuer = self.issuer().to_owned();
         let Self { chain, log, webhook, spent, salt, row, public: _ } = self;
-        (issuer, Parts { chain, log, webhook, spent, salt, row })
+        (issuer, KeyringParts { chain, log, webhook, spent, salt, row })
     }
 
-    fn assemble(issuer: &str, parts: Parts) -> Result<Self, KeysError> {
-        let Parts { chain, log, webhook, spent, salt, row } = parts;
+    fn assemble(issuer: &str, parts: KeyringParts) -> Result<Self, KeysError> {
+        let KeyringParts { chain, log, webhook, spent, salt, row } = parts;
         let able = [&chain, &log, &webhook].into_iter().flat_map(|it| [it.signing.key.public(), it.next.key.public()]);
         let all = able.chain(spent.iter().map(|it| &it.key)).cloned().collect();
         let public = PublicKeys::new(Some(issuer.to_owned()), all)?;
@@ -347,17 +347,17 @@ pub struct KeysIdentity {
 }
 
 /// A keyring taken apart, to be put together again.
-struct Parts {
-    chain: Pair,
-    log: Pair,
-    webhook: Pair,
-    spent: Vec<Dated<PublicKey>>,
+struct KeyringParts {
+    chain: SigningKeySlots,
+    log: SigningKeySlots,
+    webhook: SigningKeySlots,
+    spent: Vec<DatedKey<PublicKey>>,
     salt: SaltKey,
     row: RowKey,
 }
 
-impl Parts {
-    fn pair_mut(&mut self, key_use: KeyUse) -> &mut Pair {
+impl KeyringParts {
+    fn pair_mut(&mut self, key_use: KeyUse) -> &mut SigningKeySlots {
         match key_use {
             KeyUse::Chain => &mut self.chain,
             KeyUse::Log => &mut self.log,
@@ -366,14 +366,14 @@ impl Parts {
     }
 }
 
-impl Dated<SigningKey> {
+impl DatedKey<SigningKey> {
     /// Only the public half survives.
-    fn spend(self, state: KeyState, now: Timestamp) -> Dated<PublicKey> {
-        Dated { key: self.key.public().in_state(state), dates: KeyDates { since: now, ..self.dates } }
+    fn spend(self, state: KeyState, now: Timestamp) -> DatedKey<PublicKey> {
+        DatedKey { key: self.key.public().in_state(state), dates: KeyDates { since: now, ..self.dates } }
     }
 }
 
-fn fresh(key_use: KeyUse, state: KeyState, now: Timestamp, random: &mut impl FnMut(&mut [u8])) -> Dated<SigningKey> {
+fn fresh(key_use: KeyUse, state: KeyState, now: Timestamp, random: &mut impl FnMut(&mut [u8])) -> DatedKey<SigningKey> {
     let key = SigningKey::generate(key_use, state, random);
-    Dated { key, dates: KeyDates { created_at: now, since: now } }
+    DatedKey { key, dates: KeyDates { created_at: now, since: now } }
 }

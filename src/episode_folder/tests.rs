@@ -15,7 +15,7 @@ fn what_is_written_is_read_and_is_the_owners_alone() {
     let around = tempfile::tempdir().unwrap();
     let path = around.path().join("run");
     write(&path, "1", &FILES).unwrap();
-    let entries = FILES.map(|(name, bytes)| (name.to_owned(), Content::Bytes(bytes.to_vec())));
+    let entries = FILES.map(|(name, bytes)| (name.to_owned(), FileContent::Bytes(bytes.to_vec())));
     assert_eq!(read(&path).unwrap().entries, entries);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
     assert_eq!(fs::metadata(path.join("events.jsonl")).unwrap().permissions().mode() & 0o777, 0o600);

@@ -24,9 +24,9 @@ pub use crate::domain::delivery::failure::FailureCode;
 use crate::domain::platform::trace_parent::TraceParent;
 use crate::domain::primitives::secret::Secret;
 use crate::tls;
-use ssrf_guard::{Guarded, LookUp, Reach};
-use url_check::{Reaches, Way};
-pub use url_check::{Refused, URL_BYTES_MAX};
+use ssrf_guard::{AddressScope, DnsResolver, SsrfGuard};
+use url_check::{AddressScopes, UrlScheme};
+pub use url_check::{URL_BYTES_MAX, UrlRejected};
 
 /// Of an answer to what was sent, so much is kept: enough to see what a receiver says of its own failure.
 pub const ANSWER_KEPT_MAX: usize = 2 * 1024;
@@ -63,7 +63,7 @@ const OWN_HEADERS: [&str; 16] = [
 
 /// Where things may be sent to, and for how long.
 #[derive(Clone, Debug)]
-pub struct OutgoingSettings {
+pub struct HttpClientSettings {
     /// Networks that are not public, and allowed nevertheless.
     pub allowed: Vec<Network>,
     /// Whether plain HTTP goes to public addresses, too.
@@ -74,7 +74,7 @@ pub struct OutgoingSettings {
 
 /// Why nothing can be sent at all.
 #[derive(Debug, thiserror::Error)]
-pub enum OutgoingError {
+pub enum HttpClientError {
     /// There is no client.
     #[error("HTTP to others cannot be prepared")]
     Client(#[source] reqwest::Error),
@@ -82,14 +82,14 @@ pub enum OutgoingError {
 
 /// Sends. Clones share their connections.
 #[derive(Clone)]
-pub struct Outgoing {
-    reaches: Arc<Reaches>,
+pub struct HttpClient {
+    reaches: Arc<AddressScopes>,
     tls: Client,
     plain: Client,
 }
 
 /// What is sent. An address may be a secret, so it does not print.
-pub struct Parcel {
+pub struct OutboundRequest {
     /// To whom.
     pub url: Url,
     /// With these headers.
@@ -101,7 +101,7 @@ pub struct Parcel {
 /// How W3C's Trace Context calls where in a trace a request stands.
 pub const TRACEPARENT: &str = "traceparent";
 
-impl Parcel {
+impl OutboundRequest {
     /// In the trace of what it tells, if that has one.
     #[must_use]
     pub fn traced(mut self, trace: Option<&TraceParent>) -> Self {
@@ -112,16 +112,16 @@ impl Parcel {
 
 /// What became of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum HttpOutcome {
     /// They said something, with whatever status.
-    Answered(Answer),
+    Answered(BoundedResponse),
     /// They did not.
-    Failed(Failure),
+    Failed(HttpFailure),
 }
 
 /// What they said.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Answer {
+pub struct BoundedResponse {
     /// The status, as it came.
     pub status: u16,
     /// For how long they want to be left alone.
@@ -136,7 +136,7 @@ pub struct Answer {
 
 /// Why they said nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Failure {
+pub struct HttpFailure {
     /// Why.
     pub why: FailureCode,
     /// How long it took until that was clear.
@@ -148,79 +148,87 @@ pub fn admits_header(name: &str, value: &str) -> bool {
     header_pair(name, value).is_some()
 }
 
-impl Outgoing {
+impl HttpClient {
     /// Opens no connection yet.
-    pub fn new(settings: OutgoingSettings) -> Result<Self, OutgoingError> {
-        Self::between(Edges { look_up: ssrf_guard::system(), authorities: Vec::new(), idle_max: IDLE_MAX }, settings)
+    pub fn new(settings: HttpClientSettings) -> Result<Self, HttpClientError> {
+        Self::between(
+            ClientOverrides { look_up: ssrf_guard::system(), authorities: Vec::new(), idle_max: IDLE_MAX },
+            settings,
+        )
     }
 
-    fn between(edges: Edges, settings: OutgoingSettings) -> Result<Self, OutgoingError> {
+    fn between(edges: ClientOverrides, settings: HttpClientSettings) -> Result<Self, HttpClientError> {
         tls::ready();
         let allowed: Arc<[Network]> = settings.allowed.into();
         let plain = match settings.plain_http {
-            true => Reach::PublicAnd(allowed.clone()),
-            false => Reach::Only(allowed.clone()),
+            true => AddressScope::PublicAnd(allowed.clone()),
+            false => AddressScope::Only(allowed.clone()),
         };
-        let reaches = Reaches { tls: Reach::PublicAnd(allowed), plain };
-        let ready = |reach: &Reach| {
-            let resolver = Guarded { look_up: edges.look_up.clone(), reach: reach.clone() };
+        let reaches = AddressScopes { tls: AddressScope::PublicAnd(allowed), plain };
+        let ready = |reach: &AddressScope| {
+            let resolver = SsrfGuard { look_up: edges.look_up.clone(), reach: reach.clone() };
             prepared(settings.timeout).dns_resolver(resolver).pool_idle_timeout(edges.idle_max)
         };
         // Without TLS there is no need for anybody's certificates.
-        let plain = ready(&reaches.plain).tls_certs_only([]).build().map_err(OutgoingError::Client)?;
+        let plain = ready(&reaches.plain).tls_certs_only([]).build().map_err(HttpClientError::Client)?;
         let tls = ready(&reaches.tls).https_only(true).tls_certs_merge(edges.authorities.clone()).build();
         let tls = tls.or_else(|_| {
             tracing::warn!("this machine trusts no authority for certificates: nothing can be sent by https");
-            ready(&reaches.tls).https_only(true).tls_certs_only([]).build().map_err(OutgoingError::Client)
+            ready(&reaches.tls).https_only(true).tls_certs_only([]).build().map_err(HttpClientError::Client)
         })?;
         Ok(Self { reaches: Arc::new(reaches), tls, plain })
     }
 
     /// Reads an address that somebody types in. What is private or reserved as it stands there is refused here
     /// already; a name is looked at whenever it is connected to.
-    pub fn admits(&self, url: &str) -> Result<Url, Refused> {
+    pub fn admits(&self, url: &str) -> Result<Url, UrlRejected> {
         self.reaches.read(url)
     }
 
     /// Sends, and waits for what becomes of it.
-    pub async fn post(&self, parcel: &Parcel) -> Outcome {
-        let bounds = response::Bounds { kept_bytes: ANSWER_KEPT_MAX, read_bytes: ANSWER_READ_MAX };
-        let request = Request { method: Method::POST, url: &parcel.url, headers: &parcel.headers };
+    pub async fn post(&self, parcel: &OutboundRequest) -> HttpOutcome {
+        let bounds = response::BodyLimits { kept_bytes: ANSWER_KEPT_MAX, read_bytes: ANSWER_READ_MAX };
+        let request = HttpRequestSpec { method: Method::POST, url: &parcel.url, headers: &parcel.headers };
         self.ask(request, Some(parcel.body.clone()), bounds).await
     }
 
     /// Asks for something that has at most so many bytes; what has more is cut.
-    pub async fn get(&self, url: &Url, headers: &[(String, Secret<String>)], bytes_max: usize) -> Outcome {
-        let bounds = response::Bounds { kept_bytes: bytes_max, read_bytes: bytes_max };
-        self.ask(Request { method: Method::GET, url, headers }, None, bounds).await
+    pub async fn get(&self, url: &Url, headers: &[(String, Secret<String>)], bytes_max: usize) -> HttpOutcome {
+        let bounds = response::BodyLimits { kept_bytes: bytes_max, read_bytes: bytes_max };
+        self.ask(HttpRequestSpec { method: Method::GET, url, headers }, None, bounds).await
     }
 
-    async fn ask(&self, request: Request<'_>, body: Option<Vec<u8>>, bounds: response::Bounds) -> Outcome {
+    async fn ask(
+        &self,
+        request: HttpRequestSpec<'_>,
+        body: Option<Vec<u8>>,
+        bounds: response::BodyLimits,
+    ) -> HttpOutcome {
         let began = SystemClock.instant();
         let outcome = self.try_ask(request, body, bounds).await;
         let took = SystemClock.instant().saturating_duration_since(began);
         match outcome {
-            Ok(said) => Outcome::Answered(Answer {
+            Ok(said) => HttpOutcome::Answered(BoundedResponse {
                 status: said.status,
                 retry_after: said.retry_after,
                 body: said.body.kept,
                 cut: said.body.cut,
                 took,
             }),
-            Err(why) => Outcome::Failed(Failure { why, took }),
+            Err(why) => HttpOutcome::Failed(HttpFailure { why, took }),
         }
     }
 
     async fn try_ask(
         &self,
-        request: Request<'_>,
+        request: HttpRequestSpec<'_>,
         body: Option<Vec<u8>>,
-        bounds: response::Bounds,
-    ) -> Result<Said, FailureCode> {
+        bounds: response::BodyLimits,
+    ) -> Result<RawHttpResponse, FailureCode> {
         // A literal address asks no resolver, so it is looked at here, each time.
         let client = match self.reaches.way(request.url).map_err(|_| FailureCode::Refused)? {
-            Way::Tls => &self.tls,
-            Way::Plain => &self.plain,
+            UrlScheme::Tls => &self.tls,
+            UrlScheme::Plain => &self.plain,
         };
         let mut headers = HeaderMap::new();
         for (name, value) in request.headers {
@@ -235,28 +243,28 @@ impl Outgoing {
         let status = response.status().as_u16();
         let retry_after = response::retry_after(response.headers(), SystemClock.now());
         let body = response::read(response, bounds).await.map_err(|it| response::meaning(&it))?;
-        Ok(Said { status, retry_after, body })
+        Ok(RawHttpResponse { status, retry_after, body })
     }
 }
 
 /// What is around: the machine's own, or what a test says.
-struct Edges {
-    look_up: LookUp,
+struct ClientOverrides {
+    look_up: DnsResolver,
     /// Besides those that the machine trusts.
     authorities: Vec<reqwest::Certificate>,
     idle_max: Duration,
 }
 
-struct Request<'a> {
+struct HttpRequestSpec<'a> {
     method: Method,
     url: &'a Url,
     headers: &'a [(String, Secret<String>)],
 }
 
-struct Said {
+struct RawHttpResponse {
     status: u16,
     retry_after: Option<Duration>,
-    body: response::Body,
+    body: response::BoundedBody,
 }
 
 fn prepared(timeout: Duration) -> reqwest::ClientBuilder {

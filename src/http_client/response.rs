@@ -8,7 +8,7 @@ use chrono::DateTime;
 use reqwest::Response;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-use super::ssrf_guard::Forbidden;
+use super::ssrf_guard::ForbiddenAddress;
 use crate::domain::delivery::failure::FailureCode;
 use crate::domain::primitives::time::Timestamp;
 
@@ -18,20 +18,20 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
 const CAUSES_MAX: usize = 16;
 
 /// A body, as much of it as is kept.
-pub(super) struct Body {
+pub(super) struct BoundedBody {
     pub(super) kept: Vec<u8>,
     pub(super) cut: bool,
 }
 
 /// How much of a body is kept, and how much of it is read at most, so that the connection can be used again.
 #[derive(Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct BodyLimits {
     pub(super) kept_bytes: usize,
     pub(super) read_bytes: usize,
 }
 
 /// Reads a body. One that is longer than it may be is left where it is, and its connection is dropped with it.
-pub(super) async fn read(mut response: Response, bounds: Bounds) -> Result<Body, reqwest::Error> {
+pub(super) async fn read(mut response: Response, bounds: BodyLimits) -> Result<BoundedBody, reqwest::Error> {
     let (mut kept, mut seen) = (Vec::new(), 0_usize);
     while let Some(chunk) = response.chunk().await? {
         let room = bounds.kept_bytes - kept.len();
@@ -41,7 +41,7 @@ pub(super) async fn read(mut response: Response, bounds: Bounds) -> Result<Body,
             break;
         }
     }
-    Ok(Body { cut: seen > kept.len(), kept })
+    Ok(BoundedBody { cut: seen > kept.len(), kept })
 }
 
 /// How long to leave them alone, if they say so in a way that can be understood: seconds, or a date.
@@ -61,7 +61,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duratio
 
 /// What a library's error means. Its text goes nowhere: it quotes addresses.
 pub(super) fn meaning(error: &reqwest::Error) -> FailureCode {
-    if any_cause(error, |it| it.is::<Forbidden>()) {
+    if any_cause(error, |it| it.is::<ForbiddenAddress>()) {
         FailureCode::Refused
     } else if error.is_timeout() {
         FailureCode::TimedOut

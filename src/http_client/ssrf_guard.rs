@@ -17,13 +17,13 @@ use crate::config::Network;
 const ADDRESSES_TRIED_MAX: usize = 8;
 
 /// The system's answer to a name.
-pub(super) type Found = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+pub(super) type DnsLookup = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// How names become addresses: the system's resolver, or what a test says.
-pub(super) type LookUp = Arc<dyn Fn(String) -> Found + Send + Sync>;
+pub(super) type DnsResolver = Arc<dyn Fn(String) -> DnsLookup + Send + Sync>;
 
 /// The system's resolver.
-pub(super) fn system() -> LookUp {
+pub(super) fn system() -> DnsResolver {
     Arc::new(|name| {
         Box::pin(async move {
             // The port is put in its place by whoever connects.
@@ -35,14 +35,14 @@ pub(super) fn system() -> LookUp {
 
 /// Which addresses a way out leads to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Reach {
+pub(super) enum AddressScope {
     /// The public ones, and these networks.
     PublicAnd(Arc<[Network]>),
     /// These networks.
     Only(Arc<[Network]>),
 }
 
-impl Reach {
+impl AddressScope {
     /// True if something may be sent there.
     pub(super) fn holds(&self, address: IpAddr) -> bool {
         let named = |networks: &[Network]| networks.iter().any(|it| it.contains(address));
@@ -61,15 +61,15 @@ impl Reach {
 /// A name leads where nothing may be sent to.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the name leads to an address that nothing may be sent to")]
-pub(super) struct Forbidden;
+pub(super) struct ForbiddenAddress;
 
 /// Looks names up, and hands on addresses within reach.
-pub(super) struct Guarded {
-    pub(super) look_up: LookUp,
-    pub(super) reach: Reach,
+pub(super) struct SsrfGuard {
+    pub(super) look_up: DnsResolver,
+    pub(super) reach: AddressScope,
 }
 
-impl Resolve for Guarded {
+impl Resolve for SsrfGuard {
     fn resolve(&self, name: Name) -> Resolving {
         let (found, reach) = ((self.look_up)(name.as_str().to_owned()), self.reach.clone());
         Box::pin(async move {
@@ -80,7 +80,7 @@ impl Resolve for Guarded {
             // One answer that is not allowed refuses the name. A name that leads inside as well as outside is an attack
             // or a slip, and it should not depend on the order of its answers whether anybody notices.
             if !found.iter().all(|it| reach.holds(*it)) {
-                return Err(Forbidden.into());
+                return Err(ForbiddenAddress.into());
             }
             let addresses = found.into_iter().take(ADDRESSES_TRIED_MAX).map(|it| SocketAddr::new(it, 0));
             Ok(Box::new(addresses) as Addrs)

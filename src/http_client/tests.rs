@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::ssrf_guard::{Found, LookUp};
+use super::ssrf_guard::{DnsLookup, DnsResolver};
 use super::*;
 
 /// Long enough for everything that comes to an end on this machine.
@@ -18,25 +18,25 @@ fn networks(texts: &[&str]) -> Vec<Network> {
     texts.iter().map(|it| Network::parse(it).unwrap()).collect()
 }
 
-fn settings(allowed: &[&str]) -> OutgoingSettings {
-    OutgoingSettings { allowed: networks(allowed), plain_http: false, timeout: AMPLE }
+fn settings(allowed: &[&str]) -> HttpClientSettings {
+    HttpClientSettings { allowed: networks(allowed), plain_http: false, timeout: AMPLE }
 }
 
-fn outgoing(settings: OutgoingSettings) -> Outgoing {
+fn outgoing(settings: HttpClientSettings) -> HttpClient {
     outgoing_by(names(&[]).0, settings)
 }
 
-fn outgoing_by(look_up: LookUp, settings: OutgoingSettings) -> Outgoing {
-    Outgoing::between(Edges { look_up, authorities: Vec::new(), idle_max: AMPLE }, settings).unwrap()
+fn outgoing_by(look_up: DnsResolver, settings: HttpClientSettings) -> HttpClient {
+    HttpClient::between(ClientOverrides { look_up, authorities: Vec::new(), idle_max: AMPLE }, settings).unwrap()
 }
 
 /// A resolver that says these addresses in turn, and the last ones from then on; and how often it was asked.
-fn names(turns: &[&[&str]]) -> (LookUp, Arc<AtomicUsize>) {
+fn names(turns: &[&[&str]]) -> (DnsResolver, Arc<AtomicUsize>) {
     let turns: Vec<Vec<IpAddr>> =
         turns.iter().map(|turn| turn.iter().map(|it| it.parse().unwrap()).collect()).collect();
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
-    let look_up = move |_| -> Found {
+    let look_up = move |_| -> DnsLookup {
         let turn = counted.fetch_add(1, Ordering::SeqCst);
         let found = turns.get(turn).or_else(|| turns.last()).cloned();
         Box::pin(std::future::ready(found.ok_or_else(|| io::Error::other("nobody has this name"))))
@@ -44,20 +44,20 @@ fn names(turns: &[&[&str]]) -> (LookUp, Arc<AtomicUsize>) {
     (Arc::new(look_up), asked)
 }
 
-fn parcel(url: &str) -> Parcel {
-    Parcel { url: Url::parse(url).unwrap(), headers: Vec::new(), body: b"{}".to_vec() }
+fn parcel(url: &str) -> OutboundRequest {
+    OutboundRequest { url: Url::parse(url).unwrap(), headers: Vec::new(), body: b"{}".to_vec() }
 }
 
-fn why(outcome: Outcome) -> FailureCode {
+fn why(outcome: HttpOutcome) -> FailureCode {
     match outcome {
-        Outcome::Failed(failure) => failure.why,
-        Outcome::Answered(answer) => panic!("answered {}", answer.status),
+        HttpOutcome::Failed(failure) => failure.why,
+        HttpOutcome::Answered(answer) => panic!("answered {}", answer.status),
     }
 }
 
-fn answered(outcome: Outcome) -> Answer {
+fn answered(outcome: HttpOutcome) -> BoundedResponse {
     match outcome {
-        Outcome::Answered(answer) => answer,
-        Outcome::Failed(failure) => panic!("{}", failure.why),
+        HttpOutcome::Answered(answer) => answer,
+        HttpOutcome::Failed(failure) => panic!("{}", failure.why),
     }
 }

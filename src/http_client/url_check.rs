@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
-use super::ssrf_guard::Reach;
+use super::ssrf_guard::AddressScope;
 
 /// Longer ones are not found in the wild, and each attempt's request is shown with its address.
 pub const URL_BYTES_MAX: usize = 2048;
@@ -15,7 +15,7 @@ const OWN_NAME: &str = "localhost";
 
 /// Why nothing is sent to an address, as it is spelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Refused {
+pub enum UrlRejected {
     /// It is too long.
     #[error("an address has {URL_BYTES_MAX} bytes at most")]
     TooLong,
@@ -44,7 +44,7 @@ pub enum Refused {
 
 /// How something is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum UrlScheme {
     /// Under TLS.
     Tls,
     /// In the clear.
@@ -53,50 +53,50 @@ pub(super) enum Way {
 
 /// Where each way leads.
 #[derive(Clone, Debug)]
-pub(super) struct Reaches {
-    pub(super) tls: Reach,
-    pub(super) plain: Reach,
+pub(super) struct AddressScopes {
+    pub(super) tls: AddressScope,
+    pub(super) plain: AddressScope,
 }
 
-impl Reaches {
+impl AddressScopes {
     /// Reads what somebody typed.
-    pub(super) fn read(&self, text: &str) -> Result<Url, Refused> {
+    pub(super) fn read(&self, text: &str) -> Result<Url, UrlRejected> {
         if text.len() > URL_BYTES_MAX {
-            return Err(Refused::TooLong);
+            return Err(UrlRejected::TooLong);
         }
         // The standard drops tabs and line ends without a word, and turns backslashes around. Nobody means these.
         if text.bytes().any(|it| it.is_ascii_control() || it == b' ' || it == b'\\') {
-            return Err(Refused::NotAnAddress);
+            return Err(UrlRejected::NotAnAddress);
         }
-        let url = Url::parse(text).map_err(|_| Refused::NotAnAddress)?;
+        let url = Url::parse(text).map_err(|_| UrlRejected::NotAnAddress)?;
         self.way(&url)?;
         Ok(url)
     }
 
     /// By which way something goes to an address, if by any. Every spelling of a literal address is one by now.
-    pub(super) fn way(&self, url: &Url) -> Result<Way, Refused> {
+    pub(super) fn way(&self, url: &Url) -> Result<UrlScheme, UrlRejected> {
         let (way, reach) = match url.scheme() {
-            "https" => (Way::Tls, &self.tls),
-            "http" => (Way::Plain, &self.plain),
-            _ => return Err(Refused::Scheme),
+            "https" => (UrlScheme::Tls, &self.tls),
+            "http" => (UrlScheme::Plain, &self.plain),
+            _ => return Err(UrlRejected::Scheme),
         };
         if url.as_str().len() > URL_BYTES_MAX {
-            return Err(Refused::TooLong);
+            return Err(UrlRejected::TooLong);
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Refused::UserInfo);
+            return Err(UrlRejected::UserInfo);
         }
         if url.fragment().is_some() {
-            return Err(Refused::Fragment);
+            return Err(UrlRejected::Fragment);
         }
         // Receivers listen where they like. What protects others is who they are, not which of their ports it is.
         if url.port() == Some(0) {
-            return Err(Refused::Port);
+            return Err(UrlRejected::Port);
         }
         if reach.is_empty() {
-            return Err(Refused::PlainHttp);
+            return Err(UrlRejected::PlainHttp);
         }
-        let within = match url.host().ok_or(Refused::NotAnAddress)? {
+        let within = match url.host().ok_or(UrlRejected::NotAnAddress)? {
             Host::Ipv4(address) => reach.holds(address.into()),
             Host::Ipv6(address) => reach.holds(address.into()),
             Host::Domain(name) if is_own(name) => {
@@ -107,8 +107,8 @@ impl Reaches {
         };
         match (within, way, &self.plain) {
             (true, way, _) => Ok(way),
-            (false, Way::Plain, Reach::Only(_)) => Err(Refused::PlainHttp),
-            (false, ..) => Err(Refused::Inside),
+            (false, UrlScheme::Plain, AddressScope::Only(_)) => Err(UrlRejected::PlainHttp),
+            (false, ..) => Err(UrlRejected::Inside),
         }
     }
 }

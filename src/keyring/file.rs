@@ -26,7 +26,7 @@ const OTHERS: u32 = 0o077;
 /// What tells one content of the file from another without reading it. Every change is a new file under
 /// the old name; the change time also sees one that was edited in place or opened to others.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Stamp {
+pub(super) struct FileFingerprint {
     device: u64,
     inode: u64,
     size: u64,
@@ -34,7 +34,7 @@ pub(super) struct Stamp {
     changed: (i64, i64),
 }
 
-impl Stamp {
+impl FileFingerprint {
     fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
@@ -46,12 +46,12 @@ impl Stamp {
     }
 }
 
-pub(super) fn stamp(path: &Path) -> Result<Stamp, KeyringError> {
-    fs::metadata(path).map(|it| Stamp::of(&it)).map_err(failed("look at", path))
+pub(super) fn stamp(path: &Path) -> Result<FileFingerprint, KeyringError> {
+    fs::metadata(path).map(|it| FileFingerprint::of(&it)).map_err(failed("look at", path))
 }
 
 /// Reads the keyring with the stamp of the very file that was read.
-pub(super) fn load(path: &Path) -> Result<(Stamp, Keys), KeyringError> {
+pub(super) fn load(path: &Path) -> Result<(FileFingerprint, Keys), KeyringError> {
     let mut file = File::open(path).map_err(failed("open", path))?;
     let metadata = file.metadata().map_err(failed("look at", path))?;
     let mode = metadata.mode() & 0o777;
@@ -67,7 +67,7 @@ pub(super) fn load(path: &Path) -> Result<(Stamp, Keys), KeyringError> {
     (&mut file).take(KEYRING_BYTES_MAX).read_to_string(&mut text).map_err(failed("read", path))?;
     let keys =
         Keys::read(&text).map_err(|source| KeyringError::Invalid { origin: path.display().to_string(), source })?;
-    Ok((Stamp::of(&metadata), keys))
+    Ok((FileFingerprint::of(&metadata), keys))
 }
 
 /// Holds the keyring against other writers until it is dropped. A file of its own, since the keyring

@@ -7,17 +7,17 @@ use super::*;
 use crate::clock::SystemClock;
 use crate::domain::keys::{KeyState, KeyUse};
 
-struct Place {
+struct KeyringFixture {
     _directory: tempfile::TempDir,
     path: PathBuf,
 }
 
-fn place() -> Place {
+fn place() -> KeyringFixture {
     let directory = tempfile::tempdir().unwrap();
-    Place { path: directory.path().join("data/keyring.json"), _directory: directory }
+    KeyringFixture { path: directory.path().join("data/keyring.json"), _directory: directory }
 }
 
-fn open(place: &Place) -> Keyring {
+fn open(place: &KeyringFixture) -> Keyring {
     Keyring::open_or_create(&place.path, None, &SystemClock).unwrap()
 }
 
@@ -33,7 +33,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-fn names(place: &Place) -> BTreeSet<String> {
+fn names(place: &KeyringFixture) -> BTreeSet<String> {
     let entries = fs::read_dir(place.path.parent().unwrap()).unwrap();
     entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect()
 }

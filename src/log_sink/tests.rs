@@ -7,7 +7,7 @@ use super::*;
 fn lines_go_behind_what_is_there_and_after_a_line_that_was_cut_short() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.jsonl");
-    let to = CopyTo::File(path.clone());
+    let to = LogExportTarget::File(path.clone());
     append(&to, "1\n2\n").unwrap();
     append(&to, "3\n").unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\n3\n");
@@ -21,10 +21,10 @@ fn a_new_file_is_its_owners_alone_and_another_keeps_its_mode() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.jsonl");
     let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
-    append(&CopyTo::File(path.clone()), "1\n").unwrap();
+    append(&LogExportTarget::File(path.clone()), "1\n").unwrap();
     assert_eq!(mode(), 0o600);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-    append(&CopyTo::File(path.clone()), "2\n").unwrap();
+    append(&LogExportTarget::File(path.clone()), "2\n").unwrap();
     assert_eq!(mode(), 0o640);
 }
 
@@ -36,6 +36,6 @@ fn what_is_no_plain_file_is_refused_and_nobody_waits_for_it() {
     rustix::fs::mknodat(here, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR, 0)
         .unwrap();
     for path in [fifo, folder.path().to_owned(), folder.path().join("nowhere/log.jsonl")] {
-        assert!(append(&CopyTo::File(path), "1\n").is_err());
+        assert!(append(&LogExportTarget::File(path), "1\n").is_err());
     }
 }

@@ -15,24 +15,24 @@ const READ_BYTES_MAX: usize = 64 * 1024;
 /// Reads one byte at a time. So nothing is read ahead, and what somebody in between puts behind the last line in the
 /// clear comes up in the middle of TLS, which then fails, rather than after it, as the server's word.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct BoundedStream {
     stream: TcpStream,
     left: usize,
 }
 
-impl Link {
+impl BoundedStream {
     pub(super) async fn to(address: impl ToSocketAddrs) -> io::Result<Self> {
         Ok(Self { stream: TcpStream::connect(address).await?, left: READ_BYTES_MAX })
     }
 }
 
-impl AsyncTokioStream for Link {
+impl AsyncTokioStream for BoundedStream {
     fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.stream.peer_addr()
     }
 }
 
-impl AsyncRead for Link {
+impl AsyncRead for BoundedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -53,7 +53,7 @@ impl AsyncRead for Link {
     }
 }
 
-impl AsyncWrite for Link {
+impl AsyncWrite for BoundedStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }

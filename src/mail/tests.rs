@@ -17,16 +17,16 @@ const KEY: &[u8] = include_bytes!("../../tests/provider/tls/key.pem");
 /// Nobody waits so long in vain.
 const SOON: Duration = Duration::from_millis(20);
 
-fn settings(port: u16, tls: MailTls) -> Settings {
+fn settings(port: u16, tls: MailTls) -> MailConfig {
     let login = Some(("gate".to_owned(), Secret::new("sesame".to_owned())));
     let from = MailAddress::try_from("gate@example.org".to_owned()).unwrap();
     let (server, digests) = ("localhost".to_owned(), Duration::from_secs(3600));
-    Settings { server, port, tls, login, from, authority: Some(AUTHORITY.to_vec()), digests }
+    MailConfig { server, port, tls, login, from, authority: Some(AUTHORITY.to_vec()), digests }
 }
 
-fn mail() -> Mail {
+fn mail() -> MailMessage {
     let to = MailAddress::try_from("anna@example.org".to_owned()).unwrap();
-    Mail { to, id: "one".to_owned(), subject: "Something".to_owned(), text: "Hello.\n".to_owned() }
+    MailMessage { to, id: "one".to_owned(), subject: "Something".to_owned(), text: "Hello.\n".to_owned() }
 }
 
 /// A server that does this with whoever comes first, and where it is.

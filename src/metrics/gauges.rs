@@ -11,7 +11,7 @@ use crate::domain::primitives::id::{EndpointId, FlowId};
 
 /// Open reviews of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Open {
+pub struct OpenReviewGauges {
     /// How many.
     pub count: u64,
     /// How long the oldest has been open.
@@ -20,7 +20,7 @@ pub struct Open {
 
 /// How an endpoint is served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Lane {
+pub struct CursorGauges {
     /// Events for it that were not tried yet.
     pub unsent: u64,
     /// How long the oldest of them has been there.
@@ -33,7 +33,7 @@ pub struct Lane {
 
 /// Whether a reservation's lease still stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Lease {
+pub enum LeaseState {
     /// It does.
     Standing,
     /// It has passed without a word from its writer.
@@ -42,15 +42,15 @@ pub enum Lease {
 
 /// What is so in the database.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Facts {
+pub struct DatabaseGauges {
     /// Open reviews by flow.
-    pub open: BTreeMap<FlowId, Open>,
+    pub open: BTreeMap<FlowId, OpenReviewGauges>,
     /// Reservations by flow.
-    pub reservations: BTreeMap<(FlowId, Lease), u64>,
+    pub reservations: BTreeMap<(FlowId, LeaseState), u64>,
     /// What is stopped, of one flow or of all.
     pub halts: Vec<(Option<FlowId>, Halt)>,
     /// Endpoints.
-    pub lanes: BTreeMap<EndpointId, Lane>,
+    pub lanes: BTreeMap<EndpointId, CursorGauges>,
     /// Events that have no place in the log yet.
     pub unplaced: u64,
     /// How long the oldest of them has been there.
@@ -69,7 +69,7 @@ pub struct Facts {
 
 /// Their families.
 #[derive(Debug)]
-pub(super) struct Gauges {
+pub(super) struct GaugeFamilies {
     readable: Gauge,
     open: GaugeVec,
     oldest: GaugeVec,
@@ -89,7 +89,7 @@ pub(super) struct Gauges {
     archive_bytes: GaugeVec,
 }
 
-impl Gauges {
+impl GaugeFamilies {
     pub(super) fn new(registry: &Families) -> Self {
         let of = |name, help, labels: &[&str]| gauges(registry, (name, help), labels);
         Self {
@@ -121,7 +121,7 @@ impl Gauges {
     }
 
     /// Sets them all. What could not be read is not told, rather than told as it once was.
-    pub(super) fn set<'f>(&self, facts: Option<&'f Facts>, named: impl Fn(&'f FlowId) -> &'f str) {
+    pub(super) fn set<'f>(&self, facts: Option<&'f DatabaseGauges>, named: impl Fn(&'f FlowId) -> &'f str) {
         let families = [
             &self.open,
             &self.oldest,
@@ -150,8 +150,8 @@ impl Gauges {
         }
         for ((flow, lease), count) in &facts.reservations {
             let lease = match lease {
-                Lease::Standing => "standing",
-                Lease::Lapsed => "lapsed",
+                LeaseState::Standing => "standing",
+                LeaseState::Lapsed => "lapsed",
             };
             self.reservations.with_label_values(&[named(flow), lease]).add(*count as f64);
         }
@@ -178,7 +178,7 @@ impl Gauges {
     }
 
     /// Those without labels.
-    fn set_alone(&self, facts: &Facts) {
+    fn set_alone(&self, facts: &DatabaseGauges) {
         if let Some(bytes) = facts.database_bytes {
             self.database_bytes.with_label_values(&[] as &[&str]).set(bytes as f64);
         }

@@ -43,14 +43,14 @@ fn flows_beyond_the_bound_are_counted_together() {
 fn what_is_no_longer_so_is_no_longer_told() {
     let metrics = Metrics::default();
     let flow = FlowId::try_from("payments".to_owned()).unwrap();
-    let mut facts = Facts::default();
-    facts.open.insert(flow.clone(), Open { count: 3, oldest: Duration::from_secs(7) });
+    let mut facts = DatabaseGauges::default();
+    facts.open.insert(flow.clone(), OpenReviewGauges { count: 3, oldest: Duration::from_secs(7) });
     facts.halts.push((None, Halt { proposing: true, verifying: false, reason: String::new() }));
     let text = metrics.text(Some(&facts), 4);
     assert_eq!(line(&text, "countersign_open_review_oldest_seconds{flow=\"payments\"}").as_deref(), Some("7"));
     assert_eq!(line(&text, "countersign_halted{flow=\"\",what=\"proposing\"}").as_deref(), Some("1"));
     assert_eq!(line(&text, "countersign_store_queue").as_deref(), Some("4"));
-    let text = metrics.text(Some(&Facts::default()), 0);
+    let text = metrics.text(Some(&DatabaseGauges::default()), 0);
     assert!(!text.contains("countersign_halted") && !text.contains("countersign_open_reviews"), "{text}");
     assert_eq!(line(&text, "countersign_store_readable").as_deref(), Some("1"));
     assert_eq!(line(&metrics.text(None, 0), "countersign_store_readable").as_deref(), Some("0"));
@@ -63,6 +63,6 @@ fn a_worker_fails_until_it_works_again() {
         metrics.ran("count", run);
         line(&metrics.text(None, 0), "countersign_worker_failing{worker=\"count\"}")
     };
-    assert_eq!(failing(Run::Failed).as_deref(), Some("1"));
-    assert_eq!(failing(Run::Done).as_deref(), Some("0"));
+    assert_eq!(failing(WorkerResult::Failed).as_deref(), Some("1"));
+    assert_eq!(failing(WorkerResult::Done).as_deref(), Some("0"));
 }

@@ -31,9 +31,9 @@ pub enum HttpError {
 }
 
 /// Asks.
-pub struct Http(reqwest::Client);
+pub struct ProviderHttp(reqwest::Client);
 
-impl Http {
+impl ProviderHttp {
     /// With the machine's own authorities, and perhaps one more. A provider that is reached by https leads to no place
     /// without it: such a place is refused before anything goes there.
     pub fn new(issuer: &Url, authority: Option<&[u8]>) -> Result<Self, reqwest::Error> {
@@ -69,7 +69,7 @@ impl Http {
     }
 }
 
-impl<'c> AsyncHttpClient<'c> for Http {
+impl<'c> AsyncHttpClient<'c> for ProviderHttp {
     type Error = HttpError;
     type Future = Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'c>>;
 

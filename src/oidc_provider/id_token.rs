@@ -10,9 +10,9 @@ use openidconnect::core::{CoreIdToken, CoreIdTokenVerifier, CoreJwsSigningAlgori
 use openidconnect::{ClaimsVerificationError, ClientId, JsonWebKeySet, Nonce, SignatureVerificationError};
 use serde_json::Value;
 
-use super::{Errand, Metadata, Provider};
-use crate::domain::identity::oidc_identity::{Identity, NotLetIn};
-use crate::domain::json::parse::{Limits, parse};
+use super::{AuthorizationSecrets, OidcMetadata, Provider};
+use crate::domain::identity::oidc_identity::{OidcIdentity, SignInRejected};
+use crate::domain::json::parse::{ParseLimits, parse};
 use crate::domain::primitives::time::Timestamp;
 
 /// How far a provider's clock may be from ours.
@@ -38,18 +38,18 @@ const SUBJECT_CHARS_MAX: usize = 255;
 const VALUES_MAX: usize = 2_000;
 
 /// Why a word is not believed.
-pub(super) enum Unsound {
+pub(super) enum IdTokenError {
     /// It names a key that is not known.
     UnknownKey,
     /// For another reason.
-    Not(NotLetIn),
+    Not(SignInRejected),
 }
 
-impl From<Unsound> for NotLetIn {
-    fn from(unsound: Unsound) -> Self {
+impl From<IdTokenError> for SignInRejected {
+    fn from(unsound: IdTokenError) -> Self {
         match unsound {
-            Unsound::UnknownKey => Self::BadSignature,
-            Unsound::Not(reason) => reason,
+            IdTokenError::UnknownKey => Self::BadSignature,
+            IdTokenError::Not(reason) => reason,
         }
     }
 }
@@ -57,10 +57,10 @@ impl From<Unsound> for NotLetIn {
 /// Who the word is about, if everything about it is as it must be.
 pub(super) fn identity(
     provider: &Provider,
-    metadata: &Metadata,
+    metadata: &OidcMetadata,
     token: &CoreIdToken,
-    errand: &Errand,
-) -> Result<Identity, Unsound> {
+    errand: &AuthorizationSecrets,
+) -> Result<OidcIdentity, IdTokenError> {
     let settings = &provider.settings;
     let now = provider.clock.now();
     let (early, late) = (moment(now.minus(SKEW)), moment(now.plus(SKEW)));
@@ -81,19 +81,19 @@ pub(super) fn identity(
     // Who asked for it, where it may have been somebody else: that must be us as well.
     let asked = checked.authorized_party().map(|it| it.as_str());
     if asked.is_some_and(|it| it != settings.client_id) || (checked.audiences().len() > 1 && asked.is_none()) {
-        return Err(Unsound::Not(NotLetIn::NotForUs));
+        return Err(IdTokenError::Not(SignInRejected::NotForUs));
     }
     let hint = token.to_string();
-    let claims = claims_of(&hint).ok_or(Unsound::Not(NotLetIn::BadSignature))?;
+    let claims = claims_of(&hint).ok_or(IdTokenError::Not(SignInRejected::BadSignature))?;
     let begins = claims.get("nbf").and_then(Value::as_f64).unwrap_or(0.0);
     if begins * 1000.0 > now.plus(SKEW).millis() as f64 {
-        return Err(Unsound::Not(NotLetIn::WrongTime));
+        return Err(IdTokenError::Not(SignInRejected::WrongTime));
     }
     let subject = checked.subject().as_str();
     if subject.is_empty() || subject.chars().count() > SUBJECT_CHARS_MAX {
-        return Err(Unsound::Not(NotLetIn::UnusableName));
+        return Err(IdTokenError::Not(SignInRejected::UnusableName));
     }
-    Ok(Identity {
+    Ok(OidcIdentity {
         issuer: settings.issuer.clone(),
         subject: subject.to_owned(),
         name: claims.get(&settings.name_claim).and_then(Value::as_str).map(str::to_owned),
@@ -102,26 +102,28 @@ pub(super) fn identity(
     })
 }
 
-fn unsound(error: &ClaimsVerificationError) -> Unsound {
+fn unsound(error: &ClaimsVerificationError) -> IdTokenError {
     // The library's own words quote the token.
     let not_let_in = match error {
         ClaimsVerificationError::SignatureVerification(SignatureVerificationError::NoMatchingKey) => {
-            return Unsound::UnknownKey;
+            return IdTokenError::UnknownKey;
         }
-        ClaimsVerificationError::Expired(_) => NotLetIn::WrongTime,
-        ClaimsVerificationError::InvalidIssuer(_) => NotLetIn::WrongProvider,
-        ClaimsVerificationError::InvalidAudience(_) | ClaimsVerificationError::InvalidNonce(_) => NotLetIn::NotForUs,
-        _ => NotLetIn::BadSignature,
+        ClaimsVerificationError::Expired(_) => SignInRejected::WrongTime,
+        ClaimsVerificationError::InvalidIssuer(_) => SignInRejected::WrongProvider,
+        ClaimsVerificationError::InvalidAudience(_) | ClaimsVerificationError::InvalidNonce(_) => {
+            SignInRejected::NotForUs
+        }
+        _ => SignInRejected::BadSignature,
     };
     tracing::warn!(reason = not_let_in.as_str(), "the OpenID provider's word is not believed");
-    Unsound::Not(not_let_in)
+    IdTokenError::Not(not_let_in)
 }
 
 /// The claims as they were signed, read as strictly as everything else: nothing is said twice in them.
 fn claims_of(token: &str) -> Option<Value> {
     let payload = token.split('.').nth(1)?;
     let bytes = URL_SAFE_NO_PAD.decode(payload).ok()?;
-    parse(&bytes, &Limits::default()).ok()
+    parse(&bytes, &ParseLimits::default()).ok()
 }
 
 /// The texts of a claim that is one, or a list of some.

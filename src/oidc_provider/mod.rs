@@ -27,11 +27,11 @@ use tokio::sync::Mutex;
 use url::Url;
 
 use crate::clock::Clock;
-use crate::config::Oidc;
-use crate::domain::identity::oidc_identity::{Identity, NotLetIn};
+use crate::config::OidcConfig;
+use crate::domain::identity::oidc_identity::{OidcIdentity, SignInRejected};
 use crate::domain::primitives::secret::Secret;
 use crate::domain::primitives::time::Timestamp;
-use http::Http;
+use http::ProviderHttp;
 
 /// What a provider publishes about itself changes rarely.
 const METADATA_LIFE: Duration = Duration::from_secs(3600);
@@ -48,16 +48,16 @@ const LEFT_PATH: &str = "/sign-in";
 
 /// What later standards add to what a provider says about itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Additions {
+struct MetadataExtensions {
     #[serde(default)]
     authorization_response_iss_parameter_supported: bool,
     end_session_endpoint: Option<EndSessionUrl>,
 }
 
-impl AdditionalProviderMetadata for Additions {}
+impl AdditionalProviderMetadata for MetadataExtensions {}
 
-type Metadata = ProviderMetadata<
-    Additions,
+type OidcMetadata = ProviderMetadata<
+    MetadataExtensions,
     CoreAuthDisplay,
     CoreClientAuthMethod,
     CoreClaimName,
@@ -71,25 +71,25 @@ type Metadata = ProviderMetadata<
     CoreSubjectIdentifierType,
 >;
 
-type Client =
+type OidcClient =
     CoreClient<EndpointSet, EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointMaybeSet, EndpointMaybeSet>;
 
 #[derive(Clone)]
-struct Known {
-    metadata: Arc<Metadata>,
+struct CachedMetadata {
+    metadata: Arc<OidcMetadata>,
     at: Timestamp,
 }
 
 /// What is remembered of a provider.
 #[derive(Default)]
-struct Memory {
-    known: Option<Known>,
+struct ProviderCache {
+    known: Option<CachedMetadata>,
     failed_at: Option<Timestamp>,
 }
 
 /// The secrets of one sign-in, known to this gateway alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Errand {
+pub struct AuthorizationSecrets {
     /// What the provider's word must repeat.
     pub nonce: Secret<String>,
     /// What only who began it can show.
@@ -98,7 +98,7 @@ pub struct Errand {
 
 /// What a provider says by way of the browser.
 #[derive(Clone, Debug)]
-pub enum Said {
+pub enum AuthorizationResult {
     /// Ask me with this.
     Code(Secret<String>),
     /// No, for the reason with this name.
@@ -107,9 +107,9 @@ pub enum Said {
 
 /// What a browser brought back.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct AuthorizationResponse {
     /// What it says: what the provider's word is fetched with, or no.
-    pub said: Said,
+    pub said: AuthorizationResult,
     /// Who says to have sent it.
     pub issuer: Option<String>,
 }
@@ -128,24 +128,25 @@ pub enum ProviderError {
 /// The provider that a configuration names.
 pub struct Provider {
     /// What was said of it.
-    pub settings: Oidc,
+    pub settings: OidcConfig,
     issuer: IssuerUrl,
     comes_back_to: RedirectUrl,
     left_to: PostLogoutRedirectUrl,
-    http: Http,
+    http: ProviderHttp,
     clock: Arc<dyn Clock>,
-    memory: Mutex<Memory>,
+    memory: Mutex<ProviderCache>,
 }
 
 impl Provider {
     /// Nothing is asked of it yet.
-    pub fn new(settings: Oidc, public_url: &str, clock: Arc<dyn Clock>) -> Result<Self, ProviderError> {
+    pub fn new(settings: OidcConfig, public_url: &str, clock: Arc<dyn Clock>) -> Result<Self, ProviderError> {
         let address = |_| ProviderError::Address;
         let issuer = IssuerUrl::new(settings.issuer.clone()).map_err(address)?;
         Ok(Self {
             comes_back_to: RedirectUrl::new(format!("{public_url}{RETURN_PATH}")).map_err(address)?,
             left_to: PostLogoutRedirectUrl::new(format!("{public_url}{LEFT_PATH}")).map_err(address)?,
-            http: Http::new(issuer.url(), settings.authority.as_deref()).map_err(ProviderError::Certificates)?,
+            http: ProviderHttp::new(issuer.url(), settings.authority.as_deref())
+                .map_err(ProviderError::Certificates)?,
             issuer,
             memory: Mutex::default(),
             settings,
@@ -154,7 +155,7 @@ impl Provider {
     }
 
     /// Where to send a browser so that its person signs in there.
-    pub async fn ask(&self, state: &str, errand: &Errand) -> Result<String, NotLetIn> {
+    pub async fn ask(&self, state: &str, errand: &AuthorizationSecrets) -> Result<String, SignInRejected> {
         let client = self.client(&self.known().await?.metadata);
         let verifier = PkceCodeVerifier::new(errand.verifier.expose().clone());
         let (state, nonce) = (CsrfToken::new(state.to_owned()), Nonce::new(errand.nonce.expose().clone()));
@@ -166,21 +167,25 @@ impl Provider {
     }
 
     /// Who it is that came back, by the provider's own word.
-    pub async fn answer(&self, answer: &Answer, errand: &Errand) -> Result<Identity, NotLetIn> {
+    pub async fn answer(
+        &self,
+        answer: &AuthorizationResponse,
+        errand: &AuthorizationSecrets,
+    ) -> Result<OidcIdentity, SignInRejected> {
         let known = self.known().await?;
         self.check_sender(&known.metadata, answer.issuer.as_deref())?;
         let code = match &answer.said {
-            Said::Code(code) => code,
-            Said::No(reason) => return Err(meaning(reason)),
+            AuthorizationResult::Code(code) => code,
+            AuthorizationResult::No(reason) => return Err(meaning(reason)),
         };
         let token = self.redeem(&known.metadata, code, errand).await?;
         match id_token::identity(self, &known.metadata, &token, errand) {
             // Keys rotate: one that is not known yet may be known to the provider by now.
-            Err(id_token::Unsound::UnknownKey) => {
+            Err(id_token::IdTokenError::UnknownKey) => {
                 let known = self.known_anew(&known).await?;
-                id_token::identity(self, &known.metadata, &token, errand).map_err(NotLetIn::from)
+                id_token::identity(self, &known.metadata, &token, errand).map_err(SignInRejected::from)
             }
-            other => other.map_err(NotLetIn::from),
+            other => other.map_err(SignInRejected::from),
         }
     }
 
@@ -198,55 +203,55 @@ impl Provider {
     }
 
     /// RFC 9207: a provider that says who it is in every answer is not confused with another one.
-    fn check_sender(&self, metadata: &Metadata, sender: Option<&str>) -> Result<(), NotLetIn> {
+    fn check_sender(&self, metadata: &OidcMetadata, sender: Option<&str>) -> Result<(), SignInRejected> {
         let announced = metadata.additional_metadata().authorization_response_iss_parameter_supported;
         match sender {
             Some(sender) if sender == self.settings.issuer => Ok(()),
             None if !announced => Ok(()),
-            _ => Err(NotLetIn::WrongProvider),
+            _ => Err(SignInRejected::WrongProvider),
         }
     }
 
     async fn redeem(
         &self,
-        metadata: &Metadata,
+        metadata: &OidcMetadata,
         code: &Secret<String>,
-        errand: &Errand,
-    ) -> Result<CoreIdToken, NotLetIn> {
+        errand: &AuthorizationSecrets,
+    ) -> Result<CoreIdToken, SignInRejected> {
         let code = AuthorizationCode::new(code.expose().clone());
         let client = self.client(metadata);
         let request = client.exchange_code(code).map_err(|error| {
             tracing::warn!(%error, "the OpenID provider names no place for tokens");
-            NotLetIn::ProviderDown
+            SignInRejected::ProviderDown
         })?;
         let request = request.set_pkce_verifier(PkceCodeVerifier::new(errand.verifier.expose().clone()));
         match request.request_async(&self.http).await {
-            Ok(tokens) => tokens.id_token().cloned().ok_or(NotLetIn::BadSignature),
+            Ok(tokens) => tokens.id_token().cloned().ok_or(SignInRejected::BadSignature),
             Err(openidconnect::RequestTokenError::ServerResponse(said)) => {
                 let word: String = said.error().to_string().chars().take(LOGGED_CHARS_MAX).collect();
                 tracing::warn!(?word, "the OpenID provider gives nothing for the code");
-                Err(NotLetIn::Refused)
+                Err(SignInRejected::Refused)
             }
             Err(openidconnect::RequestTokenError::Request(error)) => {
                 tracing::warn!(why = reason(&error), "the OpenID provider gives no tokens");
-                Err(NotLetIn::ProviderDown)
+                Err(SignInRejected::ProviderDown)
             }
             // What cannot be read is not repeated: it may be a token.
             Err(_) => {
                 tracing::warn!("what the OpenID provider gives for the code cannot be read");
-                Err(NotLetIn::ProviderDown)
+                Err(SignInRejected::ProviderDown)
             }
         }
     }
 
-    fn client(&self, metadata: &Metadata) -> Client {
+    fn client(&self, metadata: &OidcMetadata) -> OidcClient {
         let secret = self.settings.client_secret.as_ref().map(|it| ClientSecret::new(it.expose().clone()));
         let id = ClientId::new(self.settings.client_id.clone());
         let client = CoreClient::from_provider_metadata(metadata.clone(), id, secret);
         client.set_redirect_uri(self.comes_back_to.clone()).set_auth_type(way_to_authenticate(metadata))
     }
 
-    async fn known(&self) -> Result<Known, NotLetIn> {
+    async fn known(&self) -> Result<CachedMetadata, SignInRejected> {
         let (mut memory, now) = (self.memory.lock().await, self.clock.now());
         match &memory.known {
             Some(it) if it.at.until(now) < METADATA_LIFE => Ok(it.clone()),
@@ -255,7 +260,7 @@ impl Provider {
     }
 
     /// Metadata and keys again, unless somebody fetched them just before.
-    async fn known_anew(&self, old: &Known) -> Result<Known, NotLetIn> {
+    async fn known_anew(&self, old: &CachedMetadata) -> Result<CachedMetadata, SignInRejected> {
         let (mut memory, now) = (self.memory.lock().await, self.clock.now());
         match &memory.known {
             Some(it) if it.at > old.at || it.at.until(now) < KEYS_PACE => Ok(it.clone()),
@@ -263,27 +268,27 @@ impl Provider {
         }
     }
 
-    async fn discover(&self, memory: &mut Memory, now: Timestamp) -> Result<Known, NotLetIn> {
+    async fn discover(&self, memory: &mut ProviderCache, now: Timestamp) -> Result<CachedMetadata, SignInRejected> {
         if memory.failed_at.is_some_and(|it| it.until(now) < FAILURE_PACE) {
-            return Err(NotLetIn::ProviderDown);
+            return Err(SignInRejected::ProviderDown);
         }
         memory.failed_at = Some(now);
-        let metadata = Metadata::discover_async(self.issuer.clone(), &self.http).await.map_err(|error| {
+        let metadata = OidcMetadata::discover_async(self.issuer.clone(), &self.http).await.map_err(|error| {
             tracing::warn!(why = reason(&error), "the OpenID provider cannot be used");
-            NotLetIn::ProviderDown
+            SignInRejected::ProviderDown
         })?;
         if !is_private(self.issuer.url(), &metadata) {
             tracing::warn!("the OpenID provider's own places are not https");
-            return Err(NotLetIn::ProviderDown);
+            return Err(SignInRejected::ProviderDown);
         }
         memory.failed_at = None;
-        Ok(memory.known.insert(Known { metadata: Arc::new(metadata), at: now }).clone())
+        Ok(memory.known.insert(CachedMetadata { metadata: Arc::new(metadata), at: now }).clone())
     }
 }
 
 /// A provider that is reached by https sends nobody elsewhere: code, secret, keys and the word about a person would go
 /// there unprotected. What is asked over HTTP was refused before; the rest is where browsers are sent.
-fn is_private(issuer: &Url, metadata: &Metadata) -> bool {
+fn is_private(issuer: &Url, metadata: &OidcMetadata) -> bool {
     let leaves_by = metadata.additional_metadata().end_session_endpoint.as_ref();
     let places = [
         Some(metadata.authorization_endpoint().url()),
@@ -295,15 +300,15 @@ fn is_private(issuer: &Url, metadata: &Metadata) -> bool {
 }
 
 /// What a provider means by a word of refusal.
-fn meaning(reason: &str) -> NotLetIn {
+fn meaning(reason: &str) -> SignInRejected {
     match reason {
-        "server_error" | "temporarily_unavailable" => NotLetIn::ProviderDown,
-        _ => NotLetIn::Refused,
+        "server_error" | "temporarily_unavailable" => SignInRejected::ProviderDown,
+        _ => SignInRejected::Refused,
     }
 }
 
 /// The secret goes into the header, unless the provider takes it in the body alone.
-fn way_to_authenticate(metadata: &Metadata) -> AuthType {
+fn way_to_authenticate(metadata: &OidcMetadata) -> AuthType {
     match metadata.token_endpoint_auth_methods_supported() {
         Some(ways)
             if ways.contains(&CoreClientAuthMethod::ClientSecretPost)

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::clock::SystemClock;
-use crate::domain::identity::oidc_identity::{Admit, Mapping};
+use crate::domain::identity::oidc_identity::{AdmissionRule, ClaimMapping};
 
 const AUTHORITY: &[u8] = include_bytes!("../../tests/provider/tls/authority.pem");
 const CERTIFICATE: &[u8] = include_bytes!("../../tests/provider/tls/certificate.pem");
@@ -76,8 +76,8 @@ fn provider(of_itself: impl FnOnce(&str) -> Value) -> String {
 }
 
 /// Where a browser is sent to sign in at that provider.
-async fn sent_to(issuer: String) -> Result<String, NotLetIn> {
-    let settings = Oidc {
+async fn sent_to(issuer: String) -> Result<String, SignInRejected> {
+    let settings = OidcConfig {
         issuer,
         client_id: "countersign".to_owned(),
         client_secret: None,
@@ -86,10 +86,10 @@ async fn sent_to(issuer: String) -> Result<String, NotLetIn> {
         button: String::new(),
         name_claim: "name".to_owned(),
         groups_claim: "groups".to_owned(),
-        mapping: Mapping { groups: Vec::new(), roles: Vec::new(), admit: Admit::Mapped },
+        mapping: ClaimMapping { groups: Vec::new(), roles: Vec::new(), admit: AdmissionRule::Mapped },
         session: Duration::from_secs(60),
     };
-    let errand = Errand { nonce: Secret::new("n".to_owned()), verifier: Secret::new("v".repeat(43)) };
+    let errand = AuthorizationSecrets { nonce: Secret::new("n".to_owned()), verifier: Secret::new("v".repeat(43)) };
     Provider::new(settings, "https://gate.example", Arc::new(SystemClock)).unwrap().ask("state", &errand).await
 }
 
@@ -106,7 +106,7 @@ async fn a_place_without_https_is_refused_before_anybody_asks_there() {
             said[place] = json!(plain);
             said
         });
-        assert_eq!(sent_to(spoiled).await, Err(NotLetIn::ProviderDown), "{place}");
+        assert_eq!(sent_to(spoiled).await, Err(SignInRejected::ProviderDown), "{place}");
         let asked = listener.accept().map(|_| ()).map_err(|it| it.kind());
         assert_eq!(asked, Err(std::io::ErrorKind::WouldBlock), "{place} was asked");
     }

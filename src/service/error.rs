@@ -2,24 +2,24 @@
 
 use serde_json::Value;
 
-use crate::archives::Unusable;
+use crate::archives::ArchiveFileError;
 use crate::domain::chain::denial::DenialCode;
 use crate::domain::chain::hash::Digest;
-use crate::domain::identity::oidc_identity::NotLetIn;
-use crate::domain::identity::passkey::Refused;
-use crate::domain::interrupts::NotTaken;
+use crate::domain::identity::oidc_identity::SignInRejected;
+use crate::domain::identity::passkey::AssertionRejected;
+use crate::domain::interrupts::InterruptRejected;
 use crate::domain::json::parse::JsonError;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::platform::idempotency::NotRepeated;
+use crate::domain::platform::idempotency::IdempotencyError;
 use crate::domain::policy::PolicyError;
 use crate::domain::primitives::id::ReviewId;
-use crate::domain::reviews::VoteRefused;
+use crate::domain::reviews::VoteRejected;
 use crate::domain::threads::thread::Checkpoint;
 use crate::keyring::KeyringError;
 use crate::store::StoreError;
 
-use super::episodes::envelope_error::{NotBelieved, NotSealed};
-use super::platform::rejection_body::Refusal;
+use super::episodes::envelope_error::{EnvelopeCreationError, EnvelopeRejected};
+use super::platform::rejection_body::RejectionBody;
 
 /// Why the gateway did not do as asked.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +54,7 @@ pub enum Error {
     },
     /// The policy rejects the transition.
     #[error("the policy rejects it")]
-    Rejected(Refusal),
+    Rejected(RejectionBody),
     /// A policy that does not compile.
     #[error("the policy is refused: {0}")]
     Policy(PolicyError),
@@ -84,10 +84,10 @@ pub enum Error {
     },
     /// No envelope is made of a view.
     #[error(transparent)]
-    NotSealed(#[from] NotSealed),
+    NotSealed(#[from] EnvelopeCreationError),
     /// An envelope is not believed.
     #[error("the envelope is not believed: {}", .0.code.as_str())]
-    Envelope(NotBelieved),
+    Envelope(EnvelopeRejected),
     /// The thread waits for people.
     #[error("the thread is held by a review")]
     ThreadHeld(ReviewId),
@@ -114,22 +114,22 @@ pub enum Error {
     Denied(DenialCode),
     /// What a host posted is not taken.
     #[error(transparent)]
-    NotTaken(#[from] NotTaken),
+    NotTaken(#[from] InterruptRejected),
     /// A request that has a key is neither carried out nor answered as before.
     #[error(transparent)]
-    NotRepeated(#[from] NotRepeated),
+    NotRepeated(#[from] IdempotencyError),
     /// A vote is not counted.
     #[error(transparent)]
-    Vote(#[from] VoteRefused),
+    Vote(#[from] VoteRejected),
     /// A passkey does not count.
     #[error("the passkey does not count: {0}")]
-    Passkey(#[from] Refused),
+    Passkey(#[from] AssertionRejected),
     /// It came another way than through a named proxy.
     #[error("ask at the gateway's public address; it answers nobody else than its proxy here")]
     Misdirected,
     /// Whom an OpenID provider sent back is not let in.
     #[error("signing in with the organisation did not work: {}", .0.as_str())]
-    NotLetIn(NotLetIn),
+    NotLetIn(SignInRejected),
     /// Too much at once from one asker.
     #[error("too many requests; wait a little")]
     TooMany,
@@ -149,7 +149,7 @@ pub enum Error {
     Erased,
     /// A version's values are in an archive whose file cannot be used.
     #[error("an archive cannot be used")]
-    Archive(#[source] Unusable),
+    Archive(#[source] ArchiveFileError),
     /// A version's values are in an archive, and this gateway was not told where those are.
     #[error("it is not known where archives are")]
     NoArchives,
@@ -254,7 +254,7 @@ impl Error {
 }
 
 /// A JSON object as events carry it.
-pub type Data = Value;
+pub type EventData = Value;
 
 #[cfg(test)]
 mod tests {

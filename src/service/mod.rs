@@ -35,32 +35,32 @@ use crate::domain::primitives::id::{FlowId, NodeId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::flow::{Flow, Gateway};
 use crate::domain::threads::thread::Thread;
-use crate::http_client::Outgoing;
+use crate::http_client::HttpClient;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
-use crate::store::change::{Draft, Drafted};
+use crate::store::change::{Draft, PreparedChange};
 pub use crate::store::record::Stored;
-use crate::store::record::{Known, Reader, Record};
+use crate::store::record::{CachedRecord, Record, RecordReader};
 use crate::store::records::GATEWAY_ID;
-use crate::store::watched::Watched;
-use crate::store::{Filter, Store};
-use crate::traces::Traces;
-use delivery::log_tail::Tail;
-use episodes::envelope_refusals::Boundary;
+use crate::store::watched::WatchedStore;
+use crate::store::{RowFilter, Store};
+use crate::traces::TraceSink;
+use delivery::log_tail::LogTail;
+use episodes::envelope_refusals::EnvelopeRefusals;
 use error::{Error, Result};
-use identity::last_seen::Sightings;
-use identity::oidc_sign_in::Ways;
-use identity::password_sign_in::Telling;
-use log::follow::LogReach;
-use operations::gauges::LastFacts;
-use operations::readiness::LastCheck;
-use platform::due_rows::Swept;
-use platform::fair_queue::Waiting;
-use platform::idempotency::{ANSWERS_KEPT, Running};
-use platform::row_cache::{IssuedReceipts, Memory};
-pub use platform::settings::{PeopleSettings, Settings};
+use identity::last_seen::LastSeenTimes;
+use identity::oidc_sign_in::SignInMethods;
+use identity::password_sign_in::FailureEventLimiter;
+use log::follow::LogEndCache;
+use operations::gauges::GaugeCache;
+use operations::readiness::ReadinessCache;
+use platform::due_rows::LeaseScanCursor;
+use platform::fair_queue::FairQueues;
+use platform::idempotency::{ANSWERS_KEPT, InFlightKeys};
+use platform::row_cache::{IssuedReceipts, RowCache};
+pub use platform::settings::{PeopleSettings, ServiceSettings};
 use policies::PolicyCache;
-use reviews::rejudge_cache::Looked;
+use reviews::rejudge_cache::RejudgeCache;
 use threads::heads::HeadCache;
 
 /// Everything a use case needs.
@@ -68,34 +68,34 @@ pub struct Service {
     store: Arc<dyn Store>,
     keyring: Keyring,
     clock: Arc<dyn Clock>,
-    settings: Settings,
+    settings: ServiceSettings,
     heads: HeadCache,
     policies: PolicyCache,
-    memory: Memory,
+    memory: RowCache,
     issued: IssuedReceipts,
-    holds_looked: Looked,
-    interrupts_looked: Looked,
-    swept: Swept,
-    telling: Telling,
-    sightings: Sightings,
-    ways: Ways,
-    reach: LogReach,
+    holds_looked: RejudgeCache,
+    interrupts_looked: RejudgeCache,
+    swept: LeaseScanCursor,
+    telling: FailureEventLimiter,
+    sightings: LastSeenTimes,
+    ways: SignInMethods,
+    reach: LogEndCache,
     metrics: Metrics,
-    last_facts: LastFacts,
-    last_check: LastCheck,
-    outgoing: Option<Outgoing>,
+    last_facts: GaugeCache,
+    last_check: ReadinessCache,
+    outgoing: Option<HttpClient>,
     archives: Option<Archives>,
-    running: Running,
+    running: InFlightKeys,
     answers_kept: Duration,
-    tail: Tail,
-    traces: Traces,
-    turns: Waiting,
+    tail: LogTail,
+    traces: TraceSink,
+    turns: FairQueues,
     rotation: Rotation,
-    boundary: Boundary,
+    boundary: EnvelopeRefusals,
 }
 
 /// The facts that nearly every decision relies on.
-pub(super) struct Standing {
+pub(super) struct ThreadContext {
     pub(super) gateway: Arc<Stored<Gateway>>,
     pub(super) flow: Arc<Stored<Flow>>,
     pub(super) thread: Arc<Stored<Thread>>,
@@ -103,7 +103,7 @@ pub(super) struct Standing {
     pub(super) origin: Option<Arc<Stored<Thread>>>,
 }
 
-impl Standing {
+impl ThreadContext {
     pub(super) fn rely(&self, draft: &mut Draft<'_>) {
         draft.rely_on(&self.gateway).rely_on(&self.flow);
         if let Some(origin) = &self.origin {
@@ -132,36 +132,36 @@ impl Service {
         store: Arc<dyn Store>,
         keyring: Keyring,
         clock: Arc<dyn Clock>,
-        settings: Settings,
+        settings: ServiceSettings,
     ) -> Result<Self> {
         let service = Self {
-            store: Arc::new(Watched::new(store)),
+            store: Arc::new(WatchedStore::new(store)),
             keyring,
             clock,
             settings,
             heads: HeadCache::default(),
             policies: PolicyCache::default(),
-            memory: Memory::default(),
+            memory: RowCache::default(),
             issued: IssuedReceipts::default(),
-            holds_looked: Looked::default(),
-            interrupts_looked: Looked::default(),
-            swept: Swept::default(),
-            telling: Telling::default(),
-            sightings: Sightings::default(),
-            ways: Ways::default(),
-            reach: LogReach::default(),
+            holds_looked: RejudgeCache::default(),
+            interrupts_looked: RejudgeCache::default(),
+            swept: LeaseScanCursor::default(),
+            telling: FailureEventLimiter::default(),
+            sightings: LastSeenTimes::default(),
+            ways: SignInMethods::default(),
+            reach: LogEndCache::default(),
             metrics: Metrics::default(),
-            last_facts: LastFacts::default(),
-            last_check: LastCheck::default(),
+            last_facts: GaugeCache::default(),
+            last_check: ReadinessCache::default(),
             outgoing: None,
             archives: None,
-            running: Running::default(),
+            running: InFlightKeys::default(),
             answers_kept: ANSWERS_KEPT,
-            tail: Tail::default(),
-            traces: Traces::default(),
-            turns: Waiting::default(),
+            tail: LogTail::default(),
+            traces: TraceSink::default(),
+            turns: FairQueues::default(),
             rotation: Rotation::default(),
-            boundary: Boundary::default(),
+            boundary: EnvelopeRefusals::default(),
         };
         service.settle_identity().await?;
         service.settle_labels().await?;
@@ -173,7 +173,7 @@ impl Service {
         if self.fetch::<Gateway>(&keys, GATEWAY_ID).await?.is_none() {
             // Nothing is written before this row: where there is something, the row was taken away, and with it
             // perhaps a halt.
-            if !self.reader(&keys).list::<Flow>(Filter::All, None, 1).await?.is_empty() {
+            if !self.reader(&keys).list::<Flow>(RowFilter::All, None, 1).await?.is_empty() {
                 return Err(Error::Broken("the gateway's own row is gone"));
             }
             let now = self.now();
@@ -202,12 +202,12 @@ impl Service {
 
     /// The same service, its traces going there.
     #[must_use]
-    pub fn traced_by(self, traces: Traces) -> Self {
+    pub fn traced_by(self, traces: TraceSink) -> Self {
         Self { traces, ..self }
     }
 
     /// Where traces go.
-    pub const fn traces(&self) -> &Traces {
+    pub const fn traces(&self) -> &TraceSink {
         &self.traces
     }
 
@@ -236,14 +236,14 @@ impl Service {
         &self.settings.limits
     }
 
-    fn reader<'a>(&'a self, keys: &'a Keys) -> Reader<'a> {
-        Reader { store: &*self.store, key: keys.row() }
+    fn reader<'a>(&'a self, keys: &'a Keys) -> RecordReader<'a> {
+        RecordReader { store: &*self.store, key: keys.row() }
     }
 
     async fn fetch<R: Record>(&self, keys: &Keys, id: &str) -> Result<Option<Stored<R>>> {
         let Some(row) = self.store.get(R::TABLE, id).await? else { return Ok(None) };
         let stored = self.reader(keys).opened::<R>(&row, id)?;
-        if let Some(known) = Known::of(&row, &stored.record) {
+        if let Some(known) = CachedRecord::of(&row, &stored.record) {
             self.memory.keep(known);
         }
         Ok(Some(stored))
@@ -268,15 +268,15 @@ impl Service {
         }
     }
 
-    async fn standing(&self, keys: &Keys, thread: Stored<Thread>) -> Result<Standing> {
+    async fn standing(&self, keys: &Keys, thread: Stored<Thread>) -> Result<ThreadContext> {
         let gateway = self.gateway(keys).await?;
         let flow = self.fetch::<Flow>(keys, thread.record.flow.as_str()).await?;
         let flow = flow.ok_or(Error::Broken("the thread's flow is gone"))?;
-        Ok(Standing { gateway: Arc::new(gateway), flow: Arc::new(flow), thread: Arc::new(thread), origin: None })
+        Ok(ThreadContext { gateway: Arc::new(gateway), flow: Arc::new(flow), thread: Arc::new(thread), origin: None })
     }
 
     /// Commits, and remembers what stands then; a refusal is a reason to forget what it was decided on.
-    async fn commit(&self, drafted: Drafted) -> Result<()> {
+    async fn commit(&self, drafted: PreparedChange) -> Result<()> {
         let names: Vec<_> = drafted.change.names().map(|(table, id)| (table, id.to_owned())).collect();
         match self.store.commit(drafted.change).await {
             Ok(()) => {

@@ -18,9 +18,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::domain::guard::{Alias, Code, Guard, Normal, Subject, Violations};
+use crate::domain::guard::{AgentStateGuardCode, GuardCode, NormalizedState, StateGuard, ViolationSubject, Violations};
 use crate::domain::json::parse::{BYTES_MAX, JsonCode};
-use swap::{Edge, Expected};
+use swap::{ExpectedContent, FileSystemHooks};
 
 /// How long a commit waits for others in the same folder: many times what one takes, and short enough that a lock
 /// which somebody keeps is noticed.
@@ -28,7 +28,7 @@ const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// The folders in which files may be written. Links are resolved once, here.
 #[derive(Clone, Debug, Default)]
-pub struct Roots(Vec<PathBuf>);
+pub struct AllowedRoots(Vec<PathBuf>);
 
 /// Why folders are not accepted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -43,7 +43,7 @@ impl RootsError {
     pub const CODE: &'static str = "guard_roots_invalid";
 }
 
-impl Roots {
+impl AllowedRoots {
     /// Reads a list of absolute paths. One that leads to no folder admits nothing.
     pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Result<Self, RootsError> {
         let resolved = |path: PathBuf| match path.is_absolute() {
@@ -56,7 +56,7 @@ impl Roots {
 
 /// What was there before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Before<'a> {
+pub enum PreviousContent<'a> {
     /// The file holds this state.
     Held(&'a [u8]),
     /// There is no file yet, and this is the state before.
@@ -67,31 +67,31 @@ pub enum Before<'a> {
 
 /// A state that shall be written.
 #[derive(Clone, Copy, Debug)]
-pub struct Commit<'a> {
+pub struct StateCommit<'a> {
     /// The file.
     pub target: &'a Path,
     /// What it follows.
-    pub before: Before<'a>,
+    pub before: PreviousContent<'a>,
     /// The state.
     pub proposed: &'a [u8],
 }
 
 /// A state that was written.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Committed {
+pub struct WrittenState {
     /// The file, links resolved.
     pub path: PathBuf,
     /// How long it is.
     pub bytes: usize,
     /// The state before, if there was one.
-    pub previous: Option<Normal>,
+    pub previous: Option<NormalizedState>,
     /// What the file holds.
-    pub state: Normal,
+    pub state: NormalizedState,
 }
 
 /// A state that was not written, or not surely.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum StateFileError {
     /// Nothing was changed.
     #[error("blocked")]
     Blocked {
@@ -102,10 +102,10 @@ pub enum Refused {
         cause: Option<io::Error>,
     },
     /// The file was replaced, and could not be made to survive a crash.
-    #[error("{}", Code::Unsynced.detail())]
+    #[error("{}", GuardCode::Unsynced.detail())]
     Unsynced {
         /// What was written.
-        committed: Box<Committed>,
+        committed: Box<WrittenState>,
         /// What the operating system said.
         #[source]
         cause: io::Error,
@@ -113,18 +113,27 @@ pub enum Refused {
 }
 
 /// Judges a state, and writes its canonical text to the file.
-pub fn commit(guard: &Guard, roots: &Roots, request: &Commit<'_>) -> Result<Committed, Refused> {
-    commit_at(guard, roots, request, &mut Edge { wait: LOCK_WAIT_MAX, before: &mut |_| Ok(()) })
+pub fn commit(
+    guard: &StateGuard,
+    roots: &AllowedRoots,
+    request: &StateCommit<'_>,
+) -> Result<WrittenState, StateFileError> {
+    commit_at(guard, roots, request, &mut FileSystemHooks { wait: LOCK_WAIT_MAX, before: &mut |_| Ok(()) })
 }
 
-fn commit_at(guard: &Guard, roots: &Roots, request: &Commit<'_>, edge: &mut Edge<'_>) -> Result<Committed, Refused> {
+fn commit_at(
+    guard: &StateGuard,
+    roots: &AllowedRoots,
+    request: &StateCommit<'_>,
+    edge: &mut FileSystemHooks<'_>,
+) -> Result<WrittenState, StateFileError> {
     let mut found = Violations::default();
     let target = target::resolve(request.target, roots, &mut found);
     let judged = match request.before {
-        Before::Held(current) | Before::Elsewhere(current) => {
+        PreviousContent::Held(current) | PreviousContent::Elsewhere(current) => {
             guard.transition(current, request.proposed).map(|it| (Some(it.previous), it.proposed))
         }
-        Before::Nothing => guard.first(request.proposed).map(|state| (None, state)),
+        PreviousContent::Nothing => guard.first(request.proposed).map(|state| (None, state)),
     };
     let (target, (previous, state)) = match (target, judged) {
         (Some(target), Ok(judged)) => (target, judged),
@@ -133,28 +142,28 @@ fn commit_at(guard: &Guard, roots: &Roots, request: &Commit<'_>, edge: &mut Edge
     };
     if state.text.len() > BYTES_MAX {
         // Numbers grow when they are written out; a file that nobody can read again would be the last one.
-        found.add(Alias::Write, Subject::Proposed, Code::Json(JsonCode::TooLarge));
+        found.add(AgentStateGuardCode::Write, ViolationSubject::Proposed, GuardCode::Json(JsonCode::TooLarge));
         return Err(blocked(found));
     }
     let expected = match (&request.before, &previous) {
-        (Before::Held(_), Some(previous)) => Expected::State(&previous.text),
-        _ => Expected::Nothing,
+        (PreviousContent::Held(_), Some(previous)) => ExpectedContent::State(&previous.text),
+        _ => ExpectedContent::Nothing,
     };
     let swapped = swap::swap(&target, &expected, state.text.as_bytes(), edge);
     let bytes = state.text.len();
-    let committed = Committed { path: target.path(), bytes, previous, state };
+    let committed = WrittenState { path: target.path(), bytes, previous, state };
     match swapped {
         Ok(()) => Ok(committed),
-        Err(swap::Failed { code: Code::Unsynced, cause: Some(cause) }) => {
-            Err(Refused::Unsynced { committed: Box::new(committed), cause })
+        Err(swap::SwapError { code: GuardCode::Unsynced, cause: Some(cause) }) => {
+            Err(StateFileError::Unsynced { committed: Box::new(committed), cause })
         }
-        Err(swap::Failed { code, cause }) => {
-            found.add(Alias::Write, Subject::Target, code);
-            Err(Refused::Blocked { found, cause })
+        Err(swap::SwapError { code, cause }) => {
+            found.add(AgentStateGuardCode::Write, ViolationSubject::Target, code);
+            Err(StateFileError::Blocked { found, cause })
         }
     }
 }
 
-const fn blocked(found: Violations) -> Refused {
-    Refused::Blocked { found, cause: None }
+const fn blocked(found: Violations) -> StateFileError {
+    StateFileError::Blocked { found, cause: None }
 }

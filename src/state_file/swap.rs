@@ -11,8 +11,8 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::target::Target;
-use crate::domain::guard::{Code, normal_form};
+use super::target::StateTarget;
+use crate::domain::guard::{GuardCode, normal_form};
 use crate::domain::json::parse::BYTES_MAX;
 
 /// Owner reads and writes, nobody else does anything.
@@ -28,7 +28,7 @@ const MAKE: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// What the file must hold for the swap to happen.
-pub(super) enum Expected<'a> {
+pub(super) enum ExpectedContent<'a> {
     /// There is no file.
     Nothing,
     /// A state with this canonical text.
@@ -37,7 +37,7 @@ pub(super) enum Expected<'a> {
 
 /// What can fail, apart so that tests can make each of it fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Step {
+pub(super) enum FileSwapStep {
     Open,
     Compare,
     Write,
@@ -47,56 +47,61 @@ pub(super) enum Step {
 }
 
 /// How the file system is used.
-pub(super) struct Edge<'e> {
+pub(super) struct FileSystemHooks<'e> {
     /// How long to wait for the lock.
     pub(super) wait: Duration,
     /// Called before each step; an error is taken for the step's own.
-    pub(super) before: &'e mut dyn FnMut(Step) -> io::Result<()>,
+    pub(super) before: &'e mut dyn FnMut(FileSwapStep) -> io::Result<()>,
 }
 
 /// Why there was no swap; with [`Code::Unsynced`] there was one.
 #[derive(Debug)]
-pub(super) struct Failed {
-    pub(super) code: Code,
+pub(super) struct SwapError {
+    pub(super) code: GuardCode,
     pub(super) cause: Option<io::Error>,
 }
 
-impl From<Code> for Failed {
-    fn from(code: Code) -> Self {
+impl From<GuardCode> for SwapError {
+    fn from(code: GuardCode) -> Self {
         Self { code, cause: None }
     }
 }
 
-impl From<io::Error> for Failed {
+impl From<io::Error> for SwapError {
     fn from(cause: io::Error) -> Self {
-        Self { code: Code::WriteFailed, cause: Some(cause) }
+        Self { code: GuardCode::WriteFailed, cause: Some(cause) }
     }
 }
 
-impl From<Errno> for Failed {
+impl From<Errno> for SwapError {
     fn from(error: Errno) -> Self {
         io::Error::from(error).into()
     }
 }
 
-pub(super) fn swap(target: &Target, expected: &Expected<'_>, text: &[u8], edge: &mut Edge<'_>) -> Result<(), Failed> {
-    (edge.before)(Step::Open)?;
+pub(super) fn swap(
+    target: &StateTarget,
+    expected: &ExpectedContent<'_>,
+    text: &[u8],
+    edge: &mut FileSystemHooks<'_>,
+) -> Result<(), SwapError> {
+    (edge.before)(FileSwapStep::Open)?;
     let folder = lock(open(target)?, edge.wait)?;
-    (edge.before)(Step::Compare)?;
+    (edge.before)(FileSwapStep::Compare)?;
     compare(&folder, &target.name, expected)?;
-    let draft = Draft::write(&folder, &target.name, text, edge)?;
-    (edge.before)(Step::Replace)?;
+    let draft = TemporaryFile::write(&folder, &target.name, text, edge)?;
+    (edge.before)(FileSwapStep::Replace)?;
     match expected {
-        Expected::Nothing => draft.put_where_nothing_is(&target.name)?,
-        Expected::State(_) => draft.put_over(&target.name)?,
+        ExpectedContent::Nothing => draft.put_where_nothing_is(&target.name)?,
+        ExpectedContent::State(_) => draft.put_over(&target.name)?,
     }
-    let synced = (edge.before)(Step::SyncFolder).and_then(|()| folder.sync_all());
-    synced.map_err(|cause| Failed { code: Code::Unsynced, cause: Some(cause) })
+    let synced = (edge.before)(FileSwapStep::SyncFolder).and_then(|()| folder.sync_all());
+    synced.map_err(|cause| SwapError { code: GuardCode::Unsynced, cause: Some(cause) })
 }
 
 /// The folder, opened from the root downwards. The path is resolved, so a link in it is one that somebody put there
 /// since; it is not followed.
-fn open(target: &Target) -> Result<File, Failed> {
+fn open(target: &StateTarget) -> Result<File, SwapError> {
     let mut at = rustix::fs::open(&target.root, FOLDER, Mode::empty())?;
     for part in &target.below {
         at = rustix::fs::openat(&at, part, FOLDER, Mode::empty())?;
@@ -105,7 +110,7 @@ fn open(target: &Target) -> Result<File, Failed> {
 }
 
 /// The folder again, held against other commits until it is dropped.
-fn lock(folder: File, wait: Duration) -> Result<File, Failed> {
+fn lock(folder: File, wait: Duration) -> Result<File, SwapError> {
     match folder.try_lock() {
         Ok(()) => return Ok(folder),
         Err(TryLockError::WouldBlock) => {}
@@ -117,39 +122,39 @@ fn lock(folder: File, wait: Duration) -> Result<File, Failed> {
         // Nobody is left to be told.
         let _ = told.send(folder.lock().map(|()| folder));
     })?;
-    Ok(heard.recv_timeout(wait).map_err(|_| Code::FolderBusy)??)
+    Ok(heard.recv_timeout(wait).map_err(|_| GuardCode::FolderBusy)??)
 }
 
-fn compare(folder: &File, name: &OsStr, expected: &Expected<'_>) -> Result<(), Failed> {
+fn compare(folder: &File, name: &OsStr, expected: &ExpectedContent<'_>) -> Result<(), SwapError> {
     let file = match rustix::fs::openat(folder, name, READ, Mode::empty()) {
         Ok(file) => File::from(file),
         Err(Errno::NOENT) => {
             return match expected {
-                Expected::Nothing => Ok(()),
-                Expected::State(_) => Err(Code::ContentAbsent.into()),
+                ExpectedContent::Nothing => Ok(()),
+                ExpectedContent::State(_) => Err(GuardCode::ContentAbsent.into()),
             };
         }
-        Err(Errno::LOOP) => return Err(Code::TargetNotAFile.into()),
+        Err(Errno::LOOP) => return Err(GuardCode::TargetNotAFile.into()),
         Err(error) => return Err(error.into()),
     };
     if !file.metadata()?.is_file() {
-        return Err(Code::TargetNotAFile.into());
+        return Err(GuardCode::TargetNotAFile.into());
     }
-    let Expected::State(state) = expected else { return Err(Code::ContentPresent.into()) };
+    let ExpectedContent::State(state) = expected else { return Err(GuardCode::ContentPresent.into()) };
     let mut text = Vec::new();
     file.take(READ_BYTES_MAX).read_to_end(&mut text)?;
-    if normal_form(&text).as_deref() == Some(*state) { Ok(()) } else { Err(Code::ContentDiffers.into()) }
+    if normal_form(&text).as_deref() == Some(*state) { Ok(()) } else { Err(GuardCode::ContentDiffers.into()) }
 }
 
 /// The new content beside the file. It is gone when this is, however that comes.
-struct Draft<'f> {
+struct TemporaryFile<'f> {
     folder: &'f File,
     name: OsString,
 }
 
-impl<'f> Draft<'f> {
+impl<'f> TemporaryFile<'f> {
     /// One name is enough, since the folder is locked: what lies there was left by a process that was killed.
-    fn write(folder: &'f File, name: &OsStr, text: &[u8], edge: &mut Edge<'_>) -> Result<Self, Failed> {
+    fn write(folder: &'f File, name: &OsStr, text: &[u8], edge: &mut FileSystemHooks<'_>) -> Result<Self, SwapError> {
         let mut beside = OsString::from(".");
         beside.push(name);
         beside.push(".draft");
@@ -159,29 +164,29 @@ impl<'f> Draft<'f> {
         }
         let mut file = File::from(rustix::fs::openat(folder, &beside, MAKE, Mode::RUSR.union(Mode::WUSR))?);
         let draft = Self { folder, name: beside };
-        (edge.before)(Step::Write)?;
+        (edge.before)(FileSwapStep::Write)?;
         // The process may be set to take permissions away from its owner, too.
         file.set_permissions(Permissions::from_mode(MODE))?;
         file.write_all(text)?;
-        (edge.before)(Step::Sync)?;
+        (edge.before)(FileSwapStep::Sync)?;
         file.sync_all()?;
         Ok(draft)
     }
 
-    fn put_over(self, name: &OsStr) -> Result<(), Failed> {
+    fn put_over(self, name: &OsStr) -> Result<(), SwapError> {
         Ok(rustix::fs::renameat(self.folder, &self.name, self.folder, name)?)
     }
 
     /// A link, unlike a rename, never takes the place of something.
-    fn put_where_nothing_is(self, name: &OsStr) -> Result<(), Failed> {
+    fn put_where_nothing_is(self, name: &OsStr) -> Result<(), SwapError> {
         match rustix::fs::linkat(self.folder, &self.name, self.folder, name, AtFlags::empty()) {
-            Err(Errno::EXIST) => Err(Code::ContentPresent.into()),
+            Err(Errno::EXIST) => Err(GuardCode::ContentPresent.into()),
             linked => Ok(linked?),
         }
     }
 }
 
-impl Drop for Draft<'_> {
+impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
         // After a rename there is nothing left to remove; an error leaves what the next commit removes.
         let _ = rustix::fs::unlinkat(self.folder, &self.name, AtFlags::empty());

@@ -4,18 +4,18 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Roots;
-use crate::domain::guard::{Alias, Code, Subject, Violations};
+use super::AllowedRoots;
+use crate::domain::guard::{AgentStateGuardCode, GuardCode, ViolationSubject, Violations};
 
 /// A file that may be written: links resolved, below a root.
-pub(super) struct Target {
+pub(super) struct StateTarget {
     pub(super) root: PathBuf,
     /// The file's folder, from the root.
     pub(super) below: PathBuf,
     pub(super) name: OsString,
 }
 
-impl Target {
+impl StateTarget {
     pub(super) fn path(&self) -> PathBuf {
         // An empty path would leave a slash at the end of the root.
         self.root.components().chain(self.below.components()).collect::<PathBuf>().join(&self.name)
@@ -23,10 +23,10 @@ impl Target {
 }
 
 /// `None` if the file may not be written; why is in `found`.
-pub(super) fn resolve(target: &Path, roots: &Roots, found: &mut Violations) -> Option<Target> {
-    let mut refuse = |code| found.add(Alias::Target, Subject::Target, code);
+pub(super) fn resolve(target: &Path, roots: &AllowedRoots, found: &mut Violations) -> Option<StateTarget> {
+    let mut refuse = |code| found.add(AgentStateGuardCode::Target, ViolationSubject::Target, code);
     if roots.0.is_empty() {
-        refuse(Code::NoRoots);
+        refuse(GuardCode::NoRoots);
     }
     let (folder, name) = match place(target) {
         Ok(place) => place,
@@ -37,35 +37,35 @@ pub(super) fn resolve(target: &Path, roots: &Roots, found: &mut Violations) -> O
     };
     let json = Path::new(&name).extension().is_some_and(|it| it == "json");
     if !json {
-        refuse(Code::TargetNotJson);
+        refuse(GuardCode::TargetNotJson);
     }
     let Some((root, below)) = roots.0.iter().find_map(|it| Some((it, folder.strip_prefix(it).ok()?))) else {
         if !roots.0.is_empty() {
-            refuse(Code::OutsideRoots);
+            refuse(GuardCode::OutsideRoots);
         }
         return None;
     };
-    json.then(|| Target { root: root.clone(), below: below.to_owned(), name })
+    json.then(|| StateTarget { root: root.clone(), below: below.to_owned(), name })
 }
 
 /// The folder and the name, links resolved.
-fn place(target: &Path) -> Result<(PathBuf, OsString), Code> {
+fn place(target: &Path) -> Result<(PathBuf, OsString), GuardCode> {
     if !target.is_absolute() {
-        return Err(Code::TargetNotAbsolute);
+        return Err(GuardCode::TargetNotAbsolute);
     }
     let real = match target.canonicalize() {
         Ok(real) => real,
-        Err(_) if fs::symlink_metadata(target).is_ok_and(|it| it.is_symlink()) => return Err(Code::LinkBroken),
+        Err(_) if fs::symlink_metadata(target).is_ok_and(|it| it.is_symlink()) => return Err(GuardCode::LinkBroken),
         Err(_) => {
             let (Some(folder), Some(name)) = (target.parent(), target.file_name()) else {
-                return Err(Code::TargetNotAbsolute);
+                return Err(GuardCode::TargetNotAbsolute);
             };
-            let folder = folder.canonicalize().ok().filter(|it| it.is_dir()).ok_or(Code::FolderMissing)?;
+            let folder = folder.canonicalize().ok().filter(|it| it.is_dir()).ok_or(GuardCode::FolderMissing)?;
             folder.join(name)
         }
     };
     match (real.parent(), real.file_name()) {
         (Some(folder), Some(name)) => Ok((folder.to_owned(), name.to_owned())),
-        _ => Err(Code::TargetNotJson),
+        _ => Err(GuardCode::TargetNotJson),
     }
 }

@@ -3,36 +3,36 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::sync::Barrier;
 
-use super::swap::Step;
+use super::swap::FileSwapStep;
 use super::*;
 
 const SCHEMA: &[u8] = br#"{"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": true}"#;
 const RULES: &[u8] = br#"{"monotonic_integer_paths": ["$.n"]}"#;
 
 /// A folder in which files may be written, and one beside it in which not.
-struct Place {
+struct StateFileFixture {
     outer: tempfile::TempDir,
     inner: PathBuf,
     file: PathBuf,
 }
 
-fn place() -> Place {
+fn place() -> StateFileFixture {
     let outer = tempfile::tempdir().unwrap();
     let root = outer.path().canonicalize().unwrap();
     let inner = root.join("inner");
     fs::create_dir(&inner).unwrap();
-    Place { outer, file: inner.join("s.json"), inner }
+    StateFileFixture { outer, file: inner.join("s.json"), inner }
 }
 
-impl Place {
+impl StateFileFixture {
     fn holding(text: &str) -> Self {
         let place = place();
         fs::write(&place.file, text).unwrap();
         place
     }
 
-    fn roots(&self) -> Roots {
-        Roots::new([self.inner.clone()]).unwrap()
+    fn roots(&self) -> AllowedRoots {
+        AllowedRoots::new([self.inner.clone()]).unwrap()
     }
 
     fn files(&self) -> BTreeMap<String, String> {
@@ -45,36 +45,42 @@ impl Place {
         files
     }
 
-    fn commit(&self, before: Before<'_>, proposed: &str) -> Result<Committed, String> {
+    fn commit(&self, before: PreviousContent<'_>, proposed: &str) -> Result<WrittenState, String> {
         self.commit_to(&self.file, before, proposed)
     }
 
-    fn commit_to(&self, target: &Path, before: Before<'_>, proposed: &str) -> Result<Committed, String> {
-        told(commit(&guard(), &self.roots(), &Commit { target, before, proposed: proposed.as_bytes() }))
+    fn commit_to(&self, target: &Path, before: PreviousContent<'_>, proposed: &str) -> Result<WrittenState, String> {
+        told(commit(&guard(), &self.roots(), &StateCommit { target, before, proposed: proposed.as_bytes() }))
     }
 }
 
-fn guard() -> Guard {
-    Guard::new(SCHEMA, Some(RULES)).unwrap()
+fn guard() -> StateGuard {
+    StateGuard::new(SCHEMA, Some(RULES)).unwrap()
 }
 
-fn told(result: Result<Committed, Refused>) -> Result<Committed, String> {
+fn told(result: Result<WrittenState, StateFileError>) -> Result<WrittenState, String> {
     result.map_err(|refused| match refused {
-        Refused::Blocked { found, .. } => found.list.iter().map(|it| it.code.as_str()).collect::<Vec<_>>().join(", "),
-        Refused::Unsynced { .. } => "unsynced".to_owned(),
+        StateFileError::Blocked { found, .. } => {
+            found.list.iter().map(|it| it.code.as_str()).collect::<Vec<_>>().join(", ")
+        }
+        StateFileError::Unsynced { .. } => "unsynced".to_owned(),
     })
 }
 
-fn failing_at(place: &Place, before: Before<'_>, at: Step) -> Result<Committed, Refused> {
+fn failing_at(
+    place: &StateFileFixture,
+    before: PreviousContent<'_>,
+    at: FileSwapStep,
+) -> Result<WrittenState, StateFileError> {
     let mut fail = |step| if step == at { Err(io::Error::other("no space")) } else { Ok(()) };
-    let edge = &mut Edge { wait: LOCK_WAIT_MAX, before: &mut fail };
-    commit_at(&guard(), &place.roots(), &Commit { target: &place.file, before, proposed: br#"{"n":2}"# }, edge)
+    let edge = &mut FileSystemHooks { wait: LOCK_WAIT_MAX, before: &mut fail };
+    commit_at(&guard(), &place.roots(), &StateCommit { target: &place.file, before, proposed: br#"{"n":2}"# }, edge)
 }
 
 #[test]
 fn the_file_then_holds_the_canonical_text_for_its_owner_alone() {
-    let place = Place::holding("{ \"n\" : 1.0 }\n");
-    let committed = place.commit(Before::Held(b"{\"n\":1}"), "{\"x\": 1e2, \"n\": 2}").unwrap();
+    let place = StateFileFixture::holding("{ \"n\" : 1.0 }\n");
+    let committed = place.commit(PreviousContent::Held(b"{\"n\":1}"), "{\"x\": 1e2, \"n\": 2}").unwrap();
     assert_eq!(place.files(), BTreeMap::from([("s.json".to_owned(), "{\"n\":2,\"x\":100}".to_owned())]));
     assert_eq!(fs::metadata(&place.file).unwrap().mode() & 0o7777, 0o600);
     assert_eq!((committed.bytes, &committed.path), (15, &place.file));
@@ -84,17 +90,17 @@ fn the_file_then_holds_the_canonical_text_for_its_owner_alone() {
 
 #[test]
 fn what_lies_on_disk_must_be_what_was_judged() {
-    let here = Before::Held(b"{\"n\":1}");
+    let here = PreviousContent::Held(b"{\"n\":1}");
     for other in ["{\"n\":0}", "{\"n\":1,\"n\":1}", "{\"n\":1}{}", "", "x"] {
-        let place = Place::holding(other);
+        let place = StateFileFixture::holding(other);
         assert_eq!(place.commit(here, "{\"n\":2}").unwrap_err(), "content_differs", "{other}");
         assert_eq!(place.files(), BTreeMap::from([("s.json".to_owned(), other.to_owned())]));
     }
     let huge = format!("{{\"n\":1}}{}", " ".repeat(BYTES_MAX));
-    assert_eq!(Place::holding(&huge).commit(here, "{\"n\":2}").unwrap_err(), "content_differs");
+    assert_eq!(StateFileFixture::holding(&huge).commit(here, "{\"n\":2}").unwrap_err(), "content_differs");
     assert_eq!(place().commit(here, "{\"n\":2}").unwrap_err(), "content_absent");
-    for before in [Before::Nothing, Before::Elsewhere(b"{\"n\":1}")] {
-        let there = Place::holding("{\"n\":1}");
+    for before in [PreviousContent::Nothing, PreviousContent::Elsewhere(b"{\"n\":1}")] {
+        let there = StateFileFixture::holding("{\"n\":1}");
         assert_eq!(there.commit(before, "{\"n\":2}").unwrap_err(), "content_present");
         assert_eq!(there.files().len(), 1);
         place().commit(before, "{\"n\":2}").unwrap();
@@ -103,12 +109,12 @@ fn what_lies_on_disk_must_be_what_was_judged() {
 
 #[test]
 fn the_rules_hold_for_a_commit_and_for_a_first_state() {
-    let place = Place::holding("{\"n\":1}");
-    assert_eq!(place.commit(Before::Held(b"{\"n\":1}"), "{\"n\":0}").unwrap_err(), "decreased");
-    assert_eq!(place.commit(Before::Held(b"{\"n\":1}"), "{").unwrap_err(), "syntax");
+    let place = StateFileFixture::holding("{\"n\":1}");
+    assert_eq!(place.commit(PreviousContent::Held(b"{\"n\":1}"), "{\"n\":0}").unwrap_err(), "decreased");
+    assert_eq!(place.commit(PreviousContent::Held(b"{\"n\":1}"), "{").unwrap_err(), "syntax");
     fs::remove_file(&place.file).unwrap();
-    assert_eq!(place.commit(Before::Elsewhere(b"{\"n\":1}"), "{\"n\":0}").unwrap_err(), "decreased");
-    assert_eq!(place.commit(Before::Nothing, "{}").unwrap_err(), "path_missing");
+    assert_eq!(place.commit(PreviousContent::Elsewhere(b"{\"n\":1}"), "{\"n\":0}").unwrap_err(), "decreased");
+    assert_eq!(place.commit(PreviousContent::Nothing, "{}").unwrap_err(), "path_missing");
     assert_eq!(place.files(), BTreeMap::new());
 }
 
@@ -136,28 +142,28 @@ fn a_target_lies_below_a_root_however_it_is_spelt() {
         ("inner/s.json".into(), "target_not_absolute"),
         ("".into(), "target_not_absolute"),
     ] {
-        let told = place.commit_to(&target, Before::Nothing, "{\"n\":1}").unwrap_err();
+        let told = place.commit_to(&target, PreviousContent::Nothing, "{\"n\":1}").unwrap_err();
         assert_eq!(told, code, "{}", target.display());
     }
     let untouched = ["link.json", "real.json"].map(|it| (it.to_owned(), "{}".to_owned()));
     assert_eq!(place.files(), BTreeMap::from(untouched));
-    place.commit_to(&inner.join("sub/../s.json"), Before::Nothing, "{\"n\":1}").unwrap();
+    place.commit_to(&inner.join("sub/../s.json"), PreviousContent::Nothing, "{\"n\":1}").unwrap();
     assert!(place.file.exists());
 }
 
 #[test]
 fn everything_that_is_wrong_is_told_with_the_target_first() {
     let place = place();
-    let both = place.commit_to(&place.inner.join("s.txt"), Before::Elsewhere(b"{\"n\":1}"), "{\"n\":0}");
+    let both = place.commit_to(&place.inner.join("s.txt"), PreviousContent::Elsewhere(b"{\"n\":1}"), "{\"n\":0}");
     assert_eq!(both.unwrap_err(), "target_not_json, decreased");
     let none = commit(
         &guard(),
-        &Roots::default(),
-        &Commit { target: &place.file, before: Before::Nothing, proposed: b"{\"n\":1}" },
+        &AllowedRoots::default(),
+        &StateCommit { target: &place.file, before: PreviousContent::Nothing, proposed: b"{\"n\":1}" },
     );
     assert_eq!(told(none).unwrap_err(), "no_roots");
-    assert_eq!(Roots::new(["inner".into()]).unwrap_err().path, Path::new("inner"));
-    assert!(Roots::new(["".into()]).is_err());
+    assert_eq!(AllowedRoots::new(["inner".into()]).unwrap_err().path, Path::new("inner"));
+    assert!(AllowedRoots::new(["".into()]).is_err());
 }
 
 #[test]
@@ -167,32 +173,33 @@ fn a_link_that_is_put_there_after_the_target_was_resolved_is_not_followed() {
     fs::create_dir(&sub).unwrap();
     fs::create_dir(&away).unwrap();
     let mut swapped = |step| {
-        if step == Step::Open {
+        if step == FileSwapStep::Open {
             fs::remove_dir(&sub).unwrap();
             symlink(&away, &sub).unwrap();
         }
         Ok(())
     };
-    let edge = &mut Edge { wait: LOCK_WAIT_MAX, before: &mut swapped };
-    let request = Commit { target: &sub.join("s.json"), before: Before::Nothing, proposed: b"{\"n\":1}" };
+    let edge = &mut FileSystemHooks { wait: LOCK_WAIT_MAX, before: &mut swapped };
+    let request = StateCommit { target: &sub.join("s.json"), before: PreviousContent::Nothing, proposed: b"{\"n\":1}" };
     assert_eq!(told(commit_at(&guard(), &place.roots(), &request, edge)).unwrap_err(), "write_failed");
     assert_eq!(fs::read_dir(&away).unwrap().count(), 0);
 }
 
 #[test]
 fn a_link_that_is_put_in_the_file_s_place_meanwhile_is_not_read() {
-    let place = Place::holding("{\"n\":1}");
+    let place = StateFileFixture::holding("{\"n\":1}");
     let away = place.outer.path().join("away.json");
     fs::write(&away, "{\"n\":1}").unwrap();
     let mut swapped = |step| {
-        if step == Step::Open {
+        if step == FileSwapStep::Open {
             fs::remove_file(&place.file).unwrap();
             symlink(&away, &place.file).unwrap();
         }
         Ok(())
     };
-    let edge = &mut Edge { wait: LOCK_WAIT_MAX, before: &mut swapped };
-    let request = Commit { target: &place.file, before: Before::Held(b"{\"n\":1}"), proposed: b"{\"n\":2}" };
+    let edge = &mut FileSystemHooks { wait: LOCK_WAIT_MAX, before: &mut swapped };
+    let request =
+        StateCommit { target: &place.file, before: PreviousContent::Held(b"{\"n\":1}"), proposed: b"{\"n\":2}" };
     assert_eq!(told(commit_at(&guard(), &place.roots(), &request, edge)).unwrap_err(), "target_not_a_file");
     assert_eq!(fs::read_to_string(&away).unwrap(), "{\"n\":1}");
     assert!(place.file.is_symlink());
@@ -200,59 +207,69 @@ fn a_link_that_is_put_in_the_file_s_place_meanwhile_is_not_read() {
 
 #[test]
 fn no_draft_and_no_change_is_left_by_any_failure() {
-    for step in [Step::Open, Step::Compare, Step::Write, Step::Sync, Step::Replace] {
-        let full = Place::holding("{\"n\":1}");
-        let refused = failing_at(&full, Before::Held(b"{\"n\":1}"), step).unwrap_err();
-        let Refused::Blocked { cause: Some(cause), .. } = &refused else { panic!("{step:?}: {refused:?}") };
+    for step in
+        [FileSwapStep::Open, FileSwapStep::Compare, FileSwapStep::Write, FileSwapStep::Sync, FileSwapStep::Replace]
+    {
+        let full = StateFileFixture::holding("{\"n\":1}");
+        let refused = failing_at(&full, PreviousContent::Held(b"{\"n\":1}"), step).unwrap_err();
+        let StateFileError::Blocked { cause: Some(cause), .. } = &refused else { panic!("{step:?}: {refused:?}") };
         assert_eq!(cause.to_string(), "no space");
         assert_eq!(told(Err(refused)).unwrap_err(), "write_failed");
         assert_eq!(full.files(), BTreeMap::from([("s.json".to_owned(), "{\"n\":1}".to_owned())]), "{step:?}");
         let empty = place();
-        assert!(failing_at(&empty, Before::Nothing, step).is_err());
+        assert!(failing_at(&empty, PreviousContent::Nothing, step).is_err());
         assert_eq!(empty.files(), BTreeMap::new(), "{step:?}");
     }
 }
 
 #[test]
 fn a_folder_that_cannot_be_synced_is_told_apart_from_nothing_written() {
-    for before in [Before::Held(b"{\"n\":1}"), Before::Nothing] {
-        let place = if before == Before::Nothing { place() } else { Place::holding("{\"n\":1}") };
-        let refused = failing_at(&place, before, Step::SyncFolder).unwrap_err();
-        assert!(matches!(&refused, Refused::Unsynced { committed, .. } if committed.bytes == 7), "{refused:?}");
+    for before in [PreviousContent::Held(b"{\"n\":1}"), PreviousContent::Nothing] {
+        let place = if before == PreviousContent::Nothing { place() } else { StateFileFixture::holding("{\"n\":1}") };
+        let refused = failing_at(&place, before, FileSwapStep::SyncFolder).unwrap_err();
+        assert!(matches!(&refused, StateFileError::Unsynced { committed, .. } if committed.bytes == 7), "{refused:?}");
         assert_eq!(place.files(), BTreeMap::from([("s.json".to_owned(), "{\"n\":2}".to_owned())]));
     }
 }
 
 #[test]
 fn a_draft_that_a_killed_process_left_is_replaced() {
-    let place = Place::holding("{\"n\":1}");
+    let place = StateFileFixture::holding("{\"n\":1}");
     fs::write(place.inner.join(".s.json.draft"), "half").unwrap();
-    place.commit(Before::Held(b"{\"n\":1}"), "{\"n\":2}").unwrap();
+    place.commit(PreviousContent::Held(b"{\"n\":1}"), "{\"n\":2}").unwrap();
     assert_eq!(place.files(), BTreeMap::from([("s.json".to_owned(), "{\"n\":2}".to_owned())]));
 }
 
 #[test]
 fn the_folder_is_locked_from_the_comparison_until_it_is_synced() {
-    let place = Place::holding("{\"n\":1}");
+    let place = StateFileFixture::holding("{\"n\":1}");
     let mut seen = Vec::new();
     let mut look = |step| {
         let free = fs::File::open(&place.inner).unwrap().try_lock().is_ok();
         seen.push((step, free));
         Ok(())
     };
-    let request = Commit { target: &place.file, before: Before::Held(b"{\"n\":1}"), proposed: b"{\"n\":2}" };
-    let edge = &mut Edge { wait: LOCK_WAIT_MAX, before: &mut look };
+    let request =
+        StateCommit { target: &place.file, before: PreviousContent::Held(b"{\"n\":1}"), proposed: b"{\"n\":2}" };
+    let edge = &mut FileSystemHooks { wait: LOCK_WAIT_MAX, before: &mut look };
     commit_at(&guard(), &place.roots(), &request, edge).unwrap();
-    let steps = [Step::Compare, Step::Write, Step::Sync, Step::Replace, Step::SyncFolder].map(|it| (it, false));
-    assert_eq!(seen, [&[(Step::Open, true)], &steps[..]].concat());
+    let steps = [
+        FileSwapStep::Compare,
+        FileSwapStep::Write,
+        FileSwapStep::Sync,
+        FileSwapStep::Replace,
+        FileSwapStep::SyncFolder,
+    ]
+    .map(|it| (it, false));
+    assert_eq!(seen, [&[(FileSwapStep::Open, true)], &steps[..]].concat());
     fs::File::open(&place.inner).unwrap().try_lock().unwrap();
 }
 
 #[test]
 fn of_many_commits_on_one_state_one_succeeds() {
     const COMMITTERS: usize = 16;
-    for before in [Before::Held(b"{\"n\":1}"), Before::Nothing] {
-        let place = if before == Before::Nothing { place() } else { Place::holding("{\"n\":1}") };
+    for before in [PreviousContent::Held(b"{\"n\":1}"), PreviousContent::Nothing] {
+        let place = if before == PreviousContent::Nothing { place() } else { StateFileFixture::holding("{\"n\":1}") };
         let start = Barrier::new(COMMITTERS);
         let results: Vec<_> = std::thread::scope(|scope| {
             let run = |at: usize| {
@@ -268,7 +285,7 @@ fn of_many_commits_on_one_state_one_succeeds() {
         let (won, lost): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
         let won: Vec<_> = won.into_iter().map(Result::unwrap).collect();
         assert_eq!(won.len(), 1, "{lost:?}");
-        let code = if before == Before::Nothing { "content_present" } else { "content_differs" };
+        let code = if before == PreviousContent::Nothing { "content_present" } else { "content_differs" };
         assert!(lost.iter().all(|it| it.as_ref().unwrap_err() == code), "{lost:?}");
         assert_eq!(place.files(), BTreeMap::from([("s.json".to_owned(), won[0].state.text.clone())]));
     }
@@ -278,11 +295,11 @@ fn of_many_commits_on_one_state_one_succeeds() {
 fn a_file_that_somebody_makes_without_the_lock_is_not_replaced_where_none_was_expected() {
     let place = place();
     let mut make = |step| match step {
-        Step::Replace => fs::write(&place.file, "theirs"),
+        FileSwapStep::Replace => fs::write(&place.file, "theirs"),
         _ => Ok(()),
     };
-    let request = Commit { target: &place.file, before: Before::Nothing, proposed: b"{\"n\":1}" };
-    let edge = &mut Edge { wait: LOCK_WAIT_MAX, before: &mut make };
+    let request = StateCommit { target: &place.file, before: PreviousContent::Nothing, proposed: b"{\"n\":1}" };
+    let edge = &mut FileSystemHooks { wait: LOCK_WAIT_MAX, before: &mut make };
     assert_eq!(told(commit_at(&guard(), &place.roots(), &request, edge)).unwrap_err(), "content_present");
     assert_eq!(place.files(), BTreeMap::from([("s.json".to_owned(), "theirs".to_owned())]));
 }
@@ -293,17 +310,22 @@ fn a_root_is_a_folder_as_it_was_when_it_was_named() {
     let (root, other) = (place.outer.path().join("root"), place.outer.path().join("other"));
     fs::create_dir(&other).unwrap();
     symlink(&place.inner, &root).unwrap();
-    let roots = Roots::new([root.clone(), place.outer.path().join("nowhere")]).unwrap();
+    let roots = AllowedRoots::new([root.clone(), place.outer.path().join("nowhere")]).unwrap();
     let run = |target: &Path| {
-        told(commit(&guard(), &roots, &Commit { target, before: Before::Nothing, proposed: b"{\"n\":1}" }))
+        told(commit(
+            &guard(),
+            &roots,
+            &StateCommit { target, before: PreviousContent::Nothing, proposed: b"{\"n\":1}" },
+        ))
     };
     assert_eq!(run(&root.join("s.json")).unwrap().path, place.file);
     fs::remove_file(&root).unwrap();
     symlink(&other, &root).unwrap();
     assert_eq!(run(&root.join("s.json")).unwrap_err(), "outside_roots");
     // A file is no folder to write in, though it is named.
-    let itself = Roots::new([place.file.clone()]).unwrap();
-    let request = Commit { target: &place.file, before: Before::Held(b"{\"n\":1}"), proposed: b"{\"n\":2}" };
+    let itself = AllowedRoots::new([place.file.clone()]).unwrap();
+    let request =
+        StateCommit { target: &place.file, before: PreviousContent::Held(b"{\"n\":1}"), proposed: b"{\"n\":2}" };
     assert_eq!(told(commit(&guard(), &itself, &request)).unwrap_err(), "outside_roots");
 }
 
@@ -312,24 +334,24 @@ fn a_lock_that_somebody_keeps_is_waited_for_and_then_told() {
     let place = place();
     let kept = fs::File::open(&place.inner).unwrap();
     kept.lock().unwrap();
-    let request = Commit { target: &place.file, before: Before::Nothing, proposed: b"{\"n\":1}" };
-    let edge = &mut Edge { wait: Duration::from_millis(1), before: &mut |_| Ok(()) };
+    let request = StateCommit { target: &place.file, before: PreviousContent::Nothing, proposed: b"{\"n\":1}" };
+    let edge = &mut FileSystemHooks { wait: Duration::from_millis(1), before: &mut |_| Ok(()) };
     assert_eq!(told(commit_at(&guard(), &place.roots(), &request, edge)).unwrap_err(), "folder_busy");
     assert_eq!(place.files(), BTreeMap::new());
     kept.unlock().unwrap();
-    place.commit(Before::Nothing, "{\"n\":1}").unwrap();
+    place.commit(PreviousContent::Nothing, "{\"n\":1}").unwrap();
 }
 
 #[test]
 fn what_is_no_file_is_neither_waited_for_nor_replaced() {
     let place = place();
     fs::create_dir(&place.file).unwrap();
-    for before in [Before::Nothing, Before::Held(b"{\"n\":1}")] {
+    for before in [PreviousContent::Nothing, PreviousContent::Held(b"{\"n\":1}")] {
         assert_eq!(place.commit(before, "{\"n\":1}").unwrap_err(), "target_not_a_file");
     }
     let pipe = place.inner.join("pipe.json");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
-    for before in [Before::Nothing, Before::Held(b"{\"n\":1}")] {
+    for before in [PreviousContent::Nothing, PreviousContent::Held(b"{\"n\":1}")] {
         assert_eq!(place.commit_to(&pipe, before, "{\"n\":1}").unwrap_err(), "target_not_a_file");
     }
 }
@@ -338,7 +360,7 @@ fn what_is_no_file_is_neither_waited_for_nor_replaced() {
 fn a_state_that_could_not_be_read_again_is_not_written() {
     let place = place();
     let numbers = vec!["1e20"; BYTES_MAX / 8].join(",");
-    let told = place.commit(Before::Nothing, &format!("{{\"n\":1,\"x\":[{numbers}]}}"));
+    let told = place.commit(PreviousContent::Nothing, &format!("{{\"n\":1,\"x\":[{numbers}]}}"));
     assert_eq!(told.unwrap_err(), "too_large");
     assert_eq!(place.files(), BTreeMap::new());
 }

@@ -6,13 +6,13 @@ use crate::domain::keys::RowKey;
 use crate::domain::primitives::time::Timestamp;
 
 use super::StoreError;
-use super::label::{self, Label, Labelling};
-use super::record::{Known, Record, Stored};
-use super::row::{Facets, Row, Seal, Table};
+use super::label::{self, Label, LabelChange};
+use super::record::{CachedRecord, Record, Stored};
+use super::row::{Facets, Seal, SealedRow, Table};
 
 /// What must still be so when the change is applied.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Guard {
+pub enum Precondition {
     /// The row stands exactly as it was read: its seal covers all of it, its revision too.
     Unchanged {
         /// Its table.
@@ -30,7 +30,7 @@ pub enum Guard {
 
 /// What of a row's facets a replacement changes, so that indexes are left alone where nothing does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Moves {
+pub enum FacetChange {
     /// Its content only.
     Nothing,
     /// Its state or due moment.
@@ -39,7 +39,7 @@ pub enum Moves {
     Names,
 }
 
-impl Moves {
+impl FacetChange {
     /// From one row's facets to the next one's.
     pub fn between(before: &Facets, after: &Facets) -> Self {
         if before.alias != after.alias || before.owner != after.owner {
@@ -56,15 +56,15 @@ impl Moves {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RowWrite {
     /// A new row; its id and alias must be new.
-    Insert(Row),
+    Insert(SealedRow),
     /// The row's next revision; it must stand exactly as it was read.
     Replace {
         /// The next revision.
-        row: Row,
+        row: SealedRow,
         /// The seal of the one before.
         over: Seal,
         /// Whether it is found by other names than the one before.
-        moves: Moves,
+        moves: FacetChange,
     },
     /// The row goes; it must stand exactly as it was read. Only the outbox forgets.
     Remove {
@@ -79,38 +79,38 @@ pub enum RowWrite {
 
 /// Everything one decision relies on and does.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct ChangeSet {
     /// When the gateway decided, by its own clock.
     pub decided_at: Timestamp,
     /// What must still be so.
-    pub guards: Vec<Guard>,
+    pub guards: Vec<Precondition>,
     /// What is written.
     pub writes: Vec<RowWrite>,
     /// What of the written rows' labels changes; in this order, after the rows.
-    pub labels: Vec<Labelling>,
+    pub labels: Vec<LabelChange>,
 }
 
 /// Builds a change out of typed records.
 pub struct Draft<'k> {
     key: &'k RowKey,
-    drafted: Drafted,
+    drafted: PreparedChange,
 }
 
 /// A change, and the records that will stand once it is committed.
 #[derive(Debug)]
-pub struct Drafted {
+pub struct PreparedChange {
     /// What the store is given.
-    pub change: Change,
+    pub change: ChangeSet,
     /// What is worth remembering of it.
-    pub known: Vec<Known>,
+    pub known: Vec<CachedRecord>,
 }
 
-impl Change {
+impl ChangeSet {
     /// The rows it relies on and writes.
     pub fn names(&self) -> impl Iterator<Item = (Table, &str)> {
         let relied = self.guards.iter().filter_map(|guard| match guard {
-            Guard::Unchanged { table, id, .. } => Some((*table, id.as_str())),
-            Guard::Before(_) | Guard::NotBefore(_) => None,
+            Precondition::Unchanged { table, id, .. } => Some((*table, id.as_str())),
+            Precondition::Before(_) | Precondition::NotBefore(_) => None,
         });
         relied.chain(self.writes.iter().map(RowWrite::name))
     }
@@ -123,13 +123,13 @@ fn labels_of<R: Record>(record: &R) -> BTreeSet<Label> {
 impl<'k> Draft<'k> {
     /// An empty change, decided now.
     pub fn new(key: &'k RowKey, decided_at: Timestamp) -> Self {
-        let change = Change { decided_at, guards: Vec::new(), writes: Vec::new(), labels: Vec::new() };
-        Self { key, drafted: Drafted { change, known: Vec::new() } }
+        let change = ChangeSet { decided_at, guards: Vec::new(), writes: Vec::new(), labels: Vec::new() };
+        Self { key, drafted: PreparedChange { change, known: Vec::new() } }
     }
 
     /// The decision relied on this record as it was read.
     pub fn rely_on<R: Record>(&mut self, stored: &Stored<R>) -> &mut Self {
-        let guard = Guard::Unchanged { table: R::TABLE, id: stored.record.id(), seal: stored.seal.clone() };
+        let guard = Precondition::Unchanged { table: R::TABLE, id: stored.record.id(), seal: stored.seal.clone() };
         if !self.drafted.change.guards.contains(&guard) {
             self.drafted.change.guards.push(guard);
         }
@@ -138,7 +138,7 @@ impl<'k> Draft<'k> {
 
     /// Everything that another draft by the same key writes and relies on; this one says when it was decided.
     pub fn add(&mut self, other: Self) {
-        let Drafted { change: Change { guards, writes, labels, .. }, known } = other.drafted;
+        let PreparedChange { change: ChangeSet { guards, writes, labels, .. }, known } = other.drafted;
         self.drafted.change.guards.extend(guards);
         self.drafted.change.writes.extend(writes);
         self.drafted.change.labels.extend(labels);
@@ -147,20 +147,20 @@ impl<'k> Draft<'k> {
 
     /// The decision holds only until this moment.
     pub fn before(&mut self, moment: Timestamp) -> &mut Self {
-        self.drafted.change.guards.push(Guard::Before(moment));
+        self.drafted.change.guards.push(Precondition::Before(moment));
         self
     }
 
     /// The decision holds only from this moment on.
     pub fn not_before(&mut self, moment: Timestamp) -> &mut Self {
-        self.drafted.change.guards.push(Guard::NotBefore(moment));
+        self.drafted.change.guards.push(Precondition::NotBefore(moment));
         self
     }
 
     /// A new record; the seal it will stand with.
     pub fn insert<R: Record>(&mut self, record: &R) -> Result<Seal, StoreError> {
         let row = record.seal(self.key, 1)?;
-        self.drafted.known.extend(Known::of(&row, record));
+        self.drafted.known.extend(CachedRecord::of(&row, record));
         let seal = row.mac.clone();
         self.drafted.change.labels.extend(label::between(&BTreeSet::new(), &labels_of(record)));
         self.drafted.change.writes.push(RowWrite::Insert(row));
@@ -176,8 +176,8 @@ impl<'k> Draft<'k> {
         debug_assert_eq!(stored.record.id(), record.id(), "a record keeps its id");
         let row = record.seal(self.key, stored.revision + 1)?;
         let seal = row.mac.clone();
-        let moves = Moves::between(&stored.record.facets(), &row.facets);
-        self.drafted.known.extend(Known::of(&row, record));
+        let moves = FacetChange::between(&stored.record.facets(), &row.facets);
+        self.drafted.known.extend(CachedRecord::of(&row, record));
         self.drafted.change.labels.extend(label::between(&labels_of(&stored.record), &labels_of(record)));
         self.drafted.change.writes.push(RowWrite::Replace { row, over: stored.seal.clone(), moves });
         Ok(seal)
@@ -196,7 +196,7 @@ impl<'k> Draft<'k> {
     }
 
     /// One label, whatever row it is on.
-    pub fn set(&mut self, labelling: Labelling) -> &mut Self {
+    pub fn set(&mut self, labelling: LabelChange) -> &mut Self {
         self.drafted.change.labels.push(labelling);
         self
     }
@@ -213,7 +213,7 @@ impl<'k> Draft<'k> {
     }
 
     /// The change as built.
-    pub fn finish(self) -> Drafted {
+    pub fn finish(self) -> PreparedChange {
         self.drafted
     }
 }

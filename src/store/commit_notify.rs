@@ -16,9 +16,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(25);
 /// Rung after each commit, by whoever made it. Callers keep no place of their own, so one that begins to
 /// wait just after a ring cannot know whether it saw what was rung for: it then waits only a little.
 #[derive(Debug)]
-pub(super) struct Bell(watch::Sender<Option<Instant>>);
+pub(super) struct CommitNotifier(watch::Sender<Option<Instant>>);
 
-impl Bell {
+impl CommitNotifier {
     pub(super) fn new() -> Self {
         Self(watch::Sender::new(None))
     }

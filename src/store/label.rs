@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::row::{Row, Table};
+use super::row::{SealedRow, Table};
 
 /// What a record is found by.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -33,16 +33,16 @@ pub struct Label {
 
 /// A row that a label was put on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Labelled {
+pub struct LabelledRow {
     /// The label's due moment; the row need not bear it.
     pub due: i64,
     /// The row.
-    pub row: Row,
+    pub row: SealedRow,
 }
 
 /// What a change does to labels.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Labelling {
+pub enum LabelChange {
     /// It is there afterwards, whether or not it was before.
     Put(Label),
     /// It is not.
@@ -74,7 +74,7 @@ impl Label {
     }
 }
 
-impl Labelling {
+impl LabelChange {
     /// The label that it is about.
     pub const fn label(&self) -> &Label {
         match self {
@@ -84,8 +84,8 @@ impl Labelling {
 }
 
 /// What makes one set of labels into the other.
-pub fn between(before: &BTreeSet<Label>, after: &BTreeSet<Label>) -> Vec<Labelling> {
-    let gone = before.difference(after).cloned().map(Labelling::Remove);
-    let new = after.difference(before).cloned().map(Labelling::Put);
+pub fn between(before: &BTreeSet<Label>, after: &BTreeSet<Label>) -> Vec<LabelChange> {
+    let gone = before.difference(after).cloned().map(LabelChange::Remove);
+    let new = after.difference(before).cloned().map(LabelChange::Put);
     gone.chain(new).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! Everything is a sealed row: a name, a revision, a little to look it up by, a JSON body and an
 //! HMAC over all of it under a key that the database does not have. A decision reaches the store
-//! as one [`Change`]: the rows it relied on, the rows it makes or replaces, and the moments it
+//! as one [`ChangeSet`]: the rows it relied on, the rows it makes or replaces, and the moments it
 //! must lie between. The store applies all of it or nothing, and checks what it relied on again
 //! inside the transaction. That is why both databases need so little code of their own.
 
@@ -25,10 +25,10 @@ use async_trait::async_trait;
 
 use crate::domain::primitives::time::Timestamp;
 
-use change::Change;
-use label::{Label, Labelled};
+use change::ChangeSet;
+use label::{Label, LabelledRow};
 use outage::Outage;
-use row::{Row, Table};
+use row::{SealedRow, Table};
 
 /// Why the store did not do as asked. Nothing was changed, except perhaps where the database itself failed.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +84,7 @@ pub const CLOCK_SKEW_MILLIS_MAX: i64 = 2_000;
 
 /// Which rows a list gives, in the order of their ids unless it says otherwise.
 #[derive(Clone, Copy, Debug)]
-pub enum Filter<'a> {
+pub enum RowFilter<'a> {
     /// Every row.
     All,
     /// Rows of one owner.
@@ -119,9 +119,9 @@ pub struct Cursor {
 
 /// What is met at once on a walk through everything, at most [`LIST_ROWS_MAX`] of them and at least one.
 #[derive(Clone, Debug)]
-pub enum Page {
+pub enum ScanPage {
     /// Rows of one table.
-    Rows(Vec<Row>),
+    Rows(Vec<SealedRow>),
     /// Labels.
     Labels(Vec<Label>),
 }
@@ -135,16 +135,16 @@ pub trait Store: Send + Sync {
     /// every guard holds, every inserted id and alias is new, every replaced row is at the
     /// revision it was read at. Of any number of changes that replace the same revision of a
     /// row, exactly one succeeds. A refused change leaves no trace and harms no other.
-    async fn commit(&self, change: Change) -> Result<(), StoreError>;
+    async fn commit(&self, change: ChangeSet) -> Result<(), StoreError>;
 
     /// The row of that id, if there is one. What a returned `commit` wrote is seen.
-    async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError>;
+    async fn get(&self, table: Table, id: &str) -> Result<Option<SealedRow>, StoreError>;
 
     /// The row of that alias (a second unique name), if there is one.
-    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError>;
+    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<SealedRow>, StoreError>;
 
     /// The rows of those ids that exist, in no order. At most [`LIST_ROWS_MAX`] ids.
-    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError>;
+    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<SealedRow>, StoreError>;
 
     /// At most `limit` (and at most [`LIST_ROWS_MAX`]) rows, after the cursor. Refused where no index serves it:
     /// by owner or state only where [`Table::is_listed_by_facets`], and an empty one is none; by owner and
@@ -153,10 +153,10 @@ pub trait Store: Send + Sync {
     async fn list(
         &self,
         table: Table,
-        filter: Filter<'_>,
+        filter: RowFilter<'_>,
         after: Option<&Cursor>,
         limit: u32,
-    ) -> Result<Vec<Row>, StoreError>;
+    ) -> Result<Vec<SealedRow>, StoreError>;
 
     /// At most `limit` (and at most [`LIST_ROWS_MAX`]) rows that a label was put on, by the label's due moment and then
     /// id, after the cursor in that direction. Refused unless [`Table::is_labelled`]. Labels are put and removed by
@@ -169,7 +169,7 @@ pub trait Store: Send + Sync {
         direction: Direction,
         after: Option<&Cursor>,
         limit: u32,
-    ) -> Result<Vec<Labelled>, StoreError>;
+    ) -> Result<Vec<LabelledRow>, StoreError>;
 
     /// At most `limit` (and at most [`LIST_ROWS_MAX`]) labels as they stand, in the order of table's name, word, due
     /// moment and id, after that label.
@@ -178,20 +178,20 @@ pub trait Store: Send + Sync {
     /// Goes through every row of every table, a page of one table after the other, each table in the order of ids, and
     /// then through every label: all of them as they stood at one moment after this was asked. What is committed meanwhile is not
     /// waited for, waits for nothing, and is not met. For an audit: until this ends a database keeps what was replaced.
-    async fn walk(&self, meet: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError>;
+    async fn walk(&self, meet: &mut (dyn FnMut(ScanPage) + Send)) -> Result<(), StoreError>;
 
     /// The first rows, at most `limit` (and at most [`LIST_ROWS_MAX`]), whose alias begins so, in the order of aliases.
-    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError>;
+    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<SealedRow>, StoreError>;
 
     /// The last row of an owner, in the order of ids; where lists by owner exist.
-    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError>;
+    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<SealedRow>, StoreError>;
 
     /// The time by the database's clock.
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
     /// Tries to become the one who does this for as long as the guard lives; `None` if another is. When a process or
     /// its connection ends, however it ends, the duty is another's to take at once.
-    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError>;
+    async fn take(&self, duty: LeaderTask) -> Result<Option<Box<dyn LeaderLock>>, StoreError>;
 
     /// How many bytes the database takes, as it says itself; `None` where that is not known.
     async fn bytes(&self) -> Result<Option<u64>, StoreError> {
@@ -229,7 +229,7 @@ pub trait Store: Send + Sync {
 
 /// What one gateway does at a time, of all that share a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Duty {
+pub enum LeaderTask {
     /// Giving events their place in the log.
     Sequencing,
     /// Sending them to endpoints.
@@ -242,7 +242,7 @@ pub enum Duty {
     Archiving,
 }
 
-impl Duty {
+impl LeaderTask {
     /// Its name among locks.
     const fn name(self) -> &'static str {
         match self {
@@ -257,7 +257,7 @@ impl Duty {
 
 /// Held by whoever took a duty. If it is dropped, the duty is soon another's to take.
 #[async_trait]
-pub trait OnDuty: Send + Sync {
+pub trait LeaderLock: Send + Sync {
     /// Whether it is held still. A gateway that lost it learns so when it next asks; what it does until then another
     /// may do, too.
     fn stands(&self) -> bool;

@@ -20,19 +20,19 @@ use tokio_postgres::Client;
 use crate::clock::ClockOffset;
 use crate::domain::primitives::time::Timestamp;
 
-use super::change::Change;
-use super::commit_notify::Bell;
-use super::label::{Label, Labelled};
+use super::change::ChangeSet;
+use super::commit_notify::CommitNotifier;
+use super::label::{Label, LabelledRow};
 pub use super::migrate::OpenError;
-use super::row::{Row, Table};
+use super::row::{SealedRow, Table};
 use super::write_queue;
-use super::write_queue::Queue;
-pub use super::write_queue::{Point, Probe};
-use super::{Cursor, Direction, Duty, Filter, OnDuty, Page, Store, StoreError, preconditions};
-use connect::{Address, WATCHED};
+use super::write_queue::WriteQueue;
+pub use super::write_queue::{CommitPoint, CommitProbe};
+use super::{Cursor, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError, preconditions};
+use connect::{PostgresAddress, WATCHED};
 use failure::database;
-use reader::{By, Query, Reader};
-use writer::Writer;
+use reader::{LookupKey, PostgresReader, ReadQuery};
+use writer::PostgresWriter;
 
 /// The store has threads of its own, so that it works under any runtime, or several, and outlives none.
 const THREADS: usize = 2;
@@ -41,19 +41,19 @@ const THREADS: usize = 2;
 const PAGES_AHEAD: usize = 1;
 
 /// The duties' names among the database's advisory locks.
-const fn lock(duty: Duty) -> i64 {
+const fn lock(duty: LeaderTask) -> i64 {
     i64::from_be_bytes(match duty {
-        Duty::Sequencing => *b"csignseq",
-        Duty::Sending => *b"csignsnd",
-        Duty::Copying => *b"csigncpy",
-        Duty::Mailing => *b"csignmai",
-        Duty::Archiving => *b"csignarc",
+        LeaderTask::Sequencing => *b"csignseq",
+        LeaderTask::Sending => *b"csignsnd",
+        LeaderTask::Copying => *b"csigncpy",
+        LeaderTask::Mailing => *b"csignmai",
+        LeaderTask::Archiving => *b"csignarc",
     })
 }
 
 /// What becomes of a database that is not up to date.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Migrations {
+pub enum MigrationMode {
     /// It is brought up to date.
     #[default]
     Apply,
@@ -67,36 +67,36 @@ pub struct PostgresOptions {
     /// One more authority that may vouch for the server's certificate, as PEM.
     pub authority: Option<Vec<u8>>,
     /// What becomes of a database that is not up to date.
-    pub migrations: Migrations,
+    pub migrations: MigrationMode,
     /// How far the store's time is off the database's clock.
     pub clock_offset: ClockOffset,
     /// How long a change waits for rows that another holds.
     pub lock_wait: Duration,
     /// What is told where each commit stands.
-    pub probe: Probe,
+    pub probe: CommitProbe,
 }
 
 impl Default for PostgresOptions {
     fn default() -> Self {
         Self {
             authority: None,
-            migrations: Migrations::default(),
+            migrations: MigrationMode::default(),
             clock_offset: ClockOffset::default(),
             lock_wait: connect::LOCK_WAIT,
-            probe: Probe::default(),
+            probe: CommitProbe::default(),
         }
     }
 }
 
 /// The store on a PostgreSQL database.
 pub struct PostgresStore {
-    queue: Queue,
-    reader: Reader,
+    queue: WriteQueue,
+    reader: PostgresReader,
     pool: Pool,
-    address: Address,
-    bell: Arc<Bell>,
+    address: PostgresAddress,
+    bell: Arc<CommitNotifier>,
     clock_offset: ClockOffset,
-    engine: Engine,
+    engine: PostgresRuntime,
 }
 
 /// The address may hold a password.
@@ -109,61 +109,61 @@ impl std::fmt::Debug for PostgresStore {
 impl PostgresStore {
     /// Connects to `postgres://…`, and brings the database up to date where needed.
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, OpenError> {
-        let address = Address::read(url, options.authority.as_deref())?;
-        let engine = Engine::start()?;
-        let bell = Arc::new(Bell::new());
+        let address = PostgresAddress::read(url, options.authority.as_deref())?;
+        let engine = PostgresRuntime::start()?;
+        let bell = Arc::new(CommitNotifier::new());
         let pool = connect::pool(&address, options.lock_wait)?;
-        let (queue, jobs) = Queue::new();
-        let (reader, asks) = Reader::new();
+        let (queue, jobs) = WriteQueue::new();
+        let (reader, asks) = PostgresReader::new();
         match options.migrations {
-            Migrations::Apply => engine.run(connect::migrate(address.clone())).await??,
-            Migrations::Check => engine.run(connect::check_migrations(address.clone())).await??,
+            MigrationMode::Apply => engine.run(connect::migrate(address.clone())).await??,
+            MigrationMode::Check => engine.run(connect::check_migrations(address.clone())).await??,
         }
         engine.run(connect::warm(pool.clone())).await??;
-        let writer = Writer { pool: pool.clone(), options: options.clone(), bell: Arc::clone(&bell) };
+        let writer = PostgresWriter { pool: pool.clone(), options: options.clone(), bell: Arc::clone(&bell) };
         writer.start(engine.runtime(), jobs);
         reader::start(engine.runtime(), &pool, asks);
         engine.runtime().spawn(listen::forever(address.clone(), Arc::clone(&bell)));
         Ok(Self { queue, reader, pool, address, bell, clock_offset: options.clock_offset, engine })
     }
 
-    async fn rows(&self, query: Query) -> Result<Vec<Row>, StoreError> {
+    async fn rows(&self, query: ReadQuery) -> Result<Vec<SealedRow>, StoreError> {
         self.engine.run(reader::rows(self.pool.clone(), query)).await?
     }
 }
 
 #[async_trait]
 impl Store for PostgresStore {
-    async fn commit(&self, change: Change) -> Result<(), StoreError> {
+    async fn commit(&self, change: ChangeSet) -> Result<(), StoreError> {
         preconditions::well_formed(&change)?;
         self.queue.commit(change).await
     }
 
-    async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
-        self.reader.ask(table, By::Id, id).await
+    async fn get(&self, table: Table, id: &str) -> Result<Option<SealedRow>, StoreError> {
+        self.reader.ask(table, LookupKey::Id, id).await
     }
 
-    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
-        self.reader.ask(table, By::Alias, alias).await
+    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<SealedRow>, StoreError> {
+        self.reader.ask(table, LookupKey::Alias, alias).await
     }
 
-    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
+    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<SealedRow>, StoreError> {
         preconditions::few_enough(ids)?;
         let ids = ids.iter().filter(|id| preconditions::can_be_asked(id)).cloned().collect();
-        self.rows(Query::by_ids(table, ids)).await
+        self.rows(ReadQuery::by_ids(table, ids)).await
     }
 
     async fn list(
         &self,
         table: Table,
-        filter: Filter<'_>,
+        filter: RowFilter<'_>,
         after: Option<&Cursor>,
         limit: u32,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<SealedRow>, StoreError> {
         if !preconditions::can_be_listed(table, filter, after)? {
             return Ok(Vec::new());
         }
-        self.rows(Query::list(table, filter, after, limit)).await
+        self.rows(ReadQuery::list(table, filter, after, limit)).await
     }
 
     async fn labelled(
@@ -173,20 +173,20 @@ impl Store for PostgresStore {
         direction: Direction,
         after: Option<&Cursor>,
         limit: u32,
-    ) -> Result<Vec<Labelled>, StoreError> {
+    ) -> Result<Vec<LabelledRow>, StoreError> {
         if !preconditions::can_be_labelled(table, word, after)? {
             return Ok(Vec::new());
         }
-        let query = Query::labelled((table, word), direction, after, limit);
+        let query = ReadQuery::labelled((table, word), direction, after, limit);
         self.engine.run(reader::labelled(self.pool.clone(), query)).await?
     }
 
     async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
-        let query = Query::labels(after, limit);
+        let query = ReadQuery::labels(after, limit);
         self.engine.run(reader::labels(self.pool.clone(), query)).await?
     }
 
-    async fn walk(&self, meet: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError> {
+    async fn walk(&self, meet: &mut (dyn FnMut(ScanPage) + Send)) -> Result<(), StoreError> {
         let (pages, mut met) = mpsc::channel(PAGES_AHEAD);
         let walk = self.engine.run(walk::walk(self.pool.clone(), pages));
         let meeting = async {
@@ -197,18 +197,18 @@ impl Store for PostgresStore {
         tokio::join!(walk, meeting).0?
     }
 
-    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
+    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<SealedRow>, StoreError> {
         if !preconditions::can_be_asked(prefix) {
             return Ok(Vec::new());
         }
-        self.rows(Query::by_alias_prefix(table, prefix, limit)).await
+        self.rows(ReadQuery::by_alias_prefix(table, prefix, limit)).await
     }
 
-    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
+    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<SealedRow>, StoreError> {
         if !preconditions::can_have_last(table, owner)? {
             return Ok(None);
         }
-        Ok(self.rows(Query::last_of(table, owner)).await?.pop())
+        Ok(self.rows(ReadQuery::last_of(table, owner)).await?.pop())
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
@@ -220,9 +220,9 @@ impl Store for PostgresStore {
         self.engine.run(reader::bytes(self.pool.clone())).await?.map(Some)
     }
 
-    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+    async fn take(&self, duty: LeaderTask) -> Result<Option<Box<dyn LeaderLock>>, StoreError> {
         let lock = self.engine.run(try_lock(self.address.clone(), lock(duty))).await??;
-        Ok(lock.map(|it| -> Box<dyn OnDuty> { Box::new(it) }))
+        Ok(lock.map(|it| -> Box<dyn LeaderLock> { Box::new(it) }))
     }
 
     fn queued(&self) -> usize {
@@ -238,7 +238,7 @@ impl Store for PostgresStore {
 struct AdvisoryLock(Client);
 
 #[async_trait]
-impl OnDuty for AdvisoryLock {
+impl LeaderLock for AdvisoryLock {
     fn stands(&self) -> bool {
         !self.0.is_closed()
     }
@@ -249,7 +249,7 @@ impl OnDuty for AdvisoryLock {
     }
 }
 
-async fn try_lock(address: Address, lock: i64) -> Result<Option<AdvisoryLock>, StoreError> {
+async fn try_lock(address: PostgresAddress, lock: i64) -> Result<Option<AdvisoryLock>, StoreError> {
     let (client, connection) = address.connect().await.map_err(|error| database(&error))?;
     // It ends when the client is dropped; if the server ends it before, the lock is another's to take.
     tokio::spawn(connection);
@@ -260,9 +260,9 @@ async fn try_lock(address: Address, lock: i64) -> Result<Option<AdvisoryLock>, S
 }
 
 /// The threads that talk to the database.
-struct Engine(Option<Runtime>);
+struct PostgresRuntime(Option<Runtime>);
 
-impl Engine {
+impl PostgresRuntime {
     fn start() -> Result<Self, StoreError> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(THREADS).thread_name("postgres").enable_all().build();
@@ -279,7 +279,7 @@ impl Engine {
 }
 
 /// A runtime may not be dropped where futures run, and the store is. Nobody waits for it any more.
-impl Drop for Engine {
+impl Drop for PostgresRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::domain::primitives::time::Timestamp;
 
-use super::change::{Change, Guard, RowWrite};
-use super::label::Labelling;
-use super::row::{Row, Seal, Table};
-use super::{CLOCK_SKEW_MILLIS_MAX, Cursor, Direction, Filter, LIST_ROWS_MAX, StoreError};
+use super::change::{ChangeSet, Precondition, RowWrite};
+use super::label::LabelChange;
+use super::row::{Seal, SealedRow, Table};
+use super::{CLOCK_SKEW_MILLIS_MAX, Cursor, Direction, LIST_ROWS_MAX, RowFilter, StoreError};
 
 /// An index entry of PostgreSQL is at most a third of a page; names are far below that, on both databases.
 pub const NAME_BYTES_MAX: usize = 1_024;
@@ -17,7 +17,7 @@ pub const NAME_BYTES_MAX: usize = 1_024;
 pub const CHANGE_ROWS_MAX: usize = 4_096;
 
 /// The rows as they stand inside the transaction, locked or alone with the writer.
-pub(super) trait Standing {
+pub(super) trait LockedRows {
     /// The seal of a row, if there is one.
     fn seal(&mut self, table: Table, id: &str) -> Result<Option<Seal>, StoreError>;
 
@@ -27,7 +27,7 @@ pub(super) trait Standing {
 
 /// When a change is checked.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
+pub(super) struct CheckTime {
     /// By the database's clock, asked after the locks were had.
     pub(super) now: Timestamp,
     /// How long the change has been in the store's hands by then.
@@ -50,7 +50,7 @@ impl RowWrite {
         }
     }
 
-    fn row(&self) -> Option<&Row> {
+    fn row(&self) -> Option<&SealedRow> {
         match self {
             Self::Insert(row) | Self::Replace { row, .. } => Some(row),
             Self::Remove { .. } => None,
@@ -58,7 +58,7 @@ impl RowWrite {
     }
 }
 
-impl Change {
+impl ChangeSet {
     /// The aliases that must be free or the row's own.
     pub(super) fn aliases(&self) -> impl Iterator<Item = (Table, &str, &str)> {
         let rows = self.writes.iter().filter_map(RowWrite::row);
@@ -67,7 +67,7 @@ impl Change {
 }
 
 /// Refuses, before anything is queued, what no database could apply or the two would take differently.
-pub(super) fn well_formed(change: &Change) -> Result<(), StoreError> {
+pub(super) fn well_formed(change: &ChangeSet) -> Result<(), StoreError> {
     if change.writes.len() + change.guards.len() + change.labels.len() > CHANGE_ROWS_MAX {
         return Err(StoreError::Database(format!("a change of more than {CHANGE_ROWS_MAX} rows")));
     }
@@ -81,7 +81,7 @@ pub(super) fn well_formed(change: &Change) -> Result<(), StoreError> {
             return Err(StoreError::Database(format!("a row of {} is of a form that cannot be kept", table.name())));
         }
     }
-    for label in change.labels.iter().map(Labelling::label) {
+    for label in change.labels.iter().map(LabelChange::label) {
         if ![&label.kept_in, &label.word, &label.id].iter().all(|it| can_be_asked(it)) {
             return Err(StoreError::Database("a label is of a form that cannot be kept".to_owned()));
         }
@@ -96,7 +96,7 @@ pub(super) fn well_formed(change: &Change) -> Result<(), StoreError> {
 }
 
 /// PostgreSQL keeps no NUL in text, and neither database should have to index a page-long name.
-fn can_be_kept(row: &Row) -> bool {
+fn can_be_kept(row: &SealedRow) -> bool {
     let alias = row.facets.alias.as_deref().unwrap_or_default();
     let names = [&row.id, alias, &row.facets.owner, &row.facets.state, &row.key_id];
     !row.id.is_empty() && row.revision >= 1 && names.iter().all(|it| can_be_asked(it)) && !row.body.contains('\0')
@@ -108,18 +108,18 @@ pub(super) fn can_be_asked(name: &str) -> bool {
 }
 
 /// False for lists that are empty because nothing can be named so; refuses those that no index serves.
-pub(super) fn can_be_listed(table: Table, filter: Filter<'_>, after: Option<&Cursor>) -> Result<bool, StoreError> {
+pub(super) fn can_be_listed(table: Table, filter: RowFilter<'_>, after: Option<&Cursor>) -> Result<bool, StoreError> {
     let word = match filter {
-        Filter::All => "",
-        Filter::Latest if table.is_listed_by_moment() => "",
-        Filter::Latest => {
+        RowFilter::All => "",
+        RowFilter::Latest if table.is_listed_by_moment() => "",
+        RowFilter::Latest => {
             return Err(StoreError::Database(format!("rows of {} are not listed by moment", table.name())));
         }
-        Filter::OwnerByDue(word) if table.is_owned_for_a_time() => word,
-        Filter::OwnerByDue(_) => {
+        RowFilter::OwnerByDue(word) if table.is_owned_for_a_time() => word,
+        RowFilter::OwnerByDue(_) => {
             return Err(StoreError::Database(format!("rows of {} are not listed by owner and moment", table.name())));
         }
-        Filter::Owner(word) | Filter::State(word) | Filter::DueBy(word, _) => {
+        RowFilter::Owner(word) | RowFilter::State(word) | RowFilter::DueBy(word, _) => {
             listed_by_facets(table)?;
             word
         }
@@ -175,7 +175,7 @@ pub(super) fn few_enough(ids: &[String]) -> Result<(), StoreError> {
 }
 
 /// Checks everything a change relies on: the clocks, its guards, and every row it writes as it stood before.
-pub(super) fn check(change: &Change, moment: Moment, standing: &mut impl Standing) -> Result<(), StoreError> {
+pub(super) fn check(change: &ChangeSet, moment: CheckTime, standing: &mut impl LockedRows) -> Result<(), StoreError> {
     check_clocks(change.decided_at, moment)?;
     check_relied_on(change, standing)?;
     check_written(change, standing)?;
@@ -184,18 +184,18 @@ pub(super) fn check(change: &Change, moment: Moment, standing: &mut impl Standin
 
 /// The same, but for the rows that it writes: only where writing them fails if they do not stand as they should.
 pub(super) fn check_but_written(
-    change: &Change,
-    moment: Moment,
-    standing: &mut impl Standing,
+    change: &ChangeSet,
+    moment: CheckTime,
+    standing: &mut impl LockedRows,
 ) -> Result<(), StoreError> {
     check_clocks(change.decided_at, moment)?;
     check_relied_on(change, standing)?;
     check_in_time(change, moment)
 }
 
-fn check_relied_on(change: &Change, standing: &mut impl Standing) -> Result<(), StoreError> {
+fn check_relied_on(change: &ChangeSet, standing: &mut impl LockedRows) -> Result<(), StoreError> {
     for guard in &change.guards {
-        if let Guard::Unchanged { table, id, seal } = guard
+        if let Precondition::Unchanged { table, id, seal } = guard
             && standing.seal(*table, id)?.as_ref() != Some(seal)
         {
             return Err(StoreError::Conflict(table.name()));
@@ -204,7 +204,7 @@ fn check_relied_on(change: &Change, standing: &mut impl Standing) -> Result<(), 
     Ok(())
 }
 
-fn check_written(change: &Change, standing: &mut impl Standing) -> Result<(), StoreError> {
+fn check_written(change: &ChangeSet, standing: &mut impl LockedRows) -> Result<(), StoreError> {
     for write in &change.writes {
         let (table, id) = write.name();
         if standing.seal(table, id)?.as_ref() != write.expected() {
@@ -219,18 +219,18 @@ fn check_written(change: &Change, standing: &mut impl Standing) -> Result<(), St
     Ok(())
 }
 
-fn check_in_time(change: &Change, moment: Moment) -> Result<(), StoreError> {
-    let kept = |guard: &Guard| match guard {
-        Guard::Before(end) if moment.now >= *end => Err(StoreError::TooLate),
-        Guard::NotBefore(end) if moment.now < *end => Err(StoreError::TooSoon),
-        Guard::Unchanged { .. } | Guard::Before(_) | Guard::NotBefore(_) => Ok(()),
+fn check_in_time(change: &ChangeSet, moment: CheckTime) -> Result<(), StoreError> {
+    let kept = |guard: &Precondition| match guard {
+        Precondition::Before(end) if moment.now >= *end => Err(StoreError::TooLate),
+        Precondition::NotBefore(end) if moment.now < *end => Err(StoreError::TooSoon),
+        Precondition::Unchanged { .. } | Precondition::Before(_) | Precondition::NotBefore(_) => Ok(()),
     };
     change.guards.iter().try_for_each(kept)
 }
 
 /// A change may not be older than the skew allowed, whatever the reason: its times are signed. But if the
 /// store itself took that long, the clocks are not to blame and the caller should simply come again.
-fn check_clocks(decided_at: Timestamp, moment: Moment) -> Result<(), StoreError> {
+fn check_clocks(decided_at: Timestamp, moment: CheckTime) -> Result<(), StoreError> {
     let within = |apart: i64| apart.saturating_abs() <= CLOCK_SKEW_MILLIS_MAX;
     let apart = moment.now.millis().saturating_sub(decided_at.millis());
     let waited = i64::try_from(moment.waited.as_millis()).unwrap_or(i64::MAX);
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     fn at(decided: i64, now: i64, waited: u64) -> Result<(), StoreError> {
-        let moment = Moment { now: Timestamp::from_millis(now), waited: Duration::from_millis(waited) };
+        let moment = CheckTime { now: Timestamp::from_millis(now), waited: Duration::from_millis(waited) };
         check_clocks(Timestamp::from_millis(decided), moment)
     }
 

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use crate::domain::keys::RowKey;
 
 use super::label::Labels;
-use super::row::{Facets, Row, Seal, Table};
-use super::{Cursor, Direction, Filter, Store, StoreError};
+use super::row::{Facets, Seal, SealedRow, Table};
+use super::{Cursor, Direction, RowFilter, Store, StoreError};
 
 /// What most rows' content fits into, so that writing it grows nothing.
 const BODY_BYTES: usize = 2 * 1024;
@@ -35,12 +35,12 @@ pub trait Record: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     }
 
     /// The content as a sealed row of that revision.
-    fn seal(&self, key: &RowKey, revision: i64) -> Result<Row, StoreError> {
+    fn seal(&self, key: &RowKey, revision: i64) -> Result<SealedRow, StoreError> {
         let unreadable = |_| StoreError::Unreadable(Self::TABLE.name());
         let mut body = Vec::with_capacity(BODY_BYTES);
         serde_json::to_writer(&mut body, self).map_err(unreadable)?;
         let body = String::from_utf8(body).map_err(|_| StoreError::Unreadable(Self::TABLE.name()))?;
-        Ok(Row::seal(key, Self::TABLE, self.id(), self.facets(), revision, body))
+        Ok(SealedRow::seal(key, Self::TABLE, self.id(), self.facets(), revision, body))
     }
 }
 
@@ -57,7 +57,7 @@ pub struct Stored<R> {
 
 /// A record as it was read or written, worth remembering: of the type that its table keeps.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct CachedRecord {
     /// Its table.
     pub table: Table,
     /// Its name there.
@@ -68,9 +68,9 @@ pub struct Known {
     pub stored: Arc<dyn Any + Send + Sync>,
 }
 
-impl Known {
+impl CachedRecord {
     /// Of a row that has this content.
-    pub fn of<R: Record>(row: &Row, record: &R) -> Option<Self> {
+    pub fn of<R: Record>(row: &SealedRow, record: &R) -> Option<Self> {
         R::REMEMBERED.then(|| {
             let stored = Stored { record: record.clone(), revision: row.revision, seal: row.mac.clone() };
             Self { table: row.table, id: row.id.clone(), bytes: row.body.len(), stored: Arc::new(stored) }
@@ -79,7 +79,7 @@ impl Known {
 }
 
 /// Opens a row: its seal, its shape, and that what it is found by is what it says.
-pub fn open<R: Record>(key: &RowKey, row: &Row) -> Result<Stored<R>, StoreError> {
+pub fn open<R: Record>(key: &RowKey, row: &SealedRow) -> Result<Stored<R>, StoreError> {
     let record: R = serde_json::from_str(row.open(key)?).map_err(|_| StoreError::Unreadable(R::TABLE.name()))?;
     if record.id() != row.id || record.facets() != row.facets {
         return Err(StoreError::Unreadable(R::TABLE.name()));
@@ -89,14 +89,14 @@ pub fn open<R: Record>(key: &RowKey, row: &Row) -> Result<Stored<R>, StoreError>
 
 /// Reads records through any store.
 #[derive(Clone, Copy)]
-pub struct Reader<'a> {
+pub struct RecordReader<'a> {
     /// Where they are kept.
     pub store: &'a dyn Store,
     /// What their seals are checked with.
     pub key: &'a RowKey,
 }
 
-impl Reader<'_> {
+impl RecordReader<'_> {
     /// The record of that id, if there is one.
     pub async fn get<R: Record>(&self, id: &str) -> Result<Option<Stored<R>>, StoreError> {
         let row = self.store.get(R::TABLE, id).await?;
@@ -104,7 +104,7 @@ impl Reader<'_> {
     }
 
     /// A row that was asked for by its id, opened.
-    pub fn opened<R: Record>(&self, row: &Row, id: &str) -> Result<Stored<R>, StoreError> {
+    pub fn opened<R: Record>(&self, row: &SealedRow, id: &str) -> Result<Stored<R>, StoreError> {
         self.named(row, |it| it.id == id)
     }
 
@@ -123,7 +123,7 @@ impl Reader<'_> {
     /// At most `limit` records after the cursor.
     pub async fn list<R: Record>(
         &self,
-        filter: Filter<'_>,
+        filter: RowFilter<'_>,
         after: Option<&Cursor>,
         limit: u32,
     ) -> Result<Vec<Stored<R>>, StoreError> {
@@ -163,7 +163,7 @@ impl Reader<'_> {
     /// The first records whose alias begins so.
     pub async fn by_alias_prefix<R: Record>(&self, prefix: &str, limit: u32) -> Result<Vec<Stored<R>>, StoreError> {
         let rows = self.store.by_alias_prefix(R::TABLE, prefix, limit).await?;
-        let begins = |row: &Row| row.facets.alias.as_ref().is_some_and(|it| it.starts_with(prefix));
+        let begins = |row: &SealedRow| row.facets.alias.as_ref().is_some_and(|it| it.starts_with(prefix));
         rows.iter().map(|row| self.named(row, begins)).collect()
     }
 
@@ -173,7 +173,7 @@ impl Reader<'_> {
         row.map(|row| self.named(&row, |it| it.facets.owner == owner)).transpose()
     }
 
-    fn named<R: Record>(&self, row: &Row, asked: impl Fn(&Row) -> bool) -> Result<Stored<R>, StoreError> {
+    fn named<R: Record>(&self, row: &SealedRow, asked: impl Fn(&SealedRow) -> bool) -> Result<Stored<R>, StoreError> {
         if asked(row) { open(self.key, row) } else { Err(StoreError::Unreadable(R::TABLE.name())) }
     }
 }

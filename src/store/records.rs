@@ -19,7 +19,7 @@ pub use episodes::{piece_id, posted_row_id};
 pub use idempotency::KEPT;
 pub use insight::{COUNTED, InsightRow};
 pub use interrupts::{interrupt_alias, post_id};
-pub use log_cursors::{Follower, LogMark};
+pub use log_cursors::{LogCursor, LogFollower};
 pub use steps::step_row_id;
 
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ use super::record::Record;
 use super::row::{Facets, Table};
 use crate::domain::chain::hash::Digest;
 use crate::domain::identity::account::{Account, LinkPurpose, OneTimeLink, Session, Token};
-use crate::domain::identity::login_throttle::Tries;
+use crate::domain::identity::login_throttle::FailedSignIns;
 use crate::domain::identity::passkey::Passkey;
 use crate::domain::log::event::Event;
 use crate::domain::platform::trace_parent::TraceParent;
@@ -44,7 +44,7 @@ use crate::domain::writes::write::{Write, WriteState};
 /// An event that has no place in the log yet.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Pending {
+pub struct UnsequencedEvent {
     /// The event.
     pub event: EventId,
     /// The trace of the request that made it true, if it had one: told on with the event, and no part of it.
@@ -316,7 +316,7 @@ impl Record for OneTimeLink {
     }
 }
 
-impl Record for Tries {
+impl Record for FailedSignIns {
     const TABLE: Table = Table::Tries;
     fn id(&self) -> String {
         self.asker.clone()
@@ -332,14 +332,14 @@ pub const READY: &str = "gateway/ready";
 /// When something was last seen, to some minutes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sighting {
+pub struct LastSeenRow {
     /// Of what: `token/…`, `account/…`, `session/…`, or [`READY`].
     pub of: String,
     /// When.
     pub at: Timestamp,
 }
 
-impl Record for Sighting {
+impl Record for LastSeenRow {
     const TABLE: Table = Table::Sightings;
     fn id(&self) -> String {
         self.of.clone()
@@ -371,7 +371,7 @@ impl Record for Event {
     }
 }
 
-impl Record for Pending {
+impl Record for UnsequencedEvent {
     const TABLE: Table = Table::Outbox;
     fn id(&self) -> String {
         self.event.to_string()

@@ -172,7 +172,7 @@ pub type Seal = Vec<u8>;
 
 /// One row, sealed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Row {
+pub struct SealedRow {
     /// Of which table.
     pub table: Table,
     /// Its name there.
@@ -189,7 +189,7 @@ pub struct Row {
     pub mac: Seal,
 }
 
-impl Row {
+impl SealedRow {
     /// Seals content as a row.
     pub fn seal(key: &RowKey, table: Table, id: String, facets: Facets, revision: i64, body: String) -> Self {
         let mut row = Self { table, id, facets, revision, body, key_id: key.id().to_owned(), mac: Vec::new() };

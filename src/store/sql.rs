@@ -10,14 +10,14 @@ const COLUMNS: &str = "id, alias, owner, state, due, revision, body, key_id, mac
 
 /// How a database spells the n-th parameter.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Dialect {
+pub(super) enum SqlDialect {
     /// `?1`
     Sqlite,
     /// `$1`
     Postgres,
 }
 
-impl Dialect {
+impl SqlDialect {
     fn spelled(self, text: impl Into<String>) -> String {
         match self {
             Self::Sqlite => text.into(),
@@ -39,24 +39,24 @@ const LIST_LABELS: &str = "SELECT kept_in, label, due, id FROM labels \
 
 /// The statements about labels themselves.
 #[derive(Debug)]
-pub(super) struct LabelTexts {
+pub(super) struct LabelStatements {
     pub(super) put: String,
     pub(super) remove: String,
     pub(super) list: String,
 }
 
-impl LabelTexts {
+impl LabelStatements {
     /// In that database's spelling, made once.
-    pub(super) fn of(dialect: Dialect) -> &'static Self {
-        static SQLITE: LazyLock<LabelTexts> = LazyLock::new(|| LabelTexts::new(Dialect::Sqlite));
-        static POSTGRES: LazyLock<LabelTexts> = LazyLock::new(|| LabelTexts::new(Dialect::Postgres));
+    pub(super) fn of(dialect: SqlDialect) -> &'static Self {
+        static SQLITE: LazyLock<LabelStatements> = LazyLock::new(|| LabelStatements::new(SqlDialect::Sqlite));
+        static POSTGRES: LazyLock<LabelStatements> = LazyLock::new(|| LabelStatements::new(SqlDialect::Postgres));
         match dialect {
-            Dialect::Sqlite => &SQLITE,
-            Dialect::Postgres => &POSTGRES,
+            SqlDialect::Sqlite => &SQLITE,
+            SqlDialect::Postgres => &POSTGRES,
         }
     }
 
-    fn new(dialect: Dialect) -> Self {
+    fn new(dialect: SqlDialect) -> Self {
         let [put, remove, list] = [PUT_LABEL, REMOVE_LABEL, LIST_LABELS].map(|it| dialect.spelled(it));
         Self { put, remove, list }
     }
@@ -64,15 +64,15 @@ impl LabelTexts {
 
 /// Labels are gone through, and for each its row is fetched, whatever a planner thinks of how many there are: what
 /// is cut off by the limit must not be looked at. A label without its row takes no place on the page.
-fn labelled(dialect: Dialect, table: Table, direction: Direction) -> String {
+fn labelled(dialect: SqlDialect, table: Table, direction: Direction) -> String {
     let (than, order) = match direction {
         Direction::Forward => (">", "labels.due, labels.id"),
         Direction::Backward => ("<", "labels.due DESC, labels.id DESC"),
     };
     let name = table.name();
     let join = match dialect {
-        Dialect::Sqlite => format!("CROSS JOIN {name} AS kept ON kept.id = labels.id"),
-        Dialect::Postgres => {
+        SqlDialect::Sqlite => format!("CROSS JOIN {name} AS kept ON kept.id = labels.id"),
+        SqlDialect::Postgres => {
             format!("CROSS JOIN LATERAL (SELECT {COLUMNS} FROM {name} WHERE {name}.id = labels.id OFFSET 0) AS kept")
         }
     };
@@ -87,7 +87,7 @@ fn labelled(dialect: Dialect, table: Table, direction: Direction) -> String {
 /// for the first page is before every row. An empty owner or state means none: the conditions repeat those
 /// of the partial indexes.
 #[derive(Debug)]
-pub(super) struct Reads {
+pub(super) struct ReadStatements {
     /// After an id.
     pub(super) list_all: String,
     /// Of an owner, after an id.
@@ -110,8 +110,8 @@ pub(super) struct Reads {
     pub(super) last_of: String,
 }
 
-impl Reads {
-    fn new(dialect: Dialect, table: Table) -> Self {
+impl ReadStatements {
+    fn new(dialect: SqlDialect, table: Table) -> Self {
         let name = table.name();
         let select = |rest: &str| dialect.spelled(format!("SELECT {COLUMNS} FROM {name} WHERE {rest}"));
         Self {
@@ -133,19 +133,21 @@ impl Reads {
     }
 
     /// The reads of a table, made once.
-    pub(super) fn of(dialect: Dialect, table: Table) -> &'static Self {
-        static SQLITE: LazyLock<Vec<Reads>> = LazyLock::new(|| each(|table| Reads::new(Dialect::Sqlite, table)));
-        static POSTGRES: LazyLock<Vec<Reads>> = LazyLock::new(|| each(|table| Reads::new(Dialect::Postgres, table)));
+    pub(super) fn of(dialect: SqlDialect, table: Table) -> &'static Self {
+        static SQLITE: LazyLock<Vec<ReadStatements>> =
+            LazyLock::new(|| each(|table| ReadStatements::new(SqlDialect::Sqlite, table)));
+        static POSTGRES: LazyLock<Vec<ReadStatements>> =
+            LazyLock::new(|| each(|table| ReadStatements::new(SqlDialect::Postgres, table)));
         match dialect {
-            Dialect::Sqlite => &SQLITE[table as usize],
-            Dialect::Postgres => &POSTGRES[table as usize],
+            SqlDialect::Sqlite => &SQLITE[table as usize],
+            SqlDialect::Postgres => &POSTGRES[table as usize],
         }
     }
 }
 
 /// One row at a time, for SQLite: a statement is a function call, and nobody else writes meanwhile.
 #[derive(Debug)]
-pub(super) struct Single {
+pub(super) struct SqliteStatements {
     /// By id.
     pub(super) get: String,
     /// By alias.
@@ -166,7 +168,7 @@ pub(super) struct Single {
     pub(super) delete: String,
 }
 
-impl Single {
+impl SqliteStatements {
     fn new(table: Table) -> Self {
         let table = table.name();
         // SQLite writes the index of every column that is set, whether or not its value changes.
@@ -191,14 +193,14 @@ impl Single {
 
     /// The statements of a table, made once.
     pub(super) fn of(table: Table) -> &'static Self {
-        static ALL: LazyLock<Vec<Single>> = LazyLock::new(|| each(Single::new));
+        static ALL: LazyLock<Vec<SqliteStatements>> = LazyLock::new(|| each(SqliteStatements::new));
         &ALL[table as usize]
     }
 }
 
 /// Many rows at a time, for PostgreSQL: a statement is a message, and what waits together goes together.
 #[derive(Debug)]
-pub(super) struct Grouped {
+pub(super) struct PostgresStatements {
     /// By ids.
     pub(super) get: String,
     /// By aliases.
@@ -220,7 +222,7 @@ pub(super) struct Grouped {
     pub(super) delete: String,
 }
 
-impl Grouped {
+impl PostgresStatements {
     fn new(table: Table) -> Self {
         let table = table.name();
         let lock = |strength: &str| {
@@ -253,7 +255,7 @@ impl Grouped {
 
     /// The statements of a table, made once.
     pub(super) fn of(table: Table) -> &'static Self {
-        static ALL: LazyLock<Vec<Grouped>> = LazyLock::new(|| each(Grouped::new));
+        static ALL: LazyLock<Vec<PostgresStatements>> = LazyLock::new(|| each(PostgresStatements::new));
         &ALL[table as usize]
     }
 }
@@ -271,17 +273,17 @@ mod tests {
     fn every_table_finds_its_own_statements() {
         for table in Table::ALL {
             let from = format!(" FROM {} ", table.name());
-            assert!(Reads::of(Dialect::Sqlite, *table).list_due.contains(&from));
-            assert!(Reads::of(Dialect::Postgres, *table).list_due.contains(&from));
-            assert!(Single::of(*table).get.contains(&from));
-            assert!(Grouped::of(*table).get.contains(&from));
+            assert!(ReadStatements::of(SqlDialect::Sqlite, *table).list_due.contains(&from));
+            assert!(ReadStatements::of(SqlDialect::Postgres, *table).list_due.contains(&from));
+            assert!(SqliteStatements::of(*table).get.contains(&from));
+            assert!(PostgresStatements::of(*table).get.contains(&from));
         }
     }
 
     #[test]
     fn parameters_are_spelled_as_the_database_does() {
-        assert!(Reads::of(Dialect::Sqlite, Table::Holds).list_due.contains("?5"));
-        let postgres = &Reads::of(Dialect::Postgres, Table::Holds).list_due;
+        assert!(ReadStatements::of(SqlDialect::Sqlite, Table::Holds).list_due.contains("?5"));
+        let postgres = &ReadStatements::of(SqlDialect::Postgres, Table::Holds).list_due;
         assert!(postgres.contains("$5") && !postgres.contains('?'));
     }
 }

@@ -20,20 +20,23 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use crate::clock::{Clock as _, ClockOffset, SystemClock};
 use crate::domain::primitives::time::Timestamp;
 
-use super::change::Change;
-use super::commit_notify::Bell;
-use super::label::{Label, Labelled};
+use super::change::ChangeSet;
+use super::commit_notify::CommitNotifier;
+use super::label::{Label, LabelledRow};
 pub use super::migrate::OpenError;
 use super::outage::Outage;
-use super::row::{Facets, Row, Table};
-pub use super::write_queue::{Point, Probe};
-use super::{Cursor, DAMAGES_MAX, Direction, Duty, Filter, OnDuty, Page, Store, StoreError, migrate, preconditions};
-use files::Files;
-use maintenance::Keeper;
-use place::Place;
+use super::row::{Facets, SealedRow, Table};
+pub use super::write_queue::{CommitPoint, CommitProbe};
+use super::{
+    Cursor, DAMAGES_MAX, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError, migrate,
+    preconditions,
+};
+use files::DatabaseFiles;
+use maintenance::MaintenanceThread;
+use place::SqliteLocation;
 use readers::Readers;
 use serve_lock::ServeLock;
-use writer::{Desk, Writer};
+use writer::{SqliteWriter, WriterState};
 
 /// How long to wait for another process (the command line, a backup) that has the database.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -62,7 +65,7 @@ impl Synchronous {
 
 /// What the database is opened for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Purpose {
+pub enum SqliteOpenMode {
     /// For a command beside a gateway, or without one.
     #[default]
     Beside,
@@ -74,35 +77,35 @@ pub enum Purpose {
 #[derive(Clone, Debug, Default)]
 pub struct SqliteOptions {
     /// What it is opened for.
-    pub purpose: Purpose,
+    pub purpose: SqliteOpenMode,
     /// How far the store's time is off the host's clock.
     pub clock_offset: ClockOffset,
     /// How a commit reaches the disk.
     pub synchronous: Synchronous,
     /// What is told where each commit stands.
-    pub probe: Probe,
+    pub probe: CommitProbe,
 }
 
 /// The store on a SQLite file.
 #[derive(Debug)]
 pub struct SqliteStore {
     /// The threads that write. A store that was opened only to be read has none.
-    hands: Option<Hands>,
+    hands: Option<SqliteThreads>,
     readers: Readers,
-    bell: Arc<Bell>,
+    bell: Arc<CommitNotifier>,
     clock_offset: ClockOffset,
-    place: Place,
-    files: Arc<Files>,
+    place: SqliteLocation,
+    files: Arc<DatabaseFiles>,
     /// Given up last, when nothing is written any more.
     _lock: Option<ServeLock>,
 }
 
 /// The threads that write.
 #[derive(Debug)]
-struct Hands {
+struct SqliteThreads {
     // Dropped in this order: the last connection to close tidies the log away.
-    _keeper: Keeper,
-    writer: Writer,
+    _keeper: MaintenanceThread,
+    writer: SqliteWriter,
 }
 
 impl SqliteStore {
@@ -112,22 +115,22 @@ impl SqliteStore {
         let path = path.into();
         // Before anything is changed: what serves from the database may be of an older version.
         let lock = match purpose {
-            Purpose::Serving => Some(ServeLock::take(&real(&path))?),
-            Purpose::Beside => None,
+            SqliteOpenMode::Serving => Some(ServeLock::take(&real(&path))?),
+            SqliteOpenMode::Beside => None,
         };
         make_private(&path).map_err(OpenError::File)?;
-        let place = Place::shared(&real(&path));
+        let place = SqliteLocation::shared(&real(&path));
         let mut connection = place.write()?;
         prepare_file(&connection, synchronous).map_err(database)?;
         migrate_file(&mut connection)?;
         let names = ["", "-wal", "-shm"].map(|suffix| beside(place.path(), suffix));
         let names = names.into_iter().chain([path]).chain(lock.iter().map(|it| it.path().to_owned()));
-        let files = Arc::new(Files::at(names).map_err(OpenError::File)?);
-        let bell = Arc::new(Bell::new());
+        let files = Arc::new(DatabaseFiles::at(names).map_err(OpenError::File)?);
+        let bell = Arc::new(CommitNotifier::new());
         let readers = Readers::open(&place, &files)?;
-        let keeper = Keeper::start(&place, Arc::clone(&bell), &files)?;
+        let keeper = MaintenanceThread::start(&place, Arc::clone(&bell), &files)?;
         files.check()?;
-        let desk = Desk {
+        let desk = WriterState {
             connection,
             clock_offset: clock_offset.clone(),
             probe,
@@ -135,49 +138,49 @@ impl SqliteStore {
             keeper: keeper.signal(),
             files: Arc::clone(&files),
         };
-        let hands = Some(Hands { _keeper: keeper, writer: Writer::start(desk)? });
+        let hands = Some(SqliteThreads { _keeper: keeper, writer: SqliteWriter::start(desk)? });
         Ok(Self { hands, readers, bell, clock_offset, place, files, _lock: lock })
     }
 
     /// Opens the file only to be read, and changes nothing: neither the database nor, where it takes none, its folder.
     pub fn open_to_read(path: &Path) -> Result<Self, OpenError> {
-        let place = Place::to_read(&real(path))?;
+        let place = SqliteLocation::to_read(&real(path))?;
         let applied = applied(&place.read()?).map_err(database)?;
         migrate::must_be_current(migrate::SQLITE, &applied)?;
-        let files = Arc::new(Files::at([path.to_owned()]).map_err(OpenError::File)?);
+        let files = Arc::new(DatabaseFiles::at([path.to_owned()]).map_err(OpenError::File)?);
         let readers = Readers::open(&place, &files)?;
-        let (bell, clock_offset) = (Arc::new(Bell::new()), ClockOffset::default());
+        let (bell, clock_offset) = (Arc::new(CommitNotifier::new()), ClockOffset::default());
         Ok(Self { hands: None, readers, bell, clock_offset, place, files, _lock: None })
     }
 }
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn commit(&self, change: Change) -> Result<(), StoreError> {
+    async fn commit(&self, change: ChangeSet) -> Result<(), StoreError> {
         preconditions::well_formed(&change)?;
         let read_only = || StoreError::unavailable(Outage::ReadOnly, "it was opened only to be read");
         self.hands.as_ref().ok_or_else(read_only)?.writer.commit(change).await
     }
 
-    async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
+    async fn get(&self, table: Table, id: &str) -> Result<Option<SealedRow>, StoreError> {
         self.readers.get(table, id)
     }
 
-    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
+    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<SealedRow>, StoreError> {
         self.readers.get_by_alias(table, alias)
     }
 
-    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
+    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<SealedRow>, StoreError> {
         self.readers.get_many(table, ids)
     }
 
     async fn list(
         &self,
         table: Table,
-        filter: Filter<'_>,
+        filter: RowFilter<'_>,
         after: Option<&Cursor>,
         limit: u32,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<SealedRow>, StoreError> {
         self.readers.list(table, filter, after, limit)
     }
 
@@ -188,7 +191,7 @@ impl Store for SqliteStore {
         direction: Direction,
         after: Option<&Cursor>,
         limit: u32,
-    ) -> Result<Vec<Labelled>, StoreError> {
+    ) -> Result<Vec<LabelledRow>, StoreError> {
         self.readers.labelled((table, word), direction, after, limit)
     }
 
@@ -196,16 +199,16 @@ impl Store for SqliteStore {
         self.readers.labels(after, limit)
     }
 
-    async fn walk(&self, meet: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError> {
+    async fn walk(&self, meet: &mut (dyn FnMut(ScanPage) + Send)) -> Result<(), StoreError> {
         self.files.check()?;
         walk::walk(&self.place, meet).await
     }
 
-    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
+    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<SealedRow>, StoreError> {
         self.readers.by_alias_prefix(table, prefix, limit)
     }
 
-    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
+    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<SealedRow>, StoreError> {
         self.readers.last_of(table, owner)
     }
 
@@ -218,7 +221,7 @@ impl Store for SqliteStore {
         Ok(Some(std::fs::metadata(self.place.path()).map_err(failed)?.len()))
     }
 
-    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+    async fn take(&self, duty: LeaderTask) -> Result<Option<Box<dyn LeaderLock>>, StoreError> {
         self.files.must_stand()?;
         let path = beside(self.place.path(), &format!("-{}", duty.name()));
         let failed = |error: std::io::Error| StoreError::of_file(&format!("the {}'s lock file", duty.name()), &error);
@@ -257,7 +260,7 @@ impl Store for SqliteStore {
 struct FileLock(#[expect(dead_code, reason = "the open file is the lock")] File);
 
 #[async_trait]
-impl OnDuty for FileLock {
+impl LeaderLock for FileLock {
     fn stands(&self) -> bool {
         true
     }
@@ -335,9 +338,9 @@ fn applied(connection: &Connection) -> rusqlite::Result<Vec<(i64, String)>> {
 }
 
 /// A row, its columns in the order in which every statement lists them.
-fn decode(table: Table, row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+fn decode(table: Table, row: &rusqlite::Row<'_>) -> rusqlite::Result<SealedRow> {
     let facets = Facets { alias: row.get(1)?, owner: row.get(2)?, state: row.get(3)?, due: row.get(4)? };
-    Ok(Row {
+    Ok(SealedRow {
         table,
         id: row.get(0)?,
         facets,

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
-use super::change::Change;
-use super::label::{Label, Labelled};
+use super::change::ChangeSet;
+use super::label::{Label, LabelledRow};
 use super::outage::Outage;
-use super::row::{Row, Table};
-use super::{Cursor, Direction, Duty, Filter, OnDuty, Page, Store, StoreError};
+use super::row::{SealedRow, Table};
+use super::{Cursor, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError};
 use crate::clock::{Clock as _, SystemClock};
 use crate::domain::primitives::time::Timestamp;
 
@@ -21,22 +21,22 @@ const LINE_EVERY: Duration = Duration::from_secs(1);
 const RECENT: Duration = Duration::from_secs(1);
 
 /// A store whose outages are noted.
-pub struct Watched {
+pub struct WatchedStore {
     store: Arc<dyn Store>,
     refusing: AtomicBool,
-    refusals: Mutex<Refusals>,
+    refusals: Mutex<OutageCounters>,
 }
 
 /// The calls that the database refused.
 #[derive(Default)]
-struct Refusals {
+struct OutageCounters {
     /// How many since the last line about them.
     unlogged: u64,
     logged_at: Option<Instant>,
     last_outage: Option<(Instant, Outage)>,
 }
 
-impl Watched {
+impl WatchedStore {
     /// Watches that store.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store, refusing: AtomicBool::new(false), refusals: Mutex::default() }
@@ -80,39 +80,39 @@ impl Watched {
     }
 }
 
-impl Refusals {
+impl OutageCounters {
     fn is_line_due(&self, now: Instant) -> bool {
         self.logged_at.is_none_or(|it| now.saturating_duration_since(it) >= LINE_EVERY)
     }
 }
 
 #[async_trait]
-impl Store for Watched {
-    async fn commit(&self, change: Change) -> Result<(), StoreError> {
+impl Store for WatchedStore {
+    async fn commit(&self, change: ChangeSet) -> Result<(), StoreError> {
         self.noted(self.store.commit(change).await)?;
         self.committed();
         Ok(())
     }
 
-    async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
+    async fn get(&self, table: Table, id: &str) -> Result<Option<SealedRow>, StoreError> {
         self.noted(self.store.get(table, id).await)
     }
 
-    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
+    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<SealedRow>, StoreError> {
         self.noted(self.store.get_by_alias(table, alias).await)
     }
 
-    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
+    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<SealedRow>, StoreError> {
         self.noted(self.store.get_many(table, ids).await)
     }
 
     async fn list(
         &self,
         table: Table,
-        filter: Filter<'_>,
+        filter: RowFilter<'_>,
         after: Option<&Cursor>,
         limit: u32,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<SealedRow>, StoreError> {
         self.noted(self.store.list(table, filter, after, limit).await)
     }
 
@@ -123,7 +123,7 @@ impl Store for Watched {
         direction: Direction,
         after: Option<&Cursor>,
         limit: u32,
-    ) -> Result<Vec<Labelled>, StoreError> {
+    ) -> Result<Vec<LabelledRow>, StoreError> {
         self.noted(self.store.labelled(table, word, direction, after, limit).await)
     }
 
@@ -131,15 +131,15 @@ impl Store for Watched {
         self.noted(self.store.labels(after, limit).await)
     }
 
-    async fn walk(&self, meet: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError> {
+    async fn walk(&self, meet: &mut (dyn FnMut(ScanPage) + Send)) -> Result<(), StoreError> {
         self.noted(self.store.walk(meet).await)
     }
 
-    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
+    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<SealedRow>, StoreError> {
         self.noted(self.store.by_alias_prefix(table, prefix, limit).await)
     }
 
-    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
+    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<SealedRow>, StoreError> {
         self.noted(self.store.last_of(table, owner).await)
     }
 
@@ -147,7 +147,7 @@ impl Store for Watched {
         self.noted(self.store.now().await)
     }
 
-    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+    async fn take(&self, duty: LeaderTask) -> Result<Option<Box<dyn LeaderLock>>, StoreError> {
         self.noted(self.store.take(duty).await)
     }
 

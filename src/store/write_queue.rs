@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 use super::StoreError;
-use super::change::Change;
+use super::change::ChangeSet;
 use super::outage::Outage;
 use crate::clock::{Clock as _, SystemClock};
 
@@ -13,16 +13,16 @@ use crate::clock::{Clock as _, SystemClock};
 const QUEUE_CHANGES_MAX: usize = 4_096;
 
 /// What happened to each change of a group.
-pub(super) type Outcomes = Vec<Result<(), StoreError>>;
+pub(super) type BatchOutcomes = Vec<Result<(), StoreError>>;
 
 /// A change and whoever waits for it.
-pub(super) struct Job {
-    pub(super) change: Change,
+pub(super) struct QueuedChange {
+    pub(super) change: ChangeSet,
     since: Instant,
     answer: oneshot::Sender<Result<(), StoreError>>,
 }
 
-impl Job {
+impl QueuedChange {
     /// How long it has been in the store's hands.
     pub(super) fn waited(&self) -> Duration {
         SystemClock.instant().saturating_duration_since(self.since)
@@ -31,7 +31,7 @@ impl Job {
 
 /// Where a commit stands. Told of each, a test can end the process just there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Point {
+pub enum CommitPoint {
     /// The transaction has begun and its rows are locked; nothing is written.
     Locked,
     /// Every row is written, nothing is committed.
@@ -42,9 +42,9 @@ pub enum Point {
 
 /// Called at each point of each group of commits. Nothing, except in tests.
 #[derive(Clone, Copy, Debug)]
-pub struct Probe(pub fn(Point));
+pub struct CommitProbe(pub fn(CommitPoint));
 
-impl Default for Probe {
+impl Default for CommitProbe {
     fn default() -> Self {
         Self(|_| ())
     }
@@ -52,10 +52,10 @@ impl Default for Probe {
 
 /// The callers' end.
 #[derive(Clone, Debug)]
-pub(super) struct Queue(mpsc::Sender<Job>);
+pub(super) struct WriteQueue(mpsc::Sender<QueuedChange>);
 
-impl Queue {
-    pub(super) fn new() -> (Self, mpsc::Receiver<Job>) {
+impl WriteQueue {
+    pub(super) fn new() -> (Self, mpsc::Receiver<QueuedChange>) {
         let (queue, jobs) = mpsc::channel(QUEUE_CHANGES_MAX);
         (Self(queue), jobs)
     }
@@ -66,18 +66,20 @@ impl Queue {
     }
 
     /// Queues the change, unless too many are, and waits for what becomes of it.
-    pub(super) async fn commit(&self, change: Change) -> Result<(), StoreError> {
+    pub(super) async fn commit(&self, change: ChangeSet) -> Result<(), StoreError> {
         let (answer, answered) = oneshot::channel();
-        self.0.try_send(Job { change, since: SystemClock.instant(), answer }).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => StoreError::Busy,
-            mpsc::error::TrySendError::Closed(_) => ended(),
-        })?;
+        self.0.try_send(QueuedChange { change, since: SystemClock.instant(), answer }).map_err(
+            |error| match error {
+                mpsc::error::TrySendError::Full(_) => StoreError::Busy,
+                mpsc::error::TrySendError::Closed(_) => ended(),
+            },
+        )?;
         answered.await.map_err(|_| ended())?
     }
 }
 
 /// Answers every change of a group.
-pub(super) fn answer(group: &mut Vec<Job>, outcomes: Outcomes) {
+pub(super) fn answer(group: &mut Vec<QueuedChange>, outcomes: BatchOutcomes) {
     for (job, outcome) in group.drain(..).zip(outcomes) {
         // A caller that went away is not owed an answer; what it asked for stands.
         let _ = job.answer.send(outcome);
@@ -85,7 +87,7 @@ pub(super) fn answer(group: &mut Vec<Job>, outcomes: Outcomes) {
 }
 
 /// All of a group fail alike.
-pub(super) fn all_fail(group: &[Job], error: &StoreError) -> Outcomes {
+pub(super) fn all_fail(group: &[QueuedChange], error: &StoreError) -> BatchOutcomes {
     group.iter().map(|_| Err(alike(error))).collect()
 }
 

@@ -21,13 +21,13 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
 /// The exporter works on a thread of its own, and requests on the gateway's.
 #[derive(Debug)]
-pub(super) struct Post {
+pub(super) struct TraceHttpExporter {
     client: Client,
     on: Handle,
     fails: AtomicBool,
 }
 
-impl Post {
+impl TraceHttpExporter {
     pub(super) fn new(authorization: Option<&Secret<String>>) -> Result<Self, TracesError> {
         tls::ready();
         let mut headers = HeaderMap::new();
@@ -43,7 +43,7 @@ impl Post {
 }
 
 #[async_trait]
-impl HttpClient for Post {
+impl HttpClient for TraceHttpExporter {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let sent = self.on.spawn(send(self.client.clone(), request)).await?;
         let problem = match &sent {

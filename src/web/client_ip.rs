@@ -18,11 +18,11 @@ const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// The proxies whose word is taken.
 #[derive(Clone, Debug, Default)]
-pub struct Peers {
+pub struct TrustedProxies {
     proxies: Vec<Network>,
 }
 
-impl Peers {
+impl TrustedProxies {
     /// These proxies, and this machine.
     pub const fn new(proxies: Vec<Network>) -> Self {
         Self { proxies }

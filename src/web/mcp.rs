@@ -21,24 +21,24 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::api::idempotency_key::Post;
+use super::api::idempotency_key::IdempotentPost;
 use super::api::json_body;
-use super::api::json_body::Bytes;
+use super::api::json_body::JsonBytes;
 use super::api::problem::Problem;
 use super::auth::extractors::Machine;
 use super::request_log::RequestId;
-use super::state::App;
+use super::state::AppState;
 use crate::domain::platform::trace_parent::TraceParent;
 use crate::service::error::Error;
 use crate::service::platform::trace_context;
-use tools::Tools;
+use tools::McpTools;
 
 /// The SDK's side of it.
-pub type Speaker = StreamableHttpService<Tools, NeverSessionManager>;
+pub type McpHttpService = StreamableHttpService<McpTools, NeverSessionManager>;
 
 /// Who asks, beside the message.
 #[derive(Clone)]
-struct Asker {
+struct McpCaller {
     machine: Machine,
     request: RequestId,
     /// Goes along by hand: the SDK answers in a task of its own.
@@ -46,7 +46,7 @@ struct Asker {
 }
 
 /// Who speaks the protocol for this gateway.
-pub fn speaker(app: App) -> Speaker {
+pub fn speaker(app: AppState) -> McpHttpService {
     // Whoever asks shows a token that no browser adds of its own, so a name that was made to lead here gains nothing; and
     // a body is bounded, like every other, before it gets this far.
     let config = StreamableHttpServerConfig::default()
@@ -54,14 +54,14 @@ pub fn speaker(app: App) -> Speaker {
         .with_json_response(true)
         .with_max_request_body_bytes(app.edge.body_bytes_max)
         .disable_allowed_hosts();
-    let tools = Tools::new(app);
+    let tools = McpTools::new(app);
     StreamableHttpService::new(move || Ok(tools.clone()), Arc::new(NeverSessionManager::default()), config)
 }
 
 /// A message of JSON-RPC 2.0.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
-pub struct Message {
+pub struct JsonRpcMessage {
     /// `2.0`
     jsonrpc: String,
     /// The method of the protocol: `tools/list`, `tools/call`.
@@ -78,15 +78,15 @@ pub struct Message {
 /// Returns 200 with the answer, or 202 if the message needs none. An error of a tool is a tool result with
 /// `isError`, `code` and `next_step`. Invalid messages get 400, and unknown methods 404.
 #[utoipa::path(
-    post, path = "/mcp", tag = "mcp", request_body = Message,
+    post, path = "/mcp", tag = "mcp", request_body = JsonRpcMessage,
     responses(
         (status = 200, description = "The answer. An error of a tool is a tool result", body = Object),
         (status = 202, description = "Accepted. The message needs no answer", body = String, content_type = "text/plain"),
     )
 )]
-pub async fn answer(post: Post, speaker: Data<Speaker>) -> Result<HttpResponse, Problem> {
-    let Post { request, app, token, body: bytes } = post;
-    let asker = Asker { machine: Machine(token), request: RequestId::of(&request), trace: trace_context::trace() };
+pub async fn answer(post: IdempotentPost, speaker: Data<McpHttpService>) -> Result<HttpResponse, Problem> {
+    let IdempotentPost { request, app, token, body: bytes } = post;
+    let asker = McpCaller { machine: Machine(token), request: RequestId::of(&request), trace: trace_context::trace() };
     if let Err(error) = json_body::strict(&app, bytes.sent()) {
         let told = errors::unread(&app, &asker, bytes.sent(), &error);
         return match told {
@@ -100,7 +100,11 @@ pub async fn answer(post: Post, speaker: Data<Speaker>) -> Result<HttpResponse, 
 }
 
 /// The request as the SDK takes it: without the token, and with who was let in by it.
-fn handed_over(request: &HttpRequest, asker: Asker, bytes: &Bytes) -> Result<http::Request<Full<bytes::Bytes>>, Error> {
+fn handed_over(
+    request: &HttpRequest,
+    asker: McpCaller,
+    bytes: &JsonBytes,
+) -> Result<http::Request<Full<bytes::Bytes>>, Error> {
     // By whichever name it was reached, what can be sent in return is the same, and what came has been read as JSON.
     let accepted = "application/json, text/event-stream";
     let mut asked = http::Request::post("/mcp").header("host", "countersign").header("accept", accepted);

@@ -2,18 +2,18 @@
 
 use actix_web::{HttpMessage as _, HttpRequest};
 
-use super::state::App;
+use super::state::AppState;
 use crate::service::error::Error;
 
 /// Whoever is answered: a token, or an account.
-pub(super) struct Asker(pub(super) String);
+pub(super) struct RateLimitKey(pub(super) String);
 
 /// Says whose answer it will be. What changes something is answered in any case once it is begun, so it is not begun for
 /// whoever reads no answers.
-pub(super) fn is_for(request: &HttpRequest, app: &App, asker: &str) -> Result<(), Error> {
+pub(super) fn is_for(request: &HttpRequest, app: &AppState, asker: &str) -> Result<(), Error> {
     if !request.method().is_safe() && !app.edge.unread.has_room(asker) {
         return Err(Error::TooMany);
     }
-    request.extensions_mut().insert(Asker(asker.to_owned()));
+    request.extensions_mut().insert(RateLimitKey(asker.to_owned()));
     Ok(())
 }

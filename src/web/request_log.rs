@@ -8,9 +8,9 @@ use actix_web::http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{HttpMessage as _, HttpRequest, web};
 
-use super::state::App;
+use super::state::AppState;
 use crate::domain::platform::trace_parent::TraceParent;
-use crate::metrics::{Answered, known_method};
+use crate::metrics::{RequestMetric, known_method};
 use crate::random;
 use crate::service::platform::trace_context;
 
@@ -40,14 +40,14 @@ pub async fn tag(
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
     let id = RequestId(random::uuid_v4().simple().to_string());
     request.extensions_mut().insert(id.clone());
-    let app = request.app_data::<web::Data<App>>().expect("the server gives every handler the app");
+    let app = request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
     let client = app.edge.peers.client_of(request.request());
     let (service, begun) = (Arc::clone(&app.service), app.service.instant());
     let trace = trace_of(request.request());
     let piece = app.service.traces().request(trace.as_ref());
     let mut response = trace_context::within(piece.place().cloned(), next.call(request)).await?;
     let pattern = response.request().match_pattern().unwrap_or_else(|| "unmatched".to_owned());
-    service.metrics().answered(&Answered {
+    service.metrics().answered(&RequestMetric {
         method: response.request().method().as_str(),
         route: &pattern,
         status: response.status().as_u16(),

@@ -11,12 +11,17 @@ use actix_web::{App as ActixApp, HttpRequest, HttpServer, ResponseError as _, we
 
 use super::api::problem::Problem;
 use super::limits::response_buffer;
-use super::state::App;
+use super::state::AppState;
 use super::{api, assets, mcp, pages, request_log};
 use crate::service::error::Error;
 
 /// Serves on a listener that is already bound, so that a taken port is known before anything is said.
-pub fn serve(app: App, listener: std::net::TcpListener, workers: usize, shutdown: Duration) -> std::io::Result<Server> {
+pub fn serve(
+    app: AppState,
+    listener: std::net::TcpListener,
+    workers: usize,
+    shutdown: Duration,
+) -> std::io::Result<Server> {
     let server = HttpServer::new(move || site(app.clone()));
     // Who serves decides what a signal means: requests under way end, whichever signal it was.
     let server = server.disable_signals();
@@ -25,7 +30,7 @@ pub fn serve(app: App, listener: std::net::TcpListener, workers: usize, shutdown
 
 /// Every route with what stands around it.
 pub fn site(
-    app: App,
+    app: AppState,
 ) -> ActixApp<
     impl ServiceFactory<
         ServiceRequest,
@@ -64,7 +69,7 @@ async fn guard(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
-    let app = request.app_data::<web::Data<App>>().expect("the server gives every handler the app");
+    let app = request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
     if request.peer_addr().is_some_and(|peer| app.edge.peers.admits(peer.ip())) {
         // A few packed bytes are a thousand times as many when they are unpacked, before anybody asks whose they are.
         if request.headers().get_all(CONTENT_ENCODING).any(|it| it != "identity") {
@@ -89,6 +94,6 @@ fn unreadable_query(error: &QueryPayloadError, request: &HttpRequest) -> actix_w
         };
         Problem::of(request, Error::invalid("", detail)).into()
     } else {
-        pages::shared::error_page::Failure::unreadable(request).into()
+        pages::shared::error_page::PageError::unreadable(request).into()
     }
 }

@@ -3,25 +3,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::client_ip::Peers;
-use super::limits::quota::Seats;
-use super::limits::rate_limit::Throttle;
-use super::limits::request_body::Hearing;
-use super::limits::sse::Streams;
+use super::client_ip::TrustedProxies;
+use super::limits::quota::CallerQuota;
+use super::limits::rate_limit::RateLimiter;
+use super::limits::request_body::RequestBodyLimits;
+use super::limits::sse::EventStreams;
 use crate::config::MetricsAccess;
 use crate::service::Service;
 
 /// What every handler can reach.
 #[derive(Clone)]
-pub struct App {
+pub struct AppState {
     /// The use cases.
     pub service: Arc<Service>,
     /// How the edge behaves.
-    pub edge: Arc<Edge>,
+    pub edge: Arc<EdgeConfig>,
 }
 
 /// How the edge behaves.
-pub struct Edge {
+pub struct EdgeConfig {
     /// The longest body.
     pub body_bytes_max: usize,
     /// The deepest JSON.
@@ -33,25 +33,25 @@ pub struct Edge {
     /// Where pages are served from: what `Origin` must say on a POST.
     pub origin: String,
     /// Whom it talks to, and whose word it takes for where a request comes from.
-    pub peers: Peers,
+    pub peers: TrustedProxies,
     /// Bounds requests of each token.
-    pub requests: Throttle,
+    pub requests: RateLimiter,
     /// Bounds how fast one signed post is sent again: whoever overhears one takes nothing of what its host may ask.
-    pub posts: Throttle,
+    pub posts: RateLimiter,
     /// Bounds sign-ins with an OpenID provider.
-    pub elsewhere: Throttle,
+    pub elsewhere: RateLimiter,
     /// Bounds how fast each person looks at hidden values.
-    pub reveals: Throttle,
+    pub reveals: RateLimiter,
     /// Who reads what the gateway counts of itself.
     pub metrics: MetricsAccess,
     /// Whether the reference of the API is shown at `/docs`.
     pub docs: bool,
     /// What is sent and is not all there yet.
-    pub hearing: Hearing,
+    pub hearing: RequestBodyLimits,
     /// Bytes of answers that are not read yet.
-    pub unread: Seats,
+    pub unread: CallerQuota,
     /// Everybody who waits for a decision.
-    pub waits: Seats,
+    pub waits: CallerQuota,
     /// Every stream that is open.
-    pub streams: Streams,
+    pub streams: EventStreams,
 }

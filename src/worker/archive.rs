@@ -3,7 +3,7 @@
 use tokio::sync::Mutex;
 
 use crate::service::Service;
-use crate::service::archive::Place;
+use crate::service::archive::ArchiveScanCursor;
 use crate::service::error::Result;
 
 /// A run goes through so many stretches of threads, so that a busy gateway can still be stopped.
@@ -12,7 +12,7 @@ const LOOKS_MAX: usize = 20;
 /// Where the last run stopped: the next goes on there.
 #[derive(Debug, Default)]
 pub struct Archiver {
-    place: Mutex<Place>,
+    place: Mutex<ArchiveScanCursor>,
 }
 
 impl Archiver {
@@ -22,7 +22,7 @@ impl Archiver {
         let mut done = 0;
         for _ in 0..LOOKS_MAX {
             done += service.retain(&mut place).await?;
-            if *place == Place::default() {
+            if *place == ArchiveScanCursor::default() {
                 break;
             }
         }

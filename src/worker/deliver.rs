@@ -10,9 +10,9 @@ use tokio::task::{self, JoinError, JoinSet};
 use crate::domain::primitives::id::EndpointId;
 use crate::domain::primitives::time::Timestamp;
 use crate::service::Service;
-use crate::service::delivery::Sending;
-use crate::service::delivery::cursor::OpenLane;
-use crate::service::delivery::job::{Done, Job};
+use crate::service::delivery::DeliveryLeadership;
+use crate::service::delivery::cursor::EndpointCursor;
+use crate::service::delivery::job::{CompletedJob, DeliveryJob};
 use crate::service::error::{Error, Result};
 
 /// Requests to one endpoint at a time, while they arrive. One that fails gets one at a time.
@@ -30,24 +30,24 @@ const STANDBY: Duration = Duration::from_secs(1);
 
 /// Sends everything that is due, once; says how much was sent. Nothing to do where another gateway sends.
 pub async fn run_once(service: &Arc<Service>) -> Result<usize> {
-    let sender = Sender::new(service);
+    let sender = DeliveryWorker::new(service);
     sender.round().await?;
     sender.rest().await
 }
 
 /// Who sends.
-pub struct Sender {
+pub struct DeliveryWorker {
     service: Arc<Service>,
     shared: Arc<Semaphore>,
     stop: watch::Sender<bool>,
-    state: Mutex<State>,
+    state: Mutex<DeliveryWorkerState>,
     /// Lanes that are not served at the moment, with what is known of them.
-    parked: Arc<std::sync::Mutex<HashMap<EndpointId, OpenLane>>>,
+    parked: Arc<std::sync::Mutex<HashMap<EndpointId, EndpointCursor>>>,
 }
 
 #[derive(Default)]
-struct State {
-    duty: Option<Sending>,
+struct DeliveryWorkerState {
+    duty: Option<DeliveryLeadership>,
     /// When it is looked again whether the duty is free.
     look_at: Option<Timestamp>,
     /// Whose lane each task serves.
@@ -55,7 +55,7 @@ struct State {
     tasks: JoinSet<Result<usize>>,
 }
 
-impl Sender {
+impl DeliveryWorker {
     /// One that has begun nothing yet.
     pub fn new(service: &Arc<Service>) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl Sender {
                 Some(lane) => lane,
                 None => self.service.open_lane(endpoint, row).await?,
             };
-            let serving = Serving {
+            let serving = EndpointDelivery {
                 service: Arc::clone(&self.service),
                 shared: Arc::clone(&self.shared),
                 stopping: self.stop.subscribe(),
@@ -133,7 +133,7 @@ impl Sender {
         self.state.lock().await.tasks.shutdown().await;
     }
 
-    async fn is_on_duty(&self, state: &mut State) -> Result<bool> {
+    async fn is_on_duty(&self, state: &mut DeliveryWorkerState) -> Result<bool> {
         if state.duty.as_ref().is_some_and(|it| it.stands()) {
             return Ok(true);
         }
@@ -151,7 +151,7 @@ impl Sender {
 
 /// One lane has come to rest. One that did not end in order is opened anew.
 fn add(
-    state: &mut State,
+    state: &mut DeliveryWorkerState,
     sent: Result<usize>,
     ended: std::result::Result<(task::Id, Result<usize>), JoinError>,
 ) -> Result<usize> {
@@ -170,17 +170,17 @@ fn add(
 }
 
 /// What serves one lane.
-struct Serving {
+struct EndpointDelivery {
     service: Arc<Service>,
     shared: Arc<Semaphore>,
     stopping: watch::Receiver<bool>,
 }
 
-impl Serving {
+impl EndpointDelivery {
     /// Sends until nothing is due; says how much.
-    async fn serve(&self, lane: &mut OpenLane) -> Result<usize> {
+    async fn serve(&self, lane: &mut EndpointCursor) -> Result<usize> {
         let mut under_way = JoinSet::new();
-        let mut ended = Ended::default();
+        let mut ended = FinishedDeliveries::default();
         // One at a time, while the lane goes on.
         let mut writing = None;
         let mut ahead = true;
@@ -188,14 +188,14 @@ impl Serving {
         loop {
             if writing.is_none() && (lane.has_news() || !ended.done.is_empty()) {
                 // A leave lasts until it is written down how it went: no more than these is repeated after a crash.
-                let Ended { done, leaves } = std::mem::take(&mut ended);
-                ahead = lane.looks_ahead() && done.iter().all(Done::arrived);
+                let FinishedDeliveries { done, leaves } = std::mem::take(&mut ended);
+                ahead = lane.looks_ahead() && done.iter().all(CompletedJob::arrived);
                 let planned = self.service.plan(lane, done).await?;
                 writing = Some(Box::pin(async { (planned.put(&self.service).await, leaves) }));
             }
             // What failed may be the reason to send nothing more.
             while (writing.is_none() || ahead)
-                && ended.done.iter().all(Done::arrived)
+                && ended.done.iter().all(CompletedJob::arrived)
                 && self.has_room(lane, under_way.len())
             {
                 // The first one needs nobody's leave.
@@ -230,12 +230,16 @@ impl Serving {
         }
     }
 
-    fn has_room(&self, lane: &OpenLane, under_way: usize) -> bool {
+    fn has_room(&self, lane: &EndpointCursor, under_way: usize) -> bool {
         let width = if lane.is_failing() { 1 } else { LANE_WIDTH_MAX };
         !*self.stopping.borrow() && under_way < width && lane.unwritten() < LANE_UNWRITTEN_MAX
     }
 
-    async fn send(&self, lane: &OpenLane, job: Job) -> Result<impl Future<Output = Done> + Send + 'static> {
+    async fn send(
+        &self,
+        lane: &EndpointCursor,
+        job: DeliveryJob,
+    ) -> Result<impl Future<Output = CompletedJob> + Send + 'static> {
         let now = self.service.now();
         let piece = job.traced(self.service.traces());
         let errand = match lane.errand(&self.service, &job, (now, &piece)).await {
@@ -261,13 +265,13 @@ impl Serving {
 
 /// What is over, and not written down yet.
 #[derive(Default)]
-struct Ended {
-    done: Vec<Done>,
+struct FinishedDeliveries {
+    done: Vec<CompletedJob>,
     leaves: Vec<Option<OwnedSemaphorePermit>>,
 }
 
-impl Ended {
-    fn add(&mut self, one: std::result::Result<(Done, Option<OwnedSemaphorePermit>), JoinError>) -> Result<()> {
+impl FinishedDeliveries {
+    fn add(&mut self, one: std::result::Result<(CompletedJob, Option<OwnedSemaphorePermit>), JoinError>) -> Result<()> {
         let (done, leave) = one.map_err(|_| Error::Busy)?;
         self.done.push(done);
         self.leaves.push(leave);

@@ -1,6 +1,6 @@
 //! Copies the log out, for whoever collects what happens.
 
-use crate::config::CopyTo;
+use crate::config::LogExportTarget;
 use crate::log_sink;
 use crate::service::Service;
 use crate::service::error::Result;
@@ -9,7 +9,7 @@ use crate::service::error::Result;
 const BATCHES_MAX: usize = 100;
 
 /// Copies every event that has its place and was not copied yet; says how many.
-pub async fn run_once(service: &Service, to: &CopyTo) -> Result<usize> {
+pub async fn run_once(service: &Service, to: &LogExportTarget) -> Result<usize> {
     let mut copied = 0;
     for _ in 0..BATCHES_MAX {
         let to = to.clone();

@@ -27,21 +27,21 @@ use futures_util::FutureExt as _;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::config::CopyTo;
+use crate::config::LogExportTarget;
 use crate::mail::Mailer;
-use crate::metrics::Run;
+use crate::metrics::WorkerResult;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use archive::Archiver;
 use clock::ClockWatch;
-use deliver::Sender;
+use deliver::DeliveryWorker;
 
 /// The workers of a running gateway.
 pub struct Workers {
     stop: watch::Sender<bool>,
     loops: Vec<JoinHandle<()>>,
     interval: Duration,
-    sender: Arc<Sender>,
+    sender: Arc<DeliveryWorker>,
 }
 
 /// When a gateway stops, what is being sent gets so long to be answered.
@@ -51,11 +51,11 @@ impl Workers {
     /// Starts them all; each looks at once and then at every interval.
     pub fn start(service: &Arc<Service>, interval: Duration) -> Self {
         let (stop, stopping) = watch::channel(false);
-        let rounds = |name| Round { name, interval, wakes: Wakes::AtIntervals, stopping: stopping.clone() };
-        let sequence = Round { wakes: Wakes::AfterCommits, ..rounds("sequence") };
-        let sender = Arc::new(Sender::new(service));
+        let rounds = |name| WorkerLoop { name, interval, wakes: WakeTrigger::AtIntervals, stopping: stopping.clone() };
+        let sequence = WorkerLoop { wakes: WakeTrigger::AfterCommits, ..rounds("sequence") };
+        let sender = Arc::new(DeliveryWorker::new(service));
         let sends = Arc::clone(&sender);
-        let deliver = Round { wakes: Wakes::AfterCommits, ..rounds("deliver") };
+        let deliver = WorkerLoop { wakes: WakeTrigger::AfterCommits, ..rounds("deliver") };
         let archiver = Arc::new(Archiver::default());
         let watch = Arc::new(ClockWatch::default());
         let loops = vec![
@@ -95,9 +95,9 @@ impl Workers {
 
     /// One more, that copies the log there.
     #[must_use]
-    pub fn copying(mut self, service: &Arc<Service>, to: &CopyTo) -> Self {
+    pub fn copying(mut self, service: &Arc<Service>, to: &LogExportTarget) -> Self {
         let (interval, stopping, to) = (self.interval, self.stop.subscribe(), to.clone());
-        let round = Round { name: "copy", interval, wakes: Wakes::AfterCommits, stopping };
+        let round = WorkerLoop { name: "copy", interval, wakes: WakeTrigger::AfterCommits, stopping };
         self.loops.push(tokio::spawn(round.repeat(Arc::clone(service), move |it| {
             let to = to.clone();
             async move { export_log::run_once(&it, &to).await }
@@ -114,7 +114,7 @@ impl Workers {
     #[must_use]
     pub fn telling(mut self, service: &Arc<Service>, mailer: &Mailer, digests: Duration) -> Self {
         let (interval, stopping, mailer) = (self.interval, self.stop.subscribe(), mailer.clone());
-        let round = Round { name: "letters", interval, wakes: Wakes::AtIntervals, stopping };
+        let round = WorkerLoop { name: "letters", interval, wakes: WakeTrigger::AtIntervals, stopping };
         self.loops.push(tokio::spawn(round.repeat(Arc::clone(service), move |it| {
             let mailer = mailer.clone();
             async move { Ok(mail::run_once(&it, &mailer, digests).await?.unwrap_or_default()) }
@@ -141,7 +141,7 @@ const PACE: Duration = Duration::from_millis(50);
 
 /// When a worker runs again.
 #[derive(Clone, Copy)]
-enum Wakes {
+enum WakeTrigger {
     /// At every interval: time makes its work.
     AtIntervals,
     /// After a commit by anybody, and at every interval: commits make its work.
@@ -149,14 +149,14 @@ enum Wakes {
 }
 
 /// One worker's rhythm.
-struct Round {
+struct WorkerLoop {
     name: &'static str,
     interval: Duration,
-    wakes: Wakes,
+    wakes: WakeTrigger,
     stopping: watch::Receiver<bool>,
 }
 
-impl Round {
+impl WorkerLoop {
     async fn repeat<F: Future<Output = Result<usize>>>(
         mut self,
         service: Arc<Service>,
@@ -166,7 +166,7 @@ impl Round {
         while !*self.stopping.borrow() {
             let outcome = tried(run(Arc::clone(&service))).await;
             self.note(&outcome, failing);
-            service.metrics().ran(self.name, if outcome.is_ok() { Run::Done } else { Run::Failed });
+            service.metrics().ran(self.name, if outcome.is_ok() { WorkerResult::Done } else { WorkerResult::Failed });
             failing = outcome.is_err();
             tokio::select! {
                 () = rest(&service, self.wakes, self.interval) => {}
@@ -203,10 +203,10 @@ async fn tried(run: impl Future<Output = Result<usize>>) -> Result<usize> {
     AssertUnwindSafe(run).catch_unwind().await.unwrap_or(Err(Error::Broken("a worker's run")))
 }
 
-async fn rest(service: &Service, wakes: Wakes, interval: Duration) {
+async fn rest(service: &Service, wakes: WakeTrigger, interval: Duration) {
     match wakes {
-        Wakes::AtIntervals => tokio::time::sleep(interval).await,
-        Wakes::AfterCommits => {
+        WakeTrigger::AtIntervals => tokio::time::sleep(interval).await,
+        WakeTrigger::AfterCommits => {
             service.changed(interval).await;
             tokio::time::sleep(interval.min(PACE)).await;
         }

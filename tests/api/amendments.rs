@@ -5,18 +5,20 @@ use std::time::Duration;
 
 use countersign::domain::identity::account::Account;
 use countersign::domain::primitives::id::AmendmentId;
-use countersign::domain::reviews::{Ballot, BrowserCheck, Ineligible, Proof, Ticked, Verdict, VoteRefused};
+use countersign::domain::reviews::{
+    Ballot, BrowserCheck, CheckboxState, Ineligible, VoteRejected, VoteVerdict, VoterProof,
+};
 use countersign::service::error::Error;
-use countersign::service::identity::revocation::Admission;
-use countersign::service::policies::Activation;
-use countersign::service::reviews::vote::Voted;
+use countersign::service::identity::revocation::SignInAccess;
+use countersign::service::policies::ActivationOutcome;
+use countersign::service::reviews::vote::VoteOutcome;
 use countersign::worker::expire;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Answer, Gateway, SCHEMA, person, source};
-use crate::rules::Scene;
+use crate::gateway::{ApiResponse, SCHEMA, TestGateway, person, source};
+use crate::rules::ApiScenario;
 
 on_both! {
     a_policy_waits_for_the_people_that_the_active_one_names(super::guarded(2)),
@@ -40,20 +42,20 @@ pub fn guarded(need: u32) -> String {
     )
 }
 
-pub async fn activates(g: &Gateway, policy: &str, accepts: Value) -> Answer {
+pub async fn activates(g: &TestGateway, policy: &str, accepts: Value) -> ApiResponse {
     let body = json!({"policy": policy, "schemas": {"payments.schema.json": SCHEMA}, "accepts": accepts});
     g.post("/v1/flows/payments/policies", &g.admin, body).await
 }
 
-pub async fn now(g: &Gateway, amendment: &Value) -> Value {
+pub async fn now(g: &TestGateway, amendment: &Value) -> Value {
     g.get(&format!("/v1/amendments/{}", amendment["amendment"].as_str().unwrap()), &g.auditor).await.expect(200)
 }
 
-pub async fn active(g: &Gateway) -> String {
+pub async fn active(g: &TestGateway) -> String {
     g.service.active_policy(&"payments".try_into().unwrap()).await.unwrap().digest().to_string()
 }
 
-pub fn ballot(amendment: &Value, verdict: Verdict) -> Ballot {
+pub fn ballot(amendment: &Value, verdict: VoteVerdict) -> Ballot {
     Ballot {
         transition: amendment["digest"].as_str().unwrap().to_owned().try_into().unwrap(),
         delegation: None,
@@ -62,27 +64,27 @@ pub fn ballot(amendment: &Value, verdict: Verdict) -> Ballot {
         nonce: countersign::random::uuid_v4().to_string(),
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
-        proof: Proof::default(),
+        proof: VoterProof::default(),
         typed: None,
-        outcome_unknown_accepted: Ticked::No,
+        outcome_unknown_accepted: CheckboxState::No,
         told: None,
     }
 }
 
-async fn casts(g: &Gateway, who: &Account, amendment: &Value, ballot: &Ballot) -> Result<Voted, Error> {
+async fn casts(g: &TestGateway, who: &Account, amendment: &Value, ballot: &Ballot) -> Result<VoteOutcome, Error> {
     let id = AmendmentId::try_from(amendment["amendment"].as_str().unwrap()).unwrap();
     g.service.vote_on_amendment(&who.id, &id, ballot).await
 }
 
-async fn votes(g: &Gateway, who: &Account, amendment: &Value, verdict: Verdict) -> Result<Voted, Error> {
+async fn votes(g: &TestGateway, who: &Account, amendment: &Value, verdict: VoteVerdict) -> Result<VoteOutcome, Error> {
     casts(g, who, amendment, &ballot(amendment, verdict)).await
 }
 
-pub async fn security(g: &Gateway) -> [Account; 2] {
+pub async fn security(g: &TestGateway) -> [Account; 2] {
     [person(&g.service, "grace", &["security"]).await, person(&g.service, "heidi", &["security"]).await]
 }
 
-async fn a_policy_waits_for_the_people_that_the_active_one_names(scene: Scene) {
+async fn a_policy_waits_for_the_people_that_the_active_one_names(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, heidi] = security(g).await;
     let before = active(g).await;
@@ -94,9 +96,9 @@ async fn a_policy_waits_for_the_people_that_the_active_one_names(scene: Scene) {
     let held = g.held(&g.thread().await).await;
     assert_eq!(held["outcome"], "held");
     assert_eq!(activates(g, &laxer, json!([])).await.expect(202)["amendment"], asked["amendment"]);
-    assert_eq!(votes(g, &grace, &asked, Verdict::Approve).await.unwrap(), Voted::Waiting);
+    assert_eq!(votes(g, &grace, &asked, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     assert_eq!(active(g).await, before);
-    assert_eq!(votes(g, &heidi, &asked, Verdict::Approve).await.unwrap(), Voted::Approved);
+    assert_eq!(votes(g, &heidi, &asked, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     assert_eq!(json!(active(g).await), asked["policy"]);
     assert_eq!(now(g, &asked).await["state"], "activated");
     let thread = g.thread().await;
@@ -106,11 +108,11 @@ async fn a_policy_waits_for_the_people_that_the_active_one_names(scene: Scene) {
 }
 
 /// Else whoever may propose a policy would take the others' say away with it.
-async fn the_policy_that_judges_says_who_is_asked_and_not_the_next(scene: Scene) {
+async fn the_policy_that_judges_says_who_is_asked_and_not_the_next(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;
     let unguarded = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
-    votes(g, &grace, &unguarded, Verdict::Approve).await.unwrap();
+    votes(g, &grace, &unguarded, VoteVerdict::Approve).await.unwrap();
     // From now on nobody is asked; and asking people again needs nobody.
     activates(g, &policy_with("24h", "12h"), json!([])).await.expect(200);
     activates(g, &guarded(1), json!([])).await.expect(200);
@@ -118,69 +120,70 @@ async fn the_policy_that_judges_says_who_is_asked_and_not_the_next(scene: Scene)
     scene.passes_an_audit().await;
 }
 
-async fn one_denial_keeps_the_policy_as_it_is(scene: Scene) {
+async fn one_denial_keeps_the_policy_as_it_is(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, heidi] = security(g).await;
     let before = active(g).await;
     let asked = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
-    assert_eq!(votes(g, &grace, &asked, Verdict::Approve).await.unwrap(), Voted::Waiting);
-    assert_eq!(votes(g, &heidi, &asked, Verdict::Deny).await.unwrap(), Voted::Denied);
+    assert_eq!(votes(g, &grace, &asked, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
+    assert_eq!(votes(g, &heidi, &asked, VoteVerdict::Deny).await.unwrap(), VoteOutcome::Denied);
     assert_eq!((active(g).await, &now(g, &asked).await["state"]), (before, &json!("denied")));
     // Asked once more, it is another amendment.
     assert_ne!(activates(g, crate::gateway::POLICY, json!([])).await.expect(202)["amendment"], asked["amendment"]);
     scene.passes_an_audit().await;
 }
 
-async fn only_who_is_asked_and_did_not_propose_it_votes(scene: Scene) {
+async fn only_who_is_asked_and_did_not_propose_it_votes(scene: ApiScenario) {
     let g = &scene.gateway;
     security(g).await;
     let owner = person(&g.service, "ines", &["security", "platform"]).await;
     let asked = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
     for (who, why) in [(&g.alice, Ineligible::Group), (&owner, Ineligible::Author)] {
-        let refused = votes(g, who, &asked, Verdict::Approve).await;
-        assert!(matches!(&refused, Err(Error::Vote(VoteRefused::Ineligible(it))) if *it == why), "{refused:?}");
+        let refused = votes(g, who, &asked, VoteVerdict::Approve).await;
+        assert!(matches!(&refused, Err(Error::Vote(VoteRejected::Ineligible(it))) if *it == why), "{refused:?}");
     }
-    let grace = g.service.set_admission("grace", Admission::Barred).await.unwrap();
-    let refused = votes(g, &grace, &asked, Verdict::Approve).await;
-    assert!(matches!(&refused, Err(Error::Vote(VoteRefused::Ineligible(Ineligible::Disabled)))), "{refused:?}");
+    let grace = g.service.set_admission("grace", SignInAccess::Barred).await.unwrap();
+    let refused = votes(g, &grace, &asked, VoteVerdict::Approve).await;
+    assert!(matches!(&refused, Err(Error::Vote(VoteRejected::Ineligible(Ineligible::Disabled)))), "{refused:?}");
     assert_eq!(now(g, &asked).await["state"], "open");
     scene.passes_an_audit().await;
 }
 
-async fn a_vote_is_for_one_digest_and_counts_once(scene: Scene) {
+async fn a_vote_is_for_one_digest_and_counts_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, heidi] = security(g).await;
     let one = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
     let other = activates(g, &policy_with("24h", "12h"), json!([])).await.expect(202);
-    let of_the_other = casts(g, &grace, &one, &ballot(&other, Verdict::Approve)).await;
-    assert!(matches!(of_the_other, Err(Error::Vote(VoteRefused::Digest))));
-    let vote = ballot(&one, Verdict::Approve);
-    assert_eq!(casts(g, &grace, &one, &vote).await.unwrap(), Voted::Waiting);
-    assert!(matches!(casts(g, &heidi, &one, &vote).await, Err(Error::Vote(VoteRefused::NonceUsed))));
-    let twice = votes(g, &grace, &one, Verdict::Approve).await;
-    assert!(matches!(twice, Err(Error::Vote(VoteRefused::Ineligible(Ineligible::Voted)))));
+    let of_the_other = casts(g, &grace, &one, &ballot(&other, VoteVerdict::Approve)).await;
+    assert!(matches!(of_the_other, Err(Error::Vote(VoteRejected::Digest))));
+    let vote = ballot(&one, VoteVerdict::Approve);
+    assert_eq!(casts(g, &grace, &one, &vote).await.unwrap(), VoteOutcome::Waiting);
+    assert!(matches!(casts(g, &heidi, &one, &vote).await, Err(Error::Vote(VoteRejected::NonceUsed))));
+    let twice = votes(g, &grace, &one, VoteVerdict::Approve).await;
+    assert!(matches!(twice, Err(Error::Vote(VoteRejected::Ineligible(Ineligible::Voted)))));
     scene.passes_an_audit().await;
 }
 
-async fn what_waits_over_a_policy_of_before_is_superseded(scene: Scene) {
+async fn what_waits_over_a_policy_of_before_is_superseded(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, heidi] = security(g).await;
     let one = activates(g, &guarded(1).replace("24h", "12h"), json!([])).await.expect(202);
     let other = activates(g, &guarded(1).replace("24h", "6h"), json!([])).await.expect(202);
-    assert_eq!(votes(g, &grace, &one, Verdict::Approve).await.unwrap(), Voted::Approved);
+    assert_eq!(votes(g, &grace, &one, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     assert_eq!(now(g, &other).await["state"], "superseded");
-    assert!(matches!(votes(g, &heidi, &other, Verdict::Approve).await, Err(Error::Vote(VoteRefused::Ended))));
+    assert!(matches!(votes(g, &heidi, &other, VoteVerdict::Approve).await, Err(Error::Vote(VoteRejected::Ended))));
     assert_eq!(json!(active(g).await), one["policy"]);
     scene.passes_an_audit().await;
 }
 
-async fn of_two_last_votes_at_once_one_activates(scene: Scene) {
+async fn of_two_last_votes_at_once_one_activates(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, heidi] = security(g).await;
     let one = activates(g, &guarded(1).replace("24h", "12h"), json!([])).await.expect(202);
     let other = activates(g, &guarded(1).replace("24h", "6h"), json!([])).await.expect(202);
-    let at_once = join_all([votes(g, &grace, &one, Verdict::Approve), votes(g, &heidi, &other, Verdict::Approve)]);
-    let approved = at_once.await.into_iter().filter(|it| matches!(it, Ok(Voted::Approved))).count();
+    let at_once =
+        join_all([votes(g, &grace, &one, VoteVerdict::Approve), votes(g, &heidi, &other, VoteVerdict::Approve)]);
+    let approved = at_once.await.into_iter().filter(|it| matches!(it, Ok(VoteOutcome::Approved))).count();
     assert_eq!(approved, 1);
     let mut states = vec![now(g, &one).await["state"].clone(), now(g, &other).await["state"].clone()];
     states.sort_by_key(Value::to_string);
@@ -188,28 +191,28 @@ async fn of_two_last_votes_at_once_one_activates(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn an_amendment_expires_and_is_taken_back(scene: Scene) {
+async fn an_amendment_expires_and_is_taken_back(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;
     let asked = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
     let path = format!("/v1/amendments/{}/cancellation", asked["amendment"].as_str().unwrap());
     let cancelled = g.post(&path, &g.admin, json!({"reason": "a slip"})).await.expect(200);
     assert_eq!(cancelled["state"], "cancelled");
-    assert!(matches!(votes(g, &grace, &asked, Verdict::Approve).await, Err(Error::Vote(VoteRefused::Ended))));
+    assert!(matches!(votes(g, &grace, &asked, VoteVerdict::Approve).await, Err(Error::Vote(VoteRejected::Ended))));
     let asked = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
     g.pass(Duration::from_secs(3_601));
     assert_eq!(now(g, &asked).await["state"], "expired");
-    assert!(matches!(votes(g, &grace, &asked, Verdict::Approve).await, Err(Error::Vote(VoteRefused::Expired))));
+    assert!(matches!(votes(g, &grace, &asked, VoteVerdict::Approve).await, Err(Error::Vote(VoteRejected::Expired))));
     // One that expired stands in nobody's way, seen by a worker or not.
     let again = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
     assert_ne!(again["amendment"], asked["amendment"]);
     assert_eq!(expire::run_once(&g.service).await.unwrap(), 1);
     assert_eq!(now(g, &asked).await["state"], "expired");
-    assert_eq!(votes(g, &grace, &again, Verdict::Approve).await.unwrap(), Voted::Approved);
+    assert_eq!(votes(g, &grace, &again, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     scene.passes_an_audit().await;
 }
 
-async fn what_nobody_could_approve_is_not_asked(scene: Scene) {
+async fn what_nobody_could_approve_is_not_asked(scene: ApiScenario) {
     let g = &scene.gateway;
     let refused = activates(g, crate::gateway::POLICY, json!([])).await;
     assert_eq!((refused.status, refused.code()), (409, "wrong_state"));
@@ -220,12 +223,12 @@ async fn what_nobody_could_approve_is_not_asked(scene: Scene) {
 }
 
 /// Whoever could name any policy as accepted could let heads through that its people never saw.
-async fn other_accepts_are_asked_about_too(scene: Scene) {
+async fn other_accepts_are_asked_about_too(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;
     let first = active(g).await;
     let one = activates(g, &guarded(1).replace("24h", "12h"), json!([])).await.expect(202);
-    votes(g, &grace, &one, Verdict::Approve).await.unwrap();
+    votes(g, &grace, &one, VoteVerdict::Approve).await.unwrap();
     let same = guarded(1).replace("24h", "12h");
     activates(g, &same, json!([])).await.expect(200);
     let accepting = activates(g, &same, json!([first])).await.expect(202);
@@ -233,11 +236,11 @@ async fn other_accepts_are_asked_about_too(scene: Scene) {
     let by_hand = "command-line".try_into().unwrap();
     let (policy, none) = (source(crate::gateway::POLICY), BTreeSet::new());
     let asked = g.service.activate_policy(&by_hand, None, policy, none).await.unwrap();
-    assert!(matches!(asked, Activation::Waiting(_)), "{asked:?}");
+    assert!(matches!(asked, ActivationOutcome::Waiting(_)), "{asked:?}");
     scene.passes_an_audit().await;
 }
 
-async fn nobody_but_administrators_and_auditors_sees_or_cancels_it(scene: Scene) {
+async fn nobody_but_administrators_and_auditors_sees_or_cancels_it(scene: ApiScenario) {
     let g = &scene.gateway;
     security(g).await;
     let asked = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);

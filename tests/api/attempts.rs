@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use countersign::domain::reviews::{Ballot, Hold, Verdict};
+use countersign::domain::reviews::{Ballot, Hold, VoteVerdict};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Answer, Gateway, ballot, person};
-use crate::rules::Scene;
+use crate::gateway::{ApiResponse, TestGateway, ballot, person};
+use crate::rules::ApiScenario;
 
 on_both! {
     denied_change_is_not_asked_again_after_the_head_moved(super::policy()),
@@ -52,20 +52,20 @@ fn with_tools() -> String {
 }
 
 /// A thread and its head.
-struct Run<'a> {
-    g: &'a Gateway,
+struct AttemptScenario<'a> {
+    g: &'a TestGateway,
     thread: Value,
     head: Value,
     moves: u32,
 }
 
-impl<'a> Run<'a> {
-    async fn new(g: &'a Gateway) -> Self {
+impl<'a> AttemptScenario<'a> {
+    async fn new(g: &'a TestGateway) -> Self {
         let made = g.thread().await;
         Self { g, thread: made["thread"].clone(), head: made["transition"].clone(), moves: 0 }
     }
 
-    async fn asks(&self, patch: Value) -> Answer {
+    async fn asks(&self, patch: Value) -> ApiResponse {
         let path = format!("/v1/threads/{}/transitions", self.thread.as_str().unwrap());
         let ask = json!({"node": "planner", "parent": self.head, "format": "merge-patch", "patch": patch});
         self.g.post(&path, &self.g.planner, ask).await
@@ -82,7 +82,7 @@ impl<'a> Run<'a> {
     /// Asks, and alice denies.
     async fn is_denied(&mut self, patch: Value) -> Value {
         let held = self.asks(patch).await.expect(202);
-        self.g.vote(&self.g.alice, &held, Verdict::Deny).await.unwrap();
+        self.g.vote(&self.g.alice, &held, VoteVerdict::Deny).await.unwrap();
         self.moves().await;
         held
     }
@@ -100,8 +100,8 @@ fn user(id: u64) -> Value {
     json!({"target_user_id": id})
 }
 
-async fn denied_change_is_not_asked_again_after_the_head_moved(scene: Scene) {
-    let mut run = Run::new(&scene.gateway).await;
+async fn denied_change_is_not_asked_again_after_the_head_moved(scene: ApiScenario) {
+    let mut run = AttemptScenario::new(&scene.gateway).await;
     for _ in 0..2 {
         run.is_denied(user(42)).await;
     }
@@ -112,8 +112,8 @@ async fn denied_change_is_not_asked_again_after_the_head_moved(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn other_values_are_another_change(scene: Scene) {
-    let mut run = Run::new(&scene.gateway).await;
+async fn other_values_are_another_change(scene: ApiScenario) {
+    let mut run = AttemptScenario::new(&scene.gateway).await;
     for _ in 0..2 {
         run.is_denied(user(42)).await;
     }
@@ -122,8 +122,8 @@ async fn other_values_are_another_change(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn harmless_company_does_not_make_it_another_change(scene: Scene) {
-    let mut run = Run::new(&scene.gateway).await;
+async fn harmless_company_does_not_make_it_another_change(scene: ApiScenario) {
+    let mut run = AttemptScenario::new(&scene.gateway).await;
     for action in ["refund", "update_email"] {
         run.is_denied(json!({"target_user_id": 42, "requested_action": action})).await;
     }
@@ -131,9 +131,9 @@ async fn harmless_company_does_not_make_it_another_change(scene: Scene) {
     run.is_refused(user(42)).await;
 }
 
-async fn siblings_in_a_new_container_do_not_make_it_another_change(scene: Scene) {
+async fn siblings_in_a_new_container_do_not_make_it_another_change(scene: ApiScenario) {
     let g = &scene.gateway;
-    let mut run = Run::new(g).await;
+    let mut run = AttemptScenario::new(g).await;
     let state = json!({"requested_action": "none", "target_user_id": 17, "raw_text": "t", "payment": {}});
     let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
     (run.thread, run.head) = (made["thread"].clone(), made["transition"].clone());
@@ -144,9 +144,9 @@ async fn siblings_in_a_new_container_do_not_make_it_another_change(scene: Scene)
     scene.passes_an_audit().await;
 }
 
-async fn company_of_a_tool_call_does_not_make_it_another_change(scene: Scene) {
+async fn company_of_a_tool_call_does_not_make_it_another_change(scene: ApiScenario) {
     let g = &scene.gateway;
-    let mut run = Run::new(g).await;
+    let mut run = AttemptScenario::new(g).await;
     let path = format!("/v1/threads/{}/transitions", run.thread.as_str().unwrap());
     let calls = async |head: &Value, to: &str, text: &str| {
         let tool = json!({"name": "crm.wire", "arguments": {"to": to}});
@@ -156,7 +156,7 @@ async fn company_of_a_tool_call_does_not_make_it_another_change(scene: Scene) {
     };
     for text in ["a", "b"] {
         let held = calls(&run.head, "eve", text).await.expect(202);
-        g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+        g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
         run.moves().await;
     }
     assert_eq!(calls(&run.head, "eve", "c").await.status, 422);
@@ -164,9 +164,9 @@ async fn company_of_a_tool_call_does_not_make_it_another_change(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn harmless_commit_does_not_make_a_rollback_another_change(scene: Scene) {
+async fn harmless_commit_does_not_make_a_rollback_another_change(scene: ApiScenario) {
     let g = &scene.gateway;
-    let mut run = Run::new(g).await;
+    let mut run = AttemptScenario::new(g).await;
     let path = format!("/v1/threads/{}/rollbacks", run.thread.as_str().unwrap());
     let mut asked = Vec::new();
     for member in ["a", "b", "c"] {
@@ -178,16 +178,16 @@ async fn harmless_commit_does_not_make_a_rollback_another_change(scene: Scene) {
         let answer = g.post(&path, &g.planner, back).await;
         asked.push(answer.status);
         if answer.status == 202 {
-            g.vote(&g.alice, &answer.body, Verdict::Deny).await.unwrap();
+            g.vote(&g.alice, &answer.body, VoteVerdict::Deny).await.unwrap();
         }
     }
     assert_eq!(asked, [202, 202, 422]);
     scene.passes_an_audit().await;
 }
 
-async fn expired_and_cancelled_attempts_count_too(scene: Scene) {
+async fn expired_and_cancelled_attempts_count_too(scene: ApiScenario) {
     let g = &scene.gateway;
-    let mut run = Run::new(g).await;
+    let mut run = AttemptScenario::new(g).await;
     let held = run.asks(user(42)).await.expect(202);
     let path = format!("/v1/transitions/{}/cancellation", held["transition"].as_str().unwrap());
     g.post(&path, &g.planner, json!({"reason": "again"})).await.expect(200);
@@ -204,9 +204,9 @@ async fn expired_and_cancelled_attempts_count_too(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn approved_change_is_no_attempt(scene: Scene) {
+async fn approved_change_is_no_attempt(scene: ApiScenario) {
     let g = &scene.gateway;
-    let mut run = Run::new(g).await;
+    let mut run = AttemptScenario::new(g).await;
     for id in [42, 43, 42, 43, 42] {
         let held = run.asks(user(id)).await.expect(202);
         g.approved(&held).await;
@@ -215,9 +215,9 @@ async fn approved_change_is_no_attempt(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn attempts_count_again_after_the_window(scene: Scene) {
+async fn attempts_count_again_after_the_window(scene: ApiScenario) {
     let g = &scene.gateway;
-    let mut run = Run::new(g).await;
+    let mut run = AttemptScenario::new(g).await;
     run.is_denied(user(42)).await;
     g.pass(3 * HOUR);
     run.is_denied(user(42)).await;
@@ -229,21 +229,21 @@ async fn attempts_count_again_after_the_window(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn attempts_of_other_nodes_and_threads_are_their_own(scene: Scene) {
+async fn attempts_of_other_nodes_and_threads_are_their_own(scene: ApiScenario) {
     let g = &scene.gateway;
-    let mut run = Run::new(g).await;
+    let mut run = AttemptScenario::new(g).await;
     for _ in 0..2 {
         run.is_denied(user(42)).await;
     }
     let other = g.propose(&run.thread, &run.head, (&g.parser, "input_parser"), user(42)).await.expect(202);
-    g.vote(&g.alice, &other, Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &other, VoteVerdict::Deny).await.unwrap();
     run.is_refused(user(42)).await;
-    Run::new(g).await.asks(user(42)).await.expect(202);
+    AttemptScenario::new(g).await.asks(user(42)).await.expect(202);
 }
 
-async fn two_gateways_do_not_both_use_the_last_attempt(scene: Scene) {
+async fn two_gateways_do_not_both_use_the_last_attempt(scene: ApiScenario) {
     let g = &scene.gateway;
-    let mut run = Run::new(g).await;
+    let mut run = AttemptScenario::new(g).await;
     run.is_denied(user(42)).await;
     let another = scene.another().await;
     let path = format!("/v1/threads/{}/transitions", run.thread.as_str().unwrap());
@@ -257,16 +257,16 @@ async fn two_gateways_do_not_both_use_the_last_attempt(scene: Scene) {
     let review = another.overview(&thread).await.unwrap().review.unwrap();
     let transition = another.review(&review, &g.alice).await.unwrap().hold.transition;
     let held = json!({"transition": transition});
-    another.vote(&g.alice.id, &review, &ballot(&held, Verdict::Deny)).await.unwrap();
+    another.vote(&g.alice.id, &review, &ballot(&held, VoteVerdict::Deny)).await.unwrap();
     run.moves().await;
     run.is_refused(user(42)).await;
     scene.passes_an_audit().await;
 }
 
-async fn effect_is_stored_as_a_keyed_digest(scene: Scene) {
+async fn effect_is_stored_as_a_keyed_digest(scene: ApiScenario) {
     let g = &scene.gateway;
-    let (one, two) = (Run::new(g).await, Run::new(g).await);
-    let effect = async |run: &Run<'_>| {
+    let (one, two) = (AttemptScenario::new(g).await, AttemptScenario::new(g).await);
+    let effect = async |run: &AttemptScenario<'_>| {
         let held = run.asks(user(42)).await.expect(202);
         let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
         g.service.review(&review, &g.alice).await.unwrap().hold.effect.unwrap()
@@ -274,9 +274,9 @@ async fn effect_is_stored_as_a_keyed_digest(scene: Scene) {
     assert_ne!(effect(&one).await, effect(&two).await, "the same guess gives another digest in each thread");
 }
 
-async fn audit_finds_another_effect(scene: Scene) {
+async fn audit_finds_another_effect(scene: ApiScenario) {
     let g = &scene.gateway;
-    let run = Run::new(g).await;
+    let run = AttemptScenario::new(g).await;
     let held = run.asks(user(42)).await.expect(202);
     let transition = held["transition"].as_str().unwrap().parse().unwrap();
     let id = held["review"]["id"].as_str().unwrap();
@@ -285,10 +285,10 @@ async fn audit_finds_another_effect(scene: Scene) {
     assert!(findings.iter().any(|it| it.contains("its effect is not that of its transition")), "{findings:?}");
 }
 
-async fn reviewer_sees_earlier_denials(scene: Scene) {
+async fn reviewer_sees_earlier_denials(scene: ApiScenario) {
     let g = &scene.gateway;
     let ben = person(&g.service, "ben", &["reviewers"]).await;
-    let mut run = Run::new(g).await;
+    let mut run = AttemptScenario::new(g).await;
     let page = async |held: &Value| {
         let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
         g.service.review(&review, &g.alice).await.unwrap().denied_before
@@ -296,7 +296,7 @@ async fn reviewer_sees_earlier_denials(scene: Scene) {
     let held = run.asks(user(42)).await.expect(202);
     assert!(page(&held).await.is_none());
     let words = "user 42 is not the owner, and 4111111111111111 is not their card";
-    let denial = Ballot { comment: Some(words.to_owned()), ..ballot(&held, Verdict::Deny) };
+    let denial = Ballot { comment: Some(words.to_owned()), ..ballot(&held, VoteVerdict::Deny) };
     g.service.vote(&ben.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &denial).await.unwrap();
     run.moves().await;
     let again = run.asks(user(42)).await.expect(202);
@@ -311,7 +311,7 @@ async fn reviewer_sees_earlier_denials(scene: Scene) {
     assert!(!html.contains("4111111111111111"));
 }
 
-async fn shown(g: &Gateway, held: &Value) -> String {
+async fn shown(g: &TestGateway, held: &Value) -> String {
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let page = g.http.get(format!("{}/reviews/{}", g.url, held["review"]["id"].as_str().unwrap()));
     page.header("cookie", format!("countersign={secret}")).send().await.unwrap().text().await.unwrap()

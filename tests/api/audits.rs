@@ -8,23 +8,23 @@ use std::time::Duration;
 use async_trait::async_trait;
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::identity::account::Token;
-use countersign::domain::json::patch::Format;
+use countersign::domain::json::patch::PatchFormat;
 use countersign::domain::primitives::id::ThreadId;
 use countersign::domain::threads::thread::Thread;
 use countersign::domain::threads::usage::Usage;
 use countersign::service::Service;
-use countersign::service::proposals::request::{Asked as Ask, Proposal};
-use countersign::service::threads::commit::Answer;
-use countersign::store::Page;
+use countersign::service::proposals::request::{Proposal, ProposalKind};
+use countersign::service::threads::commit::ProposalOutcome;
+use countersign::store::ScanPage;
 use countersign::store::record::Stored;
 use countersign::store::row::Table;
 use countersign::worker::archive::Archiver;
 use serde_json::{Value, json};
 
 use crate::gateway::{POLICY, archives_in};
-use crate::over::{Asked, Watching};
+use crate::over::{StoreInterceptor, StoreOperation};
 use crate::retention::grown;
-use crate::rules::Scene;
+use crate::rules::ApiScenario;
 
 on_both! {
     a_chain_that_grows_while_an_audit_reads_is_no_finding(super::POLICY),
@@ -40,7 +40,7 @@ fn meanwhile<T: Send>(work: impl Future<Output = T> + Send) -> T {
 }
 
 /// A thread grows whenever threads were read and all that belongs to them was not.
-struct Growing {
+struct GrowingThreadStore {
     service: Service,
     token: Stored<Token>,
     thread: ThreadId,
@@ -48,8 +48,8 @@ struct Growing {
     walks: AtomicUsize,
 }
 
-impl Growing {
-    async fn of(scene: &Scene, thread: &Value) -> Self {
+impl GrowingThreadStore {
+    async fn of(scene: &ApiScenario, thread: &Value) -> Self {
         let service = scene.another().await;
         let token = service.token_of(&scene.gateway.parser).await.unwrap();
         let head = Mutex::new(thread["transition"].as_str().unwrap().parse().unwrap());
@@ -61,7 +61,10 @@ impl Growing {
             thread: self.thread.clone(),
             parent,
             node: "input_parser".try_into().unwrap(),
-            ask: Ask::Patch { format: Format::Merge, patch: json!({"raw_text": format!("after {parent}")}) },
+            ask: ProposalKind::Patch {
+                format: PatchFormat::Merge,
+                patch: json!({"raw_text": format!("after {parent}")}),
+            },
             attempt: 1,
             rationale: None,
             tool: None,
@@ -69,22 +72,22 @@ impl Growing {
             step: None,
         };
         let answer = self.service.propose(&self.token, &proposal).await;
-        let Ok(Answer::Committed { transition, .. }) = answer else { panic!() };
+        let Ok(ProposalOutcome::Committed { transition, .. }) = answer else { panic!() };
         while self.service.sequence().await.unwrap() > 0 {}
         transition
     }
 }
 
 #[async_trait]
-impl Watching for Growing {
-    async fn asked(&self, what: Asked<'_>) {
-        if what == Asked::Walk {
+impl StoreInterceptor for GrowingThreadStore {
+    async fn asked(&self, what: StoreOperation<'_>) {
+        if what == StoreOperation::Walk {
             self.walks.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    fn met(&self, page: &Page) {
-        if matches!(page, Page::Rows(rows) if rows[0].table == Table::Threads) {
+    fn met(&self, page: &ScanPage) {
+        if matches!(page, ScanPage::Rows(rows) if rows[0].table == Table::Threads) {
             let mut head = self.head.lock().unwrap();
             *head = meanwhile(self.grows(*head));
         }
@@ -95,27 +98,27 @@ fn id(thread: &Value) -> ThreadId {
     thread["thread"].as_str().unwrap().try_into().unwrap()
 }
 
-async fn a_chain_that_grows_while_an_audit_reads_is_no_finding(scene: Scene) {
+async fn a_chain_that_grows_while_an_audit_reads_is_no_finding(scene: ApiScenario) {
     let thread = scene.gateway.thread().await;
-    let store = scene.watched(Growing::of(&scene, &thread).await);
+    let store = scene.watched(GrowingThreadStore::of(&scene, &thread).await);
     assert_eq!(scene.found_in(&*store, scene.gateway.service.now()).await, [""; 0]);
     let head = scene.gateway.service.overview(&id(&thread)).await.unwrap().thread.head;
     assert_eq!((head.version, head.transition), (1, *store.watching.head.lock().unwrap()), "it has grown");
     scene.passes_an_audit().await;
 }
 
-async fn what_is_wrong_is_found_beside_a_chain_that_grows(scene: Scene) {
+async fn what_is_wrong_is_found_beside_a_chain_that_grows(scene: ApiScenario) {
     let g = &scene.gateway;
     let (grows, wrong) = (g.thread().await, g.thread().await);
     let of = id(&wrong);
     scene.retells::<Thread>(of.as_str(), |it| Thread { written_version: 1, ..it }).await;
-    let store = scene.watched(Growing::of(&scene, &grows).await);
+    let store = scene.watched(GrowingThreadStore::of(&scene, &grows).await);
     let found = scene.found_in(&*store, g.service.now()).await;
     assert_eq!(found, [format!("threads {of}: its last written version is not that of its chain")]);
     assert_eq!(store.watching.walks.load(Ordering::SeqCst), 1, "and needs no second look");
 }
 
-async fn a_lease_that_ends_while_an_audit_reads_is_no_finding(scene: Scene) {
+async fn a_lease_that_ends_while_an_audit_reads_is_no_finding(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -129,7 +132,7 @@ async fn a_lease_that_ends_while_an_audit_reads_is_no_finding(scene: Scene) {
 }
 
 /// Puts a thread's past back when everything was read but files.
-struct PuttingBack {
+struct RestoringStore {
     service: Service,
     thread: ThreadId,
     done: AtomicBool,
@@ -137,15 +140,15 @@ struct PuttingBack {
 }
 
 #[async_trait]
-impl Watching for PuttingBack {
-    async fn asked(&self, what: Asked<'_>) {
-        if what == Asked::Walk {
+impl StoreInterceptor for RestoringStore {
+    async fn asked(&self, what: StoreOperation<'_>) {
+        if what == StoreOperation::Walk {
             self.walks.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    fn met(&self, page: &Page) {
-        if matches!(page, Page::Labels(_)) && !self.done.swap(true, Ordering::SeqCst) {
+    fn met(&self, page: &ScanPage) {
+        if matches!(page, ScanPage::Labels(_)) && !self.done.swap(true, Ordering::SeqCst) {
             let by = "tests".try_into().unwrap();
             let restored = meanwhile(self.service.restore_archives(&by, &self.thread));
             assert!(restored.unwrap() > 0);
@@ -153,13 +156,13 @@ impl Watching for PuttingBack {
     }
 }
 
-async fn what_is_put_back_while_an_audit_reads_is_no_finding(scene: Scene) {
+async fn what_is_put_back_while_an_audit_reads_is_no_finding(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, 60).await;
     assert!(Archiver::default().run_once(&g.service).await.unwrap() > 0);
     let service = scene.another().await.archiving_in(archives_in(g.folder.path()));
     let (walks, thread) = (Arc::new(AtomicUsize::new(0)), thread.as_str().unwrap().try_into().unwrap());
-    let putting = PuttingBack { service, thread, done: AtomicBool::new(false), walks: walks.clone() };
+    let putting = RestoringStore { service, thread, done: AtomicBool::new(false), walks: walks.clone() };
     let store = scene.watched(putting);
     assert_eq!(scene.found_in(&*store, g.service.now()).await, [""; 0]);
     assert_eq!(walks.load(Ordering::SeqCst), 2, "it looked again, since a file had gone");

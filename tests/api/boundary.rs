@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, POLICY};
-use crate::rules::{Scene, codes};
+use crate::gateway::{ApiResponse, POLICY, TestGateway};
+use crate::rules::{ApiScenario, codes};
 
 on_both! {
     a_refused_envelope_leaves_an_event_and_a_metric(super::policy()),
@@ -23,16 +23,16 @@ fn bounded() -> String {
     POLICY.replacen("[approval]\n", "[budgets.thread]\ncontext_tokens = 1\n\n[approval]\n", 1)
 }
 
-async fn thread(g: &Gateway, state: Value) -> Value {
+async fn thread(g: &TestGateway, state: Value) -> Value {
     g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201)
 }
 
-async fn envelope(g: &Gateway, thread: &Value) -> Answer {
+async fn envelope(g: &TestGateway, thread: &Value) -> ApiResponse {
     g.get(&format!("/v1/threads/{}/envelope?node=planner", thread["thread"].as_str().unwrap()), &g.planner).await
 }
 
 /// The data of the events of a type, and everything that an auditor reads of all events.
-async fn events(g: &Gateway, kind: &str) -> (Vec<Value>, String) {
+async fn events(g: &TestGateway, kind: &str) -> (Vec<Value>, String) {
     g.service.sequence().await.unwrap();
     let told = g.get("/v1/events?limit=1000", &g.auditor).await.expect(200);
     let of_kind = told["events"].as_array().unwrap().iter().filter(|it| it["type"] == kind);
@@ -40,7 +40,7 @@ async fn events(g: &Gateway, kind: &str) -> (Vec<Value>, String) {
 }
 
 /// A sample of the metrics.
-async fn counted(g: &Gateway, sample: &str) -> f64 {
+async fn counted(g: &TestGateway, sample: &str) -> f64 {
     g.service.count_events().await.unwrap();
     let answer = g.http.get(format!("{}/metrics", g.url)).bearer_auth(&g.monitor).send().await.unwrap();
     let text = answer.text().await.unwrap();
@@ -48,11 +48,11 @@ async fn counted(g: &Gateway, sample: &str) -> f64 {
     line.unwrap_or_else(|| panic!("{sample}: {text}")).parse().unwrap()
 }
 
-async fn refusals(g: &Gateway, code: &str) -> f64 {
+async fn refusals(g: &TestGateway, code: &str) -> f64 {
     counted(g, &format!("boundary_refusals_total{{code=\"{code}\"}}")).await
 }
 
-async fn a_refused_envelope_leaves_an_event_and_a_metric(scene: Scene) {
+async fn a_refused_envelope_leaves_an_event_and_a_metric(scene: ApiScenario) {
     let g = &scene.gateway;
     let planner = g.service.token_of(&g.planner).await.unwrap().record.principal();
     let bare = thread(g, json!({"requested_action": "none", "target_user_id": 123_456_789_012_345_i64})).await;
@@ -84,7 +84,7 @@ async fn a_refused_envelope_leaves_an_event_and_a_metric(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_tampered_envelope_leaves_an_event_and_a_metric(scene: Scene) {
+async fn a_tampered_envelope_leaves_an_event_and_a_metric(scene: ApiScenario) {
     let g = &scene.gateway;
     let verify =
         async |envelope: &Value| g.post("/v1/envelopes/verify", &g.planner, json!({"envelope": envelope})).await;
@@ -106,7 +106,7 @@ async fn a_tampered_envelope_leaves_an_event_and_a_metric(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_proposal_beyond_a_budget_leaves_an_event_and_a_metric(scene: Scene) {
+async fn a_proposal_beyond_a_budget_leaves_an_event_and_a_metric(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"requested_action": "update_email"});
@@ -117,7 +117,7 @@ async fn a_proposal_beyond_a_budget_leaves_an_event_and_a_metric(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_rollback_leaves_an_event_and_a_metric(scene: Scene) {
+async fn a_rollback_leaves_an_event_and_a_metric(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"requested_action": "update_email"});

@@ -6,21 +6,21 @@ use countersign::domain::identity::account::{PersonRole, Session};
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::identity::administration::LINKS_MAX;
-use countersign::service::identity::revocation::{Admission, SESSIONS_MAX};
-use countersign::store::record::Reader;
+use countersign::service::identity::revocation::{SESSIONS_MAX, SignInAccess};
+use countersign::store::record::RecordReader;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 
-use crate::gateway::{Gateway, spawn_gateway};
+use crate::gateway::{TestGateway, spawn_gateway};
 
 const PASSWORD: &str = "correct horse battery";
 const ANOTHER: &str = "staple battery horse";
 
-async fn open_sessions(g: &Gateway) -> Vec<Session> {
+async fn open_sessions(g: &TestGateway) -> Vec<Session> {
     g.service.sessions_of(&g.alice.id).await.unwrap()
 }
 
 /// Alice signs in so often; what her browsers show, the oldest first.
-async fn signed_in(g: &Gateway, times: usize) -> Vec<String> {
+async fn signed_in(g: &TestGateway, times: usize) -> Vec<String> {
     let mut browsers = Vec::new();
     for _ in 0..times {
         let link = g.service.sign_in_link(&g.alice.id).await.unwrap();
@@ -40,9 +40,9 @@ async fn who_signs_in_again_and_again_has_so_many_sessions_and_the_oldest_end() 
     for (browser, open) in browsers[..3].iter().zip([false, false, true]).chain([(&more[0], true), (&more[1], true)]) {
         assert_eq!(g.service.session_of(browser).await.is_ok(), open);
     }
-    g.service.set_admission("alice", Admission::Barred).await.unwrap();
+    g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
     assert!(open_sessions(&g).await.is_empty());
-    g.service.set_admission("alice", Admission::Open).await.unwrap();
+    g.service.set_admission("alice", SignInAccess::Open).await.unwrap();
     for browser in browsers.iter().chain(&more) {
         assert!(matches!(g.service.session_of(browser).await, Err(Error::Unauthenticated)));
     }
@@ -73,7 +73,7 @@ async fn a_session_that_was_ended_is_over_since_then() {
     g.service.sign_out(&me).await.unwrap();
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
     let keys = g.service.keys().unwrap();
-    let reader = Reader { store: &store, key: keys.row() };
+    let reader = RecordReader { store: &store, key: keys.row() };
     let session: Session = reader.get(me.session.record.id.as_str()).await.unwrap().unwrap().record;
     assert!(session.ended && session.expires_at < until);
 }

@@ -1,11 +1,11 @@
 //! No answer is stored by a proxy or a browser unless its handler allows it.
 
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use serde_json::json;
 
-use crate::gateway::{Gateway, spawn_gateway};
+use crate::gateway::{TestGateway, spawn_gateway};
 
-async fn stored(g: &Gateway, path: &str, token: &str) -> (u16, Option<String>) {
+async fn stored(g: &TestGateway, path: &str, token: &str) -> (u16, Option<String>) {
     let answer = g.http.get(format!("{}{path}", g.url)).bearer_auth(token).send().await.unwrap();
     let header = answer.headers().get("cache-control").map(|it| it.to_str().unwrap().to_owned());
     (answer.status().as_u16(), header)
@@ -16,7 +16,7 @@ async fn answers_with_state_are_not_stored() {
     let g = spawn_gateway().await;
     let made = g.thread().await;
     let held = g.held(&made).await;
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     let (thread, digest) = (made["thread"].as_str().unwrap(), held["transition"].as_str().unwrap());
     let asked = [
         (format!("/v1/threads/{thread}"), &g.host),

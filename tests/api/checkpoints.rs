@@ -6,8 +6,8 @@ use countersign::domain::identity::account::MachineRole;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Answer, Gateway, POLICY, source, token};
-use crate::rules::Scene;
+use crate::gateway::{ApiResponse, POLICY, TestGateway, source, token};
+use crate::rules::ApiScenario;
 
 on_both! {
     every_version_is_given_as_it_was(super::POLICY),
@@ -28,16 +28,16 @@ fn narrow() -> String {
     )
 }
 
-async fn activate(g: &Gateway, policy: &str) {
+async fn activate(g: &TestGateway, policy: &str) {
     g.service.activate_policy(&"tests".try_into().unwrap(), None, source(policy), BTreeSet::new()).await.unwrap();
 }
 
-async fn at(g: &Gateway, thread: &Value, version: u64) -> Answer {
+async fn at(g: &TestGateway, thread: &Value, version: u64) -> ApiResponse {
     let path = format!("/v1/threads/{}/state?node=planner&version={version}", thread.as_str().unwrap());
     g.get(&path, &g.planner).await
 }
 
-async fn says(g: &Gateway, thread: &Value, head: &Value, what: &str) -> Value {
+async fn says(g: &TestGateway, thread: &Value, head: &Value, what: &str) -> Value {
     let patch = json!({"requested_action": what});
     g.propose(thread, head, (&g.planner, "planner"), patch).await.expect(201)["transition"].clone()
 }
@@ -45,7 +45,7 @@ async fn says(g: &Gateway, thread: &Value, head: &Value, what: &str) -> Value {
 /// More than a whole state and its differences.
 const VERSIONS: u64 = 70;
 
-async fn every_version_is_given_as_it_was(scene: Scene) {
+async fn every_version_is_given_as_it_was(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let (thread, mut heads) = (&made["thread"], vec![made["transition"].clone()]);
@@ -68,7 +68,7 @@ async fn every_version_is_given_as_it_was(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_a_version_has_not_for_a_node_no_version_has(scene: Scene) {
+async fn what_a_version_has_not_for_a_node_no_version_has(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     says(g, &made["thread"], &made["transition"], "refund").await;
@@ -81,7 +81,7 @@ async fn what_a_version_has_not_for_a_node_no_version_has(scene: Scene) {
     assert_eq!(odd.status, 400);
 }
 
-async fn what_was_kept_from_a_node_then_stays_kept_from_it(scene: Scene) {
+async fn what_was_kept_from_a_node_then_stays_kept_from_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let (thread, hidden) = (&made["thread"], json!({"requested_action": "none", "target_user_id": 17}));
@@ -97,7 +97,7 @@ async fn what_was_kept_from_a_node_then_stays_kept_from_it(scene: Scene) {
     assert_eq!(at(g, thread, 1).await.expect(200)["state"], now, "what is kept from it now is kept in the past");
 }
 
-async fn what_comes_back_by_a_rollback_is_read_by_the_policy_of_today(scene: Scene) {
+async fn what_comes_back_by_a_rollback_is_read_by_the_policy_of_today(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let thread = &made["thread"];
@@ -113,11 +113,11 @@ async fn what_comes_back_by_a_rollback_is_read_by_the_policy_of_today(scene: Sce
     }
 }
 
-async fn diff_of(g: &Gateway, transition: &Value, token: &str) -> Value {
+async fn diff_of(g: &TestGateway, transition: &Value, token: &str) -> Value {
     g.get(&format!("/v1/transitions/{}", transition.as_str().unwrap()), token).await.expect(200)["diff"].clone()
 }
 
-async fn what_is_kept_from_a_node_now_is_kept_in_old_transitions(scene: Scene) {
+async fn what_is_kept_from_a_node_now_is_kept_in_old_transitions(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let done = says(g, &made["thread"], &made["transition"], "refund").await;
@@ -135,7 +135,7 @@ async fn what_is_kept_from_a_node_now_is_kept_in_old_transitions(scene: Scene) {
     assert_eq!(at(g, &made["thread"], 1).await.expect(200)["state"].get("requested_action"), None);
 }
 
-async fn asking_for_a_rollback_tells_nothing_that_was_kept_from_its_node(scene: Scene) {
+async fn asking_for_a_rollback_tells_nothing_that_was_kept_from_its_node(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let thread = &made["thread"];

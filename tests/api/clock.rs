@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::cli::CliError;
-use countersign::cli::serve::{ClockBack, Running};
+use countersign::cli::serve::{ClockPolicy, RunningGateway};
 use countersign::clock::ClockOffset;
 use countersign::config::{Config, Flags};
 use countersign::domain::identity::account::PersonRole;
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::clock::ClockWatch;
 
-use crate::gateway::{Gateway, MovedClock, person, settings};
-use crate::rules::Scene;
+use crate::gateway::{MovedClock, TestGateway, person, settings};
+use crate::rules::ApiScenario;
 
 on_both! {
     clock_behind_the_newest_event_is_measured_and_stops_nothing(crate::gateway::POLICY),
@@ -26,11 +26,11 @@ on_both! {
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// From now on the clock is right again, which was that much ahead.
-fn set_back(g: &Gateway) {
+fn set_back(g: &TestGateway) {
     g.clock.set_millis(0);
 }
 
-async fn clock_behind_the_newest_event_is_measured_and_stops_nothing(scene: Scene) {
+async fn clock_behind_the_newest_event_is_measured_and_stops_nothing(scene: ApiScenario) {
     let (g, watch) = (&scene.gateway, ClockWatch::default());
     let behind = async || {
         watch.run_once(&g.service).await.unwrap();
@@ -45,7 +45,7 @@ async fn clock_behind_the_newest_event_is_measured_and_stops_nothing(scene: Scen
     let seconds = behind().await;
     assert!((DAY.as_secs_f64() - 60.0..=DAY.as_secs_f64() + 60.0).contains(&seconds), "{seconds}");
     let held = g.held(&g.thread().await).await;
-    g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
     g.pass(DAY + DAY);
     assert_eq!(behind().await, 0.0);
 }
@@ -65,8 +65,8 @@ async fn start_with_a_clock_that_went_back_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let variables = [("COUNTERSIGN_DATA", folder.path().to_str().unwrap().to_owned())];
     let config = Config::load(&Flags::default(), variables.map(|(name, value)| (name.into(), value.into()))).unwrap();
-    let start = async |back| Running::start(&config, TcpListener::bind("127.0.0.1:0").unwrap(), back).await;
-    let running = start(ClockBack::Refused).await.unwrap();
+    let start = async |back| RunningGateway::start(&config, TcpListener::bind("127.0.0.1:0").unwrap(), back).await;
+    let running = start(ClockPolicy::Refused).await.unwrap();
     person(&running.service, "ana", &[]).await;
     running.stop().await.unwrap();
     // Somebody is added while the clock is a day ahead.
@@ -74,9 +74,9 @@ async fn start_with_a_clock_that_went_back_is_refused() {
     let new = NewAccount { name: "ben".to_owned(), role: PersonRole::Reviewer, groups: Default::default() };
     ahead.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
     drop(ahead);
-    let Err(CliError::Clock(behind)) = start(ClockBack::Refused).await.map(drop) else { panic!("it started") };
+    let Err(CliError::Clock(behind)) = start(ClockPolicy::Refused).await.map(drop) else { panic!("it started") };
     assert!(behind.by() > DAY - Duration::from_secs(60), "{behind}");
     let told = CliError::Clock(behind).to_string();
     assert!(told.contains("--clock-was-ahead") && told.contains("before the newest event"), "{told}");
-    start(ClockBack::Allowed).await.unwrap().stop().await.unwrap();
+    start(ClockPolicy::Allowed).await.unwrap().stop().await.unwrap();
 }

@@ -7,7 +7,7 @@ use countersign::web::auth::permissions::TABLE;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::gateway::{Gateway, spawn_gateway};
+use crate::gateway::{TestGateway, spawn_gateway};
 
 /// Runs it on these calls; what it says if it finds anything.
 fn finds(url: &str, token: &str, calls: &[String]) -> Option<String> {
@@ -26,7 +26,7 @@ fn finds(url: &str, token: &str, calls: &[String]) -> Option<String> {
     (!output.status.success()).then_some(said)
 }
 
-fn tokens(g: &Gateway) -> [(&'static str, &str); 6] {
+fn tokens(g: &TestGateway) -> [(&'static str, &str); 6] {
     [
         ("host", &g.host),
         ("agent", &g.planner),

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
-use countersign::config::CopyTo;
-use countersign::domain::reviews::Verdict;
+use countersign::config::LogExportTarget;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::worker::export_log;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::gateway::Gateway;
-use crate::rules::Scene;
+use crate::gateway::TestGateway;
+use crate::rules::ApiScenario;
 
 on_both! {
     every_event_is_a_line_in_the_logs_order(crate::gateway::POLICY),
@@ -22,13 +22,13 @@ on_both! {
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
 
-async fn sequence(g: &Gateway) -> u64 {
+async fn sequence(g: &TestGateway) -> u64 {
     while g.service.sequence().await.unwrap() > 0 {}
     g.service.log_length().await.unwrap()
 }
 
 /// Three hundred events, more than one batch, with a text in them that acts on terminals.
-async fn lived(g: &Gateway) -> u64 {
+async fn lived(g: &TestGateway) -> u64 {
     let thread = g.thread().await;
     for number in 0..130 {
         let patch = json!({"is_admin": number});
@@ -50,11 +50,11 @@ fn indexes(lines: &[Value]) -> Vec<u64> {
     lines.iter().map(|it| it["index"].as_u64().unwrap()).collect()
 }
 
-async fn every_event_is_a_line_in_the_logs_order(scene: Scene) {
+async fn every_event_is_a_line_in_the_logs_order(scene: ApiScenario) {
     let g = &scene.gateway;
     let length = lived(g).await;
     let path = g.folder.path().join("log.jsonl");
-    let to = CopyTo::File(path.clone());
+    let to = LogExportTarget::File(path.clone());
     assert_eq!(export_log::run_once(&g.service, &to).await.unwrap() as u64, length);
     assert_eq!(export_log::run_once(&g.service, &to).await.unwrap(), 0);
     let copied = lines(&path);
@@ -70,7 +70,7 @@ async fn every_event_is_a_line_in_the_logs_order(scene: Scene) {
     let moved = g.folder.path().join("log.jsonl.1");
     std::fs::rename(&path, &moved).unwrap();
     let held = g.held(&g.thread().await).await;
-    g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
     let now = sequence(g).await;
     export_log::run_once(&g.service, &to).await.unwrap();
     assert_eq!(indexes(&lines(&moved)), (1..=length).collect::<Vec<_>>());
@@ -79,7 +79,7 @@ async fn every_event_is_a_line_in_the_logs_order(scene: Scene) {
 }
 
 /// However it ends: before writing, or after it and before that is noted, as by a crash.
-async fn what_was_not_written_is_written_again(scene: Scene) {
+async fn what_was_not_written_is_written_again(scene: ApiScenario) {
     let g = &scene.gateway;
     let length = lived(g).await;
     let written = Mutex::new(Vec::new());
@@ -98,11 +98,11 @@ async fn what_was_not_written_is_written_again(scene: Scene) {
     assert_eq!(indexes(&all), (1..=length).collect::<Vec<_>>());
 }
 
-async fn several_gateways_write_each_line_once(scene: Scene) {
+async fn several_gateways_write_each_line_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let length = lived(g).await;
     let others = [scene.another().await, scene.another().await];
-    let to = CopyTo::File(g.folder.path().join("log.jsonl"));
+    let to = LogExportTarget::File(g.folder.path().join("log.jsonl"));
     let runs = [&*g.service, &others[0], &others[1]].map(|it| export_log::run_once(it, &to));
     let copied: usize = join_all(runs).await.into_iter().map(Result::unwrap).sum();
     assert!(copied > 0);
@@ -111,9 +111,9 @@ async fn several_gateways_write_each_line_once(scene: Scene) {
 }
 
 /// A program that is killed when the test ends.
-struct Running(Child);
+struct SinkProcess(Child);
 
-impl Drop for Running {
+impl Drop for SinkProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -125,7 +125,7 @@ fn told_until(data: &Path, index: u64) -> Vec<Value> {
     let mut command = Command::new(PROGRAM);
     command.arg("--data").arg(data).args(["serve", "--listen", "127.0.0.1:0"]);
     command.env("COUNTERSIGN_SIEM_OUTPUT", "-").env("COUNTERSIGN_WORKERS_INTERVAL_MS", "20");
-    let mut running = Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut running = SinkProcess(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
     let mut told: Vec<Value> = Vec::new();
     let mut lines = BufReader::new(running.0.stdout.take().unwrap()).lines();
     while told.last().is_none_or(|it| it["index"] != index) {

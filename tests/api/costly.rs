@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::gateway::{Gateway, spawn_gateway};
+use crate::gateway::{TestGateway, spawn_gateway};
 
 /// A policy that judges the whole state by the schema `s`.
 const BY_SCHEMA: &str = "flow = \"payments\"\nschema = \"s\"\n[nodes.planner]\nreads = [\"*\"]\nwrites = [\"*\"]\n";
@@ -18,14 +18,14 @@ fn members(many: usize) -> Value {
 }
 
 /// How much work of a kind was done off the threads that answer requests.
-async fn worked(g: &Gateway, kind: &str) -> u64 {
+async fn worked(g: &TestGateway, kind: &str) -> u64 {
     let text =
         g.http.get(format!("{}/metrics", g.url)).bearer_auth(&g.monitor).send().await.unwrap().text().await.unwrap();
     let sample = format!("countersign_queued_work_total{{kind=\"{kind}\"}} ");
     text.lines().find_map(|it| it.strip_prefix(&sample)).unwrap().parse().unwrap()
 }
 
-async fn tried(g: &Gateway, schemas: &Value, patch: &Value) -> Value {
+async fn tried(g: &TestGateway, schemas: &Value, patch: &Value) -> Value {
     let ask = json!({"state": {}, "node": "planner", "patch": patch, "policy": BY_SCHEMA, "schemas": schemas});
     g.post("/v1/flows/payments/judgements", &g.auditor, ask).await.expect(200)
 }

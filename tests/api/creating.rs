@@ -5,19 +5,19 @@ use std::collections::BTreeSet;
 use countersign::domain::identity::account::MachineRole;
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, POLICY, source, spawn_gateway};
+use crate::gateway::{ApiResponse, POLICY, TestGateway, source, spawn_gateway};
 use crate::roles::other_flows;
 
 fn state() -> Value {
     json!({"requested_action": "none", "target_user_id": 17})
 }
 
-async fn create(g: &Gateway, token: &str, flow: &str, name: &str) -> Answer {
+async fn create(g: &TestGateway, token: &str, flow: &str, name: &str) -> ApiResponse {
     g.post("/v1/threads", token, json!({"flow": flow, "thread": name, "state": state()})).await
 }
 
 /// An answer without what names the request.
-fn told(answer: Answer) -> (u16, Value) {
+fn told(answer: ApiResponse) -> (u16, Value) {
     let mut body = answer.body;
     body.as_object_mut().unwrap().remove("request_id");
     (answer.status, body)

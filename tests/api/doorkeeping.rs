@@ -10,23 +10,23 @@ use countersign::domain::identity::account::{Account, PersonRole};
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
-use countersign::service::identity::password_sign_in::Whence;
-use countersign::service::{Service, Settings, Stored};
+use countersign::service::identity::password_sign_in::SignInOrigin;
+use countersign::service::{Service, ServiceSettings, Stored};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use futures_util::future::join_all;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::gateway::{Gateway, MovedClock, SIGN_INS, people, settings, spawn_gateway};
+use crate::gateway::{MovedClock, SIGN_INS, TestGateway, people, settings, spawn_gateway};
 
 const PASSWORD: &str = "correct horse battery";
 
-fn from(address: &str) -> Whence {
-    Whence { address: Some(address.to_owned()), ..Whence::default() }
+fn from(address: &str) -> SignInOrigin {
+    SignInOrigin { address: Some(address.to_owned()), ..SignInOrigin::default() }
 }
 
 /// What becomes of a try: in, wrong, or wait.
-async fn tries(service: &Service, name: &str, password: &str, from: &Whence) -> &'static str {
+async fn tries(service: &Service, name: &str, password: &str, from: &SignInOrigin) -> &'static str {
     match service.sign_in_from(name, password.to_owned(), from).await {
         Ok(_) => "in",
         Err(Error::Unauthenticated) => "wrong",
@@ -35,13 +35,13 @@ async fn tries(service: &Service, name: &str, password: &str, from: &Whence) -> 
     }
 }
 
-async fn admin(g: &Gateway) -> Stored<Account> {
+async fn admin(g: &TestGateway) -> Stored<Account> {
     let new = NewAccount { name: "gus".to_owned(), role: PersonRole::Admin, groups: Default::default() };
     let account = g.service.add_account(&new, PASSWORD.to_owned()).await.unwrap();
     g.service.account_row(&account.id).await.unwrap()
 }
 
-async fn told(g: &Gateway, kind: &str) -> Vec<Value> {
+async fn told(g: &TestGateway, kind: &str) -> Vec<Value> {
     while g.service.sequence().await.unwrap() > 0 {}
     let (placed, _) = g.service.events_after(0, None, 1000).await.unwrap();
     let events = placed.into_iter().map(|it| serde_json::to_value(it.event).unwrap());
@@ -49,7 +49,7 @@ async fn told(g: &Gateway, kind: &str) -> Vec<Value> {
 }
 
 /// Strangers at an account, until they must wait; each from another address.
-async fn slowed(g: &Gateway, name: &str) {
+async fn slowed(g: &TestGateway, name: &str) {
     for at in 0..SIGN_INS {
         assert_eq!(tries(&g.service, name, "not the one", &from(&format!("203.0.113.{at}"))).await, "wrong");
     }
@@ -66,14 +66,14 @@ async fn who_is_known_is_let_in_while_strangers_wait() {
         "a stranger with the password"
     );
     let device = g.service.device_of(&g.alice).unwrap();
-    let known = Whence { device: Some(device.clone()), ..from("203.0.113.1") };
+    let known = SignInOrigin { device: Some(device.clone()), ..from("203.0.113.1") };
     assert_eq!(tries(&g.service, "alice", PASSWORD, &known).await, "in");
     assert_eq!(tries(&g.service, "alice", PASSWORD, &from("198.51.100.1")).await, "wait", "strangers still do");
     let mut forged = device.clone().into_bytes();
     forged[0] = if forged[0] == b'A' { b'B' } else { b'A' };
     let theirs = g.service.device_of(&g.bob).unwrap();
     for device in [String::from_utf8(forged).unwrap(), theirs, String::new(), "x".to_owned(), device[..40].to_owned()] {
-        let other = Whence { device: Some(device), ..from("198.51.100.1") };
+        let other = SignInOrigin { device: Some(device), ..from("198.51.100.1") };
         assert_eq!(tries(&g.service, "alice", PASSWORD, &other).await, "wait");
     }
     // A known browser is bounded, too: by itself.
@@ -92,7 +92,7 @@ async fn waiting_grows_has_an_end_and_another_gateway_knows_of_it() {
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap());
     let keyring = Keyring::open_or_create(&g.folder.path().join("keyring.json"), None, &SystemClock).unwrap();
-    let settings = Settings { people: people(), ..settings(&g.url) };
+    let settings = ServiceSettings { people: people(), ..settings(&g.url) };
     let other = Service::open(store, keyring, Arc::new(MovedClock(g.clock.clone())), settings).await.unwrap();
     assert_eq!(tries(&other, "alice", PASSWORD, &from("198.51.100.1")).await, "wait");
     const NEARLY: u64 = 20;
@@ -129,7 +129,7 @@ async fn names_that_nobody_has_are_slowed_as_those_that_somebody_has() {
 }
 
 /// The counters that attempts are on, as the database has them.
-fn counters(g: &Gateway) -> BTreeSet<String> {
+fn counters(g: &TestGateway) -> BTreeSet<String> {
     let database = rusqlite::Connection::open(g.folder.path().join("countersign.db")).unwrap();
     let mut counters = database.prepare("SELECT id FROM tries").unwrap();
     let ids = counters.query_map([], |row| row.get(0)).unwrap();
@@ -144,7 +144,7 @@ async fn a_counter_does_not_show_whether_a_name_exists() {
     let shared = |it: &String| it.strip_prefix("name/~").is_some_and(|number| number.parse::<u32>().is_ok());
     for name in ["alice", "nobody-is-called-so"] {
         let before = counters(&g);
-        tries(&g.service, name, "not the one", &Whence::default()).await;
+        tries(&g.service, name, "not the one", &SignInOrigin::default()).await;
         let new: Vec<String> = counters(&g).difference(&before).cloned().collect();
         assert!(new.len() == 1 && new.iter().all(shared), "{name}: {new:?}");
     }
@@ -235,8 +235,8 @@ async fn another_password_forgets_the_browsers_of_the_one_before() {
     g.service.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await.unwrap();
     let now = g.service.account_row(&g.alice.id).await.unwrap().record;
     slowed(&g, "alice").await;
-    let since = Whence { device: Some(g.service.device_of(&now).unwrap()), ..from("203.0.113.1") };
+    let since = SignInOrigin { device: Some(g.service.device_of(&now).unwrap()), ..from("203.0.113.1") };
     assert_eq!(tries(&g.service, "alice", ANOTHER, &since).await, "in");
-    let before = Whence { device: Some(device), ..from("198.51.100.1") };
+    let before = SignInOrigin { device: Some(device), ..from("198.51.100.1") };
     assert_eq!(tries(&g.service, "alice", ANOTHER, &before).await, "wait");
 }

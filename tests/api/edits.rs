@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use countersign::domain::identity::account::{Account, PersonRole};
 use countersign::domain::identity::party::Party;
 use countersign::domain::primitives::id::ReviewId;
-use countersign::domain::reviews::edit::{EDITS_MAX, Edit};
-use countersign::domain::reviews::{HoldState, Verdict};
+use countersign::domain::reviews::edit::{EDITS_MAX, ReviewEdit};
+use countersign::domain::reviews::{HoldState, VoteVerdict};
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::accounts::NewAccount;
-use countersign::service::reviews::edit::{Rewrite, Rewritten};
-use countersign::service::reviews::vote::Voted;
-use countersign::service::threads::redaction::Part;
+use countersign::service::reviews::edit::{EditRequest, EditResult};
+use countersign::service::reviews::vote::VoteOutcome;
+use countersign::service::threads::redaction::RedactionDetail;
 use countersign::web::api::problem::vote_code;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Gateway, person};
-use crate::rules::Scene;
+use crate::gateway::{TestGateway, person};
+use crate::rules::ApiScenario;
 
 on_both! {
     an_edit_supersedes_what_was_held_and_is_written_once_another_approves_it,
@@ -45,31 +45,31 @@ fn review(held: &Value) -> ReviewId {
     held["review"]["id"].as_str().unwrap().try_into().unwrap()
 }
 
-fn asks(held: &Value, values: &[(&str, Value)], more: Option<Value>) -> Rewrite {
+fn asks(held: &Value, values: &[(&str, Value)], more: Option<Value>) -> EditRequest {
     let values: BTreeMap<_, _> = values.iter().map(|(at, value)| ((*at).try_into().unwrap(), value.clone())).collect();
     let transition = held["transition"].as_str().unwrap().try_into().unwrap();
-    Rewrite { transition, edit: Edit { values, more }, why: "better so".to_owned() }
+    EditRequest { transition, edit: ReviewEdit { values, more }, why: "better so".to_owned() }
 }
 
-fn user(held: &Value, user: u64) -> Rewrite {
+fn user(held: &Value, user: u64) -> EditRequest {
     asks(held, &[("/target_user_id", json!(user))], None)
 }
 
-async fn rewrite(g: &Gateway, who: &Account, held: &Value, ask: &Rewrite) -> Result<Rewritten> {
+async fn rewrite(g: &TestGateway, who: &Account, held: &Value, ask: &EditRequest) -> Result<EditResult> {
     g.service.rewrite(&who.id, &review(held), ask).await
 }
 
 /// The new hold, in the shape of a proposal's answer.
-async fn rewritten(g: &Gateway, who: &Account, held: &Value, ask: &Rewrite) -> Value {
-    let Rewritten::Held(next) = rewrite(g, who, held, ask).await.unwrap() else { panic!("rejected") };
+async fn rewritten(g: &TestGateway, who: &Account, held: &Value, ask: &EditRequest) -> Value {
+    let EditResult::Held(next) = rewrite(g, who, held, ask).await.unwrap() else { panic!("rejected") };
     let transition = g.service.review(&next, who).await.unwrap().hold.transition;
     json!({"transition": transition, "review": {"id": next}})
 }
 
-fn why(done: Result<Rewritten>) -> String {
+fn why(done: Result<EditResult>) -> String {
     match done {
-        Ok(Rewritten::Held(_)) => "held".to_owned(),
-        Ok(Rewritten::Rejected(violations)) => {
+        Ok(EditResult::Held(_)) => "held".to_owned(),
+        Ok(EditResult::Rejected(violations)) => {
             violations.iter().map(|it| format!("{} {}", it.code.as_str(), it.pointer)).collect::<Vec<_>>().join(", ")
         }
         Err(Error::Vote(refused)) => vote_code(&refused).to_owned(),
@@ -78,11 +78,11 @@ fn why(done: Result<Rewritten>) -> String {
     }
 }
 
-async fn still_waits(g: &Gateway, held: &Value) {
+async fn still_waits(g: &TestGateway, held: &Value) {
     assert_eq!(g.service.review(&review(held), &g.alice).await.unwrap().hold.state, HoldState::Open {});
 }
 
-async fn an_edit_supersedes_what_was_held_and_is_written_once_another_approves_it(scene: Scene) {
+async fn an_edit_supersedes_what_was_held_and_is_written_once_another_approves_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -95,7 +95,7 @@ async fn an_edit_supersedes_what_was_held_and_is_written_once_another_approves_i
     assert_eq!((&statement["type"], &statement["supersedes"]), (&json!("edit"), &held["transition"]));
     assert_eq!((&statement["principal"], &statement["node"]), (&json!(g.alice.id), &json!("planner")));
     let decision = {
-        assert_eq!(g.vote(&g.bob, &next, Verdict::Approve).await.unwrap(), Voted::Approved);
+        assert_eq!(g.vote(&g.bob, &next, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
         g.decision(&next).await.expect(200)
     };
     let view =
@@ -106,33 +106,33 @@ async fn an_edit_supersedes_what_was_held_and_is_written_once_another_approves_i
     scene.passes_an_audit().await;
 }
 
-async fn neither_editor_nor_owner_decides_an_edit(scene: Scene) {
+async fn neither_editor_nor_owner_decides_an_edit(scene: ApiScenario) {
     let g = &scene.gateway;
     let owner = person(&g.service, "carol", &["reviewers", "platform"]).await;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
     let next = rewritten(g, &g.alice, &held, &user(&held, 43)).await;
     for who in [&g.alice, &owner] {
-        let refused = g.vote(who, &next, Verdict::Approve).await.unwrap_err();
+        let refused = g.vote(who, &next, VoteVerdict::Approve).await.unwrap_err();
         assert!(matches!(&refused, Error::Vote(it) if vote_code(it) == "not_eligible"), "{refused:?}");
     }
-    let on_old = g.vote(&g.bob, &held, Verdict::Approve).await.unwrap_err();
+    let on_old = g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap_err();
     assert!(matches!(&on_old, Error::Vote(it) if vote_code(it) == "review_ended"), "{on_old:?}");
-    g.vote(&g.bob, &next, Verdict::Approve).await.unwrap();
+    g.vote(&g.bob, &next, VoteVerdict::Approve).await.unwrap();
     // And not on what comes on top, until it is written.
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let again = json!({"node": "planner", "parent": next["transition"], "patch": {}, "reaffirm": true});
     let again = g.post(&path, &g.planner, again).await.expect(202);
-    assert!(g.vote(&g.alice, &again, Verdict::Approve).await.is_err(), "an approval does not wash the hands");
+    assert!(g.vote(&g.alice, &again, VoteVerdict::Approve).await.is_err(), "an approval does not wash the hands");
     scene.passes_an_audit().await;
 }
 
-async fn an_edit_and_the_last_vote_race_and_one_wins(scene: Scene) {
+async fn an_edit_and_the_last_vote_race_and_one_wins(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..5 {
         let held = g.held(&g.thread().await).await;
         let ask = user(&held, 43);
-        let (edit, vote) = tokio::join!(rewrite(g, &g.alice, &held, &ask), g.vote(&g.bob, &held, Verdict::Approve));
+        let (edit, vote) = tokio::join!(rewrite(g, &g.alice, &held, &ask), g.vote(&g.bob, &held, VoteVerdict::Approve));
         let word = g.decision(&held).await.expect(200)["decision"].as_str().unwrap().to_owned();
         match (why(edit).as_str(), vote.is_ok()) {
             ("held", false) => assert_eq!(word, "superseded"),
@@ -143,7 +143,7 @@ async fn an_edit_and_the_last_vote_race_and_one_wins(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_the_node_may_not_write_a_rule_denies_or_nobody_could_approve_changes_nothing(scene: Scene) {
+async fn what_the_node_may_not_write_a_rule_denies_or_nobody_could_approve_changes_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     let admin = asks(&held, &[], Some(json!({"execution_permissions": ["all"]})));
@@ -154,13 +154,13 @@ async fn what_the_node_may_not_write_a_rule_denies_or_nobody_could_approve_chang
     assert_eq!(why(rewrite(g, &g.alice, &held, &user(&held, 9)).await), "rule_denied ");
     let same = asks(&held, &[("/target_user_id", json!(42))], None);
     assert!(why(rewrite(g, &g.alice, &held, &same).await).contains("nothing would be another"));
-    g.service.set_admission("bob", countersign::service::identity::revocation::Admission::Barred).await.unwrap();
+    g.service.set_admission("bob", countersign::service::identity::revocation::SignInAccess::Barred).await.unwrap();
     assert!(why(rewrite(g, &g.alice, &held, &user(&held, 43)).await).contains("nobody would be left"));
     still_waits(g, &held).await;
     scene.passes_an_audit().await;
 }
 
-async fn what_is_hidden_is_neither_rewritten_nor_guessed(scene: Scene) {
+async fn what_is_hidden_is_neither_rewritten_nor_guessed(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
@@ -184,13 +184,13 @@ async fn what_is_hidden_is_neither_rewritten_nor_guessed(scene: Scene) {
     }
     still_waits(g, &held).await;
     let next = rewritten(g, &g.alice, &held, &user(&held, 43)).await;
-    g.vote(&g.bob, &next, Verdict::Approve).await.unwrap();
+    g.vote(&g.bob, &next, VoteVerdict::Approve).await.unwrap();
     let told =
         g.get(&format!("/v1/threads/{}/state?node=input_parser", thread["thread"].as_str().unwrap()), &g.auditor).await;
     assert_eq!(told.status, 200);
     let kept = g
         .service
-        .told(next["transition"].as_str().unwrap().try_into().unwrap(), &Party::Receiver, Part::Whole)
+        .told(next["transition"].as_str().unwrap().try_into().unwrap(), &Party::Receiver, RedactionDetail::Whole)
         .await
         .unwrap();
     let card = kept.changes.iter().find(|it| it.pointer.as_str() == "/payment/card").unwrap();
@@ -198,7 +198,7 @@ async fn what_is_hidden_is_neither_rewritten_nor_guessed(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn only_who_is_asked_rewrites_a_proposal_that_is_held(scene: Scene) {
+async fn only_who_is_asked_rewrites_a_proposal_that_is_held(scene: ApiScenario) {
     let g = &scene.gateway;
     let owner = person(&g.service, "carol", &["reviewers", "platform"]).await;
     let stranger = person(&g.service, "dave", &["elsewhere"]).await;
@@ -209,9 +209,9 @@ async fn only_who_is_asked_rewrites_a_proposal_that_is_held(scene: Scene) {
     }
     let other = g.held(&g.thread().await).await;
     assert_eq!(why(rewrite(g, &g.alice, &held, &user(&other, 43)).await), "digest_mismatch");
-    let silent = Rewrite { why: " ".to_owned(), ..user(&held, 43) };
+    let silent = EditRequest { why: " ".to_owned(), ..user(&held, 43) };
     assert!(why(rewrite(g, &g.alice, &held, &silent).await).contains("say why"));
-    g.vote(&g.bob, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap();
     assert_eq!(why(rewrite(g, &g.alice, &held, &user(&held, 43)).await), "review_ended");
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let again = json!({"node": "planner", "parent": held["transition"], "patch": {}, "reaffirm": true});
@@ -221,7 +221,7 @@ async fn only_who_is_asked_rewrites_a_proposal_that_is_held(scene: Scene) {
     assert_eq!(why(rewrite(g, &g.alice, &other, &user(&other, 43)).await), "expired");
 }
 
-async fn an_editor_who_is_not_asked_any_more_rewrites_nothing_more(scene: Scene) {
+async fn an_editor_who_is_not_asked_any_more_rewrites_nothing_more(scene: ApiScenario) {
     let g = &scene.gateway;
     let new = NewAccount { name: "boss".to_owned(), role: PersonRole::Admin, groups: Default::default() };
     let boss = g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
@@ -237,13 +237,13 @@ async fn an_editor_who_is_not_asked_any_more_rewrites_nothing_more(scene: Scene)
     scene.passes_an_audit().await;
 }
 
-async fn edits_of_edits_come_to_an_end(scene: Scene) {
+async fn edits_of_edits_come_to_an_end(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut held = g.held(&g.thread().await).await;
     for turn in 0..EDITS_MAX as u64 {
         held = rewritten(g, &g.alice, &held, &user(&held, 50 + turn)).await;
     }
     assert!(why(rewrite(g, &g.alice, &held, &user(&held, 99)).await).contains("as often as may be"));
-    g.vote(&g.bob, &held, Verdict::Deny).await.unwrap();
+    g.vote(&g.bob, &held, VoteVerdict::Deny).await.unwrap();
     scene.passes_an_audit().await;
 }

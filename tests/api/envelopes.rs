@@ -1,13 +1,13 @@
 //! What a node is given before a model is called: as much as fits, sealed, and checked before it is used. On both databases.
 
-use countersign::domain::context::{Encoding, Envelope, EnvelopeCode, Expected, check};
+use countersign::domain::context::{Encoding, Envelope, EnvelopeCode, ExpectedEnvelope, check};
 use countersign::domain::json::canonical::canonical;
 use countersign::domain::keys::PublicKeys;
 use serde_json::{Value, json};
 
 use crate::amendments::activates;
-use crate::gateway::{Answer, Gateway};
-use crate::rules::{Scene, codes};
+use crate::gateway::{ApiResponse, TestGateway};
+use crate::rules::{ApiScenario, codes};
 
 on_both! {
     a_view_is_sealed_and_believed_until_the_head_moves(super::given("")),
@@ -53,40 +53,40 @@ fn given(more: &str) -> String {
     crate::gateway::POLICY.replacen("rollback = true\n", &rollback, 1)
 }
 
-async fn thread(g: &Gateway, text: &str) -> Value {
+async fn thread(g: &TestGateway, text: &str) -> Value {
     let state = json!({"raw_text": text, "requested_action": "none", "target_user_id": 17,
         "payment": {"amount": 10, "card": "4111111111111111"}});
     g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201)
 }
 
-async fn envelope(g: &Gateway, thread: &Value) -> Answer {
+async fn envelope(g: &TestGateway, thread: &Value) -> ApiResponse {
     let path = format!("/v1/threads/{}/envelope?node=planner", thread["thread"].as_str().unwrap());
     g.get(&path, &g.planner).await
 }
 
-async fn verify(g: &Gateway, envelope: &Value) -> Answer {
+async fn verify(g: &TestGateway, envelope: &Value) -> ApiResponse {
     g.post("/v1/envelopes/verify", &g.planner, json!({"envelope": envelope, "node": "planner"})).await
 }
 
 /// How many events there are.
-async fn told_so_far(g: &Gateway) -> u64 {
+async fn told_so_far(g: &TestGateway) -> u64 {
     g.service.sequence().await.unwrap();
     g.service.log_length().await.unwrap()
 }
 
 fn offline(keys: &PublicKeys, envelope: &Value) -> Result<u64, EnvelopeCode> {
     let envelope: Envelope = serde_json::from_value(envelope.clone()).unwrap();
-    let expected = Expected { issuer: keys.issuer(), ..Expected::by(keys) };
+    let expected = ExpectedEnvelope { issuer: keys.issuer(), ..ExpectedEnvelope::by(keys) };
     check(&envelope, &expected).map(|it| it.version)
 }
 
-async fn published(g: &Gateway) -> PublicKeys {
+async fn published(g: &TestGateway) -> PublicKeys {
     let jwks: Value =
         g.http.get(format!("{}/.well-known/jwks.json", g.url)).send().await.unwrap().json().await.unwrap();
     PublicKeys::from_jwks(&jwks).unwrap()
 }
 
-async fn a_view_is_sealed_and_believed_until_the_head_moves(scene: Scene) {
+async fn a_view_is_sealed_and_believed_until_the_head_moves(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, "Pay Eva.").await;
     let sealed = envelope(g, &thread).await.expect(200);
@@ -111,7 +111,7 @@ async fn a_view_is_sealed_and_believed_until_the_head_moves(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_does_not_fit_goes_by_priority_and_what_is_required_never(scene: Scene) {
+async fn what_does_not_fit_goes_by_priority_and_what_is_required_never(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, &"word ".repeat(500)).await;
     let sealed = envelope(g, &thread).await.expect(200);
@@ -127,7 +127,7 @@ async fn what_does_not_fit_goes_by_priority_and_what_is_required_never(scene: Sc
     scene.passes_an_audit().await;
 }
 
-async fn there_is_no_envelope_without_what_is_required(scene: Scene) {
+async fn there_is_no_envelope_without_what_is_required(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"requested_action": "none", "target_user_id": 17});
     let bare = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
@@ -140,7 +140,7 @@ async fn there_is_no_envelope_without_what_is_required(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_was_changed_or_is_of_others_is_not_believed(scene: Scene) {
+async fn what_was_changed_or_is_of_others_is_not_believed(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, "Pay Eva.").await;
     let sealed = envelope(g, &thread).await.expect(200);
@@ -176,7 +176,7 @@ async fn what_was_changed_or_is_of_others_is_not_believed(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn nothing_that_a_node_does_not_read_is_in_it(scene: Scene) {
+async fn nothing_that_a_node_does_not_read_is_in_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, "Pay Eva.").await;
     let text = envelope(g, &thread).await.expect(200).to_string();
@@ -189,7 +189,7 @@ async fn nothing_that_a_node_does_not_read_is_in_it(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_policy_says_how_tokens_are_counted(scene: Scene) {
+async fn a_policy_says_how_tokens_are_counted(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, "Überweisung an Eva, bitte.").await;
     let sealed = envelope(g, &thread).await.expect(200);
@@ -197,7 +197,7 @@ async fn a_policy_says_how_tokens_are_counted(scene: Scene) {
     assert_eq!(verify(g, &sealed).await.expect(200)["encoding"], "cl100k_base");
 }
 
-async fn a_view_that_its_node_may_not_receive_is_not_given(scene: Scene) {
+async fn a_view_that_its_node_may_not_receive_is_not_given(scene: ApiScenario) {
     let g = &scene.gateway;
     let fits = thread(g, "Pay Eva.").await;
     let sealed = envelope(g, &fits).await.expect(200);
@@ -226,7 +226,7 @@ async fn a_view_that_its_node_may_not_receive_is_not_given(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_went_for_lack_of_room_is_missed_by_the_schema(scene: Scene) {
+async fn what_went_for_lack_of_room_is_missed_by_the_schema(scene: ApiScenario) {
     let g = &scene.gateway;
     let short = thread(g, "Pay Eva.").await;
     envelope(g, &short).await.expect(200);
@@ -236,7 +236,7 @@ async fn what_went_for_lack_of_room_is_missed_by_the_schema(scene: Scene) {
     assert_eq!((refused.code(), &refused.body["errors"][0]["pointer"]), ("schema_mismatch", &json!("/raw_text")));
 }
 
-async fn a_policy_that_is_activated_later_says_what_is_received(scene: Scene) {
+async fn a_policy_that_is_activated_later_says_what_is_received(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"raw_text": "Pay Eva.", "requested_action": "none", "target_user_id": 17,
         "payment": {"amount": 13, "card": "4111111111111111"}});
@@ -250,7 +250,7 @@ async fn a_policy_that_is_activated_later_says_what_is_received(scene: Scene) {
     assert_eq!(refused.body["checkpoint"]["transition"], thread["transition"]);
 }
 
-async fn what_changes_nothing_says_what_to_go_on_from(scene: Scene) {
+async fn what_changes_nothing_says_what_to_go_on_from(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, "Pay Eva.").await;
     let (id, first) = (&thread["thread"], &thread["transition"]);
@@ -280,7 +280,7 @@ async fn what_changes_nothing_says_what_to_go_on_from(scene: Scene) {
     assert_eq!((elsewhere.status, &elsewhere.body["checkpoint"]), (403, &Value::Null));
 }
 
-async fn below_what_is_hidden_no_place_is_named(scene: Scene) {
+async fn below_what_is_hidden_no_place_is_named(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"raw_text": "Pay.", "requested_action": "none", "target_user_id": 17,
         "payment": {"amount": 1, "card": {"number": 13}}});

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use countersign::web::pages::shared::nav::SCREENS;
 
-use crate::program::{Ending, PROGRAM};
+use crate::program::{ChildProcess, PROGRAM};
 
 #[test]
 fn the_walkthrough_ends_with_the_row_written_once() {
@@ -21,13 +21,13 @@ fn the_walkthrough_ends_with_the_row_written_once() {
 }
 
 /// A demonstration that runs, and what it said so far.
-struct Demo {
-    child: Ending,
+struct DemoProcess {
+    child: ChildProcess,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
     said: Vec<String>,
 }
 
-impl Demo {
+impl DemoProcess {
     fn start() -> Self {
         let mut child = Command::new(PROGRAM)
             .args(["demo", "--listen", "127.0.0.1:0"])
@@ -36,7 +36,7 @@ impl Demo {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child: Ending(child), lines, said: Vec::new() }
+        Self { child: ChildProcess(child), lines, said: Vec::new() }
     }
 
     /// What it has taken of the processor, in whole seconds.
@@ -72,13 +72,13 @@ fn field(page: &str, name: &str) -> String {
 }
 
 /// A browser without scripts: one session, forms sent from the page's own origin.
-struct Browser {
+struct ScriptlessBrowser {
     http: reqwest::Client,
     origin: String,
     cookies: Vec<String>,
 }
 
-impl Browser {
+impl ScriptlessBrowser {
     fn new(url: &str) -> Self {
         let origin = url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
         countersign::tls::ready();
@@ -146,7 +146,7 @@ fn escaped(value: &str) -> String {
 
 #[test]
 fn the_demonstration_writes_once_and_its_lines_to_copy_succeed() {
-    let mut demo = Demo::start();
+    let mut demo = DemoProcess::start();
     demo.until("http://localhost:");
     // It appears within two seconds of its start, where it is built for speed and has a processor for itself.
     assert!(demo.processor_seconds() < 10);
@@ -155,7 +155,7 @@ fn the_demonstration_writes_once_and_its_lines_to_copy_succeed() {
     demo.until("Two people are needed");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let mut browser = Browser::new(&ada);
+        let mut browser = ScriptlessBrowser::new(&ada);
         browser.sign_in(&ada).await;
         browser.approve(&review).await;
     });
@@ -181,7 +181,7 @@ fn the_demonstration_writes_once_and_its_lines_to_copy_succeed() {
 
 #[test]
 fn left_alone_the_second_review_visibly_expires_and_nothing_is_written() {
-    let mut demo = Demo::start();
+    let mut demo = DemoProcess::start();
     demo.until("left alone, it expires");
     // In as much time as its flow gives people, as the page counts it down.
     demo.until("\"decision\":\"expired\"");
@@ -194,13 +194,13 @@ const ONES_OWN: &str = "/account/passkeys";
 
 #[test]
 fn no_screen_of_the_demonstration_is_empty() {
-    let mut demo = Demo::start();
+    let mut demo = DemoProcess::start();
     let admin = url_in(&demo.until("gus: "));
     demo.until("a third flow has a past");
     demo.until("Two people are needed");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let mut browser = Browser::new(&admin);
+        let mut browser = ScriptlessBrowser::new(&admin);
         browser.sign_in(&admin).await;
         let origin = browser.origin.clone();
         let screens = SCREENS.iter().map(|it| it.address).filter(|it| *it != ONES_OWN);

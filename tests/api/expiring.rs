@@ -7,7 +7,7 @@ use countersign::domain::primitives::id::FlowId;
 use countersign::worker::expire;
 
 use crate::attacks::policy_with;
-use crate::rules::Scene;
+use crate::rules::ApiScenario;
 
 on_both! {
     one_deadline_that_cannot_be_kept_keeps_no_other,
@@ -17,7 +17,7 @@ fn policy() -> String {
     policy_with("ttl = \"24h\"", "ttl = \"1h\"")
 }
 
-async fn one_deadline_that_cannot_be_kept_keeps_no_other(scene: Scene) {
+async fn one_deadline_that_cannot_be_kept_keeps_no_other(scene: ApiScenario) {
     let g = &scene.gateway;
     let broken = g.post("/v1/interrupts", &g.host, crate::interrupts::asked()).await.expect(202);
     let broken = broken["id"].as_str().unwrap();

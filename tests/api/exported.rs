@@ -5,16 +5,16 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::gateway::Gateway;
+use crate::gateway::TestGateway;
 
 /// The published keys, where the command looks for them.
-pub async fn save_keys(g: &Gateway, folder: &Path) {
+pub async fn save_keys(g: &TestGateway, folder: &Path) {
     let keys = g.http.get(format!("{}/.well-known/jwks.json", g.url)).send().await.unwrap().text().await.unwrap();
     std::fs::write(folder.join("jwks.json"), keys).unwrap();
 }
 
 /// A chain's pages from a version on, as they come, each a file.
-pub async fn save_chain(g: &Gateway, folder: &Path, thread: &Value, from: u64, page_size: u64) {
+pub async fn save_chain(g: &TestGateway, folder: &Path, thread: &Value, from: u64, page_size: u64) {
     let id = thread.as_str().unwrap();
     let mut next = Some(from);
     while let Some(token) = next {

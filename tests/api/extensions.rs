@@ -6,18 +6,20 @@ use countersign::domain::identity::account::{Account, MachineRole};
 use countersign::domain::log::event::EventType;
 use countersign::domain::primitives::id::ReviewId;
 use countersign::domain::primitives::time::Timestamp;
-use countersign::domain::reviews::{EXTENSION_REASON_CHARS_MAX, EXTENSIONS_MAX, Extending, Hold, Verdict, VoteRefused};
+use countersign::domain::reviews::{
+    EXTENSION_REASON_CHARS_MAX, EXTENSIONS_MAX, ExtensionRequest, Hold, VoteRejected, VoteVerdict,
+};
 use countersign::service::error::{Error, Result};
-use countersign::service::identity::revocation::Admission;
-use countersign::service::reviews::vote::Voted;
+use countersign::service::identity::revocation::SignInAccess;
+use countersign::service::reviews::vote::VoteOutcome;
 use countersign::web::api::problem::vote_code;
 use countersign::worker::expire;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Gateway, owned_token, person};
-use crate::rules::Scene;
+use crate::gateway::{TestGateway, owned_token, person};
+use crate::rules::ApiScenario;
 use crate::under_new_policy::activate;
 
 on_both! {
@@ -38,23 +40,23 @@ fn review(held: &Value) -> ReviewId {
     held["review"]["id"].as_str().unwrap().try_into().unwrap()
 }
 
-async fn hold(g: &Gateway, held: &Value) -> Hold {
+async fn hold(g: &TestGateway, held: &Value) -> Hold {
     g.service.review(&review(held), &g.alice).await.unwrap().hold
 }
 
-fn longer(hold: &Hold, more: Duration) -> Extending {
+fn longer(hold: &Hold, more: Duration) -> ExtensionRequest {
     let (transition, deadline) = (hold.transition, hold.expires_at);
-    Extending { transition, deadline, until: deadline.plus(more), reason: "the bank is closed".to_owned() }
+    ExtensionRequest { transition, deadline, until: deadline.plus(more), reason: "the bank is closed".to_owned() }
 }
 
-async fn moves(g: &Gateway, who: &Account, held: &Value, ask: &Extending) -> Result<()> {
+async fn moves(g: &TestGateway, who: &Account, held: &Value, ask: &ExtensionRequest) -> Result<()> {
     g.service.extend(&who.id, &review(held), ask).await
 }
 
 fn code(done: Result<()>) -> String {
     match done {
         Ok(()) => "done".to_owned(),
-        Err(Error::Vote(VoteRefused::Ineligible(why))) => format!("not_eligible: {}", why.code()),
+        Err(Error::Vote(VoteRejected::Ineligible(why))) => format!("not_eligible: {}", why.code()),
         Err(Error::Vote(refused)) => vote_code(&refused).to_owned(),
         Err(Error::WrongState(why)) => why.to_owned(),
         Err(Error::Invalid { pointer, .. }) => pointer,
@@ -62,14 +64,14 @@ fn code(done: Result<()>) -> String {
     }
 }
 
-async fn told(g: &Gateway, kind: EventType) -> Vec<Value> {
+async fn told(g: &TestGateway, kind: EventType) -> Vec<Value> {
     while g.service.sequence().await.unwrap() > 0 {}
     let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
     events.into_iter().map(|it| it.event).filter(|it| it.kind == kind).map(|it| it.data).collect()
 }
 
 /// The one extension, as the host is told it.
-async fn extended_as_host(g: &Gateway) -> Value {
+async fn extended_as_host(g: &TestGateway) -> Value {
     while g.service.sequence().await.unwrap() > 0 {}
     let page = g.get("/v1/events?limit=500", &g.host).await.expect(200);
     let events: Vec<&Value> = page["events"].as_array().unwrap().iter().collect();
@@ -79,11 +81,11 @@ async fn extended_as_host(g: &Gateway) -> Value {
     event["data"].clone()
 }
 
-async fn a_moved_deadline_counts_and_is_told_with_its_reason(scene: Scene) {
+async fn a_moved_deadline_counts_and_is_told_with_its_reason(scene: ApiScenario) {
     let g = &scene.gateway;
     let (held, other) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
     let before = hold(g, &held).await;
-    let ask = Extending { reason: "ask about 4111111111111111 first".to_owned(), ..longer(&before, HOUR) };
+    let ask = ExtensionRequest { reason: "ask about 4111111111111111 first".to_owned(), ..longer(&before, HOUR) };
     moves(g, &g.alice, &held, &ask).await.unwrap();
     let path = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
     let review_told = g.get(&path, &g.host).await.expect(200)["review"].clone();
@@ -102,8 +104,8 @@ async fn a_moved_deadline_counts_and_is_told_with_its_reason(scene: Scene) {
     g.pass(4 * HOUR + HOUR / 2);
     expire::run_once(&g.service).await.unwrap();
     assert_eq!(g.decision(&other).await.expect(200)["decision"], "expired", "the other's deadline was not moved");
-    assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
-    assert_eq!(g.vote(&g.bob, &held, Verdict::Approve).await.unwrap(), Voted::Approved);
+    assert_eq!(g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
+    assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     scene.passes_an_audit().await;
     let last = g.held(&g.thread().await).await;
     moves(g, &g.bob, &last, &longer(&hold(g, &last).await, HOUR)).await.unwrap();
@@ -114,7 +116,7 @@ async fn a_moved_deadline_counts_and_is_told_with_its_reason(scene: Scene) {
 }
 
 /// While the flow is stopped nothing is judged again, so the hold is still of the policy before.
-async fn a_reason_tells_nothing_that_the_policy_of_now_hides(scene: Scene) {
+async fn a_reason_tells_nothing_that_the_policy_of_now_hides(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 777_123});
@@ -123,18 +125,18 @@ async fn a_reason_tells_nothing_that_the_policy_of_now_hides(scene: Scene) {
     g.send(Method::PUT, "/v1/halts/payments", &g.admin, Some(stop)).await.expect(200);
     activate(g, &policy().replace("hide = [\"payment.card\"]", "hide = [\"payment.card\", \"target_user_id\"]"), &[])
         .await;
-    let ask = Extending { reason: "ask 777123 first".to_owned(), ..longer(&hold(g, &held).await, HOUR) };
+    let ask = ExtensionRequest { reason: "ask 777123 first".to_owned(), ..longer(&hold(g, &held).await, HOUR) };
     moves(g, &g.alice, &held, &ask).await.unwrap();
     assert_eq!(extended_as_host(g).await["reason"], "ask [hidden] first");
     scene.passes_an_audit().await;
 }
 
-async fn a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for_ever(scene: Scene) {
+async fn a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for_ever(scene: ApiScenario) {
     let g = &scene.gateway;
     let (dana, gone) =
         (person(&g.service, "dana", &["elsewhere"]).await, person(&g.service, "gone", &["reviewers"]).await);
     person(&g.service, "spare", &["reviewers"]).await;
-    g.service.set_admission("gone", Admission::Barred).await.unwrap();
+    g.service.set_admission("gone", SignInAccess::Barred).await.unwrap();
     let agent = owned_token(&g.service, "of-bob", MachineRole::Agent, &["planner"], "bob").await;
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 42});
@@ -145,7 +147,7 @@ async fn a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for
     assert_eq!(code(moves(g, &g.bob, &held, &ask).await), "not_eligible: author");
     assert_eq!(code(moves(g, &gone, &held, &ask).await), "not_eligible: disabled");
     let other = hold(g, &g.held(&g.thread().await).await).await;
-    let of_another = Extending { transition: other.transition, ..ask.clone() };
+    let of_another = ExtensionRequest { transition: other.transition, ..ask.clone() };
     assert_eq!(code(moves(g, &g.alice, &held, &of_another).await), "digest_mismatch");
     let milli = |moment: Timestamp, by: i64| Timestamp::from_millis(moment.millis() + by);
     for (until, why) in [
@@ -156,12 +158,12 @@ async fn a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for
             "a deadline is moved to at most twice the time that the policy gives",
         ),
     ] {
-        assert_eq!(code(moves(g, &g.alice, &held, &Extending { until, ..ask.clone() }).await), why);
+        assert_eq!(code(moves(g, &g.alice, &held, &ExtensionRequest { until, ..ask.clone() }).await), why);
     }
     for reason in [" ".to_owned(), "x".repeat(EXTENSION_REASON_CHARS_MAX + 1)] {
-        assert_eq!(code(moves(g, &g.alice, &held, &Extending { reason, ..ask.clone() }).await), "/reason");
+        assert_eq!(code(moves(g, &g.alice, &held, &ExtensionRequest { reason, ..ask.clone() }).await), "/reason");
     }
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     for _ in 0..EXTENSIONS_MAX {
         let now = hold(g, &held).await;
         moves(g, &g.alice, &held, &longer(&now, HOUR / 2)).await.expect("whoever voted is still asked");
@@ -180,13 +182,13 @@ async fn a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for
     g.pass(4 * HOUR);
     let late = g.service.extend(&g.alice.id, &late.id, &longer(&late, HOUR)).await;
     assert_eq!(code(late), "expired", "what is over stays over");
-    g.vote(&g.bob, &far, Verdict::Deny).await.unwrap();
+    g.vote(&g.bob, &far, VoteVerdict::Deny).await.unwrap();
     assert_eq!(code(moves(g, &g.alice, &far, &longer(&now, HOUR)).await), "review_ended");
     assert_eq!(told(g, EventType::ReviewExtended).await.len(), EXTENSIONS_MAX + 1);
     scene.passes_an_audit().await;
 }
 
-async fn of_two_who_move_it_at_once_one_does_and_a_form_moves_it_once(scene: Scene) {
+async fn of_two_who_move_it_at_once_one_does_and_a_form_moves_it_once(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..5 {
         let held = g.held(&g.thread().await).await;
@@ -200,14 +202,14 @@ async fn of_two_who_move_it_at_once_one_does_and_a_form_moves_it_once(scene: Sce
     scene.passes_an_audit().await;
 }
 
-async fn moving_it_and_the_last_vote_race_and_nothing_is_lost(scene: Scene) {
+async fn moving_it_and_the_last_vote_race_and_nothing_is_lost(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..5 {
         let held = g.held(&g.thread().await).await;
-        g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+        g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
         let ask = longer(&hold(g, &held).await, HOUR);
-        let (moved, last) = tokio::join!(moves(g, &g.alice, &held, &ask), g.vote(&g.bob, &held, Verdict::Approve));
-        assert_eq!(last.unwrap(), Voted::Approved);
+        let (moved, last) = tokio::join!(moves(g, &g.alice, &held, &ask), g.vote(&g.bob, &held, VoteVerdict::Approve));
+        assert_eq!(last.unwrap(), VoteOutcome::Approved);
         assert!(["done", "review_ended"].contains(&code(moved).as_str()));
     }
     scene.passes_an_audit().await;

@@ -5,8 +5,8 @@ use countersign::domain::chain::hash::Digest;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Answer, Gateway};
-use crate::rules::Scene;
+use crate::gateway::{ApiResponse, TestGateway};
+use crate::rules::ApiScenario;
 use crate::under_new_policy::activate;
 
 on_both! {
@@ -26,7 +26,7 @@ fn policy() -> String {
 }
 
 /// An approved change of whom: (its thread, what was held, the decision).
-async fn approved(g: &Gateway) -> (Value, Value, Value) {
+async fn approved(g: &TestGateway) -> (Value, Value, Value) {
     let thread = g.thread().await;
     let held = g.held(&thread).await;
     let decision = g.approved(&held).await;
@@ -34,26 +34,26 @@ async fn approved(g: &Gateway) -> (Value, Value, Value) {
 }
 
 /// Something harmless on top of a head.
-async fn on_top(g: &Gateway, thread: &Value, head: &Value, text: &str) -> Value {
+async fn on_top(g: &TestGateway, thread: &Value, head: &Value, text: &str) -> Value {
     let done = g.propose(thread, head, (&g.parser, "input_parser"), json!({"raw_text": text})).await.expect(201);
     done["transition"].clone()
 }
 
-async fn take_back(g: &Gateway, decision: &Value) {
+async fn take_back(g: &TestGateway, decision: &Value) {
     let path = format!("/v1/receipts/{}/revocation", decision["nonce"].as_str().unwrap());
     g.post(&path, &g.admin, json!({"reason": "a mistake"})).await.expect(200);
 }
 
-async fn written(g: &Gateway, thread: &Value, head: &Value, name: &str) -> Answer {
+async fn written(g: &TestGateway, thread: &Value, head: &Value, name: &str) -> ApiResponse {
     g.verify(thread, head, &Value::Null, name).await
 }
 
-fn refused(answer: &Answer, code: &str) {
+fn refused(answer: &ApiResponse, code: &str) {
     assert_eq!((answer.status, answer.code()), (403, code), "{:#}", answer.body);
 }
 
 /// People approve the head as it stands, and it is written.
-async fn is_written_once_approved_anew(g: &Gateway, thread: &Value, head: &Value) {
+async fn is_written_once_approved_anew(g: &TestGateway, thread: &Value, head: &Value) {
     let body = json!({"node": "planner", "parent": head, "patch": {}, "reaffirm": true});
     let path = format!("/v1/threads/{}/transitions", thread.as_str().unwrap());
     let held = g.post(&path, &g.planner, body).await.expect(202);
@@ -62,7 +62,7 @@ async fn is_written_once_approved_anew(g: &Gateway, thread: &Value, head: &Value
     g.confirm("anew").await.expect(200);
 }
 
-async fn what_was_approved_for_good_needs_no_receipt_once_something_came_on_top(scene: Scene) {
+async fn what_was_approved_for_good_needs_no_receipt_once_something_came_on_top(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, head, _) = approved(g).await;
     let top = on_top(g, &thread, &head, "harmless").await;
@@ -72,7 +72,7 @@ async fn what_was_approved_for_good_needs_no_receipt_once_something_came_on_top(
     scene.passes_an_audit().await;
 }
 
-async fn an_approval_that_was_taken_back_is_owed_by_what_comes_on_top(scene: Scene) {
+async fn an_approval_that_was_taken_back_is_owed_by_what_comes_on_top(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, head, decision) = approved(g).await;
     take_back(g, &decision).await;
@@ -84,7 +84,7 @@ async fn an_approval_that_was_taken_back_is_owed_by_what_comes_on_top(scene: Sce
     scene.passes_an_audit().await;
 }
 
-async fn an_approval_that_is_taken_back_later_stops_what_came_on_top(scene: Scene) {
+async fn an_approval_that_is_taken_back_later_stops_what_came_on_top(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, head, decision) = approved(g).await;
     let top = on_top(g, &thread, &head, "harmless").await;
@@ -96,7 +96,7 @@ async fn an_approval_that_is_taken_back_later_stops_what_came_on_top(scene: Scen
     scene.passes_an_audit().await;
 }
 
-async fn an_approval_that_is_taken_back_while_a_writer_is_at_work_is_not_written_by_the_next(scene: Scene) {
+async fn an_approval_that_is_taken_back_while_a_writer_is_at_work_is_not_written_by_the_next(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, head, decision) = approved(g).await;
     let top = on_top(g, &thread, &head, "harmless").await;
@@ -110,7 +110,7 @@ async fn an_approval_that_is_taken_back_while_a_writer_is_at_work_is_not_written
     scene.passes_an_audit().await;
 }
 
-async fn what_a_writer_was_let_through_with_is_not_undone(scene: Scene) {
+async fn what_a_writer_was_let_through_with_is_not_undone(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, head, decision) = approved(g).await;
     let top = on_top(g, &thread, &head, "harmless").await;
@@ -122,7 +122,7 @@ async fn what_a_writer_was_let_through_with_is_not_undone(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn an_approval_that_was_written_is_nothing_to_take_back(scene: Scene) {
+async fn an_approval_that_was_written_is_nothing_to_take_back(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, head, decision) = approved(g).await;
     g.verify(&thread, &head, &decision["receipt"], "w1").await.expect(200);
@@ -133,7 +133,7 @@ async fn an_approval_that_was_written_is_nothing_to_take_back(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_branch_owes_what_was_taken_back_from_its_head(scene: Scene) {
+async fn a_branch_owes_what_was_taken_back_from_its_head(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _, decision) = approved(g).await;
     let fork = async |name: &str| {
@@ -148,7 +148,7 @@ async fn a_branch_owes_what_was_taken_back_from_its_head(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_nobody_was_asked_about_is_owed_once_the_flow_enforces(scene: Scene) {
+async fn what_nobody_was_asked_about_is_owed_once_the_flow_enforces(scene: ApiScenario) {
     let g = &scene.gateway;
     let observing = format!("mode = \"observe\"\n{}", policy());
     activate(g, &observing, &[]).await;

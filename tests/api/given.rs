@@ -3,13 +3,13 @@
 use countersign::domain::context::Encoding;
 use countersign::domain::json::canonical::canonical;
 use countersign::domain::primitives::id::NodeId;
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::domain::threads::thread::Thread;
-use countersign::domain::threads::usage::Spent;
+use countersign::domain::threads::usage::UsageAmount;
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, POLICY};
-use crate::rules::{Scene, codes};
+use crate::gateway::{ApiResponse, POLICY, TestGateway};
+use crate::rules::{ApiScenario, codes};
 
 on_both! {
     what_a_node_is_given_is_counted_in_hundreds_until_the_bound(super::bounded("thread", 700, "")),
@@ -33,29 +33,29 @@ fn bounded(of: &str, tokens: u64, planner: &str) -> String {
 }
 
 /// A thread whose text is some 240 tokens.
-async fn thread(g: &Gateway) -> Value {
+async fn thread(g: &TestGateway) -> Value {
     let state = json!({"raw_text": "word ".repeat(240), "requested_action": "none", "target_user_id": 17,
         "payment": {"amount": 10, "card": "4111111111111111"}});
     g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201)
 }
 
 /// What a node's view of the head is, in hundreds.
-async fn given(g: &Gateway, thread: &Value, (token, node): (&str, &str)) -> u64 {
+async fn given(g: &TestGateway, thread: &Value, (token, node): (&str, &str)) -> u64 {
     let path = format!("/v1/threads/{}/state?node={node}", thread["thread"].as_str().unwrap());
     let view = g.get(&path, token).await.expect(200)["state"].clone();
     Encoding::O200kBase.count(&canonical(&view)).div_ceil(100) * 100
 }
 
-async fn proposes(g: &Gateway, thread: &Value, parent: &Value, action: &str) -> Answer {
+async fn proposes(g: &TestGateway, thread: &Value, parent: &Value, action: &str) -> ApiResponse {
     g.propose(&thread["thread"], parent, (&g.planner, "planner"), json!({"requested_action": action})).await
 }
 
-async fn total(g: &Gateway, thread: &Value) -> Value {
+async fn total(g: &TestGateway, thread: &Value) -> Value {
     let path = format!("/v1/threads/{}", thread["thread"].as_str().unwrap());
     g.get(&path, &g.host).await.expect(200)["spent"]["context_tokens"].clone()
 }
 
-async fn what_a_node_is_given_is_counted_in_hundreds_until_the_bound(scene: Scene) {
+async fn what_a_node_is_given_is_counted_in_hundreds_until_the_bound(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     assert_eq!(given(g, &thread, (&g.planner, "planner")).await, 300);
@@ -75,7 +75,7 @@ async fn what_a_node_is_given_is_counted_in_hundreds_until_the_bound(scene: Scen
     scene.passes_an_audit().await;
 }
 
-async fn it_is_the_envelope_that_is_counted(scene: Scene) {
+async fn it_is_the_envelope_that_is_counted(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let mut head = thread["transition"].clone();
@@ -89,7 +89,7 @@ async fn it_is_the_envelope_that_is_counted(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn whoever_makes_something_required_go_away_is_counted_whole(scene: Scene) {
+async fn whoever_makes_something_required_go_away_is_counted_whole(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"raw_text": "word ".repeat(240), "requested_action": "none", "target_user_id": 17});
     let thread = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
@@ -101,7 +101,7 @@ async fn whoever_makes_something_required_go_away_is_counted_whole(scene: Scene)
     scene.passes_an_audit().await;
 }
 
-async fn a_node_is_held_against_its_own_sum_and_told_of_no_other(scene: Scene) {
+async fn a_node_is_held_against_its_own_sum_and_told_of_no_other(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let one = proposes(g, &thread, &thread["transition"], "update_email").await.expect(201);
@@ -117,14 +117,14 @@ async fn a_node_is_held_against_its_own_sum_and_told_of_no_other(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_is_rejected_held_or_denied_is_not_counted_and_what_is_approved_is_once(scene: Scene) {
+async fn what_is_rejected_held_or_denied_is_not_counted_and_what_is_approved_is_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let bad = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), json!({"result_ref": "x"}));
     bad.await.expect(422);
     let held = g.held(&thread).await;
     assert_eq!(total(g, &thread).await, Value::Null, "it waits for people");
-    g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
     assert_eq!(total(g, &thread).await, Value::Null, "nothing came of it");
     let patch = json!({"target_user_id": 43});
     let held = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(202);
@@ -133,7 +133,7 @@ async fn what_is_rejected_held_or_denied_is_not_counted_and_what_is_approved_is_
     scene.passes_an_audit().await;
 }
 
-async fn a_step_that_is_repeated_is_given_once(scene: Scene) {
+async fn a_step_that_is_repeated_is_given_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
@@ -152,7 +152,7 @@ async fn a_step_that_is_repeated_is_given_once(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_rollback_gives_nothing_and_gives_nothing_back(scene: Scene) {
+async fn a_rollback_gives_nothing_and_gives_nothing_back(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let one = proposes(g, &thread, &thread["transition"], "update_email").await.expect(201);
@@ -167,7 +167,7 @@ async fn a_rollback_gives_nothing_and_gives_nothing_back(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn people_are_asked_where_the_policy_says_so(scene: Scene) {
+async fn people_are_asked_where_the_policy_says_so(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let one = proposes(g, &thread, &thread["transition"], "update_email").await.expect(201);
@@ -180,7 +180,7 @@ async fn people_are_asked_where_the_policy_says_so(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn nothing_is_counted_where_nothing_is_bounded(scene: Scene) {
+async fn nothing_is_counted_where_nothing_is_bounded(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     proposes(g, &thread, &thread["transition"], "update_email").await.expect(201);
@@ -188,7 +188,7 @@ async fn nothing_is_counted_where_nothing_is_bounded(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn another_policy_would_have_counted_what_this_one_did_not(scene: Scene) {
+async fn another_policy_would_have_counted_what_this_one_did_not(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let mut head = thread["transition"].clone();
@@ -221,7 +221,7 @@ async fn another_policy_would_have_counted_what_this_one_did_not(scene: Scene) {
     }
 }
 
-async fn an_audit_finds_another_sum(scene: Scene) {
+async fn an_audit_finds_another_sum(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let one = proposes(g, &thread, &thread["transition"], "update_email").await.expect(201);
@@ -230,7 +230,7 @@ async fn an_audit_finds_another_sum(scene: Scene) {
     let planner = NodeId::try_from("planner").unwrap();
     scene
         .retells::<Thread>(id, |it| {
-            assert_eq!(it.spent.of_node(&planner), Spent::default().given(300));
+            assert_eq!(it.spent.of_node(&planner), UsageAmount::default().given(300));
             let mut body = json!(it);
             body["spent"]["planner"]["context_tokens"] = json!(200);
             serde_json::from_value(body).unwrap()

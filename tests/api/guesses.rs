@@ -7,23 +7,23 @@ use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
 use countersign::domain::log::event::EventType;
 use countersign::domain::policy::RedactedChange;
 use countersign::domain::primitives::id::{InterruptId, ReviewId};
-use countersign::domain::reviews::edit::Edit;
-use countersign::domain::reviews::{Extending, Verdict};
-use countersign::service::proposals::rollback::Rollback;
-use countersign::service::reviews::comment::Saying;
-use countersign::service::reviews::edit::{Rewrite, Rewritten};
+use countersign::domain::reviews::edit::ReviewEdit;
+use countersign::domain::reviews::{ExtensionRequest, VoteVerdict};
+use countersign::service::proposals::rollback::RollbackInput;
+use countersign::service::reviews::comment::NewComment;
+use countersign::service::reviews::edit::{EditRequest, EditResult};
 use countersign::service::threads::history::HistoryItem;
-use countersign::service::threads::tool_call_view::Arguments;
+use countersign::service::threads::tool_call_view::RedactedArguments;
 use countersign::web::auth::permissions::TABLE;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, ballot, owned_token, person, spawn_with_policy};
+use crate::gateway::{TestGateway, ballot, owned_token, person, spawn_with_policy};
 
 mod fetched;
 mod told_apart;
 
-use fetched::Known;
+use fetched::FetchedFacts;
 
 /// One redacted value of each world, alike in kind and length.
 const CARDS: [&str; 2] = ["4929000000000001", "5500990000000002"];
@@ -74,21 +74,21 @@ reveal_to = ["security"]
 "#;
 
 /// A gateway whose state has the redacted values of one world, and a party that may not read them.
-struct World {
-    g: Gateway,
+struct GuessWorld {
+    g: TestGateway,
     vault: String,
     /// The redacted values that this world has.
     own: [&'static str; 2],
 }
 
 /// The machines of one owner, and the account that owns them.
-struct Party {
+struct GuessingParty {
     host: String,
     agent: String,
     owner: Account,
 }
 
-impl World {
+impl GuessWorld {
     async fn new(which: usize) -> Self {
         let g = spawn_with_policy(POLICY).await;
         for name in ["carl", "dora"] {
@@ -99,15 +99,15 @@ impl World {
     }
 
     /// What happened up to here: accounts and tokens, of which some were made in the same millisecond.
-    async fn known(&self) -> Known {
+    async fn known(&self) -> FetchedFacts {
         while self.g.service.sequence().await.unwrap() > 0 {}
-        Known::after(self.g.service.log_length().await.unwrap())
+        FetchedFacts::after(self.g.service.log_length().await.unwrap())
     }
 
-    async fn party(&self) -> Party {
+    async fn party(&self) -> GuessingParty {
         let owner = person(&self.g.service, "olga", &["reviewers"]).await;
         let service = &self.g.service;
-        Party {
+        GuessingParty {
             host: owned_token(service, "olgas-host", MachineRole::Host, &[], "olga").await,
             agent: owned_token(service, "olgas-agent", MachineRole::Agent, &["planner"], "olga").await,
             owner,
@@ -115,7 +115,7 @@ impl World {
     }
 
     /// A thread in which another party has set the redacted values.
-    async fn thread(&self, host: &str, texts: &Texts) -> Value {
+    async fn thread(&self, host: &str, texts: &GuessTexts) -> Value {
         let state = json!({
             "requested_action": "none", "target_user_id": 17, "raw_text": texts.text("initial"),
             "notes": {(texts.key()): texts.text("note"), "plain": texts.number()},
@@ -135,9 +135,9 @@ impl World {
 }
 
 /// Texts with guesses: each is right in one world, in the other, or in none.
-struct Texts(usize);
+struct GuessTexts(usize);
 
-impl Texts {
+impl GuessTexts {
     /// None of these has a guess.
     const PLAIN: Self = Self(0);
     const ALL: [Self; 3] = [Self(1), Self(2), Self(3)];
@@ -173,7 +173,7 @@ fn review_of(answer: &Value) -> ReviewId {
 }
 
 /// Everything that machines of one owner write, and the answers.
-async fn machines_write(world: &World, party: &Party, texts: &Texts, known: &mut Known) {
+async fn machines_write(world: &GuessWorld, party: &GuessingParty, texts: &GuessTexts, known: &mut FetchedFacts) {
     let g = &world.g;
     let thread = world.thread(&party.host, texts).await;
     let name = thread["thread"].as_str().unwrap().to_owned();
@@ -224,9 +224,9 @@ async fn machines_write(world: &World, party: &Party, texts: &Texts, known: &mut
 }
 
 /// Everything that a reviewer writes about what others propose.
-async fn a_reviewer_writes(world: &World, erin: &Account, texts: &Texts, known: &mut Known) {
+async fn a_reviewer_writes(world: &GuessWorld, erin: &Account, texts: &GuessTexts, known: &mut FetchedFacts) {
     let g = &world.g;
-    let thread = world.thread(&g.host, &Texts::PLAIN).await;
+    let thread = world.thread(&g.host, &GuessTexts::PLAIN).await;
     known.threads.push(thread["thread"].as_str().unwrap().to_owned());
     let patch = json!({"target_user_id": 42, "raw_text": "call them", "notes": {"plain": "n"}});
     let held = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(202);
@@ -234,29 +234,30 @@ async fn a_reviewer_writes(world: &World, erin: &Account, texts: &Texts, known: 
     let hold = g.service.review(&review, erin).await.unwrap().hold;
     let (transition, deadline) = (hold.transition, hold.expires_at);
     let until = deadline.plus(std::time::Duration::from_secs(3_600));
-    let longer = Extending { transition, deadline, until, reason: texts.text("longer") };
+    let longer = ExtensionRequest { transition, deadline, until, reason: texts.text("longer") };
     g.service.extend(&erin.id, &review, &longer).await.unwrap();
-    let saying = Saying { transition, words: texts.text("comment"), nonce: "n".repeat(22) };
+    let saying = NewComment { transition, words: texts.text("comment"), nonce: "n".repeat(22) };
     g.service.comment(&erin.id, &review, &saying).await.unwrap();
     // Guesses in values and in a name; then the editor's own edit once more.
     let values = [("/raw_text", json!(texts.text("edit"))), ("/target_user_id", json!(44))];
     let values = values.into_iter().map(|(at, value)| (at.try_into().unwrap(), value)).collect();
     let more = Some(json!({"notes": {(texts.key()): texts.text("more")}}));
-    let ask = Rewrite { transition, edit: Edit { values, more }, why: texts.text("why") };
-    let Rewritten::Held(next) = g.service.rewrite(&erin.id, &review, &ask).await.unwrap() else { panic!("rejected") };
+    let ask = EditRequest { transition, edit: ReviewEdit { values, more }, why: texts.text("why") };
+    let EditResult::Held(next) = g.service.rewrite(&erin.id, &review, &ask).await.unwrap() else { panic!("rejected") };
     let hold = g.service.review(&next, erin).await.unwrap().hold;
     let values = [("/target_user_id", json!(45))].into_iter().map(|(at, it)| (at.try_into().unwrap(), it)).collect();
-    let ask = Rewrite { transition: hold.transition, edit: Edit { values, more: None }, why: texts.text("again") };
-    let Rewritten::Held(last) = g.service.rewrite(&erin.id, &next, &ask).await.unwrap() else { panic!("rejected") };
+    let ask =
+        EditRequest { transition: hold.transition, edit: ReviewEdit { values, more: None }, why: texts.text("again") };
+    let EditResult::Held(last) = g.service.rewrite(&erin.id, &next, &ask).await.unwrap() else { panic!("rejected") };
     let digest = g.service.review(&last, erin).await.unwrap().hold.transition;
     let answer = json!({"transition": digest.to_string(), "review": {"id": last.to_string()}});
     for voter in [&g.alice, &g.bob] {
-        g.service.vote(&voter.id, &last, &ballot(&answer, Verdict::Approve)).await.unwrap();
+        g.service.vote(&voter.id, &last, &ballot(&answer, VoteVerdict::Approve)).await.unwrap();
     }
     // What the editor chose stands in the chain now. Another change and a rollback come after it.
     let patch = json!({"requested_action": "call"});
     let next = g.propose(&thread["thread"], &json!(digest), (&g.planner, "planner"), patch).await.expect(201);
-    let rollback = Rollback {
+    let rollback = RollbackInput {
         thread: thread["thread"].as_str().unwrap().try_into().unwrap(),
         node: "planner".try_into().unwrap(),
         parent: next["transition"].as_str().unwrap().try_into().unwrap(),
@@ -274,7 +275,7 @@ async fn a_reviewer_writes(world: &World, erin: &Account, texts: &Texts, known: 
     });
     let taken = g.post("/v1/interrupts", &g.host, interrupt).await.expect(202);
     let id = InterruptId::try_from(taken["id"].as_str().unwrap()).unwrap();
-    let mut vote = ballot(&json!({"transition": taken["digest"]}), Verdict::Deny);
+    let mut vote = ballot(&json!({"transition": taken["digest"]}), VoteVerdict::Deny);
     vote.comment = Some(texts.text("denied"));
     g.service.vote_on_interrupt(&erin.id, &id, &vote, None).await.unwrap();
     known.interrupts.push(id.to_string());
@@ -284,7 +285,7 @@ async fn a_reviewer_writes(world: &World, erin: &Account, texts: &Texts, known: 
 /// is not shown that.
 #[tokio::test]
 async fn a_comment_in_a_hosts_answer_is_read_on_the_interrupts_page() {
-    let world = World::new(0).await;
+    let world = GuessWorld::new(0).await;
     let (g, [card, _]) = (&world.g, world.own);
     let interrupt = json!({
         "kind": "state_transition_review", "transition_digest": "d".repeat(64), "interrupt_id": "7652e9dcf1db4576",
@@ -293,7 +294,7 @@ async fn a_comment_in_a_hosts_answer_is_read_on_the_interrupts_page() {
     let taken = g.post("/v1/interrupts", &g.host, interrupt).await.expect(202);
     let id = InterruptId::try_from(taken["id"].as_str().unwrap()).unwrap();
     for who in [&g.alice, &g.bob] {
-        let mut vote = ballot(&json!({"transition": taken["digest"]}), Verdict::Deny);
+        let mut vote = ballot(&json!({"transition": taken["digest"]}), VoteVerdict::Deny);
         vote.comment = Some(format!("is it {card}"));
         g.service.vote_on_interrupt(&who.id, &id, &vote, None).await.unwrap();
     }
@@ -312,10 +313,10 @@ async fn a_comment_in_a_hosts_answer_is_read_on_the_interrupts_page() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn machines_learn_nothing_from_guesses_in_what_they_write() {
-    for texts in &Texts::ALL {
+    for texts in &GuessTexts::ALL {
         let mut seen = Vec::new();
         for which in 0..2 {
-            let world = World::new(which).await;
+            let world = GuessWorld::new(which).await;
             let party = world.party().await;
             let mut known = world.known().await;
             machines_write(&world, &party, texts, &mut known).await;
@@ -331,10 +332,10 @@ async fn machines_learn_nothing_from_guesses_in_what_they_write() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agents_owner_learns_nothing_from_guesses_in_what_the_agent_writes() {
-    for texts in &Texts::ALL {
+    for texts in &GuessTexts::ALL {
         let mut seen = Vec::new();
         for which in 0..2 {
-            let world = World::new(which).await;
+            let world = GuessWorld::new(which).await;
             let party = world.party().await;
             let mut known = world.known().await;
             machines_write(&world, &party, texts, &mut known).await;
@@ -349,10 +350,10 @@ async fn an_agents_owner_learns_nothing_from_guesses_in_what_the_agent_writes() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reviewer_learns_nothing_from_guesses_in_what_they_write() {
-    for texts in &Texts::ALL {
+    for texts in &GuessTexts::ALL {
         let mut seen = Vec::new();
         for which in 0..2 {
-            let world = World::new(which).await;
+            let world = GuessWorld::new(which).await;
             let erin = person(&world.g.service, "erin", &["reviewers"]).await;
             let mut known = world.known().await;
             a_reviewer_writes(&world, &erin, texts, &mut known).await;
@@ -368,9 +369,9 @@ async fn a_reviewer_learns_nothing_from_guesses_in_what_they_write() {
 /// every version, and any other reviewer sees it redacted.
 #[tokio::test]
 async fn a_leaf_is_traced_through_rollbacks_forks_and_joins() {
-    let world = World::new(0).await;
+    let world = GuessWorld::new(0).await;
     let (g, party) = (&world.g, world.party().await);
-    let thread = world.thread(&g.host, &Texts::PLAIN).await;
+    let thread = world.thread(&g.host, &GuessTexts::PLAIN).await;
     let id = thread["thread"].as_str().unwrap();
     let guess = world.own[0];
     let propose = async |thread: &Value, parent: &Value, text: &str| {
@@ -382,7 +383,7 @@ async fn a_leaf_is_traced_through_rollbacks_forks_and_joins() {
     let back = json!({"to_version": 2, "node": "planner", "parent": head});
     let held = g.post(&format!("/v1/threads/{id}/rollbacks"), &party.agent, back).await.expect(202);
     for voter in [&g.alice, &g.bob] {
-        g.vote(voter, &held, Verdict::Approve).await.unwrap();
+        g.vote(voter, &held, VoteVerdict::Approve).await.unwrap();
     }
     let head = held["transition"].clone();
     let fork = json!({"node": "planner", "branches": ["left"]});
@@ -409,7 +410,7 @@ async fn a_leaf_is_traced_through_rollbacks_forks_and_joins() {
 /// A value that another party copied stays redacted for whoever moves it in a list, or rewrites something beside it.
 #[tokio::test]
 async fn what_others_copied_stays_redacted_for_whoever_moves_or_edits_around_it() {
-    let world = World::new(0).await;
+    let world = GuessWorld::new(0).await;
     let (g, party) = (&world.g, world.party().await);
     let card = world.own[0];
     let state = json!({"requested_action": "none", "target_user_id": 17, "raw_text": "t", "notes": {"list": [card]}});
@@ -435,12 +436,12 @@ async fn what_others_copied_stays_redacted_for_whoever_moves_or_edits_around_it(
     let held = g.post(&path, &g.planner, ask).await.expect(202);
     let values = [("/target_user_id".try_into().unwrap(), json!(43))].into_iter().collect();
     let transition = held["transition"].as_str().unwrap().try_into().unwrap();
-    let ask = Rewrite { transition, edit: Edit { values, more: None }, why: "better".to_owned() };
+    let ask = EditRequest { transition, edit: ReviewEdit { values, more: None }, why: "better".to_owned() };
     let done = g.service.rewrite(&g.alice.id, &review_of(&held), &ask).await.unwrap();
-    let Rewritten::Held(next) = done else { panic!("rejected") };
+    let EditResult::Held(next) = done else { panic!("rejected") };
     for (review, who) in [(review_of(&held), &g.alice), (next.clone(), &g.alice), (next, &g.bob)] {
         let facts = g.service.review(&review, who).await.unwrap();
-        let Arguments::Parts(parts) = &facts.call.as_ref().unwrap().arguments else { panic!("all is shown") };
+        let RedactedArguments::Parts(parts) = &facts.call.as_ref().unwrap().arguments else { panic!("all is shown") };
         assert!(!format!("{parts:?}").contains(card), "{parts:?}");
     }
 }
@@ -448,10 +449,10 @@ async fn what_others_copied_stays_redacted_for_whoever_moves_or_edits_around_it(
 /// A machine that reads a value as one node and writes it as another has read it.
 #[tokio::test]
 async fn what_a_machine_reads_as_any_of_its_nodes_is_redacted_for_its_owner() {
-    let world = World::new(0).await;
+    let world = GuessWorld::new(0).await;
     let (g, party) = (&world.g, world.party().await);
     let both = owned_token(&g.service, "both", MachineRole::Agent, &["planner", "vault"], "olga").await;
-    let thread = world.thread(&g.host, &Texts::PLAIN).await;
+    let thread = world.thread(&g.host, &GuessTexts::PLAIN).await;
     let patch = json!({"raw_text": format!("born {}", world.own[1])});
     g.propose(&thread["thread"], &thread["transition"], (&both, "planner"), patch).await.expect(201);
     let id = thread["thread"].as_str().unwrap().try_into().unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::web::auth::permissions::TABLE;
@@ -14,8 +14,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::attacks::approve;
-use crate::gateway::{Gateway, spawn_gateway, token};
-use crate::meanwhile::{Happening, second_gateway};
+use crate::gateway::{TestGateway, spawn_gateway, token};
+use crate::meanwhile::{InterleavedAction, second_gateway};
 use crate::roles::path_of;
 
 const MACHINES: [MachineRole; 6] = [
@@ -28,14 +28,14 @@ const MACHINES: [MachineRole; 6] = [
 ];
 
 /// A request of which the rest is not sent yet.
-struct Begun {
+struct PartialRequest {
     stream: TcpStream,
     rest: String,
 }
 
-impl Begun {
+impl PartialRequest {
     /// Sends all but the last byte; the gateway has said that it reads on.
-    async fn of(g: &Gateway, request: &str, who: &str, body: &str) -> Self {
+    async fn of(g: &TestGateway, request: &str, who: &str, body: &str) -> Self {
         let (first, last) = body.split_at(body.len() - 1);
         let mut begun = Self::so_long(g, request, who, body.len()).await;
         begun.stream.write_all(first.as_bytes()).await.unwrap();
@@ -44,11 +44,11 @@ impl Begun {
     }
 
     /// Sends nothing of a body but how long it is.
-    async fn so_long(g: &Gateway, request: &str, who: &str, length: usize) -> Self {
+    async fn so_long(g: &TestGateway, request: &str, who: &str, length: usize) -> Self {
         Self::so_long_from("127.0.0.1", g, request, who, length).await
     }
 
-    async fn so_long_from(address: &str, g: &Gateway, request: &str, who: &str, length: usize) -> Self {
+    async fn so_long_from(address: &str, g: &TestGateway, request: &str, who: &str, length: usize) -> Self {
         let mut stream = connected_from(address, g).await;
         let who = format!("{who}\r\nExpect: 100-continue");
         stream.write_all(head(g, request, &who, length).as_bytes()).await.unwrap();
@@ -59,7 +59,7 @@ impl Begun {
     }
 
     /// Sends all of it at once.
-    async fn whole(g: &Gateway, request: &str, who: &str, body: &str) -> Self {
+    async fn whole(g: &TestGateway, request: &str, who: &str, body: &str) -> Self {
         let mut stream = connected(g).await;
         stream.write_all((head(g, request, who, body.len()) + body).as_bytes()).await.unwrap();
         Self { stream, rest: String::new() }
@@ -76,18 +76,18 @@ impl Begun {
     }
 }
 
-async fn connected(g: &Gateway) -> TcpStream {
+async fn connected(g: &TestGateway) -> TcpStream {
     connected_from("127.0.0.1", g).await
 }
 
 /// From one of this machine's own addresses.
-async fn connected_from(address: &str, g: &Gateway) -> TcpStream {
+async fn connected_from(address: &str, g: &TestGateway) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(format!("{address}:0").parse().unwrap()).unwrap();
     socket.connect(g.url.replace("http://localhost", "127.0.0.1").parse().unwrap()).await.unwrap()
 }
 
-fn head(g: &Gateway, request: &str, who: &str, length: usize) -> String {
+fn head(g: &TestGateway, request: &str, who: &str, length: usize) -> String {
     let (origin, at) = (&g.url, g.url.strip_prefix("http://").unwrap());
     format!(
         "{request} HTTP/1.1\r\nHost: {at}\r\n{who}\r\nOrigin: {origin}\r\nContent-Length: {length}\r\n\
@@ -96,7 +96,7 @@ fn head(g: &Gateway, request: &str, who: &str, length: usize) -> String {
 }
 
 /// Whoever asks now is answered by the one thread that has all that was begun before in hand.
-async fn all_are_begun(g: &Gateway) {
+async fn all_are_begun(g: &TestGateway) {
     for _ in 0..3 {
         assert_eq!(g.get("/v1/threads/none", &g.auditor).await.status, 404);
     }
@@ -106,7 +106,7 @@ fn bearer(token: &str) -> String {
     format!("Authorization: Bearer {token}\r\nContent-Type: application/json")
 }
 
-async fn revoke(g: &Gateway, token: &str) {
+async fn revoke(g: &TestGateway, token: &str) {
     let id = g.service.token_of(token).await.unwrap().record.id;
     g.service.revoke_token(&id).await.unwrap();
 }
@@ -125,7 +125,7 @@ async fn no_route_counts_for_a_token_that_was_revoked_before_the_last_byte() {
         // What has no body is said when its head is.
         for rule in TABLE.iter().filter(|it| !["GET", "DELETE"].contains(&it.method) && it.machines.contains(&role)) {
             let request = format!("{} {}", rule.method, path_of(rule.route).replace(['{', '}'], ""));
-            begun.push((Begun::of(&g, &request, &bearer(&own), "{}").await, request));
+            begun.push((PartialRequest::of(&g, &request, &bearer(&own), "{}").await, request));
         }
         all_are_begun(&g).await;
         revoke(&g, &own).await;
@@ -135,7 +135,7 @@ async fn no_route_counts_for_a_token_that_was_revoked_before_the_last_byte() {
     }
 }
 
-async fn admin(g: &Gateway) -> Account {
+async fn admin(g: &TestGateway) -> Account {
     let new = NewAccount { name: "root".to_owned(), role: PersonRole::Admin, groups: Default::default() };
     g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
 }
@@ -153,7 +153,7 @@ async fn no_form_counts_for_a_session_that_was_ended_before_its_last_byte() {
         let mut begun = Vec::new();
         for rule in TABLE.iter().filter(|it| it.method == "POST" && it.people.contains(&role)) {
             let request = format!("POST {}", path_of(rule.route).replace(['{', '}'], ""));
-            begun.push((Begun::of(&g, &request, &cookie, &form).await, request));
+            begun.push((PartialRequest::of(&g, &request, &cookie, &form).await, request));
         }
         assert!(begun.len() > 10);
         all_are_begun(&g).await;
@@ -174,7 +174,7 @@ async fn whoever_waits_with_a_token_that_is_revoked_is_told_nothing() {
     let waiting = tokio::spawn(asked);
     all_are_begun(&g).await;
     revoke(&g, &g.planner).await;
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     assert_eq!(waiting.await.unwrap().unwrap().status().as_u16(), 401);
 }
 
@@ -188,7 +188,8 @@ async fn a_writer_that_is_revoked_meanwhile_ends_no_write() {
         let (store, second) = second_gateway(&g).await;
         let writer = second.token_of(&g.writer).await.unwrap();
         let (service, id) = (Arc::clone(&g.service), writer.record.id.clone());
-        let revokes: Happening = Box::new(move || Box::pin(async move { service.revoke_token(&id).await.unwrap() }));
+        let revokes: InterleavedAction =
+            Box::new(move || Box::pin(async move { service.revoke_token(&id).await.unwrap() }));
         store.watching.by(revokes);
         let write = "w-1".try_into().unwrap();
         let ended = match confirms {
@@ -212,16 +213,16 @@ async fn a_sender_has_so_much_unsaid_and_no_more() {
     ] {
         let (one, other) = (token(&g.service, "one", role, nodes).await, token(&g.service, "other", role, nodes).await);
         let request = format!("POST {path}");
-        let empty = async |token: &str| Begun::of(&g, &request, &bearer(token), "{}").await.end().await.0;
+        let empty = async |token: &str| PartialRequest::of(&g, &request, &bearer(token), "{}").await.end().await.0;
         let mut begun = Vec::new();
         for _ in 0..64 {
-            begun.push(Begun::so_long(&g, &request, &bearer(&one), LONGEST).await);
+            begun.push(PartialRequest::so_long(&g, &request, &bearer(&one), LONGEST).await);
         }
         all_are_begun(&g).await;
         assert_eq!(empty(&one).await, 429, "however short it is");
         assert_eq!(empty(&other).await, heard, "another is heard");
         for _ in 0..3 {
-            let whole = Begun::whole(&g, &request, &bearer(&one), "{}").await;
+            let whole = PartialRequest::whole(&g, &request, &bearer(&one), "{}").await;
             assert_eq!(whole.end().await.0, heard, "what is there at once needs no room");
         }
         drop(begun);
@@ -240,21 +241,21 @@ async fn strangers_with_half_sent_posts_keep_only_strangers_waiting() {
     let g = spawn_gateway().await;
     let (post, nobody) = ("POST /v1/interrupts?source=somebody", "Content-Type: application/json");
     let from = async |address: &str| {
-        let mut one = Begun::so_long_from(address, &g, post, nobody, 2).await;
+        let mut one = PartialRequest::so_long_from(address, &g, post, nobody, 2).await;
         one.rest = "{}".to_owned();
         one.end().await.0
     };
     let mut begun = Vec::new();
     for address in ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"] {
         for _ in 0..16 {
-            begun.push(Begun::so_long_from(address, &g, post, nobody, LONGEST).await);
+            begun.push(PartialRequest::so_long_from(address, &g, post, nobody, LONGEST).await);
         }
         all_are_begun(&g).await;
         assert_eq!(from(address).await, 429);
         assert_eq!(from("127.0.0.6").await, if begun.len() < 64 { 401 } else { 429 }, "{} have begun", begun.len());
     }
     assert_eq!(
-        Begun::of(&g, "POST /v1/threads", &bearer(&g.host), "{}").await.end().await.0,
+        PartialRequest::of(&g, "POST /v1/threads", &bearer(&g.host), "{}").await.end().await.0,
         400,
         "who is known is heard"
     );

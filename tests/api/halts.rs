@@ -5,44 +5,44 @@ use std::sync::Arc;
 
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
-use countersign::domain::operations::halt::{Halt, LiftNeeds};
+use countersign::domain::operations::halt::{Halt, LiftQuorum};
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit;
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
-use countersign::service::identity::oidc_sign_in::{Local, Ways};
-use countersign::service::identity::revocation::Admission;
-use countersign::service::operations::halt::{OPERATOR, Scope};
-use countersign::service::operations::halt_request::{Foreseen, Puller, Wish};
+use countersign::service::identity::oidc_sign_in::{LocalAccounts, SignInMethods};
+use countersign::service::identity::revocation::SignInAccess;
+use countersign::service::operations::halt::{HaltScope, OPERATOR};
+use countersign::service::operations::halt_request::{Actor, HaltPreview, HaltRequest};
 use countersign::service::{PeopleSettings, Service};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::gateway::{
-    Answer, Gateway, MovedClock, POLICY, owned_token, people, settings, spawn_for_people, spawn_gateway,
+    ApiResponse, MovedClock, POLICY, TestGateway, owned_token, people, settings, spawn_for_people, spawn_gateway,
     spawn_with_policy,
 };
 
-async fn pairs() -> Gateway {
-    spawn_for_people(PeopleSettings { lift_needs: LiftNeeds::Two, ..people() }).await
+async fn pairs() -> TestGateway {
+    spawn_for_people(PeopleSettings { lift_needs: LiftQuorum::Two, ..people() }).await
 }
 
-async fn admin(g: &Gateway, name: &str) -> Account {
+async fn admin(g: &TestGateway, name: &str) -> Account {
     let new = NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: BTreeSet::new() };
     g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
 }
 
-async fn token_of(g: &Gateway, owner: &str) -> String {
+async fn token_of(g: &TestGateway, owner: &str) -> String {
     owned_token(&g.service, &format!("admin-of-{owner}"), MachineRole::Admin, &[], owner).await
 }
 
-async fn put(g: &Gateway, token: &str, scope: &str, (proposing, verifying): (bool, bool)) -> Answer {
+async fn put(g: &TestGateway, token: &str, scope: &str, (proposing, verifying): (bool, bool)) -> ApiResponse {
     let body = json!({"proposing": proposing, "verifying": verifying, "reason": "an exercise"});
     g.send(Method::PUT, &format!("/v1/halts/{scope}"), token, Some(body)).await
 }
 
-async fn findings(g: &Gateway) -> Vec<String> {
+async fn findings(g: &TestGateway) -> Vec<String> {
     while g.service.sequence().await.unwrap() > 0 {}
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
     let keys = Keyring::open(&g.folder.path().join("keyring.json"), None).unwrap().current().unwrap();
@@ -50,7 +50,7 @@ async fn findings(g: &Gateway) -> Vec<String> {
     report.findings.into_iter().map(|it| it.finding).collect()
 }
 
-async fn verifies(g: &Gateway) -> bool {
+async fn verifies(g: &TestGateway) -> bool {
     let thread = g.thread().await;
     g.verify(&thread["thread"], &thread["transition"], &Value::Null, "w-1").await.code() != "halted"
 }
@@ -65,7 +65,7 @@ async fn what_detectors_find_in_a_reason_is_kept_nowhere() {
         let body = json!({"proposing": true, "verifying": false, "reason": "it writes to eva@example.org"});
         g.send(Method::PUT, &format!("/v1/halts/{scope}"), &gus, Some(body)).await.expect(200);
         let by = OPERATOR.try_into().unwrap();
-        let scope = if scope == "all" { Scope::All } else { Scope::Flow(scope.try_into().unwrap()) };
+        let scope = if scope == "all" { HaltScope::All } else { HaltScope::Flow(scope.try_into().unwrap()) };
         let halt = Halt { proposing: true, verifying: true, reason: "and to eva@example.org".to_owned() };
         g.service.set_halt(&by, &scope, &halt).await.unwrap();
     }
@@ -108,16 +108,18 @@ async fn who_was_told_that_they_only_ask_lifts_nothing_and_the_other_way_round()
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let (gus, hal) = (g.service.account_row(&gus.id).await.unwrap(), g.service.account_row(&hal.id).await.unwrap());
     let halt = Halt { proposing: true, verifying: true, reason: "an exercise".to_owned() };
-    g.service.wish_halt(Puller::Person(&gus), &Scope::All, &Wish::Stop(halt.clone())).await.unwrap();
-    let lift = Wish::Lift(halt);
-    for (who, otherwise, told) in [(&gus, Foreseen::Done, Foreseen::Asked), (&hal, Foreseen::Asked, Foreseen::Done)] {
-        let me = Puller::Person(who);
-        assert_eq!(g.service.foresee(me, &Scope::All, &lift).await.unwrap(), told);
-        let refused = g.service.wish_halt_as_told(me, &Scope::All, &lift, Some(otherwise)).await.unwrap_err();
+    g.service.wish_halt(Actor::Person(&gus), &HaltScope::All, &HaltRequest::Stop(halt.clone())).await.unwrap();
+    let lift = HaltRequest::Lift(halt);
+    for (who, otherwise, told) in
+        [(&gus, HaltPreview::Done, HaltPreview::Asked), (&hal, HaltPreview::Asked, HaltPreview::Done)]
+    {
+        let me = Actor::Person(who);
+        assert_eq!(g.service.foresee(me, &HaltScope::All, &lift).await.unwrap(), told);
+        let refused = g.service.wish_halt_as_told(me, &HaltScope::All, &lift, Some(otherwise)).await.unwrap_err();
         assert!(matches!(refused, Error::WrongState(why) if why.contains("look again")), "{refused:?}");
         assert!(g.service.halts().await.unwrap()[0].halt.verifying, "nothing was done");
-        let standing = g.service.wish_halt_as_told(me, &Scope::All, &lift, Some(told)).await.unwrap();
-        assert_eq!(standing.halt.verifying, told == Foreseen::Asked);
+        let standing = g.service.wish_halt_as_told(me, &HaltScope::All, &lift, Some(told)).await.unwrap();
+        assert_eq!(standing.halt.verifying, told == HaltPreview::Asked);
     }
     assert_eq!(findings(&g).await, [""; 0]);
 }
@@ -142,12 +144,12 @@ async fn who_is_nobody_in_particular_or_came_too_late_or_is_disabled_does_not_co
     let refused = put(&g, &hal, "all", (false, true)).await;
     assert_eq!((refused.status, refused.code()), (409, "wrong_state"), "stopping and lifting at once");
     // Who asked first and is disabled since is as if they had not.
-    g.service.set_admission("gus", Admission::Barred).await.unwrap();
+    g.service.set_admission("gus", SignInAccess::Barred).await.unwrap();
     let waits = put(&g, &hal, "payments", (false, false)).await.expect(202);
     assert_eq!(waits["lifting"]["name"], "hal");
     let refused = put(&g, &gus, "payments", (false, false)).await;
     assert_eq!(refused.status, 409, "a disabled person's token is no second person");
-    g.service.set_admission("gus", Admission::Open).await.unwrap();
+    g.service.set_admission("gus", SignInAccess::Open).await.unwrap();
     put(&g, &gus, "payments", (false, false)).await.expect(200);
     assert_eq!(findings(&g).await, [""; 0]);
 }
@@ -157,19 +159,19 @@ async fn stopping_again_takes_back_what_was_asked_for_and_keeps_who_stopped_firs
     let g = pairs().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let [gus, hal, alice] = [&gus.id, &hal.id, &g.alice.id];
-    let pull = async |who, wish: Wish| {
+    let pull = async |who, wish: HaltRequest| {
         let person = g.service.account_row(who).await.unwrap();
-        g.service.wish_halt(Puller::Person(&person), &Scope::All, &wish).await.unwrap()
+        g.service.wish_halt(Actor::Person(&person), &HaltScope::All, &wish).await.unwrap()
     };
     let halt = |proposing, verifying| Halt { proposing, verifying, reason: "drill".to_owned() };
-    pull(alice, Wish::Stop(halt(true, false))).await;
-    pull(gus, Wish::Lift(halt(true, true))).await;
-    let stopped = pull(alice, Wish::Stop(halt(false, true))).await;
+    pull(alice, HaltRequest::Stop(halt(true, false))).await;
+    pull(gus, HaltRequest::Lift(halt(true, true))).await;
+    let stopped = pull(alice, HaltRequest::Stop(halt(false, true))).await;
     let stops = stopped.stops.unwrap();
     assert_eq!((stops.lifting, stops.proposing.unwrap().name), (None, "alice".to_owned()));
-    let asked = pull(hal, Wish::Lift(halt(true, false))).await;
+    let asked = pull(hal, HaltRequest::Lift(halt(true, false))).await;
     assert!(asked.halt.proposing && asked.stops.unwrap().lifting.is_some(), "it begins anew");
-    let part = pull(gus, Wish::Lift(halt(true, false))).await;
+    let part = pull(gus, HaltRequest::Lift(halt(true, false))).await;
     assert_eq!((part.halt.proposing, part.halt.verifying), (false, true), "what nobody lifted stays");
     assert_eq!(findings(&g).await, [""; 0]);
 }
@@ -180,11 +182,11 @@ async fn a_lift_past_the_second_person_is_found_and_the_operators_is_told_as_the
     let halt = |verifying| Halt { proposing: false, verifying, reason: "drill".to_owned() };
     let operator = OPERATOR.try_into().unwrap();
     for verifying in [true, false] {
-        g.service.set_halt(&operator, &Scope::All, &halt(verifying)).await.unwrap();
+        g.service.set_halt(&operator, &HaltScope::All, &halt(verifying)).await.unwrap();
     }
     assert_eq!(findings(&g).await, [""; 0]);
     for verifying in [true, false] {
-        g.service.set_halt(&"somebody".try_into().unwrap(), &Scope::All, &halt(verifying)).await.unwrap();
+        g.service.set_halt(&"somebody".try_into().unwrap(), &HaltScope::All, &halt(verifying)).await.unwrap();
     }
     assert_eq!(findings(&g).await, ["a halt was lifted without its second person"]);
 }
@@ -214,22 +216,22 @@ async fn who_asked_and_runs_the_gateway_no_more_or_has_no_way_in_is_not_one_of_t
     let row = async |which: usize| g.service.account_row(ids[which]).await.unwrap();
     g.pass(std::time::Duration::from_secs(7200));
     let halt = Halt { proposing: false, verifying: true, reason: "an exercise".to_owned() };
-    g.service.wish_halt(Puller::Person(&row(0).await), &Scope::All, &Wish::Stop(halt.clone())).await.unwrap();
-    let lift = Wish::Lift(halt);
-    g.service.wish_halt(Puller::Person(&row(0).await), &Scope::All, &lift).await.unwrap();
+    g.service.wish_halt(Actor::Person(&row(0).await), &HaltScope::All, &HaltRequest::Stop(halt.clone())).await.unwrap();
+    let lift = HaltRequest::Lift(halt);
+    g.service.wish_halt(Actor::Person(&row(0).await), &HaltScope::All, &lift).await.unwrap();
     g.clock.set_millis(3_600_000);
     let none = BTreeSet::new();
     g.service.change_access(&row(1).await, ids[0], (PersonRole::Auditor, &none)).await.unwrap();
     g.pass(std::time::Duration::from_secs(7200));
-    let standing = g.service.wish_halt(Puller::Person(&row(1).await), &Scope::All, &lift).await.unwrap();
+    let standing = g.service.wish_halt(Actor::Person(&row(1).await), &HaltScope::All, &lift).await.unwrap();
     assert!(standing.halt.verifying, "there is one who asks");
     let (folder, clock) = (g.folder.path(), Arc::new(MovedClock(g.clock.clone())));
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap());
     let keyring = Keyring::open(&folder.join("keyring.json"), None).unwrap();
     let other = Service::open(store, keyring, clock, settings(&g.url)).await.unwrap();
-    let other = other.letting_in(Ways { local: Local::Off, provider: None });
-    let refused = other.wish_halt(Puller::Person(&row(1).await), &Scope::All, &lift).await;
+    let other = other.letting_in(SignInMethods { local: LocalAccounts::Off, provider: None });
+    let refused = other.wish_halt(Actor::Person(&row(1).await), &HaltScope::All, &lift).await;
     assert!(matches!(refused, Err(Error::WrongState(why)) if why.contains("disabled")), "{refused:?}");
     assert_eq!(findings(&g).await, [""; 0]);
 }

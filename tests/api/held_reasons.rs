@@ -1,11 +1,11 @@
 //! Reasons that only reviewers may read leave the gateway in no event.
 
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use serde_json::{Value, json};
 
-use crate::gateway::Gateway;
-use crate::rules::Scene;
-use crate::webhooks::receiver::Receiver;
+use crate::gateway::TestGateway;
+use crate::rules::ApiScenario;
+use crate::webhooks::receiver::WebhookReceiver;
 
 on_both! {
     reason_for_reviewers_is_in_no_event_that_leaves_the_gateway,
@@ -43,11 +43,11 @@ const ROLLED_BACK: &str = "an earlier state is to stand again";
 const OF_THE_LIMIT: &str = "limit is protected: people decide about it";
 
 /// A rollback that is held, by a node that does not know that the limit differs.
-async fn held(g: &Gateway) -> Value {
+async fn held(g: &TestGateway) -> Value {
     let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": {"limit": 1}})).await.expect(201);
     let raised = g.propose(&made["thread"], &made["transition"], (&g.parser, "input_parser"), json!({"limit": 99}));
     let raised = raised.await.expect(202);
-    g.vote(&g.alice, &raised, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &raised, VoteVerdict::Approve).await.unwrap();
     let path = format!("/v1/threads/{}/rollbacks", made["thread"].as_str().unwrap());
     let ask = json!({"node": "planner", "parent": raised["transition"], "to_version": 0});
     g.post(&path, &g.planner, ask).await.expect(202)
@@ -59,9 +59,9 @@ fn said(events: &Value, held: &Value) -> Value {
     events.iter().find(is_held).unwrap()["data"].clone()
 }
 
-async fn reason_for_reviewers_is_in_no_event_that_leaves_the_gateway(scene: Scene) {
+async fn reason_for_reviewers_is_in_no_event_that_leaves_the_gateway(scene: ApiScenario) {
     let g = &scene.gateway;
-    let receiver = Receiver::start().await;
+    let receiver = WebhookReceiver::start().await;
     let endpoint = json!({"name": "ops", "url": receiver.url, "events": ["transition.held"]});
     g.post("/v1/endpoints", &g.admin, endpoint).await.expect(201);
     let held = held(g).await;

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use countersign::domain::chain::hash::Digest;
-use countersign::domain::episode::event_line::Record as Said;
-use countersign::domain::episode::imported::{FOLDER_BYTES_MAX, Imported, Piece, Standing, Voucher};
-use countersign::domain::episode::verify::{Content, Folder};
+use countersign::domain::episode::event_line::EventRecord;
+use countersign::domain::episode::imported::{FOLDER_BYTES_MAX, ImportChunk, RunImport, RunSigner, RunSignerStatus};
+use countersign::domain::episode::verify::{FileContent, Folder};
 use countersign::domain::episode::{Artefact, manifest, state};
 use countersign::domain::identity::account::MachineRole;
 use countersign::domain::identity::party::Party;
@@ -15,16 +15,16 @@ use countersign::domain::keys::{KeyUse, Keys, PublicKeys};
 use countersign::domain::primitives::id::{PrincipalId, ThreadId};
 use countersign::domain::primitives::time::Timestamp;
 use countersign::domain::threads::thread::Thread;
-use countersign::service::episodes::import::Import;
+use countersign::service::episodes::import::ImportOutcome;
 use countersign::service::error::Error;
 use countersign::store::record::Record;
-use countersign::store::row::{Row, Table};
+use countersign::store::row::{SealedRow, Table};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::episodes::{add, begun, folder, program};
-use crate::gateway::{Gateway, POLICY, owned_token};
-use crate::rules::Scene;
+use crate::gateway::{POLICY, TestGateway, owned_token};
+use crate::rules::ApiScenario;
 
 on_both! {
     a_run_of_its_own_is_imported_once_and_given_back_to_the_byte(crate::gateway::POLICY),
@@ -45,26 +45,26 @@ pub fn golden() -> Folder {
     countersign::episode_folder::read(&at).unwrap()
 }
 
-async fn import(g: &Gateway, folder: &Folder, given: Option<&PublicKeys>) -> Import {
+async fn import(g: &TestGateway, folder: &Folder, given: Option<&PublicKeys>) -> ImportOutcome {
     g.service.import_episode(&operator(), folder, given).await.unwrap()
 }
 
-async fn kept(g: &Gateway, folder: &Folder, given: Option<&PublicKeys>) -> (ThreadId, Voucher) {
+async fn kept(g: &TestGateway, folder: &Folder, given: Option<&PublicKeys>) -> (ThreadId, RunSigner) {
     match import(g, folder, given).await {
-        Import::Kept(import, _) => (import.id, import.voucher),
+        ImportOutcome::Kept(import, _) => (import.id, import.voucher),
         other => panic!("{other:?}"),
     }
 }
 
-async fn refused(g: &Gateway, folder: &Folder, given: Option<&PublicKeys>) -> Vec<&'static str> {
+async fn refused(g: &TestGateway, folder: &Folder, given: Option<&PublicKeys>) -> Vec<&'static str> {
     match import(g, folder, given).await {
-        Import::Refused(report) => report.findings.iter().map(|it| it.code.as_str()).collect(),
+        ImportOutcome::Refused(report) => report.findings.iter().map(|it| it.code.as_str()).collect(),
         other => panic!("{other:?}"),
     }
 }
 
 /// The folder of a run of this gateway that is over.
-async fn over(g: &Gateway) -> Folder {
+async fn over(g: &TestGateway) -> Folder {
     let thread = begun(g).await;
     add(g, &thread, "plan", json!({"steps": ["act:Change it"]})).await.expect(201);
     add(g, &thread, "terminate", json!({"status": "ok", "message": "Changed."})).await.expect(201);
@@ -77,28 +77,28 @@ fn sorted(mut folder: Folder) -> Folder {
 }
 
 /// The folder as the API gives it.
-async fn given_back(g: &Gateway, thread: &ThreadId) -> Folder {
+async fn given_back(g: &TestGateway, thread: &ThreadId) -> Folder {
     sorted(folder(g, &json!({"thread": thread}), &g.auditor).await)
 }
 
-async fn told(g: &Gateway) -> Vec<Value> {
+async fn told(g: &TestGateway) -> Vec<Value> {
     g.service.sequence().await.unwrap();
     let log = g.get("/v1/events?limit=500", &g.auditor).await.expect(200);
     let items = log["events"].as_array().unwrap();
     items.iter().filter(|it| it["type"] == "episode.imported").map(|it| it["data"].clone()).collect()
 }
 
-async fn a_run_of_its_own_is_imported_once_and_given_back_to_the_byte(scene: Scene) {
+async fn a_run_of_its_own_is_imported_once_and_given_back_to_the_byte(scene: ApiScenario) {
     let g = &scene.gateway;
     let came = over(g).await;
     let (thread, voucher) = kept(g, &came, None).await;
     let kid = g.service.keys().unwrap().signing(KeyUse::Chain).kid().to_owned();
-    assert_eq!(voucher, Voucher::Gateway { kid });
+    assert_eq!(voucher, RunSigner::Gateway { kid });
     assert_eq!(given_back(g, &thread).await, sorted(came.clone()));
     let mut backwards = came.clone();
     backwards.entries.reverse();
     match import(g, &backwards, None).await {
-        Import::KeptBefore(before, _) => assert_eq!(before.id, thread, "the same folder is the same thread"),
+        ImportOutcome::KeptBefore(before, _) => assert_eq!(before.id, thread, "the same folder is the same thread"),
         other => panic!("{other:?}"),
     }
     let told = told(g).await;
@@ -109,18 +109,18 @@ async fn a_run_of_its_own_is_imported_once_and_given_back_to_the_byte(scene: Sce
     );
     assert!(!told[0].to_string().contains("Change"), "nothing of what it says is in the log");
     let files: Vec<(String, Vec<u8>)> = g.service.files_of_run(("tests", &Party::Receiver), &thread).await.unwrap();
-    let same = Folder { entries: files.into_iter().map(|(name, bytes)| (name, Content::Bytes(bytes))).collect() };
+    let same = Folder { entries: files.into_iter().map(|(name, bytes)| (name, FileContent::Bytes(bytes))).collect() };
     assert_eq!(same, sorted(came), "what is exported is what came");
     let (listed, onward) = g.service.imported_runs(None, 10).await.unwrap();
     assert_eq!((listed.len(), listed[0].id.clone(), onward), (1, thread.clone(), None));
-    assert_eq!(g.service.imported_run(&thread).await.unwrap().standing, Standing::Holds);
+    assert_eq!(g.service.imported_run(&thread).await.unwrap().standing, RunSignerStatus::Holds);
     scene.passes_an_audit().await;
 }
 
-async fn a_run_of_another_system_is_imported_and_said_to_be_signed_by_nobody(scene: Scene) {
+async fn a_run_of_another_system_is_imported_and_said_to_be_signed_by_nobody(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, voucher) = kept(g, &golden(), None).await;
-    assert_eq!(voucher, Voucher::Nobody {});
+    assert_eq!(voucher, RunSigner::Nobody {});
     let read = g.service.imported_run(&thread).await.unwrap();
     assert_eq!(read.import.episode_id, "ep_01JGFJJZ00CTSPE3DKFP348M8P");
     assert_eq!((read.import.task.as_str(), read.import.status.as_str()), ("deterministic golden", "ok"));
@@ -135,23 +135,23 @@ async fn a_run_of_another_system_is_imported_and_said_to_be_signed_by_nobody(sce
 }
 
 fn changed(mut folder: Folder, file: &str, change: impl FnOnce(&mut Vec<u8>)) -> Folder {
-    let Content::Bytes(bytes) = &mut folder.entries.iter_mut().find(|it| it.0 == file).unwrap().1 else {
+    let FileContent::Bytes(bytes) = &mut folder.entries.iter_mut().find(|it| it.0 == file).unwrap().1 else {
         panic!("{file}")
     };
     change(bytes);
     folder
 }
 
-async fn what_is_not_what_the_run_left_is_refused_and_nothing_is_done(scene: Scene) {
+async fn what_is_not_what_the_run_left_is_refused_and_nothing_is_done(scene: ApiScenario) {
     let g = &scene.gateway;
     for file in ["events.jsonl", "state.json", "summary.json"] {
         assert!(refused(g, &changed(golden(), file, |it| it[40] ^= 1), None).await.contains(&"hash"), "{file}");
     }
     let mut added = golden();
-    added.entries.push(("more.json".to_owned(), Content::Bytes(b"{}".to_vec())));
+    added.entries.push(("more.json".to_owned(), FileContent::Bytes(b"{}".to_vec())));
     assert_eq!(refused(g, &added, None).await, ["unexpected"]);
     let mut climbing = golden();
-    climbing.entries.push(("../more.json".to_owned(), Content::Bytes(b"{}".to_vec())));
+    climbing.entries.push(("../more.json".to_owned(), FileContent::Bytes(b"{}".to_vec())));
     assert!(refused(g, &climbing, None).await.contains(&"name"));
     assert_eq!(refused(g, &Folder::default(), None).await, ["manifest_missing"]);
     let mut forged = over(g).await;
@@ -184,7 +184,7 @@ fn signed_by(keys: &Keys, folder: Folder) -> Folder {
     })
 }
 
-async fn whoever_signed_it_is_asked_by_the_keys_that_were_given(scene: Scene) {
+async fn whoever_signed_it_is_asked_by_the_keys_that_were_given(scene: ApiScenario) {
     let g = &scene.gateway;
     let (keys, stranger) = (others(), others());
     let theirs = signed_by(&keys, golden());
@@ -193,17 +193,17 @@ async fn whoever_signed_it_is_asked_by_the_keys_that_were_given(scene: Scene) {
     assert_eq!(refused(g, &theirs, Some(stranger.trusted())).await, ["signature"]);
     assert_eq!(refused(g, &golden(), Some(&published)).await, ["unsigned"]);
     let (thread, voucher) = kept(g, &theirs, Some(&published)).await;
-    let Voucher::Other { issuer, kid: by, keys: kept_keys } = &voucher else { panic!("{voucher:?}") };
+    let RunSigner::Other { issuer, kid: by, keys: kept_keys } = &voucher else { panic!("{voucher:?}") };
     assert_eq!((issuer.as_str(), by), ("https://b.example", &kid));
     assert_eq!(kept_keys["keys"].as_array().unwrap().len(), 1, "the key that signed, and none beside it");
-    assert_eq!(g.service.imported_run(&thread).await.unwrap().standing, Standing::Holds);
+    assert_eq!(g.service.imported_run(&thread).await.unwrap().standing, RunSignerStatus::Holds);
     let unknown = signed_by(&stranger, golden());
     let (_, voucher) = kept(g, &unknown, None).await;
-    assert_eq!(voucher, Voucher::Unchecked { kid: stranger.signing(KeyUse::Chain).kid().to_owned() });
+    assert_eq!(voucher, RunSigner::Unchecked { kid: stranger.signing(KeyUse::Chain).kid().to_owned() });
     scene.passes_an_audit().await;
 }
 
-async fn nothing_is_done_with_an_imported_run(scene: Scene) {
+async fn nothing_is_done_with_an_imported_run(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = kept(g, &golden(), None).await;
     let (own, digest) = (g.thread().await, Digest::of_file(b"x"));
@@ -242,14 +242,17 @@ async fn nothing_is_done_with_an_imported_run(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn of_many_imports_at_once_one_is_told(scene: Scene) {
+async fn of_many_imports_at_once_one_is_told(scene: ApiScenario) {
     let g = &scene.gateway;
     let (folder, by) = (golden(), operator());
     let all = (0..8).map(|_| g.service.import_episode(&by, &folder, None));
     let done = futures_util::future::join_all(all).await;
-    let kept = done.iter().filter(|it| matches!(it, Ok(Import::Kept(..)))).count();
+    let kept = done.iter().filter(|it| matches!(it, Ok(ImportOutcome::Kept(..)))).count();
     assert_eq!(kept, 1, "{done:?}");
-    assert!(done.iter().all(|it| matches!(it, Ok(Import::Kept(..) | Import::KeptBefore(..)) | Err(Error::Busy))));
+    assert!(
+        done.iter()
+            .all(|it| matches!(it, Ok(ImportOutcome::Kept(..) | ImportOutcome::KeptBefore(..)) | Err(Error::Busy)))
+    );
     assert_eq!(told(g).await.len(), 1);
     scene.passes_an_audit().await;
 }
@@ -259,7 +262,7 @@ fn with_a_file_of(bytes: u64) -> Folder {
     let mut folder = golden();
     let made = vec![b'x'; usize::try_from(bytes).unwrap()];
     let entry = json!({"kind": "artifact", "name": "made.bin", "sha256": Digest::of_file(&made), "size_bytes": bytes});
-    folder.entries.push(("made.bin".to_owned(), Content::Bytes(made)));
+    folder.entries.push(("made.bin".to_owned(), FileContent::Bytes(made)));
     changed(folder, "manifest.json", |it| {
         let mut manifest: Value = serde_json::from_slice(it).unwrap();
         manifest["files"].as_array_mut().unwrap().push(entry);
@@ -268,8 +271,8 @@ fn with_a_file_of(bytes: u64) -> Folder {
 }
 
 /// Imports a run of another system that says the same wherever it says something; gives its thread.
-pub async fn hostile(g: &Gateway, said: &str) -> String {
-    let record = |phase: &str, payload: Value| Said {
+pub async fn hostile(g: &TestGateway, said: &str) -> String {
+    let record = |phase: &str, payload: Value| EventRecord {
         agent_id: said.to_owned(),
         caused_by: None,
         episode_id: said.to_owned(),
@@ -298,18 +301,18 @@ pub async fn hostile(g: &Gateway, said: &str) -> String {
     manifest["signer"] = json!({"jws": said, "kid": said});
     let mut folder = Folder::default();
     for (file, bytes) in files.into_iter().chain([(Artefact::Manifest, canonical(&manifest).as_bytes())]) {
-        folder.entries.push((file.file().to_owned(), Content::Bytes(bytes.to_vec())));
+        folder.entries.push((file.file().to_owned(), FileContent::Bytes(bytes.to_vec())));
     }
     kept(g, &folder, None).await.0.to_string()
 }
 
 #[tokio::test]
 async fn a_folder_is_kept_up_to_its_bound_and_no_further() {
-    let scene = Scene::on_sqlite(POLICY).await;
+    let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let rest = |folder: &Folder| -> u64 {
         let sizes = folder.entries.iter().map(|it| match &it.1 {
-            Content::Bytes(bytes) => bytes.len() as u64,
+            FileContent::Bytes(bytes) => bytes.len() as u64,
             _ => 0,
         });
         sizes.sum()
@@ -328,17 +331,21 @@ async fn a_folder_is_kept_up_to_its_bound_and_no_further() {
 
 #[tokio::test]
 async fn a_key_that_is_revoked_vouches_for_nothing_that_was_imported() {
-    let scene = Scene::on_sqlite(POLICY).await;
+    let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let came = over(g).await;
     let (thread, voucher) = kept(g, &came, None).await;
-    let Voucher::Gateway { kid } = voucher else { panic!("{voucher:?}") };
+    let RunSigner::Gateway { kid } = voucher else { panic!("{voucher:?}") };
     let (said, code) = program(g, &["keys", "rotate", "chain"]);
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(g.service.imported_run(&thread).await.unwrap().standing, Standing::Holds, "a retired key did sign");
+    assert_eq!(
+        g.service.imported_run(&thread).await.unwrap().standing,
+        RunSignerStatus::Holds,
+        "a retired key did sign"
+    );
     let (said, code) = program(g, &["keys", "revoke", &kid]);
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(g.service.imported_run(&thread).await.unwrap().standing, Standing::Revoked);
+    assert_eq!(g.service.imported_run(&thread).await.unwrap().standing, RunSignerStatus::Revoked);
     assert_eq!(given_back(g, &thread).await, sorted(came.clone()), "it can be read all the same");
     let mut other = came;
     other.entries.retain(|it| it.0 != "learn.jsonl");
@@ -347,7 +354,7 @@ async fn a_key_that_is_revoked_vouches_for_nothing_that_was_imported() {
 
 #[tokio::test]
 async fn what_is_kept_of_an_import_is_held_against_its_bytes() {
-    let scene = Scene::on_sqlite(POLICY).await;
+    let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let (thread, _) = kept(g, &golden(), None).await;
     let database = rusqlite::Connection::open(g.folder.path().join("countersign.db")).unwrap();
@@ -360,7 +367,7 @@ async fn what_is_kept_of_an_import_is_held_against_its_bytes() {
 
 #[tokio::test]
 async fn the_command_imports_once_says_who_signed_and_refuses_with_what_is_wrong() {
-    let scene = Scene::on_sqlite(POLICY).await;
+    let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let around = tempfile::tempdir().unwrap();
     let here = |name: &str| around.path().join(name).to_str().unwrap().to_owned();
@@ -394,14 +401,14 @@ async fn the_command_imports_once_says_who_signed_and_refuses_with_what_is_wrong
 }
 
 /// Puts a record into the database, sealed as the gateway would.
-pub fn put<R: Record>(g: &Gateway, record: &R) {
+pub fn put<R: Record>(g: &TestGateway, record: &R) {
     sealed(g, record, 1);
 }
 
 /// The same, as if it had been written so often.
-pub fn sealed<R: Record>(g: &Gateway, record: &R, revision: i64) {
+pub fn sealed<R: Record>(g: &TestGateway, record: &R, revision: i64) {
     let keys = g.service.keys().unwrap();
-    let Row { table, id, facets, revision, body, key_id, mac } = record.seal(keys.row(), revision).unwrap();
+    let SealedRow { table, id, facets, revision, body, key_id, mac } = record.seal(keys.row(), revision).unwrap();
     let database = rusqlite::Connection::open(g.folder.path().join("countersign.db")).unwrap();
     let columns = "id, alias, owner, state, due, revision, body, key_id, mac";
     let sql =
@@ -410,13 +417,13 @@ pub fn sealed<R: Record>(g: &Gateway, record: &R, revision: i64) {
     assert_eq!(database.execute(&sql, row).unwrap(), 1);
 }
 
-fn removed(g: &Gateway, table: Table) {
+fn removed(g: &TestGateway, table: Table) {
     let database = rusqlite::Connection::open(g.folder.path().join("countersign.db")).unwrap();
     database.execute(&format!("DELETE FROM {}", table.name()), []).unwrap();
 }
 
 /// What an audit finds, as `table: finding`.
-pub async fn found(scene: &Scene) -> Vec<String> {
+pub async fn found(scene: &ApiScenario) -> Vec<String> {
     let short = |line: String| {
         let (row, finding) = line.split_once(": ").unwrap();
         format!("{}: {finding}", row.split_once(' ').unwrap().0)
@@ -426,7 +433,7 @@ pub async fn found(scene: &Scene) -> Vec<String> {
 
 #[tokio::test]
 async fn whatever_is_sealed_again_of_an_import_is_found_and_not_believed() {
-    let scene = Scene::on_sqlite(POLICY).await;
+    let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let (thread, _) = kept(g, &golden(), None).await;
     let run = g.service.imported_run(&thread).await.unwrap();
@@ -434,25 +441,25 @@ async fn whatever_is_sealed_again_of_an_import_is_found_and_not_believed() {
     assert_eq!(found(&scene).await, [""; 0]);
     let not_told = "imports: it is not what its event tells of".to_owned();
     let other_files = "imports: its files are not those that were imported".to_owned();
-    put(g, &Imported { voucher: Voucher::Unchecked { kid: "k".to_owned() }, ..import.clone() });
+    put(g, &RunImport { voucher: RunSigner::Unchecked { kid: "k".to_owned() }, ..import.clone() });
     assert_eq!(found(&scene).await, [not_told.clone(), other_files.clone()]);
     assert!(matches!(g.service.imported_run(&thread).await, Err(Error::Broken(_))), "nobody signed it");
-    put(g, &Imported { task: "another".to_owned(), ..import.clone() });
+    put(g, &RunImport { task: "another".to_owned(), ..import.clone() });
     assert_eq!(found(&scene).await, std::slice::from_ref(&other_files), "what lists say of it follows from its files");
-    put(g, &Imported { at: Timestamp::from_millis(1), ..import.clone() });
+    put(g, &RunImport { at: Timestamp::from_millis(1), ..import.clone() });
     assert_eq!(found(&scene).await, std::slice::from_ref(&not_told));
     sealed(g, &import, 2);
     assert_eq!(found(&scene).await, std::slice::from_ref(&not_told), "nothing is changed of it");
     put(g, &import);
     let (_, mut pieces) =
-        Imported::of(&run.folder, (&run.run, import.voucher.clone()), import.by.clone(), import.at).unwrap();
+        RunImport::of(&run.folder, (&run.run, import.voucher.clone()), import.by.clone(), import.at).unwrap();
     let piece = pieces.remove(0);
-    put(g, &Piece { bytes: piece.bytes.replacen('A', "B", 1), ..piece.clone() });
+    put(g, &ImportChunk { bytes: piece.bytes.replacen('A', "B", 1), ..piece.clone() });
     assert_eq!(found(&scene).await, [other_files]);
     sealed(g, &piece, 2);
     assert_eq!(found(&scene).await, ["import_pieces: it is of no run that was imported"]);
     put(g, &piece);
-    put(g, &Piece { number: 1, ..piece.clone() });
+    put(g, &ImportChunk { number: 1, ..piece.clone() });
     assert_eq!(found(&scene).await, ["import_pieces: it is of no run that was imported"]);
     removed(g, Table::ImportPieces);
     put(g, &piece);
@@ -464,11 +471,11 @@ async fn whatever_is_sealed_again_of_an_import_is_found_and_not_believed() {
 
 #[tokio::test]
 async fn a_thread_that_has_the_name_keeps_it_and_is_found() {
-    let scene = Scene::on_sqlite(POLICY).await;
+    let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let own: ThreadId = serde_json::from_value(g.thread().await["thread"].clone()).unwrap();
     let row = g.service.overview(&own).await.unwrap().thread;
-    let elsewhere = Scene::on_sqlite(POLICY).await;
+    let elsewhere = ApiScenario::on_sqlite(POLICY).await;
     let (name, _) = kept(&elsewhere.gateway, &golden(), None).await;
     put(g, &Thread { id: name.clone(), ..row.clone() });
     let refused = g.service.import_episode(&operator(), &golden(), None).await;

@@ -8,15 +8,17 @@ use std::time::Duration;
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::identity::account::Account;
 use countersign::domain::primitives::id::FlowId;
-use countersign::domain::reviews::{Ending, SearchKey, Verdict};
+use countersign::domain::reviews::{HoldOutcome, SearchKey, VoteVerdict};
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::audit::audit;
-use countersign::service::inbox::{Part, Place, Search, Waiting, Wanted, Which, Whose};
+use countersign::service::inbox::{
+    InboxCursor, InboxFilter, InboxOwnerFilter, InboxPageSelection, InboxSearch, InboxStateFilter, WaitingCount,
+};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::Value;
 
-use crate::gateway::{Gateway, MovedClock, POLICY, person, settings, source, spawn_gateway};
+use crate::gateway::{MovedClock, POLICY, TestGateway, person, settings, source, spawn_gateway};
 
 fn id(held: &Value) -> String {
     held["review"]["id"].as_str().unwrap().to_owned()
@@ -24,29 +26,29 @@ fn id(held: &Value) -> String {
 
 /// The page's reviews, and whether it goes on before and after.
 async fn page(
-    g: &Gateway,
+    g: &TestGateway,
     who: &Account,
-    wanted: &Wanted,
-    part: &Part,
+    wanted: &InboxFilter,
+    part: &InboxPageSelection,
     limit: usize,
-) -> (Vec<String>, [Option<Place>; 2]) {
+) -> (Vec<String>, [Option<InboxCursor>; 2]) {
     let found = g.service.find(who, wanted, part, limit).await.unwrap();
     (found.items.iter().map(|it| it.hold.id.to_string()).collect(), [found.previous, found.next])
 }
 
-async fn all(g: &Gateway, who: &Account, wanted: &Wanted) -> Vec<String> {
-    page(g, who, wanted, &Part::First, 100).await.0
+async fn all(g: &TestGateway, who: &Account, wanted: &InboxFilter) -> Vec<String> {
+    page(g, who, wanted, &InboxPageSelection::First, 100).await.0
 }
 
 /// One held change that waits, a minute after the one before.
-async fn waiting(g: &Gateway) -> String {
+async fn waiting(g: &TestGateway) -> String {
     g.pass(Duration::from_secs(60));
     id(&g.held(&g.thread().await).await)
 }
 
-fn words(text: &str) -> Wanted {
-    let search = Search::Words { thread: text.try_into().ok(), key: SearchKey::read(text) };
-    Wanted { which: Which::Any, search: Some(search), ..Wanted::open() }
+fn words(text: &str) -> InboxFilter {
+    let search = InboxSearch::Words { thread: text.try_into().ok(), key: SearchKey::read(text) };
+    InboxFilter { which: InboxStateFilter::Any, search: Some(search), ..InboxFilter::open() }
 }
 
 #[tokio::test]
@@ -56,18 +58,18 @@ async fn pages_either_way_make_up_the_list_and_end_where_it_ends() {
     for _ in 0..7 {
         whole.push(waiting(&g).await);
     }
-    for wanted in [Wanted::open(), Wanted::mine()] {
+    for wanted in [InboxFilter::open(), InboxFilter::mine()] {
         assert_eq!(all(&g, &g.alice, &wanted).await, whole);
         for size in [1, 2, 3, 7] {
-            let (mut forth, mut part) = (Vec::new(), Part::First);
+            let (mut forth, mut part) = (Vec::new(), InboxPageSelection::First);
             let mut pages: Vec<Vec<String>> = Vec::new();
             loop {
                 let (ids, [previous, next]) = page(&g, &g.alice, &wanted, &part, size).await;
-                assert_eq!(previous.is_none(), part == Part::First);
+                assert_eq!(previous.is_none(), part == InboxPageSelection::First);
                 forth.extend(ids.clone());
                 pages.push(ids);
                 match next {
-                    Some(place) => part = Part::After(place),
+                    Some(place) => part = InboxPageSelection::After(place),
                     None => break,
                 }
             }
@@ -75,7 +77,8 @@ async fn pages_either_way_make_up_the_list_and_end_where_it_ends() {
             let mut back = pages.pop().unwrap();
             let mut place = page(&g, &g.alice, &wanted, &part, size).await.1[0].clone();
             while let Some(before) = place {
-                let (ids, [previous, next]) = page(&g, &g.alice, &wanted, &Part::Before(before), size).await;
+                let (ids, [previous, next]) =
+                    page(&g, &g.alice, &wanted, &InboxPageSelection::Before(before), size).await;
                 assert!(next.is_some());
                 assert_eq!(Some(&ids), pages.pop().as_ref(), "by {size}");
                 back.splice(0..0, ids);
@@ -92,33 +95,36 @@ async fn each_filter_lists_what_it_says_and_nothing_else() {
     let carol = person(&g.service, "carol", &["auditors"]).await;
     let thread = g.thread().await;
     let (held, open) = (g.held(&thread).await, waiting(&g).await);
-    g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
     let denied = id(&held);
     let held = g.held(&g.thread().await).await;
     let approved = id(&held);
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     let flow = |name: &str| Some(FlowId::try_from(name).unwrap());
-    assert_eq!(all(&g, &g.alice, &Wanted::open()).await, from_ref(&open));
-    assert_eq!(all(&g, &g.alice, &Wanted::mine()).await, from_ref(&open));
-    assert_eq!(all(&g, &carol, &Wanted::mine()).await, [""; 0]);
+    assert_eq!(all(&g, &g.alice, &InboxFilter::open()).await, from_ref(&open));
+    assert_eq!(all(&g, &g.alice, &InboxFilter::mine()).await, from_ref(&open));
+    assert_eq!(all(&g, &carol, &InboxFilter::mine()).await, [""; 0]);
     let everything = [open.clone(), approved.clone(), denied.clone()];
-    let of = |which| Wanted { which, ..Wanted::open() };
-    assert_eq!(all(&g, &g.alice, &of(Which::Any)).await, everything);
-    assert_eq!(all(&g, &g.alice, &of(Which::Past)).await, everything[1..]);
-    assert_eq!(all(&g, &g.alice, &of(Which::Ended(Ending::Denied))).await, from_ref(&denied));
-    assert_eq!(all(&g, &g.alice, &of(Which::Ended(Ending::Expired))).await, [""; 0]);
+    let of = |which| InboxFilter { which, ..InboxFilter::open() };
+    assert_eq!(all(&g, &g.alice, &of(InboxStateFilter::Any)).await, everything);
+    assert_eq!(all(&g, &g.alice, &of(InboxStateFilter::Past)).await, everything[1..]);
+    assert_eq!(all(&g, &g.alice, &of(InboxStateFilter::Ended(HoldOutcome::Denied))).await, from_ref(&denied));
+    assert_eq!(all(&g, &g.alice, &of(InboxStateFilter::Ended(HoldOutcome::Expired))).await, [""; 0]);
     for (name, count) in [("payments", 3), ("others", 0)] {
-        let any = Wanted { flow: flow(name), ..of(Which::Any) };
+        let any = InboxFilter { flow: flow(name), ..of(InboxStateFilter::Any) };
         assert_eq!(all(&g, &g.alice, &any).await.len(), count);
-        let mine = Wanted { flow: flow(name), whose: Whose::Mine, ..of(Which::Open) };
+        let mine = InboxFilter { flow: flow(name), whose: InboxOwnerFilter::Mine, ..of(InboxStateFilter::Open) };
         assert_eq!(all(&g, &g.alice, &mine).await.len(), usize::from(count > 0));
-        let ended = Wanted { flow: flow(name), ..of(Which::Ended(Ending::Approved)) };
+        let ended = InboxFilter { flow: flow(name), ..of(InboxStateFilter::Ended(HoldOutcome::Approved)) };
         assert_eq!(all(&g, &g.alice, &ended).await.len(), usize::from(count > 0));
     }
-    let deadline = g.service.find(&g.alice, &Wanted::open(), &Part::First, 1).await.unwrap().items[0].hold.expires_at;
-    assert_eq!(all(&g, &g.alice, &of(Which::EndingBy(deadline))).await, [open]);
+    let deadline = g.service.find(&g.alice, &InboxFilter::open(), &InboxPageSelection::First, 1).await.unwrap().items
+        [0]
+    .hold
+    .expires_at;
+    assert_eq!(all(&g, &g.alice, &of(InboxStateFilter::EndingBy(deadline))).await, [open]);
     let sooner = countersign::domain::primitives::time::Timestamp::from_millis(deadline.millis() - 1);
-    assert_eq!(all(&g, &g.alice, &of(Which::EndingBy(sooner))).await, [""; 0]);
+    assert_eq!(all(&g, &g.alice, &of(InboxStateFilter::EndingBy(sooner))).await, [""; 0]);
 }
 
 #[tokio::test]
@@ -129,7 +135,11 @@ async fn a_review_is_found_by_digest_thread_and_protected_key() {
     let (review, digest) = (id(&held), held["transition"].as_str().unwrap().to_owned());
     let other = waiting(&g).await;
     for prefix in [digest.as_str(), &digest[..20], "sha256:"] {
-        let wanted = Wanted { which: Which::Any, search: Some(Search::Digest(prefix.to_owned())), ..Wanted::open() };
+        let wanted = InboxFilter {
+            which: InboxStateFilter::Any,
+            search: Some(InboxSearch::Digest(prefix.to_owned())),
+            ..InboxFilter::open()
+        };
         let found = all(&g, &g.alice, &wanted).await;
         assert!(found.contains(&review), "{prefix}");
         assert_eq!(found.contains(&other), prefix == "sha256:");
@@ -141,7 +151,7 @@ async fn a_review_is_found_by_digest_thread_and_protected_key() {
     for key in ["payment", "target_user", "target_user_id.x"] {
         assert_eq!(all(&g, &g.alice, &words(key)).await, [""; 0], "{key}");
     }
-    g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
     assert_eq!(all(&g, &g.alice, &words("target_user_id")).await, [other, review]);
 }
 
@@ -149,10 +159,10 @@ async fn a_review_is_found_by_digest_thread_and_protected_key() {
 async fn what_is_past_its_deadline_waits_for_nobody_whether_or_not_a_worker_has_ended_it() {
     let g = spawn_gateway().await;
     waiting(&g).await;
-    assert_eq!(g.service.waiting_for(&g.alice, 100).await.unwrap(), Waiting::Exactly(1));
+    assert_eq!(g.service.waiting_for(&g.alice, 100).await.unwrap(), WaitingCount::Exactly(1));
     g.pass(Duration::from_secs(24 * 3600));
-    assert_eq!(all(&g, &g.alice, &Wanted::open()).await, [""; 0]);
-    assert_eq!(g.service.waiting_for(&g.alice, 100).await.unwrap(), Waiting::Exactly(0));
+    assert_eq!(all(&g, &g.alice, &InboxFilter::open()).await, [""; 0]);
+    assert_eq!(g.service.waiting_for(&g.alice, 100).await.unwrap(), WaitingCount::Exactly(0));
 }
 
 #[tokio::test]
@@ -162,11 +172,11 @@ async fn what_waits_is_counted_exactly_or_said_to_be_more() {
         waiting(&g).await;
     }
     let count = async |who, limit| g.service.waiting_for(who, limit).await.unwrap();
-    assert_eq!(count(&g.alice, 3).await, Waiting::Exactly(3));
-    assert_eq!(count(&g.alice, 2).await, Waiting::AtLeast(2));
-    assert_eq!([Waiting::AtLeast(100).to_string(), Waiting::Exactly(3).to_string()], ["100+", "3"]);
+    assert_eq!(count(&g.alice, 3).await, WaitingCount::Exactly(3));
+    assert_eq!(count(&g.alice, 2).await, WaitingCount::AtLeast(2));
+    assert_eq!([WaitingCount::AtLeast(100).to_string(), WaitingCount::Exactly(3).to_string()], ["100+", "3"]);
     let nobody = person(&g.service, "nobody", &[]).await;
-    assert_eq!(count(&nobody, 2).await, Waiting::Exactly(0));
+    assert_eq!(count(&nobody, 2).await, WaitingCount::Exactly(0));
 }
 
 #[tokio::test]
@@ -176,7 +186,7 @@ async fn who_is_in_many_groups_finds_what_waits_once() {
     for groups in [&["reviewers", "a", "b"][..], &["reviewers", "a", "b", "c", "d"]] {
         let name = format!("of{}", groups.len());
         let many = person(&g.service, &name, groups).await;
-        assert_eq!(all(&g, &many, &Wanted::mine()).await, from_ref(&review));
+        assert_eq!(all(&g, &many, &InboxFilter::mine()).await, from_ref(&review));
     }
 }
 
@@ -184,13 +194,13 @@ async fn who_is_in_many_groups_finds_what_waits_once() {
 async fn a_label_that_is_not_a_rows_own_is_passed_over() {
     let g = spawn_gateway().await;
     let (held, open) = (g.held(&g.thread().await).await, waiting(&g).await);
-    g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
     let database = rusqlite::Connection::open(g.folder.path().join("countersign.db")).unwrap();
     for word in ["open", "open group reviewers"] {
         let sql = "INSERT INTO labels VALUES ('holds', ?1, (SELECT max(due) FROM labels), ?2)";
         assert_eq!(database.execute(sql, (word, id(&held))).unwrap(), 1);
     }
-    for wanted in [Wanted::open(), Wanted::mine()] {
+    for wanted in [InboxFilter::open(), InboxFilter::mine()] {
         assert_eq!(all(&g, &g.alice, &wanted).await, from_ref(&open));
     }
 }
@@ -200,13 +210,13 @@ async fn a_database_of_before_labels_gets_them_when_the_gateway_starts() {
     let g = spawn_gateway().await;
     let held = g.held(&g.thread().await).await;
     let open = waiting(&g).await;
-    g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
     let path = g.folder.path().join("countersign.db");
     let database = rusqlite::Connection::open(&path).unwrap();
     assert!(database.execute("DELETE FROM labels", []).unwrap() > 10);
     // As they were while branches were not listed: that much is said, and no more.
     assert_eq!(database.execute("INSERT INTO labels VALUES ('labels', 'edition', 1, 'holds')", []).unwrap(), 1);
-    assert_eq!(all(&g, &g.alice, &Wanted::open()).await, [""; 0]);
+    assert_eq!(all(&g, &g.alice, &InboxFilter::open()).await, [""; 0]);
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(&path, options).unwrap());
     let keyring = Keyring::open_or_create(&g.folder.path().join("keyring.json"), None, &SystemClock).unwrap();
@@ -216,12 +226,12 @@ async fn a_database_of_before_labels_gets_them_when_the_gateway_starts() {
     assert_eq!(before.findings.iter().map(|it| it.table).collect::<BTreeSet<_>>(), BTreeSet::from(["labels"]));
     drop(Service::open(store.clone(), keyring, clock, settings(&g.url)).await.unwrap());
     assert_eq!(audit(&*store, &keys, now).await.unwrap().findings, []);
-    assert_eq!(all(&g, &g.alice, &Wanted::open()).await, [open]);
-    assert_eq!(all(&g, &g.alice, &Wanted::past()).await, [id(&held)]);
+    assert_eq!(all(&g, &g.alice, &InboxFilter::open()).await, [open]);
+    assert_eq!(all(&g, &g.alice, &InboxFilter::past()).await, [id(&held)]);
 }
 
 /// What a page of the inbox says to somebody who is signed in.
-async fn told(g: &Gateway, secret: &str, path: &str) -> (u16, String) {
+async fn told(g: &TestGateway, secret: &str, path: &str) -> (u16, String) {
     let page = g.http.get(format!("{}{path}", g.url)).header("cookie", format!("countersign={secret}")).send();
     let page = page.await.unwrap();
     (page.status().as_u16(), page.text().await.unwrap())

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use countersign::domain::log::insight::{Counts, FlowCounts, Step};
-use countersign::domain::reviews::Verdict;
+use countersign::domain::log::insight::{BucketWidth, Counts, FlowCounts};
+use countersign::domain::reviews::VoteVerdict;
 use countersign::service::log::insight::InsightFacts;
 use serde_json::json;
 
-use crate::rules::Scene;
+use crate::rules::ApiScenario;
 
 on_both! {
     what_happened_is_counted_by_hour_and_day_and_an_audit_agrees(crate::gateway::POLICY),
@@ -20,7 +20,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// Every event has its place, and was counted.
-async fn count(scene: &Scene) {
+async fn count(scene: &ApiScenario) {
     while scene.gateway.service.sequence().await.unwrap() > 0 {}
     while scene.gateway.service.count_events().await.unwrap() > 0 {}
 }
@@ -32,14 +32,14 @@ fn summed(facts: &InsightFacts) -> FlowCounts {
 }
 
 /// One is approved after a minute and one denied after eleven, one runs out, and one is open.
-async fn lived(scene: &Scene) {
+async fn lived(scene: &ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     g.pass(MINUTE);
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     let held = g.held(&g.thread().await).await;
     g.pass(MINUTE * 11);
-    g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
     let thread = g.thread().await;
     g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), json!({"is_admin": true}))
         .await
@@ -50,10 +50,10 @@ async fn lived(scene: &Scene) {
     g.held(&g.thread().await).await;
 }
 
-async fn what_happened_is_counted_by_hour_and_day_and_an_audit_agrees(scene: Scene) {
+async fn what_happened_is_counted_by_hour_and_day_and_an_audit_agrees(scene: ApiScenario) {
     lived(&scene).await;
     count(&scene).await;
-    let facts = scene.gateway.service.insight(Step::Day, 7).await.unwrap();
+    let facts = scene.gateway.service.insight(BucketWidth::Day, 7).await.unwrap();
     assert_eq!((facts.figures.len(), facts.behind, facts.counted.open_reviews(None)), (7, 0, 1));
     let all = summed(&facts);
     let counts = Counts { times: all.all.times.clone(), ..all.all.clone() };
@@ -68,14 +68,14 @@ async fn what_happened_is_counted_by_hour_and_day_and_an_audit_agrees(scene: Sce
     let reason = all.reasons.keys().next().unwrap();
     assert!(reason.contains("target_user_id"), "{reason}");
     assert_eq!(all.reasons[reason].opened, 4);
-    let hours = scene.gateway.service.insight(Step::Hour, 24).await.unwrap();
+    let hours = scene.gateway.service.insight(BucketWidth::Hour, 24).await.unwrap();
     assert_eq!(summed(&hours).all.opened, 1, "yesterday's are further back than 24 hours");
-    let minutes = scene.gateway.service.insight(Step::Minute, 60).await.unwrap();
+    let minutes = scene.gateway.service.insight(BucketWidth::Minute, 60).await.unwrap();
     assert_eq!((summed(&minutes), minutes.since), (summed(&hours), None), "by the minute it is the same");
     scene.passes_an_audit().await;
 }
 
-async fn gateways_that_count_at_the_same_time_count_each_event_once(scene: Scene) {
+async fn gateways_that_count_at_the_same_time_count_each_event_once(scene: ApiScenario) {
     lived(&scene).await;
     while scene.gateway.service.sequence().await.unwrap() > 0 {}
     let length = scene.gateway.service.log_length().await.unwrap();
@@ -83,20 +83,20 @@ async fn gateways_that_count_at_the_same_time_count_each_event_once(scene: Scene
     let runs = [&scene.gateway.service, &others[0], &others[1]].map(countersign::worker::count_insight::run_once);
     let counted: usize = futures_util::future::join_all(runs).await.into_iter().map(Result::unwrap).sum();
     assert_eq!(counted as u64, length);
-    assert_eq!(summed(&others[0].insight(Step::Day, 7).await.unwrap()).all.opened, 4);
+    assert_eq!(summed(&others[0].insight(BucketWidth::Day, 7).await.unwrap()).all.opened, 4);
     scene.passes_an_audit().await;
 }
 
-async fn what_waited_is_walked_back_from_what_waits(scene: Scene) {
+async fn what_waited_is_walked_back_from_what_waits(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut held = Vec::new();
     for _ in 0..3 {
         held.push(g.held(&g.thread().await).await);
     }
     g.pass(MINUTE * 60);
-    g.vote(&g.alice, &held[0], Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &held[0], VoteVerdict::Deny).await.unwrap();
     g.pass(MINUTE * 60);
-    g.vote(&g.alice, &held[1], Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held[1], VoteVerdict::Approve).await.unwrap();
     count(&scene).await;
     let rows = rows(&page(&scene, "?span=24h").await, "waiting");
     let waited: Vec<&str> = rows.iter().take(4).map(|it| it[3].as_str()).collect();
@@ -112,7 +112,7 @@ fn rows(page: &str, chart: &str) -> Vec<Vec<String>> {
     body.split("<tr>").skip(1).map(row).collect()
 }
 
-async fn page(scene: &Scene, query: &str) -> String {
+async fn page(scene: &ApiScenario, query: &str) -> String {
     let g = &scene.gateway;
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let page = g.http.get(format!("{}/insight{query}", g.url)).header("cookie", format!("countersign={secret}"));
@@ -122,7 +122,7 @@ async fn page(scene: &Scene, query: &str) -> String {
     answer.text().await.unwrap()
 }
 
-async fn the_page_tells_numbers_in_words_and_lets_nobody_write_into_it(scene: Scene) {
+async fn the_page_tells_numbers_in_words_and_lets_nobody_write_into_it(scene: ApiScenario) {
     assert!(page(&scene, "").await.contains("Nothing was asked in the last 7 days."));
     lived(&scene).await;
     while scene.gateway.service.sequence().await.unwrap() > 0 {}

@@ -3,25 +3,25 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use countersign::domain::chain::jws::{self, JwsError, Typ};
+use countersign::domain::chain::jws::{self, JwsError, TokenType};
 use countersign::domain::chain::receipt::{Denial, Receipt};
 use countersign::domain::identity::account::{Account, MachineRole};
-use countersign::domain::interrupts::{Decision, InterruptAnswer};
+use countersign::domain::interrupts::{InterruptAnswer, InterruptDecision};
 use countersign::domain::keys::KeyUse;
 use countersign::domain::operations::halt::Halt;
 use countersign::domain::primitives::id::InterruptId;
-use countersign::domain::reviews::{Ballot, Ineligible, Verdict, VoteRefused};
+use countersign::domain::reviews::{Ballot, Ineligible, VoteRejected, VoteVerdict};
 use countersign::service::error::Error;
-use countersign::service::identity::revocation::Admission;
-use countersign::service::operations::halt::Scope;
-use countersign::service::reviews::vote::Voted;
+use countersign::service::identity::revocation::SignInAccess;
+use countersign::service::operations::halt::HaltScope;
+use countersign::service::reviews::vote::VoteOutcome;
 use countersign::worker::{expire, rejudge};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Answer, Gateway, POLICY, ballot, owned_token, person, source};
-use crate::rules::Scene;
+use crate::gateway::{ApiResponse, POLICY, TestGateway, ballot, owned_token, person, source};
+use crate::rules::ApiScenario;
 use crate::under_new_policy::activate;
 
 on_both! {
@@ -66,11 +66,11 @@ fn asked_with(changes: Value) -> Value {
     body
 }
 
-async fn posts(g: &Gateway, body: &Value) -> Answer {
+async fn posts(g: &TestGateway, body: &Value) -> ApiResponse {
     g.post("/v1/interrupts", &g.host, body.clone()).await
 }
 
-async fn answer(g: &Gateway, taken: &Value) -> Answer {
+async fn answer(g: &TestGateway, taken: &Value) -> ApiResponse {
     g.get(&format!("/v1/interrupts/{}", taken["id"].as_str().unwrap()), &g.host).await
 }
 
@@ -78,15 +78,15 @@ fn id(taken: &Value) -> InterruptId {
     taken["id"].as_str().unwrap().try_into().unwrap()
 }
 
-fn vote_of(taken: &Value, verdict: Verdict) -> Ballot {
+fn vote_of(taken: &Value, verdict: VoteVerdict) -> Ballot {
     ballot(&json!({"transition": taken["digest"]}), verdict)
 }
 
-async fn votes(g: &Gateway, who: &Account, taken: &Value, verdict: Verdict) -> Result<Voted, Error> {
+async fn votes(g: &TestGateway, who: &Account, taken: &Value, verdict: VoteVerdict) -> Result<VoteOutcome, Error> {
     g.service.vote_on_interrupt(&who.id, &id(taken), &vote_of(taken, verdict), None).await
 }
 
-fn refused(voted: &Result<Voted, Error>) -> &VoteRefused {
+fn refused(voted: &Result<VoteOutcome, Error>) -> &VoteRejected {
     match voted {
         Err(Error::Vote(why)) => why,
         other => panic!("{other:?}"),
@@ -94,9 +94,10 @@ fn refused(voted: &Result<Voted, Error>) -> &VoteRefused {
 }
 
 /// The claims of an answer, believed by the gateway's own keys.
-fn claims(g: &Gateway, answered: &Value) -> InterruptAnswer {
+fn claims(g: &TestGateway, answered: &Value) -> InterruptAnswer {
     let keys = g.service.keys().unwrap();
-    let unverified = jws::read::<InterruptAnswer>(answered["answer"].as_str().unwrap(), Typ::InterruptAnswer).unwrap();
+    let unverified =
+        jws::read::<InterruptAnswer>(answered["answer"].as_str().unwrap(), TokenType::InterruptAnswer).unwrap();
     let key = keys.public(KeyUse::Chain, unverified.kid()).unwrap();
     let claims = unverified.verify(key).unwrap();
     assert!(claims.is_whole());
@@ -105,7 +106,7 @@ fn claims(g: &Gateway, answered: &Value) -> InterruptAnswer {
 }
 
 /// The names of the events about interrupts with their data. What one commit tells is told in any order.
-async fn events(g: &Gateway) -> Vec<(String, Value)> {
+async fn events(g: &TestGateway) -> Vec<(String, Value)> {
     while g.service.sequence().await.unwrap() > 0 {}
     let all = g.get("/v1/events", &g.host).await.expect(200);
     let all = all["events"].as_array().unwrap().iter();
@@ -113,15 +114,15 @@ async fn events(g: &Gateway) -> Vec<(String, Value)> {
     about.map(|it| (it["type"].as_str().unwrap().to_owned(), it["data"].clone())).collect()
 }
 
-async fn a_host_asks_and_is_answered_by_what_people_decided(scene: Scene) {
+async fn a_host_asks_and_is_answered_by_what_people_decided(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     assert_eq!(taken["needed"], json!([{"groups": ["reviewers"], "need": 1}]));
     assert_eq!(taken["url"], format!("{}/interrupts/{}", g.url, taken["id"].as_str().unwrap()));
     assert_eq!(answer(g, &taken).await.expect(202), json!({"status": "open"}));
-    let vote = Ballot { comment: Some("as agreed".to_owned()), ..vote_of(&taken, Verdict::Approve) };
+    let vote = Ballot { comment: Some("as agreed".to_owned()), ..vote_of(&taken, VoteVerdict::Approve) };
     let voted = g.service.vote_on_interrupt(&g.alice.id, &id(&taken), &vote, None).await.unwrap();
-    assert_eq!(voted, Voted::Approved);
+    assert_eq!(voted, VoteOutcome::Approved);
     let answered = answer(g, &taken).await.expect(200);
     assert_eq!((&answered["approved"], &answered["decision"]), (&json!(true), &json!("approved")));
     assert_eq!((&answered["reviewer_id"], &answered["reviewers"]), (&json!(g.alice.id), &json!([g.alice.id])));
@@ -131,7 +132,7 @@ async fn a_host_asks_and_is_answered_by_what_people_decided(scene: Scene) {
     assert_eq!(answered["comment"], "as agreed");
     let said = claims(g, &answered);
     let host = g.service.token_of(&g.host).await.unwrap().record;
-    assert_eq!((said.decision, &said.aud, &said.sub), (Decision::Approved, &host.principal(), &id(&taken)));
+    assert_eq!((said.decision, &said.aud, &said.sub), (InterruptDecision::Approved, &host.principal(), &id(&taken)));
     assert_eq!(json!([said.asserted, said.jti]), json!([taken["digest"], answered["nonce"]]));
     assert_eq!(said.exp, Some(said.iat + 600), "it is good for as long as a receipt");
     assert_eq!((&said.approvals[0].reviewer, said.approvals.len()), (&g.alice.id, 1));
@@ -146,7 +147,7 @@ async fn a_host_asks_and_is_answered_by_what_people_decided(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn the_same_digest_is_the_same_interrupt_and_beside_other_words_it_is_refused(scene: Scene) {
+async fn the_same_digest_is_the_same_interrupt_and_beside_other_words_it_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     assert_eq!(posts(g, &asked()).await.expect(202), taken);
@@ -160,7 +161,7 @@ async fn the_same_digest_is_the_same_interrupt_and_beside_other_words_it_is_refu
         let answer = posts(g, &asked_with(other)).await;
         assert_eq!((answer.status, answer.code()), (409, "interrupt_differs"));
     }
-    votes(g, &g.alice, &taken, Verdict::Deny).await.unwrap();
+    votes(g, &g.alice, &taken, VoteVerdict::Deny).await.unwrap();
     assert_eq!(posts(g, &asked()).await.expect(202), taken, "whatever became of it");
     // Another host that asserts the same is another source.
     let other = crate::gateway::token(&g.service, "second", MachineRole::Host, &[]).await;
@@ -175,22 +176,22 @@ async fn the_same_digest_is_the_same_interrupt_and_beside_other_words_it_is_refu
     scene.passes_an_audit().await;
 }
 
-async fn a_denial_and_a_time_out_are_answered_as_what_they_are(scene: Scene) {
+async fn a_denial_and_a_time_out_are_answered_as_what_they_are(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
-    assert_eq!(votes(g, &g.bob, &taken, Verdict::Deny).await.unwrap(), Voted::Denied);
+    assert_eq!(votes(g, &g.bob, &taken, VoteVerdict::Deny).await.unwrap(), VoteOutcome::Denied);
     let denied = answer(g, &taken).await.expect(200);
     assert_eq!((&denied["approved"], &denied["decision"]), (&json!(false), &json!("denied")));
     assert_eq!((&denied["expires_at"], &denied["reviewer_id"]), (&Value::Null, &json!(g.bob.id)));
     let said = claims(g, &denied);
-    assert_eq!((said.decision, said.exp, said.approvals.len()), (Decision::Denied, None, 0));
+    assert_eq!((said.decision, said.exp, said.approvals.len()), (InterruptDecision::Denied, None, 0));
     assert_eq!(said.refusals[0].reviewer, g.bob.id);
     let late = [("f", false), ("0", true)];
     for (digit, worker) in late {
         let body = asked_with(json!({"transition_digest": digit.repeat(64), "expires_in": 60}));
         let taken = posts(g, &body).await.expect(202);
         g.pass(Duration::from_secs(61));
-        assert!(matches!(refused(&votes(g, &g.bob, &taken, Verdict::Approve).await), VoteRefused::Expired));
+        assert!(matches!(refused(&votes(g, &g.bob, &taken, VoteVerdict::Approve).await), VoteRejected::Expired));
         if worker {
             assert_eq!(expire::run_once(&g.service).await.unwrap(), 1);
             assert_eq!(expire::run_once(&g.service).await.unwrap(), 0);
@@ -198,7 +199,7 @@ async fn a_denial_and_a_time_out_are_answered_as_what_they_are(scene: Scene) {
         let expired = answer(g, &taken).await.expect(200);
         assert_eq!((&expired["approved"], &expired["decision"]), (&json!(false), &json!("expired")));
         assert_eq!((&expired["reviewer_id"], &expired["reviewers"]), (&Value::Null, &json!([])));
-        assert_eq!(claims(g, &expired).decision, Decision::Expired);
+        assert_eq!(claims(g, &expired).decision, InterruptDecision::Expired);
     }
     let names: Vec<String> = events(g).await.into_iter().map(|it| it.0).collect();
     let ends = ["interrupt.denied", "interrupt.expired"];
@@ -206,10 +207,10 @@ async fn a_denial_and_a_time_out_are_answered_as_what_they_are(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn an_answer_lets_no_writer_write_and_a_receipt_is_no_answer(scene: Scene) {
+async fn an_answer_lets_no_writer_write_and_a_receipt_is_no_answer(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
-    votes(g, &g.alice, &taken, Verdict::Approve).await.unwrap();
+    votes(g, &g.alice, &taken, VoteVerdict::Approve).await.unwrap();
     let answered = answer(g, &taken).await.expect(200);
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -217,61 +218,62 @@ async fn an_answer_lets_no_writer_write_and_a_receipt_is_no_answer(scene: Scene)
     let denied = g.verify(&thread["thread"], &held["transition"], &answered["answer"], "w-1").await;
     assert_eq!((denied.status, denied.code()), (403, "receipt_malformed"));
     let token = answered["answer"].as_str().unwrap();
-    assert_eq!(jws::read::<Receipt>(token, Typ::Receipt).unwrap_err(), JwsError::Typ);
-    assert_eq!(jws::read::<Denial>(token, Typ::Denial).unwrap_err(), JwsError::Typ);
+    assert_eq!(jws::read::<Receipt>(token, TokenType::Receipt).unwrap_err(), JwsError::Typ);
+    assert_eq!(jws::read::<Denial>(token, TokenType::Denial).unwrap_err(), JwsError::Typ);
     // Not even where somebody reads the answer's claims under another typ.
-    assert_eq!(jws::read::<InterruptAnswer>(token, Typ::Receipt).unwrap_err(), JwsError::Typ);
+    assert_eq!(jws::read::<InterruptAnswer>(token, TokenType::Receipt).unwrap_err(), JwsError::Typ);
     let receipt = approved["receipt"].as_str().unwrap();
-    assert_eq!(jws::read::<InterruptAnswer>(receipt, Typ::InterruptAnswer).unwrap_err(), JwsError::Typ);
+    assert_eq!(jws::read::<InterruptAnswer>(receipt, TokenType::InterruptAnswer).unwrap_err(), JwsError::Typ);
     g.verify(&thread["thread"], &held["transition"], &approved["receipt"], "w-1").await.expect(200);
     scene.passes_an_audit().await;
 }
 
-async fn whoever_answers_for_the_host_does_not_decide(scene: Scene) {
+async fn whoever_answers_for_the_host_does_not_decide(scene: ApiScenario) {
     let g = &scene.gateway;
     let own = owned_token(&g.service, "alices", MachineRole::Host, &[], "alice").await;
     let taken = g.post("/v1/interrupts", &own, asked()).await.expect(202);
-    let why = votes(g, &g.alice, &taken, Verdict::Approve).await;
-    assert!(matches!(refused(&why), VoteRefused::Ineligible(Ineligible::Author)), "{why:?}");
+    let why = votes(g, &g.alice, &taken, VoteVerdict::Approve).await;
+    assert!(matches!(refused(&why), VoteRejected::Ineligible(Ineligible::Author)), "{why:?}");
     let carol = person(&g.service, "carol", &["support"]).await;
-    let why = votes(g, &carol, &taken, Verdict::Approve).await;
-    assert!(matches!(refused(&why), VoteRefused::Ineligible(Ineligible::Group)), "{why:?}");
-    g.service.set_admission("bob", Admission::Barred).await.unwrap();
-    let why = votes(g, &g.bob, &taken, Verdict::Approve).await;
-    assert!(matches!(refused(&why), VoteRefused::Ineligible(Ineligible::Disabled)), "{why:?}");
+    let why = votes(g, &carol, &taken, VoteVerdict::Approve).await;
+    assert!(matches!(refused(&why), VoteRejected::Ineligible(Ineligible::Group)), "{why:?}");
+    g.service.set_admission("bob", SignInAccess::Barred).await.unwrap();
+    let why = votes(g, &g.bob, &taken, VoteVerdict::Approve).await;
+    assert!(matches!(refused(&why), VoteRejected::Ineligible(Ineligible::Disabled)), "{why:?}");
     assert_eq!(answer(g, &taken).await.expect(202)["status"], "open");
     scene.passes_an_audit().await;
 }
 
-async fn a_vote_is_for_all_that_the_host_said_and_counts_once(scene: Scene) {
+async fn a_vote_is_for_all_that_the_host_said_and_counts_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     let other = posts(g, &asked_with(json!({"transition_digest": "e".repeat(64)}))).await.expect(202);
     assert_ne!(taken["digest"], other["digest"]);
-    let wrong = g.service.vote_on_interrupt(&g.alice.id, &id(&taken), &vote_of(&other, Verdict::Approve), None).await;
-    assert!(matches!(refused(&wrong), VoteRefused::Digest), "{wrong:?}");
-    let vote = vote_of(&taken, Verdict::Approve);
+    let wrong =
+        g.service.vote_on_interrupt(&g.alice.id, &id(&taken), &vote_of(&other, VoteVerdict::Approve), None).await;
+    assert!(matches!(refused(&wrong), VoteRejected::Digest), "{wrong:?}");
+    let vote = vote_of(&taken, VoteVerdict::Approve);
     let first = g.service.vote_on_interrupt(&g.alice.id, &id(&taken), &vote, None).await.unwrap();
-    assert_eq!(first, Voted::Waiting);
+    assert_eq!(first, VoteOutcome::Waiting);
     let again = g.service.vote_on_interrupt(&g.bob.id, &id(&taken), &vote, None).await;
-    assert!(matches!(refused(&again), VoteRefused::NonceUsed), "{again:?}");
-    let again = votes(g, &g.alice, &taken, Verdict::Approve).await;
-    assert!(matches!(refused(&again), VoteRefused::Ineligible(Ineligible::Voted)), "{again:?}");
-    let stage = Ballot { stage: 1, ..vote_of(&taken, Verdict::Approve) };
+    assert!(matches!(refused(&again), VoteRejected::NonceUsed), "{again:?}");
+    let again = votes(g, &g.alice, &taken, VoteVerdict::Approve).await;
+    assert!(matches!(refused(&again), VoteRejected::Ineligible(Ineligible::Voted)), "{again:?}");
+    let stage = Ballot { stage: 1, ..vote_of(&taken, VoteVerdict::Approve) };
     let wrong = g.service.vote_on_interrupt(&g.bob.id, &id(&taken), &stage, None).await;
-    assert!(matches!(refused(&wrong), VoteRefused::Stage), "{wrong:?}");
-    assert_eq!(votes(g, &g.bob, &taken, Verdict::Approve).await.unwrap(), Voted::Approved);
-    let late = votes(g, &g.bob, &taken, Verdict::Deny).await;
-    assert!(matches!(refused(&late), VoteRefused::Ended), "{late:?}");
+    assert!(matches!(refused(&wrong), VoteRejected::Stage), "{wrong:?}");
+    assert_eq!(votes(g, &g.bob, &taken, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
+    let late = votes(g, &g.bob, &taken, VoteVerdict::Deny).await;
+    assert!(matches!(refused(&late), VoteRejected::Ended), "{late:?}");
     scene.passes_an_audit().await;
 }
 
-async fn of_two_last_votes_at_once_one_answers(scene: Scene) {
+async fn of_two_last_votes_at_once_one_answers(scene: ApiScenario) {
     let g = &scene.gateway;
     let carol = person(&g.service, "carol", &["reviewers"]).await;
     let taken = posts(g, &asked()).await.expect(202);
-    votes(g, &g.alice, &taken, Verdict::Approve).await.unwrap();
-    let both = [votes(g, &g.bob, &taken, Verdict::Approve), votes(g, &carol, &taken, Verdict::Deny)];
+    votes(g, &g.alice, &taken, VoteVerdict::Approve).await.unwrap();
+    let both = [votes(g, &g.bob, &taken, VoteVerdict::Approve), votes(g, &carol, &taken, VoteVerdict::Deny)];
     let done: Vec<_> = join_all(both).await;
     assert_eq!(done.iter().filter(|it| it.is_ok()).count(), 1, "{done:?}");
     let ends = events(g).await.into_iter().filter(|it| it.1["answer"].is_object()).count();
@@ -280,17 +282,17 @@ async fn of_two_last_votes_at_once_one_answers(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_deadline_between_reading_and_voting_ends_it(scene: Scene) {
+async fn a_deadline_between_reading_and_voting_ends_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let long = asked_with(json!({"expires_in": 90 * 24 * 3600}));
     let taken = posts(g, &long).await.expect(202);
     g.pass(Duration::from_secs(24 * 3600));
-    let late = votes(g, &g.alice, &taken, Verdict::Approve).await;
-    assert!(matches!(refused(&late), VoteRefused::Expired), "the policy's own time is the longest: {late:?}");
+    let late = votes(g, &g.alice, &taken, VoteVerdict::Approve).await;
+    assert!(matches!(refused(&late), VoteRejected::Expired), "the policy's own time is the longest: {late:?}");
     assert_eq!(answer(g, &taken).await.expect(200)["decision"], "expired");
 }
 
-async fn a_further_attempt_comes_after_the_one_before_and_not_for_ever(scene: Scene) {
+async fn a_further_attempt_comes_after_the_one_before_and_not_for_ever(scene: ApiScenario) {
     let g = &scene.gateway;
     let attempt = |number: u32| asked_with(json!({"attempt": number}));
     for early in [2, 3] {
@@ -303,7 +305,7 @@ async fn a_further_attempt_comes_after_the_one_before_and_not_for_ever(scene: Sc
         if number < 3 {
             assert_eq!(posts(g, &attempt(number + 1)).await.code(), "earlier_attempt", "people are still asked");
         }
-        votes(g, &g.alice, &taken, Verdict::Deny).await.unwrap();
+        votes(g, &g.alice, &taken, VoteVerdict::Deny).await.unwrap();
     }
     let answer = posts(g, &attempt(4)).await;
     assert_eq!((answer.status, answer.code()), (422, "attempts_exhausted"));
@@ -311,25 +313,25 @@ async fn a_further_attempt_comes_after_the_one_before_and_not_for_ever(scene: Sc
     scene.passes_an_audit().await;
 }
 
-async fn what_is_stopped_takes_nothing_and_decides_nothing(scene: Scene) {
+async fn what_is_stopped_takes_nothing_and_decides_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     let by = "tests".try_into().unwrap();
     let halt = |proposing| Halt { proposing, verifying: false, reason: "drill".to_owned() };
-    for scope in [Scope::All, Scope::Flow("payments".try_into().unwrap())] {
+    for scope in [HaltScope::All, HaltScope::Flow("payments".try_into().unwrap())] {
         g.service.set_halt(&by, &scope, &halt(true)).await.unwrap();
         let other = posts(g, &asked_with(json!({"transition_digest": "e".repeat(64)}))).await;
         assert_eq!((other.status, other.code()), (409, "halted"));
         assert_eq!(posts(g, &asked()).await.expect(202), taken, "what was asked is still known");
-        let voted = votes(g, &g.alice, &taken, Verdict::Approve).await;
+        let voted = votes(g, &g.alice, &taken, VoteVerdict::Approve).await;
         assert!(matches!(voted, Err(Error::Halted)), "{voted:?}");
         g.service.set_halt(&by, &scope, &halt(false)).await.unwrap();
     }
-    assert_eq!(votes(g, &g.alice, &taken, Verdict::Approve).await.unwrap(), Voted::Approved);
+    assert_eq!(votes(g, &g.alice, &taken, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     scene.passes_an_audit().await;
 }
 
-async fn another_policy_asks_other_people(scene: Scene) {
+async fn another_policy_asks_other_people(scene: ApiScenario) {
     let g = &scene.gateway;
     let by: countersign::domain::primitives::id::PrincipalId = "tests".try_into().unwrap();
     let activate = async |policy: &str| {
@@ -343,14 +345,14 @@ async fn another_policy_asks_other_people(scene: Scene) {
     let looked_at = posts(g, &asked_with(json!({"transition_digest": "e".repeat(64)}))).await.expect(202);
     activate(&POLICY.replace("need = 1", "need = 2")).await;
     for taken in [&kept, &looked_at] {
-        let voted = votes(g, &g.alice, taken, Verdict::Approve).await;
-        assert!(matches!(refused(&voted), VoteRefused::PolicyChanged), "{voted:?}");
+        let voted = votes(g, &g.alice, taken, VoteVerdict::Approve).await;
+        assert!(matches!(refused(&voted), VoteRejected::PolicyChanged), "{voted:?}");
     }
     rejudge::run_once(&g.service).await.unwrap();
     for taken in [&kept, &looked_at] {
         let over = answer(g, taken).await.expect(200);
         assert_eq!((&over["approved"], &over["decision"]), (&json!(false), &json!("superseded")));
-        assert_eq!(claims(g, &over).decision, Decision::Superseded);
+        assert_eq!(claims(g, &over).decision, InterruptDecision::Superseded);
     }
     let again = posts(g, &asked_with(json!({"attempt": 2}))).await.expect(202);
     assert_eq!(again["needed"], json!([{"groups": ["reviewers"], "need": 2}]));
@@ -359,14 +361,14 @@ async fn another_policy_asks_other_people(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_nobody_could_approve_is_not_taken(scene: Scene) {
+async fn what_nobody_could_approve_is_not_taken(scene: ApiScenario) {
     let g = &scene.gateway;
     let answer = posts(g, &asked()).await;
     assert_eq!((answer.status, answer.code()), (422, "nobody_can_approve"));
     assert_eq!(events(g).await, []);
 }
 
-async fn what_detectors_find_is_in_no_event(scene: Scene) {
+async fn what_detectors_find_is_in_no_event(scene: ApiScenario) {
     let g = &scene.gateway;
     let secret = "eva@example.com";
     let body = asked_with(json!({
@@ -374,7 +376,7 @@ async fn what_detectors_find_is_in_no_event(scene: Scene) {
         "thread_ref": secret, "redacted_diff": {"to": secret},
     }));
     let taken = posts(g, &body).await.expect(202);
-    let vote = Ballot { comment: Some(format!("{secret} called")), ..vote_of(&taken, Verdict::Approve) };
+    let vote = Ballot { comment: Some(format!("{secret} called")), ..vote_of(&taken, VoteVerdict::Approve) };
     g.service.vote_on_interrupt(&g.alice.id, &id(&taken), &vote, None).await.unwrap();
     assert_eq!(answer(g, &taken).await.expect(200)["comment"], "[email] called");
     let told = events(g).await;
@@ -387,7 +389,7 @@ async fn what_detectors_find_is_in_no_event(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_another_policy_comes_to_hide_is_not_shown_any_more(scene: Scene) {
+async fn what_another_policy_comes_to_hide_is_not_shown_any_more(scene: ApiScenario) {
     let g = &scene.gateway;
     let words = json!({
         "redacted_diff": {"payment": {"iban": "DE02120300000000202051"}}, "title": "To DE02120300000000202051",
@@ -412,13 +414,13 @@ async fn what_another_policy_comes_to_hide_is_not_shown_any_more(scene: Scene) {
     for shown in told().await {
         assert!(shown.starts_with("To [hidden]") && !shown.contains("DE02120300000000202051"), "{shown}");
     }
-    assert_eq!(votes(g, &g.alice, &taken, Verdict::Approve).await.unwrap(), Voted::Approved);
+    assert_eq!(votes(g, &g.alice, &taken, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     assert!(told_once_ended(g, &id).await.starts_with("To [hidden]"));
     scene.passes_an_audit().await;
 }
 
 /// A host's list of changes is no state: its lines say where their values stand.
-async fn what_a_line_says_of_a_hidden_place_is_not_shown(scene: Scene) {
+async fn what_a_line_says_of_a_hidden_place_is_not_shown(scene: ApiScenario) {
     let g = &scene.gateway;
     let number = "7654-3210-FEDC";
     let words = json!({
@@ -438,28 +440,28 @@ async fn what_a_line_says_of_a_hidden_place_is_not_shown(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn told_once_ended(g: &Gateway, id: &InterruptId) -> String {
+async fn told_once_ended(g: &TestGateway, id: &InterruptId) -> String {
     let shown = g.service.interrupt_shown(id).await.unwrap();
     shown.masked(shown.interrupt.asserted.title.as_deref().unwrap()).into_owned()
 }
 
-async fn a_typed_confirmation_is_typed(scene: Scene) {
+async fn a_typed_confirmation_is_typed(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
-    let voted = votes(g, &g.alice, &taken, Verdict::Approve).await;
-    assert!(matches!(refused(&voted), VoteRefused::NotTyped), "{voted:?}");
-    let vote = vote_of(&taken, Verdict::Approve);
+    let voted = votes(g, &g.alice, &taken, VoteVerdict::Approve).await;
+    assert!(matches!(refused(&voted), VoteRejected::NotTyped), "{voted:?}");
+    let vote = vote_of(&taken, VoteVerdict::Approve);
     let typed = Ballot { typed: Some(vote.transition.to_type()), ..vote };
     let voted = g.service.vote_on_interrupt(&g.alice.id, &id(&taken), &typed, None).await.unwrap();
-    assert_eq!(voted, Voted::Approved);
+    assert_eq!(voted, VoteOutcome::Approved);
     scene.passes_an_audit().await;
 }
 
-async fn a_passkey_that_is_asked_for_is_needed(scene: Scene) {
+async fn a_passkey_that_is_asked_for_is_needed(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
-    let voted = votes(g, &g.alice, &taken, Verdict::Approve).await;
-    assert!(matches!(refused(&voted), VoteRefused::PasskeyRequired), "{voted:?}");
+    let voted = votes(g, &g.alice, &taken, VoteVerdict::Approve).await;
+    assert!(matches!(refused(&voted), VoteRejected::PasskeyRequired), "{voted:?}");
     assert_eq!(answer(g, &taken).await.expect(202)["status"], "open");
 }
 
@@ -497,9 +499,9 @@ async fn a_host_that_wishes_to_wait_is_answered_when_people_have_decided() {
     let url = format!("{}/v1/interrupts/{}", g.url, taken["id"].as_str().unwrap());
     let waits = async {
         let request = g.http.get(url).bearer_auth(&g.host).header("prefer", "wait=30");
-        Answer::of(request.send().await.unwrap()).await
+        ApiResponse::of(request.send().await.unwrap()).await
     };
-    let (answered, voted) = tokio::join!(waits, votes(&g, &g.alice, &taken, Verdict::Approve));
-    assert_eq!(voted.unwrap(), Voted::Approved);
+    let (answered, voted) = tokio::join!(waits, votes(&g, &g.alice, &taken, VoteVerdict::Approve));
+    assert_eq!(voted.unwrap(), VoteOutcome::Approved);
     assert_eq!(answered.expect(200)["approved"], true);
 }

@@ -8,18 +8,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::chain::entry::Entry;
-use countersign::domain::chain::jws::{self, Typ};
-use countersign::domain::json::patch::Format;
+use countersign::domain::chain::jws::{self, TokenType};
+use countersign::domain::json::patch::PatchFormat;
 use countersign::domain::keys::{KeyUse, Keys, KeysError};
 use countersign::keyring::Keyring;
-use countersign::service::proposals::request::{Asked as Ask, Proposal};
-use countersign::service::threads::commit::Answer;
+use countersign::service::proposals::request::{Proposal, ProposalKind};
+use countersign::service::threads::commit::ProposalOutcome;
 use countersign::store::row::Table;
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, POLICY};
-use crate::over::{Asked, Watching};
-use crate::rules::Scene;
+use crate::gateway::{POLICY, TestGateway};
+use crate::over::{StoreInterceptor, StoreOperation};
+use crate::rules::ApiScenario;
 
 on_both! {
     what_a_revoked_key_signed_is_stopped(super::POLICY),
@@ -27,7 +27,7 @@ on_both! {
     an_older_keyring_is_found_by_what_the_log_tells(super::POLICY),
 }
 
-fn place(g: &Gateway) -> PathBuf {
+fn place(g: &TestGateway) -> PathBuf {
     g.folder.path().join("keyring.json")
 }
 
@@ -44,16 +44,16 @@ fn revoke(path: &std::path::Path, kid: &str) {
     update(path, |keys| keys.revoke(kid, SystemClock.now(), &mut countersign::random::fill));
 }
 
-fn signing(g: &Gateway) -> String {
+fn signing(g: &TestGateway) -> String {
     g.service.keys().unwrap().signing(KeyUse::Chain).kid().to_owned()
 }
 
-async fn stopped(g: &Gateway, transition: &Value) -> Value {
+async fn stopped(g: &TestGateway, transition: &Value) -> Value {
     let path = format!("/v1/transitions/{}", transition.as_str().unwrap());
     g.get(&path, &g.planner).await.expect(200).get("stopped").cloned().unwrap_or(Value::Null)
 }
 
-async fn what_a_revoked_key_signed_is_stopped(scene: Scene) {
+async fn what_a_revoked_key_signed_is_stopped(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     rotate(&place(g));
@@ -65,12 +65,12 @@ async fn what_a_revoked_key_signed_is_stopped(scene: Scene) {
 }
 
 /// Somebody turns the key and revokes the old one while a proposal is under way.
-struct Turning(PathBuf, Mutex<bool>);
+struct RotatingKeyring(PathBuf, Mutex<bool>);
 
 #[async_trait]
-impl Watching for Turning {
-    async fn asked(&self, what: Asked<'_>) {
-        if what == Asked::Rows(Table::Rejections) && std::mem::take(&mut *self.1.lock().unwrap()) {
+impl StoreInterceptor for RotatingKeyring {
+    async fn asked(&self, what: StoreOperation<'_>) {
+        if what == StoreOperation::Rows(Table::Rejections) && std::mem::take(&mut *self.1.lock().unwrap()) {
             let old = Keyring::open(&self.0, None).unwrap().current().unwrap();
             rotate(&self.0);
             revoke(&self.0, old.signing(KeyUse::Chain).kid());
@@ -78,19 +78,19 @@ impl Watching for Turning {
     }
 }
 
-async fn what_took_long_to_decide_is_signed_by_the_key_of_now(scene: Scene) {
+async fn what_took_long_to_decide_is_signed_by_the_key_of_now(scene: ApiScenario) {
     let g = &scene.gateway;
     // Its head is signed by another key than the one that is revoked.
     let thread = g.thread().await;
     rotate(&place(g));
     let old = signing(g);
-    let second = scene.another_watched(Turning(place(g), Mutex::new(true))).await;
+    let second = scene.another_watched(RotatingKeyring(place(g), Mutex::new(true))).await;
     let planner = second.token_of(&g.planner).await.unwrap();
     let proposal = Proposal {
         thread: thread["thread"].as_str().unwrap().try_into().unwrap(),
         node: "planner".try_into().unwrap(),
         parent: thread["transition"].as_str().unwrap().try_into().unwrap(),
-        ask: Ask::Patch { format: Format::Merge, patch: json!({"requested_action": "refund"}) },
+        ask: ProposalKind::Patch { format: PatchFormat::Merge, patch: json!({"requested_action": "refund"}) },
         attempt: 1,
         rationale: None,
         tool: None,
@@ -98,14 +98,14 @@ async fn what_took_long_to_decide_is_signed_by_the_key_of_now(scene: Scene) {
         step: None,
     };
     let answer = second.propose(&planner, &proposal).await.unwrap();
-    let Answer::Committed { entry, .. } = answer else { panic!("{answer:?}") };
-    let kid = jws::read::<Entry>(&entry, Typ::Entry).unwrap().kid().to_owned();
+    let ProposalOutcome::Committed { entry, .. } = answer else { panic!("{answer:?}") };
+    let kid = jws::read::<Entry>(&entry, TokenType::Entry).unwrap().kid().to_owned();
     assert_ne!(signing(g), old, "it was turned meanwhile");
     assert_eq!(kid, signing(g));
     scene.passes_an_audit().await;
 }
 
-async fn an_older_keyring_is_found_by_what_the_log_tells(scene: Scene) {
+async fn an_older_keyring_is_found_by_what_the_log_tells(scene: ApiScenario) {
     let g = &scene.gateway;
     let older = fs::read(place(g)).unwrap();
     let leaked = signing(g);

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use countersign::clock::ClockOffset;
-use countersign::domain::reviews::{Ballot, Ticked, Verdict};
+use countersign::domain::reviews::{Ballot, CheckboxState, VoteVerdict};
 use countersign::service::error::Error;
-use countersign::service::writes::verify::VerifyAsk;
+use countersign::service::writes::verify::VerifyInput;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, POLICY, ballot, spawn_on};
-use crate::meanwhile::Happening;
-use crate::over::{Asked, Watching};
-use crate::rules::Scene;
+use crate::gateway::{ApiResponse, POLICY, TestGateway, ballot, spawn_on};
+use crate::meanwhile::InterleavedAction;
+use crate::over::{StoreInterceptor, StoreOperation};
+use crate::rules::ApiScenario;
 
 on_both! {
     a_lapse_is_told_before_what_comes_after_it_without_any_worker(super::POLICY),
@@ -29,22 +29,22 @@ const LEASE: Duration = Duration::from_secs(30);
 /// As long as the policy has people asked.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-async fn let_through(g: &Gateway, thread: &Value, write_id: &str) {
+async fn let_through(g: &TestGateway, thread: &Value, write_id: &str) {
     g.verify(&thread["thread"], &thread["transition"], &Value::Null, write_id).await.expect(200);
 }
 
-async fn changed(g: &Gateway, thread: &Value) -> Answer {
+async fn changed(g: &TestGateway, thread: &Value) -> ApiResponse {
     let patch = json!({"requested_action": "refund"});
     g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await
 }
 
-async fn closed(g: &Gateway, thread: &Value) -> Answer {
+async fn closed(g: &TestGateway, thread: &Value) -> ApiResponse {
     let path = format!("/v1/threads/{}/closing", thread["thread"].as_str().unwrap());
     g.post(&path, &g.admin, json!({"reason": "an exercise"})).await
 }
 
 /// What an administrator says of the thread's first write.
-async fn resolved(g: &Gateway, thread: &Value) -> Answer {
+async fn resolved(g: &TestGateway, thread: &Value) -> ApiResponse {
     let writer = g.service.token_of(&g.writer).await.unwrap().record.principal();
     let named: Vec<Value> = events(g, thread).await.into_iter().filter(|it| it["type"] == "write.reserved").collect();
     let path = format!(
@@ -56,18 +56,18 @@ async fn resolved(g: &Gateway, thread: &Value) -> Answer {
 }
 
 /// The types of a thread's events, in their order.
-async fn told(g: &Gateway, thread: &Value) -> Vec<String> {
+async fn told(g: &TestGateway, thread: &Value) -> Vec<String> {
     events(g, thread).await.iter().map(|it| it["type"].as_str().unwrap().to_owned()).collect()
 }
 
-async fn events(g: &Gateway, thread: &Value) -> Vec<Value> {
+async fn events(g: &TestGateway, thread: &Value) -> Vec<Value> {
     while g.service.sequence().await.unwrap() > 0 {}
     let (placed, _) = g.service.events_after(0, None, 1000).await.unwrap();
     let events = placed.into_iter().map(|it| serde_json::to_value(it.event).unwrap());
     events.filter(|it| it["thread"] == thread["thread"]).collect()
 }
 
-async fn a_lapse_is_told_before_what_comes_after_it_without_any_worker(scene: Scene) {
+async fn a_lapse_is_told_before_what_comes_after_it_without_any_worker(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let_through(g, &thread, "w1").await;
@@ -78,7 +78,7 @@ async fn a_lapse_is_told_before_what_comes_after_it_without_any_worker(scene: Sc
     scene.passes_an_audit().await;
 }
 
-async fn a_lapse_is_told_once_whoever_comes_first(scene: Scene) {
+async fn a_lapse_is_told_once_whoever_comes_first(scene: ApiScenario) {
     let g = &scene.gateway;
     for first in ["a hold", "the worker", "a vote", "its end"] {
         let thread = g.thread().await;
@@ -90,7 +90,7 @@ async fn a_lapse_is_told_once_whoever_comes_first(scene: Scene) {
             "the worker" => {
                 g.service.note_lapse(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap()
             }
-            "a vote" => drop(g.vote(&g.alice, &held.unwrap(), Verdict::Deny).await.unwrap()),
+            "a vote" => drop(g.vote(&g.alice, &held.unwrap(), VoteVerdict::Deny).await.unwrap()),
             _ => drop(closed(g, &thread).await.expect(200)),
         }
         let count = async || told(g, &thread).await.iter().filter(|it| *it == "write.lapsed").count();
@@ -102,7 +102,7 @@ async fn a_lapse_is_told_once_whoever_comes_first(scene: Scene) {
 }
 
 /// A gateway, and the clock of its database.
-async fn with_two_clocks() -> (Gateway, ClockOffset) {
+async fn with_two_clocks() -> (TestGateway, ClockOffset) {
     let folder = tempfile::tempdir().unwrap();
     let (gateways, stores) = (ClockOffset::default(), ClockOffset::default());
     let options = SqliteOptions { clock_offset: stores.clone(), ..SqliteOptions::default() };
@@ -136,7 +136,7 @@ async fn a_lease_has_passed_only_by_the_databases_clock() {
 }
 
 /// What goes on over a lease; an error where the write is still in progress.
-async fn goes_on(g: &Gateway, (what, thread): (&str, &Value), held: Option<&Value>) -> Result<(), ()> {
+async fn goes_on(g: &TestGateway, (what, thread): (&str, &Value), held: Option<&Value>) -> Result<(), ()> {
     let Some(held) = held else {
         let answer = match what {
             "its end" => closed(g, thread).await,
@@ -147,7 +147,7 @@ async fn goes_on(g: &Gateway, (what, thread): (&str, &Value), held: Option<&Valu
         return if answer.status < 300 { Ok(()) } else { Err(()) };
     };
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-    let ticked = Ballot { outcome_unknown_accepted: Ticked::Yes, ..ballot(held, Verdict::Approve) };
+    let ticked = Ballot { outcome_unknown_accepted: CheckboxState::Yes, ..ballot(held, VoteVerdict::Approve) };
     match g.service.vote(&g.alice.id, &review, &ticked).await {
         Ok(_) => Ok(()),
         Err(Error::WriteInProgress) => Err(()),
@@ -192,22 +192,22 @@ async fn a_deadline_has_passed_only_by_the_databases_clock() {
 }
 
 /// Something that happens before the writes are looked at.
-struct BeforeWrites(Mutex<Option<Happening>>);
+struct BeforeWritesHook(Mutex<Option<InterleavedAction>>);
 
 #[async_trait]
-impl Watching for BeforeWrites {
-    async fn asked(&self, what: Asked<'_>) {
-        let happening = if what == Asked::Rows(Table::Writes) { self.0.lock().unwrap().take() } else { None };
+impl StoreInterceptor for BeforeWritesHook {
+    async fn asked(&self, what: StoreOperation<'_>) {
+        let happening = if what == StoreOperation::Rows(Table::Writes) { self.0.lock().unwrap().take() } else { None };
         if let Some(happening) = happening {
             happening().await;
         }
     }
 }
 
-async fn the_same_verify_twice_at_once_is_answered_the_same(scene: Scene) {
+async fn the_same_verify_twice_at_once_is_answered_the_same(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
-    let ask = VerifyAsk {
+    let ask = VerifyInput {
         thread: thread["thread"].as_str().unwrap().try_into().unwrap(),
         transition: thread["transition"].as_str().unwrap().try_into().unwrap(),
         receipt: None,
@@ -216,9 +216,9 @@ async fn the_same_verify_twice_at_once_is_answered_the_same(scene: Scene) {
     };
     let (twin, service) = (ask.clone(), Arc::clone(&g.service));
     let token = g.service.token_of(&g.writer).await.unwrap();
-    let first: Happening =
+    let first: InterleavedAction =
         Box::new(move || Box::pin(async move { drop(service.verify(&token, &twin).await.unwrap()) }));
-    let second = scene.another_watched(BeforeWrites(Mutex::new(Some(first)))).await;
+    let second = scene.another_watched(BeforeWritesHook(Mutex::new(Some(first)))).await;
     let token = second.token_of(&g.writer).await.unwrap();
     let again = second.verify(&token, &ask).await.unwrap();
     assert!(again.replayed, "the other one was first");

@@ -6,23 +6,23 @@ use std::time::Duration;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use countersign::clock::ClockOffset;
 use countersign::domain::reviews::HoldState;
-use countersign::service::log::browse::{Audience, LogSought};
+use countersign::service::log::browse::{LogAudience, LogFilter};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::web::client_ip::Peers;
-use countersign::web::limits::quota::Seats;
-use countersign::web::limits::rate_limit::Throttle;
+use countersign::web::client_ip::TrustedProxies;
+use countersign::web::limits::quota::CallerQuota;
+use countersign::web::limits::rate_limit::RateLimiter;
 use countersign::web::server::{serve, site};
-use countersign::web::state::{App, Edge};
+use countersign::web::state::{AppState, EdgeConfig};
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Answer, Gateway, POLICY, edge, spawn_bounded, spawn_gateway, spawn_with_policy};
+use crate::gateway::{ApiResponse, POLICY, TestGateway, edge, spawn_bounded, spawn_gateway, spawn_with_policy};
 
-async fn asks(g: &Gateway, thread: &Value, parent: &Value, user: u64) -> Answer {
+async fn asks(g: &TestGateway, thread: &Value, parent: &Value, user: u64) -> ApiResponse {
     g.propose(thread, parent, (&g.planner, "planner"), json!({"target_user_id": user})).await
 }
 
-async fn cancel(g: &Gateway, held: &Value) {
+async fn cancel(g: &TestGateway, held: &Value) {
     let path = format!("/v1/transitions/{}/cancellation", held["transition"].as_str().unwrap());
     g.post(&path, &g.planner, json!({"reason": "never mind"})).await.expect(200);
 }
@@ -71,7 +71,7 @@ async fn a_body_is_as_long_and_as_deep_as_allowed_and_no_more() {
     ] {
         let request = g.http.post(format!("{}/v1/threads", g.url)).bearer_auth(&g.host);
         let answer = request.header("content-type", "application/json").body(body).send().await.unwrap();
-        let answer = Answer::of(answer).await;
+        let answer = ApiResponse::of(answer).await;
         assert_eq!((answer.status, answer.code()), (status, code), "{}", answer.body);
     }
 }
@@ -82,7 +82,7 @@ async fn a_token_that_asks_too_fast_waits_and_no_other_does() {
     let clock = ClockOffset::default();
     let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
-    let hourly = Throttle::new(3, Duration::from_secs(3600));
+    let hourly = RateLimiter::new(3, Duration::from_secs(3600));
     let g = spawn_bounded(folder, clock, store, (POLICY, hourly)).await;
     for _ in 0..3 {
         g.get("/v1/events", &g.auditor).await.expect(200);
@@ -99,9 +99,9 @@ async fn a_token_waits_for_so_many_decisions_at_once_and_no_other_waits_for_it()
     let g = spawn_gateway().await;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
-    let waits = Seats::new(2, 3);
-    let edge = Edge { waits: waits.clone(), ..edge(&url, Peers::default()) };
-    let app = App { service: g.service.clone(), edge: Arc::new(edge) };
+    let waits = CallerQuota::new(2, 3);
+    let edge = EdgeConfig { waits: waits.clone(), ..edge(&url, TrustedProxies::default()) };
+    let app = AppState { service: g.service.clone(), edge: Arc::new(edge) };
     tokio::spawn(serve(app, listener, 1, Duration::from_secs(1)).unwrap());
     let held = g.held(&g.thread().await).await;
     let decision = format!("{url}/v1/transitions/{}/decision", held["transition"].as_str().unwrap());
@@ -116,7 +116,7 @@ async fn a_token_waits_for_so_many_decisions_at_once_and_no_other_waits_for_it()
         }
     };
     tokio::time::timeout(Duration::from_secs(20), sitting).await.expect("both have a seat");
-    let third = Answer::of(asks(&g.planner, "wait=600").send().await.unwrap()).await;
+    let third = ApiResponse::of(asks(&g.planner, "wait=600").send().await.unwrap()).await;
     assert_eq!((third.status, third.code()), (429, "too_many_requests"), "{}", third.body);
     for (token, wish) in [(&g.planner, "wait=0"), (&g.parser, "wait=1")] {
         let answer = asks(token, wish).send().await.unwrap();
@@ -132,8 +132,8 @@ async fn what_is_not_read_of_long_answers_counts_as_their_askers() {
     let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
     let thread = made["thread"].as_str().unwrap();
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
-    let edge = Edge { unread: Seats::new(150_000, 1 << 29), ..edge(&g.url, Peers::default()) };
-    let site = init_service(site(App { service: g.service.clone(), edge: Arc::new(edge) })).await;
+    let edge = EdgeConfig { unread: CallerQuota::new(150_000, 1 << 29), ..edge(&g.url, TrustedProxies::default()) };
+    let site = init_service(site(AppState { service: g.service.clone(), edge: Arc::new(edge) })).await;
     let ask = async |uri: &str, header: (&'static str, String)| {
         let request = TestRequest::get().uri(uri).peer_addr("127.0.0.1:9".parse().unwrap()).insert_header(header);
         call_service(&site, request.to_request()).await
@@ -161,8 +161,8 @@ async fn nothing_more_is_begun_for_whoever_reads_none_of_what_their_changes_are_
     let g = spawn_with_policy(&policy_with("schema = \"payments.schema.json\"\n", "")).await;
     let state = json!({"raw_text": "x".repeat(90_000), "target_user_id": 17});
     let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
-    let edge = Edge { unread: Seats::new(150_000, 1 << 29), ..edge(&g.url, Peers::default()) };
-    let site = init_service(site(App { service: g.service.clone(), edge: Arc::new(edge) })).await;
+    let edge = EdgeConfig { unread: CallerQuota::new(150_000, 1 << 29), ..edge(&g.url, TrustedProxies::default()) };
+    let site = init_service(site(AppState { service: g.service.clone(), edge: Arc::new(edge) })).await;
     let ask = async |uri: &str, token: &str, body: &Value| {
         let request = TestRequest::post().uri(uri).peer_addr("127.0.0.1:9".parse().unwrap()).set_json(body);
         call_service(&site, request.insert_header(("authorization", format!("Bearer {token}"))).to_request()).await
@@ -241,9 +241,9 @@ async fn the_log_from_beyond_its_end_is_the_log() {
     while g.service.sequence().await.unwrap() > 0 {}
     let length = g.service.log_length().await.unwrap();
     for (thread, last) in [(None, length), (Some(thread), 1)] {
-        let sought = LogSought { thread, ..LogSought::default() };
+        let sought = LogFilter { thread, ..LogFilter::default() };
         for below in [last + 1, last + 2, u64::MAX] {
-            let page = g.service.log_page(&sought, Audience::Overseers, Some(below), 50).await.unwrap();
+            let page = g.service.log_page(&sought, LogAudience::Overseers, Some(below), 50).await.unwrap();
             assert_eq!(page.lines.len() as u64, last, "below {below}");
         }
     }

@@ -4,30 +4,30 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use countersign::config::{Mail as Settings, MailTls};
-use countersign::domain::delivery::mail_contact::{Contact, Letter, MailAddress, Pace};
+use countersign::config::{MailConfig, MailTls};
+use countersign::domain::delivery::mail_contact::{MailAddress, MailContact, MailNotification, MailPace};
 use countersign::domain::identity::account::Account;
 use countersign::domain::primitives::id::{AccountId, InterruptId};
 use countersign::domain::primitives::secret::Secret;
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::mail::Mailer;
 use countersign::service::Service;
 use countersign::service::error::Error;
-use countersign::service::identity::revocation::Admission;
+use countersign::service::identity::revocation::SignInAccess;
 use countersign::store::change::Draft;
-use countersign::store::record::{Reader, Record as _, Stored};
+use countersign::store::record::{Record as _, RecordReader, Stored};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{Cursor, Filter, LIST_ROWS_MAX, Store as _};
+use countersign::store::{Cursor, LIST_ROWS_MAX, RowFilter, Store as _};
 use countersign::worker::{escalate, mail as letters};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Gateway, POLICY, ballot, person, spawn_gateway, spawn_with_policy};
+use crate::gateway::{POLICY, TestGateway, ballot, person, spawn_gateway, spawn_with_policy};
 use crate::interrupts::asked;
-use crate::program::Ending;
+use crate::program::ChildProcess;
 use crate::python;
-use crate::rules::Scene;
+use crate::rules::ApiScenario;
 
 on_both! {
     who_can_decide_is_told_once_and_nobody_else(crate::gateway::POLICY),
@@ -42,13 +42,13 @@ pub const HOUR: Duration = Duration::from_secs(3600);
 pub const PATIENCE: Duration = Duration::from_secs(16);
 
 /// A mail server that runs until it is dropped.
-pub struct Post {
-    _process: Ending,
+pub struct MailServer {
+    _process: ChildProcess,
     said: BufReader<ChildStdout>,
     port: u16,
 }
 
-impl Post {
+impl MailServer {
     pub fn start(mode: &str) -> Self {
         let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
         let mut command = Command::new(python::python());
@@ -57,7 +57,7 @@ impl Post {
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut said = BufReader::new(process.stdout.take().unwrap());
         let port = line(&mut said)["port"].as_u64().unwrap().try_into().unwrap();
-        Self { _process: Ending(process), said, port }
+        Self { _process: ChildProcess(process), said, port }
     }
 
     /// The next mail that it takes.
@@ -65,8 +65,8 @@ impl Post {
         line(&mut self.said)
     }
 
-    fn settings(&self, tls: MailTls) -> Settings {
-        Settings {
+    fn settings(&self, tls: MailTls) -> MailConfig {
+        MailConfig {
             server: "localhost".to_owned(),
             port: self.port,
             tls,
@@ -92,16 +92,16 @@ fn address(text: &str) -> MailAddress {
     text.to_owned().try_into().unwrap()
 }
 
-pub async fn told_at(service: &Service, who: &Account, mail: &str, pace: Pace) {
-    let contact = Contact { account: who.id.clone(), mail: address(mail), pace, at: service.now() };
+pub async fn told_at(service: &Service, who: &Account, mail: &str, pace: MailPace) {
+    let contact = MailContact { account: who.id.clone(), mail: address(mail), pace, at: service.now() };
     service.set_contact(&who.id, Some(contact)).await.unwrap();
 }
 
 /// Alice and bob can decide and are told, carol is in another group, and whoever else looks on is told nothing.
-async fn ready(g: &Gateway) {
+async fn ready(g: &TestGateway) {
     let carol = person(&g.service, "carol", &["others"]).await;
     for (who, mail) in [(&g.alice, "alice@example.org"), (&g.bob, "bob@example.org"), (&carol, "carol@example.org")] {
-        told_at(&g.service, who, mail, Pace::Each).await;
+        told_at(&g.service, who, mail, MailPace::Each).await;
     }
     write(&g.service).await;
 }
@@ -113,7 +113,7 @@ pub async fn write(service: &Service) {
     while service.write_letters(HOUR).await.unwrap() != Some(0) {}
 }
 
-pub async fn tell(service: &Service, post: &Post) -> usize {
+pub async fn tell(service: &Service, post: &MailServer) -> usize {
     loop {
         if let Some(told) = letters::run_once(service, &post.mailer(), HOUR).await.unwrap() {
             return told;
@@ -121,8 +121,8 @@ pub async fn tell(service: &Service, post: &Post) -> usize {
     }
 }
 
-async fn who_can_decide_is_told_once_and_nobody_else(scene: Scene) {
-    let (g, mut post) = (&scene.gateway, Post::start("plain"));
+async fn who_can_decide_is_told_once_and_nobody_else(scene: ApiScenario) {
+    let (g, mut post) = (&scene.gateway, MailServer::start("plain"));
     ready(g).await;
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 918_273_645, "requested_action": "update_email"});
@@ -149,18 +149,18 @@ async fn who_can_decide_is_told_once_and_nobody_else(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_was_decided_meanwhile_is_not_told(scene: Scene) {
-    let (g, mut post) = (&scene.gateway, Post::start("plain"));
+async fn what_was_decided_meanwhile_is_not_told(scene: ApiScenario) {
+    let (g, mut post) = (&scene.gateway, MailServer::start("plain"));
     ready(g).await;
     let denied = g.held(&g.thread().await).await;
     write(&g.service).await;
-    g.vote(&g.alice, &denied, Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &denied, VoteVerdict::Deny).await.unwrap();
     g.pass(PATIENCE);
     assert_eq!(tell(&g.service, &post).await, 2, "both letters are done with");
     // Who may not decide any more is not told either.
     g.held(&g.thread().await).await;
     write(&g.service).await;
-    g.service.set_admission("alice", Admission::Barred).await.unwrap();
+    g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
     g.pass(PATIENCE);
     tell(&g.service, &post).await;
     assert_eq!(post.mail()["to"], json!(["bob@example.org"]), "the first mail of all");
@@ -173,25 +173,25 @@ fn reminding() -> String {
 }
 
 /// Whom the next mail is to, and what it is called.
-fn to_and_name(post: &mut Post) -> (String, String) {
+fn to_and_name(post: &mut MailServer) -> (String, String) {
     let mail = post.mail();
     let data = mail["data"].as_str().unwrap().to_owned();
     let name = data.lines().find_map(|it| it.strip_prefix("Message-ID: ")).unwrap();
     (mail["to"][0].as_str().unwrap().to_owned(), name.to_owned())
 }
 
-async fn whoever_is_reminded_is_told_once_more_and_whoever_is_asked_later_then(scene: Scene) {
-    let (g, mut post) = (&scene.gateway, Post::start("plain"));
+async fn whoever_is_reminded_is_told_once_more_and_whoever_is_asked_later_then(scene: ApiScenario) {
+    let (g, mut post) = (&scene.gateway, MailServer::start("plain"));
     ready(g).await;
     let sid = person(&g.service, "sid", &["security"]).await;
-    told_at(&g.service, &sid, "sid@example.org", Pace::Each).await;
+    told_at(&g.service, &sid, "sid@example.org", MailPace::Each).await;
     let held = g.held(&g.thread().await).await;
     write(&g.service).await;
     g.pass(PATIENCE);
     assert_eq!(tell(&g.service, &post).await, 2);
     let mut first = [to_and_name(&mut post), to_and_name(&mut post)];
     first.sort();
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     g.pass(4 * HOUR);
     escalate::run_once(&g.service).await.unwrap();
     write(&g.service).await;
@@ -209,12 +209,12 @@ async fn whoever_is_reminded_is_told_once_more_and_whoever_is_asked_later_then(s
     scene.passes_an_audit().await;
 }
 
-async fn whoever_can_answer_an_interrupt_is_told_of_it_and_of_nothing_that_its_host_says(scene: Scene) {
-    let (g, mut post) = (&scene.gateway, Post::start("plain"));
+async fn whoever_can_answer_an_interrupt_is_told_of_it_and_of_nothing_that_its_host_says(scene: ApiScenario) {
+    let (g, mut post) = (&scene.gateway, MailServer::start("plain"));
     ready(g).await;
     let taken = g.post("/v1/interrupts", &g.host, asked()).await.expect(202);
     write(&g.service).await;
-    g.service.set_admission("alice", Admission::Barred).await.unwrap();
+    g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
     g.pass(PATIENCE);
     assert_eq!(tell(&g.service, &post).await, 2);
     let mail = post.mail();
@@ -232,7 +232,7 @@ async fn whoever_can_answer_an_interrupt_is_told_of_it_and_of_nothing_that_its_h
     other["transition_digest"] = json!("e".repeat(64));
     let taken = g.post("/v1/interrupts", &g.host, other).await.expect(202);
     write(&g.service).await;
-    let denial = ballot(&json!({"transition": taken["digest"]}), Verdict::Deny);
+    let denial = ballot(&json!({"transition": taken["digest"]}), VoteVerdict::Deny);
     let id = InterruptId::try_from(taken["id"].as_str().unwrap()).unwrap();
     g.service.vote_on_interrupt(&g.bob.id, &id, &denial, None).await.unwrap();
     g.pass(PATIENCE);
@@ -245,8 +245,8 @@ async fn whoever_can_answer_an_interrupt_is_told_of_it_and_of_nothing_that_its_h
     scene.passes_an_audit().await;
 }
 
-async fn of_several_gateways_one_tells(scene: Scene) {
-    let (g, mut post) = (&scene.gateway, Post::start("plain"));
+async fn of_several_gateways_one_tells(scene: ApiScenario) {
+    let (g, mut post) = (&scene.gateway, MailServer::start("plain"));
     ready(g).await;
     g.held(&g.thread().await).await;
     let others = [scene.another().await, scene.another().await];
@@ -270,10 +270,10 @@ async fn of_several_gateways_one_tells(scene: Scene) {
 
 #[tokio::test]
 async fn a_digest_is_one_mail_for_all_that_came_meanwhile() {
-    let (g, mut post) = (spawn_gateway().await, Post::start("plain"));
+    let (g, mut post) = (spawn_gateway().await, MailServer::start("plain"));
     ready(&g).await;
     g.service.set_contact(&g.bob.id, None).await.unwrap();
-    told_at(&g.service, &g.alice, "alice@example.org", Pace::Digest).await;
+    told_at(&g.service, &g.alice, "alice@example.org", MailPace::Digest).await;
     let mut reviews = Vec::new();
     for _ in 0..3 {
         reviews.push(g.held(&g.thread().await).await["review"]["id"].as_str().unwrap().to_owned());
@@ -294,7 +294,7 @@ async fn a_digest_is_one_mail_for_all_that_came_meanwhile() {
 #[tokio::test]
 async fn what_the_policy_hides_is_not_named() {
     let policy = POLICY.replace("hide = [\"payment.card\"]", "hide = [\"payment.card\", \"target_user_id\"]");
-    let (g, mut post) = (spawn_with_policy(&policy).await, Post::start("plain"));
+    let (g, mut post) = (spawn_with_policy(&policy).await, MailServer::start("plain"));
     ready(&g).await;
     g.held(&g.thread().await).await;
     write(&g.service).await;
@@ -310,17 +310,18 @@ async fn a_server_that_cannot_be_used_is_told_nothing_and_asked_again() {
     let g = spawn_gateway().await;
     ready(&g).await;
     g.service.set_contact(&g.bob.id, None).await.unwrap();
-    let (plain, starttls, tls) = (Post::start("plain"), Post::start("starttls+login"), Post::start("tls"));
-    let gone = Settings { port: Post::start("plain").port, ..plain.settings(MailTls::None) };
+    let (plain, starttls, tls) =
+        (MailServer::start("plain"), MailServer::start("starttls+login"), MailServer::start("tls"));
+    let gone = MailConfig { port: MailServer::start("plain").port, ..plain.settings(MailTls::None) };
     let login = |password: &str| Some(("gate".to_owned(), Secret::new(password.to_owned())));
     let unusable = [
         gone,
         plain.settings(MailTls::StartTls),
         plain.settings(MailTls::Tls),
-        Settings { authority: None, ..tls.settings(MailTls::Tls) },
-        Settings { server: "127.0.0.1".to_owned(), ..tls.settings(MailTls::Tls) },
-        Settings { authority: None, login: login("sesame"), ..starttls.settings(MailTls::StartTls) },
-        Settings { login: login("wrong"), ..starttls.settings(MailTls::StartTls) },
+        MailConfig { authority: None, ..tls.settings(MailTls::Tls) },
+        MailConfig { server: "127.0.0.1".to_owned(), ..tls.settings(MailTls::Tls) },
+        MailConfig { authority: None, login: login("sesame"), ..starttls.settings(MailTls::StartTls) },
+        MailConfig { login: login("wrong"), ..starttls.settings(MailTls::StartTls) },
     ];
     let mut plain = plain;
     for settings in &unusable {
@@ -340,11 +341,11 @@ async fn a_server_that_cannot_be_used_is_told_nothing_and_asked_again() {
 
 #[tokio::test]
 async fn mail_is_handed_over_encrypted_and_by_login() {
-    let mut starttls = Post::start("starttls+login");
-    let mut tls = Post::start("tls");
+    let mut starttls = MailServer::start("starttls+login");
+    let mut tls = MailServer::start("tls");
     let login = Some(("gate".to_owned(), Secret::new("sesame".to_owned())));
-    let settings = Settings { login, ..starttls.settings(MailTls::StartTls) };
-    let one = countersign::mail::Mail {
+    let settings = MailConfig { login, ..starttls.settings(MailTls::StartTls) };
+    let one = countersign::mail::MailMessage {
         to: address("alice@example.org"),
         id: "one".to_owned(),
         subject: "Grüße".to_owned(),
@@ -364,9 +365,9 @@ async fn mail_is_handed_over_encrypted_and_by_login() {
 /// One address that does not work keeps nobody else from being told, and is given up after a while.
 #[tokio::test]
 async fn a_refused_address_holds_up_nobody() {
-    let (g, mut post) = (spawn_gateway().await, Post::start("plain"));
+    let (g, mut post) = (spawn_gateway().await, MailServer::start("plain"));
     ready(&g).await;
-    told_at(&g.service, &g.alice, "nobody@example.org", Pace::Each).await;
+    told_at(&g.service, &g.alice, "nobody@example.org", MailPace::Each).await;
     g.held(&g.thread().await).await;
     write(&g.service).await;
     g.pass(PATIENCE);
@@ -405,7 +406,7 @@ async fn people_say_themselves_where_they_are_told() {
     assert_eq!(g.service.contact_of(&g.alice.id).await.unwrap(), None);
     assert_eq!(save(&csrf, " alice@example.org ", "digest").await, 303);
     let contact = g.service.contact_of(&g.alice.id).await.unwrap().unwrap();
-    assert_eq!((contact.mail.as_str(), contact.pace), ("alice@example.org", Pace::Digest));
+    assert_eq!((contact.mail.as_str(), contact.pace), ("alice@example.org", MailPace::Digest));
     assert!(page().await.contains("value=\"alice@example.org\""));
     assert_eq!(g.service.contact_of(&g.bob.id).await.unwrap(), None);
     assert_eq!(save(&csrf, "", "each").await, 303);
@@ -426,7 +427,7 @@ async fn a_question_to_thousands_is_told_to_each_of_them_and_holds_up_nothing() 
             let id = format!("many-{number}");
             let (account, name) = (AccountId::try_from(id.as_str()).unwrap(), id.clone());
             let mail = MailAddress::try_from(format!("{id}@example.org")).unwrap();
-            let contact = Contact { account: account.clone(), mail, pace: Pace::Each, at: g.service.now() };
+            let contact = MailContact { account: account.clone(), mail, pace: MailPace::Each, at: g.service.now() };
             draft.insert(&Account { id: account, name, ..g.alice.clone() }).unwrap();
             draft.insert(&contact).unwrap();
         }
@@ -434,11 +435,12 @@ async fn a_question_to_thousands_is_told_to_each_of_them_and_holds_up_nothing() 
     }
     g.post("/v1/interrupts", &g.host, asked()).await.expect(202);
     write(&g.service).await;
-    let reader = Reader { store: &store, key: keys.row() };
+    let reader = RecordReader { store: &store, key: keys.row() };
     let mut told = 0;
     let mut after = None;
     loop {
-        let page: Vec<Stored<Letter>> = reader.list(Filter::All, after.as_ref(), LIST_ROWS_MAX).await.unwrap();
+        let page: Vec<Stored<MailNotification>> =
+            reader.list(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await.unwrap();
         let Some(last) = page.last() else { break };
         after = Some(Cursor { due: 0, id: last.record.id() });
         told += page.len();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, spawn_with_policy};
+use crate::gateway::{TestGateway, spawn_with_policy};
 
 const POLICY: &str = r#"
 flow = "payments"
@@ -32,7 +32,7 @@ hide = ["private"]
 "#;
 
 /// A payee that an agent proposes in the place of `Acme`: what it is told, and the review's page.
-async fn proposed(g: &Gateway, payee: &str) -> (Value, String) {
+async fn proposed(g: &TestGateway, payee: &str) -> (Value, String) {
     let state = json!({"payee": "Acme", "vendors": [{"payee": "Globex Ltd"}], "private": {"payee": "Initech"}});
     let thread = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
     let patch = json!({"payee": payee});

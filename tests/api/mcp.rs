@@ -6,35 +6,41 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, spawn_gateway};
+use crate::gateway::{TestGateway, spawn_gateway};
 
 /// A client that runs, with one of the ways to reach a gateway.
-struct Client {
+struct McpClient {
     child: Child,
     asks: ChildStdin,
     told: BufReader<ChildStdout>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum McpTransport {
     Http,
     Stdio,
 }
 
-const WAYS: [(&str, Way); 4] =
-    [("legacy", Way::Http), ("auto", Way::Http), ("legacy", Way::Stdio), ("auto", Way::Stdio)];
+const WAYS: [(&str, McpTransport); 4] = [
+    ("legacy", McpTransport::Http),
+    ("auto", McpTransport::Http),
+    ("legacy", McpTransport::Stdio),
+    ("auto", McpTransport::Stdio),
+];
 
-impl Client {
-    fn begin(g: &Gateway, (mode, way): (&str, Way), token: &str) -> Self {
+impl McpClient {
+    fn begin(g: &TestGateway, (mode, way): (&str, McpTransport), token: &str) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/client.py");
         let mut command = Command::new(crate::python::with("mcp"));
         command.arg(script).arg(mode).env("COUNTERSIGN_TOKEN", token);
         match way {
-            Way::Http => command.args(["http", &format!("{}/mcp", g.url)]),
-            Way::Stdio => command.args(["stdio", env!("CARGO_BIN_EXE_countersign"), "mcp", "--gateway", &g.url]),
+            McpTransport::Http => command.args(["http", &format!("{}/mcp", g.url)]),
+            McpTransport::Stdio => {
+                command.args(["stdio", env!("CARGO_BIN_EXE_countersign"), "mcp", "--gateway", &g.url])
+            }
         };
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (asks, told) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
@@ -69,7 +75,7 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for McpClient {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -77,7 +83,10 @@ impl Drop for Client {
 }
 
 /// Blocking work with a client, while the gateway answers on this runtime.
-async fn with<T: Send + 'static>(client: Client, work: impl FnOnce(&mut Client) -> T + Send + 'static) -> (Client, T) {
+async fn with<T: Send + 'static>(
+    client: McpClient,
+    work: impl FnOnce(&mut McpClient) -> T + Send + 'static,
+) -> (McpClient, T) {
     tokio::task::spawn_blocking(move || {
         let mut client = client;
         let done = work(&mut client);
@@ -87,10 +96,10 @@ async fn with<T: Send + 'static>(client: Client, work: impl FnOnce(&mut Client) 
     .unwrap()
 }
 
-async fn begun(g: &Gateway, way: (&'static str, Way), token: &str) -> Client {
+async fn begun(g: &TestGateway, way: (&'static str, McpTransport), token: &str) -> McpClient {
     // It may have to be installed first.
     tokio::task::spawn_blocking(|| crate::python::with("mcp")).await.unwrap();
-    Client::begin(g, way, token)
+    McpClient::begin(g, way, token)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -124,7 +133,7 @@ async fn an_agent_reads_proposes_waits_and_is_told_the_decision() {
         let waiting = tokio::spawn(with(client, move |client| client.done("wait_for_decision", asked)));
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert!(!waiting.is_finished(), "{way:?}: it waits for people");
-        g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+        g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
         let (_, decision) = waiting.await.unwrap();
         assert_eq!((&decision["approved"], &decision["transition_digest"]), (&json!(true), &id), "{way:?}");
         // The very bytes that everybody is told, the receipt among them: a writer gets in with it.

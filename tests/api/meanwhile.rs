@@ -6,23 +6,23 @@ use async_trait::async_trait;
 use countersign::clock::SystemClock;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
-use countersign::store::change::Change;
+use countersign::store::change::ChangeSet;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::store::{Store, StoreError};
 use futures_util::future::BoxFuture;
 
-use crate::gateway::{Gateway, MovedClock, settings};
-use crate::over::{Over, Watching};
+use crate::gateway::{MovedClock, TestGateway, settings};
+use crate::over::{InterceptedStore, StoreInterceptor};
 
 /// What happens in between.
-pub type Happening = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
+pub type InterleavedAction = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
 /// What happens before the next commit.
 #[derive(Default)]
-pub struct Interrupted(Mutex<Option<Happening>>);
+pub struct InterleavedStore(Mutex<Option<InterleavedAction>>);
 
-impl Interrupted {
-    pub fn by(&self, happening: Happening) {
+impl InterleavedStore {
+    pub fn by(&self, happening: InterleavedAction) {
         *self.0.lock().unwrap() = Some(happening);
     }
 
@@ -32,8 +32,8 @@ impl Interrupted {
 }
 
 #[async_trait]
-impl Watching for Interrupted {
-    async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
+impl StoreInterceptor for InterleavedStore {
+    async fn commit(&self, inner: &dyn Store, change: ChangeSet) -> Result<(), StoreError> {
         let happening = self.0.lock().unwrap().take();
         if let Some(happening) = happening {
             happening().await;
@@ -43,11 +43,11 @@ impl Watching for Interrupted {
 }
 
 /// A second gateway, on a store on which something can happen.
-pub async fn second_gateway(g: &Gateway) -> (Arc<Over<Interrupted>>, Service) {
+pub async fn second_gateway(g: &TestGateway) -> (Arc<InterceptedStore<InterleavedStore>>, Service) {
     let folder = g.folder.path();
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
     let inner = SqliteStore::open(folder.join("countersign.db"), options).unwrap();
-    let store = Over::new(Arc::new(inner), Interrupted::default());
+    let store = InterceptedStore::new(Arc::new(inner), InterleavedStore::default());
     let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
     let clock = Arc::new(MovedClock(g.clock.clone()));
     let second = Service::open(store.clone(), keyring, clock, settings(&g.url)).await.unwrap();

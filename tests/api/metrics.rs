@@ -7,19 +7,19 @@ use std::time::Duration;
 use actix_web::test::{TestRequest, call_service, init_service};
 use countersign::config::MetricsAccess;
 use countersign::domain::operations::halt::Halt;
-use countersign::domain::reviews::Verdict;
-use countersign::service::operations::halt::Scope;
-use countersign::web::client_ip::Peers;
+use countersign::domain::reviews::VoteVerdict;
+use countersign::service::operations::halt::HaltScope;
+use countersign::web::client_ip::TrustedProxies;
 use countersign::web::server::site;
-use countersign::web::state::{App, Edge};
+use countersign::web::state::{AppState, EdgeConfig};
 use countersign::worker::Workers;
 use reqwest::Method;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, edge, spawn_gateway};
+use crate::gateway::{TestGateway, edge, spawn_gateway};
 use crate::python;
-use crate::rules::Scene;
+use crate::rules::ApiScenario;
 
 on_both! {
     every_number_is_what_happened(crate::gateway::POLICY),
@@ -36,7 +36,7 @@ const LATER: Duration = Duration::from_secs(2);
 pub struct Scrape(Vec<Value>);
 
 impl Scrape {
-    pub async fn of(g: &Gateway) -> Self {
+    pub async fn of(g: &TestGateway) -> Self {
         let answer = g.http.get(format!("{}/metrics", g.url)).bearer_auth(&g.monitor).send().await.unwrap();
         assert_eq!(answer.status().as_u16(), 200);
         assert_eq!(answer.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
@@ -75,20 +75,20 @@ fn told<const N: usize>(samples: [(&str, f64); N]) -> BTreeMap<String, f64> {
 }
 
 /// Every event has its place, and was counted.
-async fn count(g: &Gateway) {
+async fn count(g: &TestGateway) {
     while g.service.sequence().await.unwrap() > 0 {}
     while g.service.count_events().await.unwrap() > 0 {}
 }
 
 /// Two are held and decided after one and eleven minutes, one expires, two stay open, one is let in and one turned away.
-async fn lived(g: &Gateway) {
+async fn lived(g: &TestGateway) {
     let expires = g.thread().await;
     g.held(&expires).await;
     g.pass(MINUTE * 24 * 60);
     assert_eq!(countersign::worker::expire::run_once(&g.service).await.unwrap(), 1);
     let denied = g.held(&g.thread().await).await;
     g.pass(MINUTE * 11);
-    g.vote(&g.alice, &denied, Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &denied, VoteVerdict::Deny).await.unwrap();
     let thread = g.thread().await;
     let patch = json!({"is_admin": true});
     g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(422);
@@ -102,7 +102,7 @@ async fn lived(g: &Gateway) {
     g.approved(&approved).await;
 }
 
-async fn every_number_is_what_happened(scene: Scene) {
+async fn every_number_is_what_happened(scene: ApiScenario) {
     let g = &scene.gateway;
     lived(g).await;
     let (first, second) = (g.thread().await, g.thread().await);
@@ -158,7 +158,7 @@ async fn every_number_is_what_happened(scene: Scene) {
     assert_eq!(requests["POST /v1/threads/{thread}/transitions 4xx"], 1.0);
 }
 
-async fn of_several_gateways_each_event_is_counted_by_one(scene: Scene) {
+async fn of_several_gateways_each_event_is_counted_by_one(scene: ApiScenario) {
     let g = &scene.gateway;
     lived(g).await;
     while g.service.sequence().await.unwrap() > 0 {}
@@ -174,7 +174,7 @@ async fn of_several_gateways_each_event_is_counted_by_one(scene: Scene) {
     assert_eq!(held, 5.0);
 }
 
-async fn what_waits_for_its_place_is_told_with_its_age(scene: Scene) {
+async fn what_waits_for_its_place_is_told_with_its_age(scene: ApiScenario) {
     let g = &scene.gateway;
     while g.service.sequence().await.unwrap() > 0 {}
     g.thread().await;
@@ -195,13 +195,13 @@ async fn what_waits_for_its_place_is_told_with_its_age(scene: Scene) {
 
 #[tokio::test]
 async fn a_broken_chain_is_counted() {
-    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
+    let scene = ApiScenario::on_sqlite(crate::gateway::POLICY).await;
     let (g, other) = (&scene.gateway, scene.another().await);
     let thread = g.thread().await;
     // Another gateway changed the row of all, so what this one remembers is not enough.
     for verifying in [true, false] {
         let halt = Halt { proposing: false, verifying, reason: "drill".to_owned() };
-        other.set_halt(&"tests".try_into().unwrap(), &Scope::All, &halt).await.unwrap();
+        other.set_halt(&"tests".try_into().unwrap(), &HaltScope::All, &halt).await.unwrap();
     }
     let database = Connection::open(g.folder.path().join("countersign.db")).unwrap();
     database.execute_batch("UPDATE events SET body = replace(body, 'payments', 'refunds') WHERE owner <> ''").unwrap();
@@ -256,8 +256,8 @@ async fn the_configuration_decides_who_reads_it() {
         (MetricsAccess::Token, 401, 403, 200),
         (MetricsAccess::Open, 200, 200, 200),
     ] {
-        let edge = Edge { metrics: access, ..edge(&g.url, Peers::default()) };
-        let site = init_service(site(App { service: Arc::clone(&g.service), edge: Arc::new(edge) })).await;
+        let edge = EdgeConfig { metrics: access, ..edge(&g.url, TrustedProxies::default()) };
+        let site = init_service(site(AppState { service: Arc::clone(&g.service), edge: Arc::new(edge) })).await;
         for (token, status) in [(None, nobody), (Some(&g.host), host), (Some(&g.monitor), monitor)] {
             let request = TestRequest::get().uri("/metrics").peer_addr("127.0.0.1:1".parse().unwrap());
             let request = match token {

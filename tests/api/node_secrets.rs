@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::context::{Envelope, EnvelopeCode, Expected, NodeSecrets, ShownSecrets, check};
+use countersign::domain::context::{Envelope, EnvelopeCode, ExpectedEnvelope, NodeSecrets, NodeSecretsView, check};
 use countersign::domain::identity::account::MachineRole;
 use countersign::domain::keys::PublicKeys;
 use countersign::domain::primitives::id::{NodeId, ThreadId};
@@ -10,8 +10,8 @@ use countersign::domain::primitives::time::Timestamp;
 use countersign::service::identity::accounts::NewToken;
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, POLICY, owned_token, source};
-use crate::rules::Scene;
+use crate::gateway::{ApiResponse, POLICY, TestGateway, owned_token, source};
+use crate::rules::ApiScenario;
 
 on_both! {
     an_hmac_stands_beside_the_signature_where_it_is_asked_for(super::policy()),
@@ -32,56 +32,56 @@ fn policy() -> String {
 }
 
 /// No period begins or ends while a test runs, whenever that is.
-fn at_noon(g: &Gateway) {
+fn at_noon(g: &TestGateway) {
     let into_the_day = g.service.now().millis().rem_euclid(DAY_MILLIS);
     g.clock.set_millis(DAY_MILLIS + DAY_MILLIS / 2 - into_the_day);
 }
 
-async fn thread(g: &Gateway, text: &str) -> Value {
+async fn thread(g: &TestGateway, text: &str) -> Value {
     let state = json!({"raw_text": text, "requested_action": "none", "target_user_id": 17,
         "payment": {"amount": 10.5, "card": "4111111111111111"}});
     g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201)
 }
 
-async fn bearing(g: &Gateway, thread: &Value) -> Value {
+async fn bearing(g: &TestGateway, thread: &Value) -> Value {
     let path = format!("/v1/threads/{}/envelope?node=planner&hmac=true", thread["thread"].as_str().unwrap());
     g.get(&path, &g.planner).await.expect(200)
 }
 
-async fn verify(g: &Gateway, envelope: &Value) -> Answer {
+async fn verify(g: &TestGateway, envelope: &Value) -> ApiResponse {
     g.post("/v1/envelopes/verify", &g.planner, json!({"envelope": envelope, "require_hmac": true})).await
 }
 
-async fn given(g: &Gateway, path: &str, token: &str) -> ShownSecrets {
+async fn given(g: &TestGateway, path: &str, token: &str) -> NodeSecretsView {
     serde_json::from_value(g.get(path, token).await.expect(200)).unwrap()
 }
 
 /// By the published keys and the secrets that the node was given, without the gateway.
-async fn offline(g: &Gateway, envelope: &Value, shown: &ShownSecrets) -> Result<(), EnvelopeCode> {
+async fn offline(g: &TestGateway, envelope: &Value, shown: &NodeSecretsView) -> Result<(), EnvelopeCode> {
     let jwks: Value =
         g.http.get(format!("{}/.well-known/jwks.json", g.url)).send().await.unwrap().json().await.unwrap();
     let keys = PublicKeys::from_jwks(&jwks).unwrap();
     let secrets = NodeSecrets::read(shown, g.service.now()).unwrap();
     let envelope: Envelope = serde_json::from_value(envelope.clone()).unwrap();
-    check(&envelope, &Expected { secrets: Some(&secrets), ..Expected::by(&keys) }).map(drop)
+    check(&envelope, &ExpectedEnvelope { secrets: Some(&secrets), ..ExpectedEnvelope::by(&keys) }).map(drop)
 }
 
 /// The same view with an HMAC that whoever has these secrets can make.
-fn forged(envelope: &Value, shown: &ShownSecrets, (thread, node): (&str, &str), now: Timestamp) -> Value {
+fn forged(envelope: &Value, shown: &NodeSecretsView, (thread, node): (&str, &str), now: Timestamp) -> Value {
     let (thread, node) = (ThreadId::try_from(thread).unwrap(), NodeId::try_from(node).unwrap());
     let bare: Envelope = serde_json::from_value(envelope.clone()).unwrap();
     json!(NodeSecrets::read(shown, now).unwrap().beside(bare, (&thread, &node)))
 }
 
 /// Moves the clock to so long after the next period begins.
-async fn into_next_period(g: &Gateway, after_millis: i64) {
+async fn into_next_period(g: &TestGateway, after_millis: i64) {
     let rotates_at = given(g, SECRET, &g.planner).await.rotates_at;
     let moved = g.service.now().until(rotates_at).as_millis();
     let before = g.clock.applied_to(Timestamp::from_millis(0)).millis();
     g.clock.set_millis(before + i64::try_from(moved).unwrap() + after_millis);
 }
 
-async fn an_hmac_stands_beside_the_signature_where_it_is_asked_for(scene: Scene) {
+async fn an_hmac_stands_beside_the_signature_where_it_is_asked_for(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let thread = thread(g, "Überweisung an Eva 🙂").await;
@@ -102,7 +102,7 @@ async fn an_hmac_stands_beside_the_signature_where_it_is_asked_for(scene: Scene)
     scene.passes_an_audit().await;
 }
 
-async fn a_secret_is_given_to_its_own_nodes_agent_and_nobody_else(scene: Scene) {
+async fn a_secret_is_given_to_its_own_nodes_agent_and_nobody_else(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let (mine, theirs) = (given(g, SECRET, &g.planner).await, SECRET.replace("planner", "input_parser"));
@@ -140,14 +140,14 @@ async fn a_secret_is_given_to_its_own_nodes_agent_and_nobody_else(scene: Scene) 
     scene.passes_an_audit().await;
 }
 
-async fn that_a_secret_was_given_is_told_and_the_secret_is_not(scene: Scene) {
+async fn that_a_secret_was_given_is_told_and_the_secret_is_not(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let thread = thread(g, "Pay Eva.").await;
     let url = format!("{}{SECRET}", g.url);
     let answer = g.http.get(url).bearer_auth(&g.planner).send().await.unwrap();
     assert_eq!(answer.headers()["cache-control"], "no-store");
-    let shown: ShownSecrets = answer.json().await.unwrap();
+    let shown: NodeSecretsView = answer.json().await.unwrap();
     let sealed = bearing(g, &thread).await;
     let mut spoiled = sealed.clone();
     spoiled["hmac"]["value"] = json!("A".repeat(43));
@@ -173,7 +173,7 @@ async fn that_a_secret_was_given_is_told_and_the_secret_is_not(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn it_is_good_until_the_overlap_is_over_and_no_longer(scene: Scene) {
+async fn it_is_good_until_the_overlap_is_over_and_no_longer(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let thread = thread(g, "Pay Eva.").await;
@@ -182,7 +182,7 @@ async fn it_is_good_until_the_overlap_is_over_and_no_longer(scene: Scene) {
     verify(g, &sealed).await.expect(200);
     assert_eq!(offline(g, &sealed, &first).await, Ok(()));
     let both = given(g, SECRET, &g.planner).await;
-    let secrets = |shown: &ShownSecrets| -> Vec<_> { shown.secrets.iter().map(|it| it.secret.clone()).collect() };
+    let secrets = |shown: &NodeSecretsView| -> Vec<_> { shown.secrets.iter().map(|it| it.secret.clone()).collect() };
     assert_eq!(both.secrets.len(), 2);
     assert_eq!(secrets(&both)[1], secrets(&first)[0], "the one before");
     assert_ne!(secrets(&both)[0], secrets(&first)[0], "it has changed");
@@ -201,7 +201,7 @@ async fn it_is_good_until_the_overlap_is_over_and_no_longer(scene: Scene) {
     assert_eq!(verify(g, &anew).await.code(), "hmac_expired");
 }
 
-async fn what_another_could_make_or_move_is_not_believed(scene: Scene) {
+async fn what_another_could_make_or_move_is_not_believed(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let (one, two) = (thread(g, "Pay Eva.").await, thread(g, "Pay Eva.").await);
@@ -252,7 +252,7 @@ async fn what_another_could_make_or_move_is_not_believed(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn where_it_is_asked_for_it_cannot_be_left_out(scene: Scene) {
+async fn where_it_is_asked_for_it_cannot_be_left_out(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let thread = thread(g, "Pay Eva.").await;
@@ -276,7 +276,7 @@ async fn where_it_is_asked_for_it_cannot_be_left_out(scene: Scene) {
     assert_eq!(verify(g, &sealed).await.code(), "stale");
 }
 
-async fn another_spelling_of_the_same_is_the_same_and_of_another_is_not(scene: Scene) {
+async fn another_spelling_of_the_same_is_the_same_and_of_another_is_not(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let thread = thread(g, "Zahle Bjo\u{308}rn und Bj\u{f6}rn.").await;
@@ -284,7 +284,7 @@ async fn another_spelling_of_the_same_is_the_same_and_of_another_is_not(scene: S
     let text = json!({"envelope": sealed, "require_hmac": true}).to_string();
     let said = async |text: String| {
         let request = g.http.post(format!("{}/v1/envelopes/verify", g.url)).bearer_auth(&g.planner);
-        Answer::of(request.header("content-type", "application/json").body(text).send().await.unwrap()).await
+        ApiResponse::of(request.header("content-type", "application/json").body(text).send().await.unwrap()).await
     };
     for same in [
         text.clone(),
@@ -309,7 +309,7 @@ async fn another_spelling_of_the_same_is_the_same_and_of_another_is_not(scene: S
     assert_eq!(said(twice).await.code(), "duplicate_key");
 }
 
-async fn two_gateways_of_a_database_give_the_same(scene: Scene) {
+async fn two_gateways_of_a_database_give_the_same(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let (flow, node) = ("payments".try_into().unwrap(), "planner".try_into().unwrap());

@@ -5,17 +5,17 @@ use std::time::Duration;
 use countersign::domain::identity::account::{Account, MachineRole};
 use countersign::domain::log::event::EventType;
 use countersign::domain::primitives::id::ReviewId;
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::service::error::{Error, Result};
-use countersign::service::identity::revocation::Admission;
-use countersign::service::inbox::{Part, Wanted};
-use countersign::service::reviews::vote::Voted;
+use countersign::service::identity::revocation::SignInAccess;
+use countersign::service::inbox::{InboxFilter, InboxPageSelection};
+use countersign::service::reviews::vote::VoteOutcome;
 use countersign::worker::{escalate, expire};
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Gateway, owned_token, person};
-use crate::rules::Scene;
+use crate::gateway::{TestGateway, owned_token, person};
+use crate::rules::ApiScenario;
 
 on_both! {
     each_is_told_once_while_the_review_waits_and_not_after,
@@ -35,7 +35,7 @@ fn review(held: &Value) -> ReviewId {
     held["review"]["id"].as_str().unwrap().try_into().unwrap()
 }
 
-fn code(voted: Result<Voted>) -> String {
+fn code(voted: Result<VoteOutcome>) -> String {
     match voted {
         Ok(voted) => format!("{voted:?}"),
         Err(Error::Vote(refused)) => refused.to_string(),
@@ -45,21 +45,21 @@ fn code(voted: Result<Voted>) -> String {
 
 const NOT_ASKED: &str = "not in a group that this review asks";
 
-async fn told(g: &Gateway) -> Vec<(EventType, Value)> {
+async fn told(g: &TestGateway) -> Vec<(EventType, Value)> {
     while g.service.sequence().await.unwrap() > 0 {}
     let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
     let notices = |kind| matches!(kind, EventType::ReviewReminded | EventType::ReviewEscalated);
     events.into_iter().map(|it| it.event).filter(|it| notices(it.kind)).map(|it| (it.kind, it.data)).collect()
 }
 
-async fn mine(g: &Gateway, who: &Account) -> usize {
-    g.service.find(who, &Wanted::mine(), &Part::First, 10).await.unwrap().items.len()
+async fn mine(g: &TestGateway, who: &Account) -> usize {
+    g.service.find(who, &InboxFilter::mine(), &InboxPageSelection::First, 10).await.unwrap().items.len()
 }
 
-async fn each_is_told_once_while_the_review_waits_and_not_after(scene: Scene) {
+async fn each_is_told_once_while_the_review_waits_and_not_after(scene: ApiScenario) {
     let g = &scene.gateway;
     let (held, denied) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
-    g.vote(&g.bob, &denied, Verdict::Deny).await.unwrap();
+    g.vote(&g.bob, &denied, VoteVerdict::Deny).await.unwrap();
     assert_eq!(escalate::run_once(&g.service).await.unwrap(), 0);
     g.pass(4 * HOUR);
     assert_eq!(escalate::run_once(&g.service).await.unwrap(), 1);
@@ -90,15 +90,19 @@ async fn each_is_told_once_while_the_review_waits_and_not_after(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn from_its_moment_on_others_may_vote_whether_or_not_it_was_told(scene: Scene) {
+async fn from_its_moment_on_others_may_vote_whether_or_not_it_was_told(scene: ApiScenario) {
     let g = &scene.gateway;
     let sid = person(&g.service, "sid", &["security"]).await;
     let (untold, known) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
     g.pass(12 * HOUR - Duration::from_secs(60));
-    assert_eq!(code(g.vote(&sid, &untold, Verdict::Approve).await), NOT_ASKED, "not a moment before");
+    assert_eq!(code(g.vote(&sid, &untold, VoteVerdict::Approve).await), NOT_ASKED, "not a moment before");
     g.pass(Duration::from_secs(60));
-    assert_eq!(g.vote(&sid, &untold, Verdict::Approve).await.unwrap(), Voted::Waiting, "need stays what it is");
-    assert_eq!(g.vote(&g.alice, &untold, Verdict::Approve).await.unwrap(), Voted::Approved);
+    assert_eq!(
+        g.vote(&sid, &untold, VoteVerdict::Approve).await.unwrap(),
+        VoteOutcome::Waiting,
+        "need stays what it is"
+    );
+    assert_eq!(g.vote(&g.alice, &untold, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     assert_eq!(g.decision(&untold).await.expect(200)["reviewers"], json!([sid.id, g.alice.id]));
     assert_eq!(mine(g, &sid).await, 0, "a list waits for the worker, a vote does not");
     escalate::run_once(&g.service).await.unwrap();
@@ -108,14 +112,14 @@ async fn from_its_moment_on_others_may_vote_whether_or_not_it_was_told(scene: Sc
     let names: Vec<&Value> = people.as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["alice", "bob", "sid"]);
     // Those who were asked first still are, and whoever left a group is not counted, of either kind.
-    assert_eq!(g.vote(&sid, &known, Verdict::Approve).await.unwrap(), Voted::Waiting);
-    g.service.set_admission("sid", Admission::Barred).await.unwrap();
-    assert_eq!(g.vote(&g.alice, &known, Verdict::Approve).await.unwrap(), Voted::Waiting);
-    assert_eq!(g.vote(&g.bob, &known, Verdict::Approve).await.unwrap(), Voted::Approved);
+    assert_eq!(g.vote(&sid, &known, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
+    g.service.set_admission("sid", SignInAccess::Barred).await.unwrap();
+    assert_eq!(g.vote(&g.alice, &known, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
+    assert_eq!(g.vote(&g.bob, &known, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     scene.passes_an_audit().await;
 }
 
-async fn an_escalation_gives_nobody_two_votes_and_no_author_one(scene: Scene) {
+async fn an_escalation_gives_nobody_two_votes_and_no_author_one(scene: ApiScenario) {
     let g = &scene.gateway;
     let both = person(&g.service, "both", &["security", "reviewers"]).await;
     let owner = person(&g.service, "owner", &["security"]).await;
@@ -124,20 +128,20 @@ async fn an_escalation_gives_nobody_two_votes_and_no_author_one(scene: Scene) {
     let patch = json!({"target_user_id": 42});
     let held = g.propose(&thread["thread"], &thread["transition"], (&agent, "planner"), patch).await.expect(202);
     g.pass(12 * HOUR);
-    assert_eq!(g.vote(&both, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
-    assert!(code(g.vote(&both, &held, Verdict::Approve).await).starts_with("you have already voted"));
-    assert!(code(g.vote(&owner, &held, Verdict::Approve).await).starts_with("proposed by your own agent"));
+    assert_eq!(g.vote(&both, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
+    assert!(code(g.vote(&both, &held, VoteVerdict::Approve).await).starts_with("you have already voted"));
+    assert!(code(g.vote(&owner, &held, VoteVerdict::Approve).await).starts_with("proposed by your own agent"));
     let facts = g.service.review(&review(&held), &owner).await.unwrap();
     assert_eq!(facts.hold.may_rewrite(&owner, None, facts.now).map_err(|it| it.code()), Err("author"));
     scene.passes_an_audit().await;
 }
 
-async fn a_review_that_only_an_escalation_could_decide_is_rejected(scene: Scene) {
+async fn a_review_that_only_an_escalation_could_decide_is_rejected(scene: ApiScenario) {
     let g = &scene.gateway;
     for name in ["sid", "sue"] {
         person(&g.service, name, &["security"]).await;
     }
-    g.service.set_admission("bob", Admission::Barred).await.unwrap();
+    g.service.set_admission("bob", SignInAccess::Barred).await.unwrap();
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 42});
     let held = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await;

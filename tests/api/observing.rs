@@ -6,28 +6,28 @@ use std::collections::BTreeSet;
 use countersign::domain::chain::hash::Digest;
 use serde_json::{Value, json};
 
-use countersign::service::audit::{Finding, audit};
+use countersign::service::audit::{AuditFinding, audit};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 
-use crate::gateway::{Gateway, POLICY, source, spawn_with_policy};
+use crate::gateway::{POLICY, TestGateway, source, spawn_with_policy};
 
 fn observing() -> String {
     POLICY.replacen("flow = \"payments\"\n", "flow = \"payments\"\nmode = \"observe\"\n", 1)
 }
 
 /// A thread whose head people would have been asked about.
-async fn observed(g: &Gateway) -> (Value, Value) {
+async fn observed(g: &TestGateway) -> (Value, Value) {
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 42});
     let asked = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(201);
     (thread["thread"].clone(), asked)
 }
 
-async fn enforce(g: &Gateway, accepts: &[&Value]) {
+async fn enforce(g: &TestGateway, accepts: &[&Value]) {
     activate(g, POLICY, accepts).await;
 }
 
-async fn activate(g: &Gateway, policy: &str, accepts: &[&Value]) {
+async fn activate(g: &TestGateway, policy: &str, accepts: &[&Value]) {
     let accepts = accepts.iter().map(|it| Digest::try_from(it.as_str().unwrap()).unwrap()).collect::<BTreeSet<_>>();
     g.service.activate_policy(&"tests".try_into().unwrap(), None, source(policy), accepts).await.unwrap();
 }
@@ -148,7 +148,7 @@ async fn questions_that_always_go_to_people_commit_and_are_marked_too() {
     assert_eq!(findings(&g).await, []);
 }
 
-async fn findings(g: &Gateway) -> Vec<Finding> {
+async fn findings(g: &TestGateway) -> Vec<AuditFinding> {
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
     audit(&store, &g.service.keys().unwrap(), g.service.now()).await.unwrap().findings
 }

@@ -4,25 +4,25 @@
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, POLICY, spawn_with_policy};
+use crate::gateway::{ApiResponse, POLICY, TestGateway, spawn_with_policy};
 
 /// A node that writes what it may not read, beside the usual ones.
 const BLIND: &str = "[nodes.blind]\nreads = [\"raw_text\"]\nwrites = [\"raw_text\", \"result_ref\", \"payment.card\", \"execution_permissions\"]\n\n[approval]";
 
 /// One of two worlds that look alike to the agent.
-struct World {
-    g: Gateway,
+struct OracleWorld {
+    g: TestGateway,
     token: String,
 }
 
 /// A thread of a world.
-struct Place<'a> {
-    g: &'a Gateway,
+struct OracleThread<'a> {
+    g: &'a TestGateway,
     token: &'a str,
     thread: Value,
 }
 
-impl World {
+impl OracleWorld {
     async fn new() -> Self {
         let policy = POLICY.replace("[approval]", BLIND).replace("\"execution_permissions\", ", "");
         let g = spawn_with_policy(&policy).await;
@@ -32,19 +32,19 @@ impl World {
     }
 
     /// A thread whose state has this beside what the agent may read.
-    async fn place(&self, hidden: &Value) -> Place<'_> {
+    async fn place(&self, hidden: &Value) -> OracleThread<'_> {
         let mut state = json!({"requested_action": "none", "target_user_id": 17, "raw_text": "hello"});
         for (key, value) in hidden.as_object().unwrap() {
             state[key] = value.clone();
         }
         let g = &self.g;
         let thread = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
-        Place { g, token: &self.token, thread }
+        OracleThread { g, token: &self.token, thread }
     }
 }
 
-impl Place<'_> {
-    async fn ask(&self, format: &str, patch: &Value) -> Answer {
+impl OracleThread<'_> {
+    async fn ask(&self, format: &str, patch: &Value) -> ApiResponse {
         let path = format!("/v1/threads/{}/transitions", self.thread["thread"].as_str().unwrap());
         let body = json!({"node": "blind", "parent": self.thread["transition"], "patch": patch, "format": format});
         self.g.post(&path, self.token, body).await
@@ -129,7 +129,7 @@ fn questions() -> Vec<(&'static str, Value)> {
 #[tokio::test]
 async fn two_states_that_look_alike_answer_alike() {
     let mut told = Vec::new();
-    let world = World::new().await;
+    let world = OracleWorld::new().await;
     for (one, two) in worlds() {
         // Each question to threads of its own, so that no answer depends on the one before; all at once.
         let ask = async |(format, patch): (&'static str, Value)| {

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::process::Output;
 
 use countersign::domain::identity::account::{MachineRole, PersonRole};
-use countersign::domain::reviews::{Ineligible, Verdict};
+use countersign::domain::reviews::{Ineligible, VoteVerdict};
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::accounts::{NewAccount, NewToken};
 use countersign::service::identity::owner_names::NewOwner;
 use serde_json::json;
 
-use crate::gateway::{Gateway, owned_token, person, spawn_gateway};
+use crate::gateway::{TestGateway, owned_token, person, spawn_gateway};
 use crate::people::admin;
 use crate::taking_back::line;
 
@@ -82,10 +82,10 @@ async fn who_looks_like_the_owner_does_not_approve_what_the_agent_proposed() {
         let thread = g.thread().await;
         let patch = json!({"target_user_id": 42});
         let held = g.propose(&thread["thread"], &thread["transition"], (&token, "planner"), patch).await.expect(202);
-        let vote = g.vote(&excluded, &held, Verdict::Approve).await;
+        let vote = g.vote(&excluded, &held, VoteVerdict::Approve).await;
         let vote = format!("{:?}", vote.unwrap_err());
         assert!(vote.contains(&format!("{:?}", Ineligible::Author)), "{vote}");
-        g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+        g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     }
 }
 
@@ -122,7 +122,7 @@ async fn the_page_says_whom_an_owner_excludes() {
     assert!(page.contains("excludes alice") && page.contains("no such account or member"), "{page}");
 }
 
-async fn page_of_tokens(g: &Gateway) -> String {
+async fn page_of_tokens(g: &TestGateway) -> String {
     let (_, secret) = g.service.sign_in("gus", PASSWORD.to_owned()).await.unwrap();
     let page = g.http.get(format!("{}/tokens", g.url)).header("cookie", format!("countersign={secret}"));
     page.send().await.unwrap().text().await.unwrap()

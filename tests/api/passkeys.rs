@@ -5,31 +5,31 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::domain::chain::jws::{self, Typ};
-use countersign::domain::chain::receipt::{Method, Receipt};
-use countersign::domain::chain::signed_vote::Evidence;
+use countersign::domain::chain::jws::{self, TokenType};
+use countersign::domain::chain::receipt::{ApprovalMethod, Receipt};
+use countersign::domain::chain::signed_vote::VoteEvidence;
 use countersign::domain::chain::verify_receipt_offline;
-use countersign::domain::chain::verify_receipt_offline::{CheckName, Outcome, Pinned};
+use countersign::domain::chain::verify_receipt_offline::{CheckName, CheckOutcome, PinnedPasskey};
 use countersign::domain::identity::account::Account;
-use countersign::domain::identity::passkey::Refused;
+use countersign::domain::identity::passkey::AssertionRejected;
 use countersign::domain::keys::PublicKeys;
 use countersign::domain::log::event::EventType;
 use countersign::domain::primitives::id::{PrincipalId, ReviewId};
-use countersign::domain::reviews::{Ballot, Proof, Verdict, VoteRefused};
+use countersign::domain::reviews::{Ballot, VoteRejected, VoteVerdict, VoterProof};
 use countersign::service::error::{Error, Result};
-use countersign::service::identity::passkeys::{Confirmation, PasskeySignIn, Purpose, Signature};
-use countersign::service::identity::revocation::Admission;
+use countersign::service::identity::passkeys::{ChallengePurpose, PasskeyConfirmation, PasskeySignIn, VoteSignature};
+use countersign::service::identity::revocation::SignInAccess;
 use countersign::service::identity::session::SignedIn;
-use countersign::service::reviews::vote::Voted;
+use countersign::service::reviews::vote::VoteOutcome;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Gateway, ballot};
-use crate::passkeys_of_people::authenticator::{Ask, Authenticator, PRESENT};
+use crate::gateway::{TestGateway, ballot};
+use crate::passkeys_of_people::authenticator::{Authenticator, AuthenticatorRequest, PRESENT};
 use crate::passkeys_of_people::{
-    Unsigned, allow_adding, allow_removing, assertion, enrol, get, new_passkey, sign_in, to_sign, vote,
+    UnsignedVote, allow_adding, allow_removing, assertion, enrol, get, new_passkey, sign_in, to_sign, vote,
 };
-use crate::rules::Scene;
+use crate::rules::ApiScenario;
 
 on_both! {
     a_stage_that_asks_for_a_passkey_is_passed_with_its_signature_and_not_without(super::signed()),
@@ -65,49 +65,49 @@ fn two_signed() -> String {
 }
 
 /// Somebody who signed in by password and has one passkey.
-struct Person {
+struct PasskeyUser {
     inside: SignedIn,
     key: Authenticator,
 }
 
-async fn inside(g: &Gateway, who: &Account) -> SignedIn {
+async fn inside(g: &TestGateway, who: &Account) -> SignedIn {
     g.service.sign_in(&who.name, PASSWORD.to_owned()).await.unwrap().0
 }
 
-async fn person(g: &Gateway, who: &Account, seed: u8) -> Person {
+async fn person(g: &TestGateway, who: &Account, seed: u8) -> PasskeyUser {
     let (inside, mut key) = (inside(g, who).await, Authenticator::new(seed));
     enrol(&g.service, &inside, (&mut key, PASSWORD)).await;
-    Person { inside, key }
+    PasskeyUser { inside, key }
 }
 
-struct Held {
+struct PasskeyHold {
     answer: Value,
     review: ReviewId,
 }
 
-impl Held {
-    fn ballot(&self, verdict: Verdict) -> Ballot {
+impl PasskeyHold {
+    fn ballot(&self, verdict: VoteVerdict) -> Ballot {
         ballot(&self.answer, verdict)
     }
 }
 
-async fn held(g: &Gateway) -> Held {
+async fn held(g: &TestGateway) -> PasskeyHold {
     let answer = g.held(&g.thread().await).await;
     let review = answer["review"]["id"].as_str().unwrap().try_into().unwrap();
-    Held { answer, review }
+    PasskeyHold { answer, review }
 }
 
 async fn cast(
-    g: &Gateway,
+    g: &TestGateway,
     who: &SignedIn,
-    held: &Held,
+    held: &PasskeyHold,
     ballot: &Ballot,
-    signature: Option<&Signature>,
-) -> Result<Voted> {
+    signature: Option<&VoteSignature>,
+) -> Result<VoteOutcome> {
     g.service.vote_signed(&who.account.record.id, &held.review, ballot, signature).await
 }
 
-fn refused(outcome: Result<Voted>) -> VoteRefused {
+fn refused(outcome: Result<VoteOutcome>) -> VoteRejected {
     match outcome {
         Err(Error::Vote(refused)) => refused,
         Err(Error::Passkey(refused)) => refused.into(),
@@ -115,42 +115,42 @@ fn refused(outcome: Result<Voted>) -> VoteRefused {
     }
 }
 
-async fn events(g: &Gateway, kind: EventType) -> Vec<Value> {
+async fn events(g: &TestGateway, kind: EventType) -> Vec<Value> {
     while g.service.sequence().await.unwrap() > 0 {}
     let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
     events.into_iter().map(|it| it.event).filter(|it| it.kind == kind).map(|it| it.data).collect()
 }
 
-async fn a_stage_that_asks_for_a_passkey_is_passed_with_its_signature_and_not_without(scene: Scene) {
+async fn a_stage_that_asks_for_a_passkey_is_passed_with_its_signature_and_not_without(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut alice = person(g, &g.alice, 1).await;
     let held = held(g).await;
-    let yes = held.ballot(Verdict::Approve);
-    assert_eq!(refused(cast(g, &alice.inside, &held, &yes, None).await), VoteRefused::PasskeyRequired);
+    let yes = held.ballot(VoteVerdict::Approve);
+    assert_eq!(refused(cast(g, &alice.inside, &held, &yes, None).await), VoteRejected::PasskeyRequired);
     let (by_passkey, _) = sign_in(&g.service, g.alice.id.as_str(), &mut alice.key).await.unwrap();
-    let claimed = Ballot { proof: Proof::of_session(&by_passkey.session.record), ..yes.clone() };
-    assert!(matches!(claimed.proof, Proof::PasskeySession { .. }));
-    assert_eq!(refused(cast(g, &by_passkey, &held, &claimed, None).await), VoteRefused::PasskeyRequired);
+    let claimed = Ballot { proof: VoterProof::of_session(&by_passkey.session.record), ..yes.clone() };
+    assert!(matches!(claimed.proof, VoterProof::PasskeySession { .. }));
+    assert_eq!(refused(cast(g, &by_passkey, &held, &claimed, None).await), VoteRejected::PasskeyRequired);
     let signed = vote(&g.service, &alice.inside, &mut alice.key, (&held.review, &yes)).await.unwrap();
-    assert_eq!(signed, Voted::Approved);
+    assert_eq!(signed, VoteOutcome::Approved);
     let receipt = g.decision(&held.answer).await.expect(200)["receipt"].as_str().unwrap().to_owned();
-    let claims = jws::read::<Receipt>(&receipt, Typ::Receipt).unwrap();
+    let claims = jws::read::<Receipt>(&receipt, TokenType::Receipt).unwrap();
     let keys = g.service.keys().unwrap();
     let key = keys.public(countersign::domain::keys::KeyUse::Chain, claims.kid()).unwrap();
     let [approval] = claims.verify(key).unwrap().approvals.try_into().unwrap();
-    assert_eq!(approval.method, Method::Passkey);
+    assert_eq!(approval.method, ApprovalMethod::Passkey);
     let [told] = events(g, EventType::ReviewVote).await.try_into().unwrap();
     assert_eq!((&told["method"], &told["evidence"]), (&json!("passkey"), &json!(approval.evidence.unwrap())));
     assert_eq!(told["passkey"], json!(alice.key.id()));
     let pinned = g.get("/v1/passkeys", &g.auditor).await.expect(200);
     let jti = g.decision(&held.answer).await.expect(200)["nonce"].as_str().unwrap().to_owned();
     let given = g.get(&format!("/v1/receipts/{jti}/evidence"), &g.auditor).await.expect(200);
-    let pinned: Vec<Pinned> = serde_json::from_value(pinned["passkeys"].clone()).unwrap();
-    let votes: Vec<Evidence> = serde_json::from_value(given["evidence"].clone()).unwrap();
+    let pinned: Vec<PinnedPasskey> = serde_json::from_value(pinned["passkeys"].clone()).unwrap();
+    let votes: Vec<VoteEvidence> = serde_json::from_value(given["evidence"].clone()).unwrap();
     let jwks = g.get("/.well-known/jwks.json", &g.auditor).await.expect(200);
     let published = PublicKeys::from_jwks(&jwks).unwrap();
     let (entry, statement, opening, passkeys) = (None, None, None, Some(&pinned[..]));
-    let all = verify_receipt_offline::Evidence {
+    let all = verify_receipt_offline::ReceiptEvidence {
         receipt: &receipt,
         keys: &published,
         entry,
@@ -161,91 +161,107 @@ async fn a_stage_that_asks_for_a_passkey_is_passed_with_its_signature_and_not_wi
     };
     let checks = verify_receipt_offline::check(&all, g.service.now());
     let approvals = checks.iter().find(|it| it.name == CheckName::Approvals).unwrap();
-    assert_eq!(approvals.outcome, Outcome::Passed, "an auditor with nothing but these files");
+    assert_eq!(approvals.outcome, CheckOutcome::Passed, "an auditor with nothing but these files");
     scene.passes_an_audit().await;
 }
 
-async fn a_signature_counts_for_exactly_what_it_is_over(scene: Scene) {
+async fn a_signature_counts_for_exactly_what_it_is_over(scene: ApiScenario) {
     let g = &scene.gateway;
     let (mut alice, mut bob) = (person(g, &g.alice, 1).await, person(g, &g.bob, 2).await);
     let (this, that) = (held(g).await, held(g).await);
-    let no = Ballot { comment: Some("I looked".to_owned()), ..this.ballot(Verdict::Deny) };
+    let no = Ballot { comment: Some("I looked".to_owned()), ..this.ballot(VoteVerdict::Deny) };
     let (ask, unsigned) = to_sign(&g.service, &alice.inside, (&this.review, &no)).await;
     let signature = unsigned.by(&mut alice.key, &ask);
-    let other = Refused::Challenge;
+    let other = AssertionRejected::Challenge;
     for (what, ballot) in [
-        ("another verdict", Ballot { verdict: Verdict::Approve, ..no.clone() }),
+        ("another verdict", Ballot { verdict: VoteVerdict::Approve, ..no.clone() }),
         ("another comment", Ballot { comment: Some("I looked!".to_owned()), ..no.clone() }),
         ("no comment", Ballot { comment: None, ..no.clone() }),
         ("another stage", Ballot { stage: 1, ..no.clone() }),
         ("another page", Ballot { nonce: "another".to_owned(), ..no.clone() }),
-        ("another change", Ballot { transition: that.ballot(Verdict::Deny).transition, ..no.clone() }),
+        ("another change", Ballot { transition: that.ballot(VoteVerdict::Deny).transition, ..no.clone() }),
     ] {
         let outcome = refused(cast(g, &alice.inside, &this, &ballot, Some(&signature)).await);
-        assert_eq!(outcome, VoteRefused::Passkey(other), "{what}");
+        assert_eq!(outcome, VoteRejected::Passkey(other), "{what}");
     }
-    let on_that = Ballot { nonce: no.nonce.clone(), comment: no.comment.clone(), ..that.ballot(Verdict::Deny) };
+    let on_that = Ballot { nonce: no.nonce.clone(), comment: no.comment.clone(), ..that.ballot(VoteVerdict::Deny) };
     let outcome = refused(cast(g, &alice.inside, &that, &on_that, Some(&signature)).await);
-    assert_eq!(outcome, VoteRefused::Passkey(other), "another review");
-    let later = Signature { expires_at: unsigned.expires_at.plus(Duration::from_millis(1)), ..signature.clone() };
+    assert_eq!(outcome, VoteRejected::Passkey(other), "another review");
+    let later = VoteSignature { expires_at: unsigned.expires_at.plus(Duration::from_millis(1)), ..signature.clone() };
     g.pass(Duration::from_secs(1));
     let outcome = refused(cast(g, &alice.inside, &this, &no, Some(&later)).await);
-    assert_eq!(outcome, VoteRefused::Passkey(other), "another end");
+    assert_eq!(outcome, VoteRejected::Passkey(other), "another end");
     let outcome = refused(cast(g, &bob.inside, &this, &no, Some(&signature)).await);
-    assert_eq!(outcome, VoteRefused::Passkey(Refused::NotTheirs), "another person");
+    assert_eq!(outcome, VoteRejected::Passkey(AssertionRejected::NotTheirs), "another person");
     let theirs = unsigned.by(&mut bob.key, &ask);
     let outcome = refused(cast(g, &bob.inside, &this, &no, Some(&theirs)).await);
-    assert_eq!(outcome, VoteRefused::Passkey(other), "another person's challenge");
+    assert_eq!(outcome, VoteRejected::Passkey(other), "another person's challenge");
     let outcome = refused(cast(g, &alice.inside, &this, &no, Some(&theirs)).await);
-    assert_eq!(outcome, VoteRefused::Passkey(Refused::NotTheirs), "another person's passkey");
-    assert_eq!(cast(g, &alice.inside, &this, &no, Some(&signature)).await.unwrap(), Voted::Denied, "itself");
+    assert_eq!(outcome, VoteRejected::Passkey(AssertionRejected::NotTheirs), "another person's passkey");
+    assert_eq!(cast(g, &alice.inside, &this, &no, Some(&signature)).await.unwrap(), VoteOutcome::Denied, "itself");
     scene.passes_an_audit().await;
 }
 
-async fn an_assertion_that_is_not_quite_right_counts_no_vote(scene: Scene) {
+async fn an_assertion_that_is_not_quite_right_counts_no_vote(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut alice = person(g, &g.alice, 1).await;
     let held = held(g).await;
-    let yes = held.ballot(Verdict::Approve);
+    let yes = held.ballot(VoteVerdict::Approve);
     let (honest, unsigned) = to_sign(&g.service, &alice.inside, (&held.review, &yes)).await;
     let framed = json!({"crossOrigin": true});
     for (what, ask, why) in [
-        ("another site", Ask { origin: "https://evil.example".to_owned(), ..honest.clone() }, Refused::Origin),
-        ("another host", Ask { rp_id: "evil.example".to_owned(), ..honest.clone() }, Refused::Origin),
-        ("a frame", Ask { more: framed, ..honest.clone() }, Refused::Origin),
-        ("a registration", Ask { kind: "webauthn.create", ..honest.clone() }, Refused::Purpose),
-        ("nothing of ours", Ask { challenge: URL_SAFE_NO_PAD.encode([0; 32]), ..honest.clone() }, Refused::Challenge),
+        (
+            "another site",
+            AuthenticatorRequest { origin: "https://evil.example".to_owned(), ..honest.clone() },
+            AssertionRejected::Origin,
+        ),
+        (
+            "another host",
+            AuthenticatorRequest { rp_id: "evil.example".to_owned(), ..honest.clone() },
+            AssertionRejected::Origin,
+        ),
+        ("a frame", AuthenticatorRequest { more: framed, ..honest.clone() }, AssertionRejected::Origin),
+        (
+            "a registration",
+            AuthenticatorRequest { kind: "webauthn.create", ..honest.clone() },
+            AssertionRejected::Purpose,
+        ),
+        (
+            "nothing of ours",
+            AuthenticatorRequest { challenge: URL_SAFE_NO_PAD.encode([0; 32]), ..honest.clone() },
+            AssertionRejected::Challenge,
+        ),
     ] {
         let signature = unsigned.by(&mut alice.key, &ask);
         let outcome = refused(cast(g, &alice.inside, &held, &yes, Some(&signature)).await);
-        assert_eq!(outcome, VoteRefused::Passkey(why), "{what}");
+        assert_eq!(outcome, VoteRejected::Passkey(why), "{what}");
     }
     let mut careless = Authenticator { flags: PRESENT, ..alice.key.clone() };
     let signature = unsigned.by(&mut careless, &honest);
     let outcome = refused(cast(g, &alice.inside, &held, &yes, Some(&signature)).await);
-    assert_eq!(outcome, VoteRefused::Passkey(Refused::Unverified));
+    assert_eq!(outcome, VoteRejected::Passkey(AssertionRejected::Unverified));
     let mut unknown = Authenticator::new(99);
     let signature = unsigned.by(&mut unknown, &honest);
     let outcome = refused(cast(g, &alice.inside, &held, &yes, Some(&signature)).await);
-    assert_eq!(outcome, VoteRefused::Passkey(Refused::NotTheirs));
+    assert_eq!(outcome, VoteRejected::Passkey(AssertionRejected::NotTheirs));
     assert_eq!(events(g, EventType::ReviewVote).await, [Value::Null; 0]);
     let signature = unsigned.by(&mut alice.key, &honest);
-    assert_eq!(cast(g, &alice.inside, &held, &yes, Some(&signature)).await.unwrap(), Voted::Approved);
+    assert_eq!(cast(g, &alice.inside, &held, &yes, Some(&signature)).await.unwrap(), VoteOutcome::Approved);
 }
 
-async fn a_signature_is_used_once_and_in_time(scene: Scene) {
+async fn a_signature_is_used_once_and_in_time(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut alice = person(g, &g.alice, 1).await;
     let held = held(g).await;
-    let yes = held.ballot(Verdict::Approve);
+    let yes = held.ballot(VoteVerdict::Approve);
     let (ask, unsigned) = to_sign(&g.service, &alice.inside, (&held.review, &yes)).await;
-    let far = Unsigned { expires_at: unsigned.expires_at.plus(Duration::from_secs(3600)) };
+    let far = UnsignedVote { expires_at: unsigned.expires_at.plus(Duration::from_secs(3600)) };
     let outcome = refused(cast(g, &alice.inside, &held, &yes, Some(&far.by(&mut alice.key, &ask))).await);
-    assert_eq!(outcome, VoteRefused::SignatureExpired, "nobody signs for longer than five minutes");
+    assert_eq!(outcome, VoteRejected::SignatureExpired, "nobody signs for longer than five minutes");
     let signature = unsigned.by(&mut alice.key, &ask);
     g.pass(Duration::from_secs(301));
     let outcome = refused(cast(g, &alice.inside, &held, &yes, Some(&signature)).await);
-    assert_eq!(outcome, VoteRefused::SignatureExpired);
+    assert_eq!(outcome, VoteRejected::SignatureExpired);
     let (ask, unsigned) = to_sign(&g.service, &alice.inside, (&held.review, &yes)).await;
     let signature = unsigned.by(&mut alice.key, &ask);
     cast(g, &alice.inside, &held, &yes, Some(&signature)).await.unwrap();
@@ -253,42 +269,46 @@ async fn a_signature_is_used_once_and_in_time(scene: Scene) {
     assert_eq!(events(g, EventType::ReviewVote).await.len(), 1);
 }
 
-async fn a_passkey_that_was_used_a_moment_ago_is_enough_where_the_policy_says_so(scene: Scene) {
+async fn a_passkey_that_was_used_a_moment_ago_is_enough_where_the_policy_says_so(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut alice = person(g, &g.alice, 1).await;
     let (one, two) = (held(g).await, held(g).await);
-    let yes = one.ballot(Verdict::Approve);
-    assert_eq!(refused(cast(g, &alice.inside, &one, &yes, None).await), VoteRefused::PasskeyStale);
+    let yes = one.ballot(VoteVerdict::Approve);
+    assert_eq!(refused(cast(g, &alice.inside, &one, &yes, None).await), VoteRejected::PasskeyStale);
     let (inside, _) = sign_in(&g.service, g.alice.id.as_str(), &mut alice.key).await.unwrap();
-    let proof = Proof::of_session(&inside.session.record);
+    let proof = VoterProof::of_session(&inside.session.record);
     let claimed = Ballot { proof: proof.clone(), ..yes };
     let as_bob = g.service.vote(&g.bob.id, &one.review, &claimed).await;
-    assert_eq!(refused(as_bob), VoteRefused::Passkey(Refused::NotTheirs), "somebody else's session");
+    assert_eq!(refused(as_bob), VoteRejected::Passkey(AssertionRejected::NotTheirs), "somebody else's session");
     g.pass(Duration::from_secs(301));
-    assert_eq!(refused(cast(g, &inside, &one, &claimed, None).await), VoteRefused::PasskeyStale);
+    assert_eq!(refused(cast(g, &inside, &one, &claimed, None).await), VoteRejected::PasskeyStale);
     let (inside, _) = sign_in(&g.service, g.alice.id.as_str(), &mut alice.key).await.unwrap();
-    let claimed = Ballot { proof: Proof::of_session(&inside.session.record), ..claimed };
-    assert_eq!(cast(g, &inside, &one, &claimed, None).await.unwrap(), Voted::Approved);
+    let claimed = Ballot { proof: VoterProof::of_session(&inside.session.record), ..claimed };
+    assert_eq!(cast(g, &inside, &one, &claimed, None).await.unwrap(), VoteOutcome::Approved);
     let [told] = events(g, EventType::ReviewVote).await.try_into().unwrap();
     assert_eq!((&told["method"], &told["evidence"]), (&json!("passkey_session"), &Value::Null));
-    let yes = two.ballot(Verdict::Approve);
+    let yes = two.ballot(VoteVerdict::Approve);
     let voted = vote(&g.service, &alice.inside, &mut alice.key, (&two.review, &yes)).await.unwrap();
-    assert_eq!(voted, Voted::Approved, "a signature is always new enough");
+    assert_eq!(voted, VoteOutcome::Approved, "a signature is always new enough");
     scene.passes_an_audit().await;
 }
 
-async fn the_first_passkey_takes_the_password_and_every_other_one_that_is_there(scene: Scene) {
+async fn the_first_passkey_takes_the_password_and_every_other_one_that_is_there(scene: ApiScenario) {
     let g = &scene.gateway;
     let (service, inside) = (&g.service, inside(g, &g.alice).await);
     let (mut first, mut second, mut strange) = (Authenticator::new(1), Authenticator::synced(2), Authenticator::new(3));
-    let wrong = new_passkey(service, &inside, &mut first, |_| Confirmation::Password("a wrong one".to_owned()));
+    let wrong = new_passkey(service, &inside, &mut first, |_| PasskeyConfirmation::Password("a wrong one".to_owned()));
     assert!(matches!(service.add_passkey(&inside, wrong).await, Err(Error::Forbidden(_))));
     let strange_says =
         new_passkey(service, &inside, &mut first, |it| allow_adding(service, &inside, (&mut strange, it)));
-    assert!(matches!(service.add_passkey(&inside, strange_says).await, Err(Error::Passkey(Refused::NotTheirs))));
+    assert!(matches!(
+        service.add_passkey(&inside, strange_says).await,
+        Err(Error::Passkey(AssertionRejected::NotTheirs))
+    ));
     assert_eq!(service.passkeys().await.unwrap(), []);
     enrol(service, &inside, (&mut first, PASSWORD)).await;
-    let by_password = new_passkey(service, &inside, &mut second, |_| Confirmation::Password(PASSWORD.to_owned()));
+    let by_password =
+        new_passkey(service, &inside, &mut second, |_| PasskeyConfirmation::Password(PASSWORD.to_owned()));
     assert!(matches!(service.add_passkey(&inside, by_password).await, Err(Error::Forbidden(_))));
     let for_another = new_passkey(service, &inside, &mut second, |_| {
         allow_adding(service, &inside, (&mut first, "another registration"))
@@ -307,10 +327,10 @@ async fn the_first_passkey_takes_the_password_and_every_other_one_that_is_there(
     scene.passes_an_audit().await;
 }
 
-async fn a_registration_is_bound_to_its_session_and_used_once(scene: Scene) {
+async fn a_registration_is_bound_to_its_session_and_used_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let (service, alice, bob) = (&g.service, inside(g, &g.alice).await, inside(g, &g.bob).await);
-    let password = |_: &str| Confirmation::Password(PASSWORD.to_owned());
+    let password = |_: &str| PasskeyConfirmation::Password(PASSWORD.to_owned());
     let hers = new_passkey(service, &alice, &mut Authenticator::new(1), password);
     assert!(matches!(service.add_passkey(&bob, hers).await, Err(Error::WrongState(_))), "another session");
     let late = new_passkey(service, &alice, &mut Authenticator::new(1), password);
@@ -322,7 +342,7 @@ async fn a_registration_is_bound_to_its_session_and_used_once(scene: Scene) {
     assert!(matches!(service.add_passkey(&bob, taken).await, Err(Error::WrongState(_))), "one key, one person");
     // The same challenge with another key, confirmed as it should be.
     let mut again = Authenticator::new(5);
-    let ask = Ask { kind: "webauthn.create", ..get(service, &passkey.challenge) };
+    let ask = AuthenticatorRequest { kind: "webauthn.create", ..get(service, &passkey.challenge) };
     let mut twice =
         new_passkey(service, &alice, &mut again, |_| allow_adding(service, &alice, (&mut key, &passkey.challenge)));
     twice.challenge = passkey.challenge.clone();
@@ -337,7 +357,7 @@ async fn a_registration_is_bound_to_its_session_and_used_once(scene: Scene) {
 
 /// Signs in as the browser of that name would.
 async fn try_in(
-    g: &Gateway,
+    g: &TestGateway,
     (door, challenge): (&str, &str),
     (account, assertion): (&str, &countersign::domain::identity::passkey::Assertion),
 ) -> bool {
@@ -349,18 +369,21 @@ async fn try_in(
     }
 }
 
-async fn a_passkey_signs_in_whose_it_is_and_nobody_else(scene: Scene) {
+async fn a_passkey_signs_in_whose_it_is_and_nobody_else(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut alice = person(g, &g.alice, 1).await;
     let id = g.alice.id.as_str();
     let door = "this browser";
-    let challenge = || g.service.passkey_challenge(&Purpose::SignIn { door }).unwrap();
+    let challenge = || g.service.passkey_challenge(&ChallengePurpose::SignIn { door }).unwrap();
     let honest = challenge();
     for (what, ask) in [
-        ("another site", Ask { origin: "https://evil.example".to_owned(), ..get(&g.service, &honest) }),
+        (
+            "another site",
+            AuthenticatorRequest { origin: "https://evil.example".to_owned(), ..get(&g.service, &honest) },
+        ),
         ("another challenge", get(&g.service, &challenge())),
-        ("a registration", Ask { kind: "webauthn.create", ..get(&g.service, &honest) }),
-        ("a frame", Ask { more: json!({"crossOrigin": true}), ..get(&g.service, &honest) }),
+        ("a registration", AuthenticatorRequest { kind: "webauthn.create", ..get(&g.service, &honest) }),
+        ("a frame", AuthenticatorRequest { more: json!({"crossOrigin": true}), ..get(&g.service, &honest) }),
     ] {
         let signed = assertion(&mut alice.key, &ask);
         assert!(!try_in(g, (door, &honest), (id, &signed)).await, "{what}");
@@ -376,10 +399,10 @@ async fn a_passkey_signs_in_whose_it_is_and_nobody_else(scene: Scene) {
     let made_up = URL_SAFE_NO_PAD.encode([7; 56]);
     let over_it = assertion(&mut alice.key, &get(&g.service, &made_up));
     assert!(!try_in(g, (door, &made_up), (id, &over_it)).await, "a challenge that is not ours");
-    g.service.set_admission("alice", Admission::Barred).await.unwrap();
+    g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
     let signed = assertion(&mut alice.key, &get(&g.service, &honest));
     assert!(!try_in(g, (door, &honest), (id, &signed)).await, "a disabled account");
-    g.service.set_admission("alice", Admission::Open).await.unwrap();
+    g.service.set_admission("alice", SignInAccess::Open).await.unwrap();
     let late = challenge();
     let signed = assertion(&mut alice.key, &get(&g.service, &late));
     g.pass(Duration::from_secs(301));
@@ -390,13 +413,13 @@ async fn a_passkey_signs_in_whose_it_is_and_nobody_else(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_sign_in_that_is_played_again_opens_nothing(scene: Scene) {
+async fn a_sign_in_that_is_played_again_opens_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let inside = inside(g, &g.alice).await;
     // One that never counts: its counter would give a repetition away.
     let mut key = Authenticator::synced(1);
     enrol(&g.service, &inside, (&mut key, PASSWORD)).await;
-    let challenge = g.service.passkey_challenge(&Purpose::SignIn { door: "d" }).unwrap();
+    let challenge = g.service.passkey_challenge(&ChallengePurpose::SignIn { door: "d" }).unwrap();
     let signed = assertion(&mut key, &get(&g.service, &challenge));
     let id = g.alice.id.as_str();
     assert!(try_in(g, ("d", &challenge), (id, &signed)).await);
@@ -406,7 +429,7 @@ async fn a_sign_in_that_is_played_again_opens_nothing(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_counter_that_goes_back_is_refused_and_told(scene: Scene) {
+async fn a_counter_that_goes_back_is_refused_and_told(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut alice = person(g, &g.alice, 1).await;
     let mut copy = alice.key.clone();
@@ -416,16 +439,19 @@ async fn a_counter_that_goes_back_is_refused_and_told(scene: Scene) {
     }
     assert!(matches!(sign_in(&g.service, id, &mut copy).await, Err(Error::Unauthenticated)));
     let held = held(g).await;
-    let yes = held.ballot(Verdict::Approve);
+    let yes = held.ballot(VoteVerdict::Approve);
     let outcome = refused(vote(&g.service, &alice.inside, &mut copy, (&held.review, &yes)).await);
-    assert_eq!(outcome, VoteRefused::Passkey(Refused::Counter));
+    assert_eq!(outcome, VoteRejected::Passkey(AssertionRejected::Counter));
     let told = json!({"passkey": copy.id(), "account": g.alice.id, "why": "counter"});
     assert_eq!(events(g, EventType::PasskeyRefused).await, [told.clone(), told]);
-    assert_eq!(vote(&g.service, &alice.inside, &mut alice.key, (&held.review, &yes)).await.unwrap(), Voted::Approved);
+    assert_eq!(
+        vote(&g.service, &alice.inside, &mut alice.key, (&held.review, &yes)).await.unwrap(),
+        VoteOutcome::Approved
+    );
     scene.passes_an_audit().await;
 }
 
-async fn a_removed_passkey_opens_nothing_and_the_sessions_it_opened_end(scene: Scene) {
+async fn a_removed_passkey_opens_nothing_and_the_sessions_it_opened_end(scene: ApiScenario) {
     let g = &scene.gateway;
     let (service, mut alice) = (&g.service, person(g, &g.alice, 1).await);
     let (id, held) = (g.alice.id.as_str(), held(g).await);
@@ -436,12 +462,12 @@ async fn a_removed_passkey_opens_nothing_and_the_sessions_it_opened_end(scene: S
     service.add_passkey(&alice.inside, new).await.unwrap();
     let (_, by_first) = sign_in(service, id, &mut alice.key).await.unwrap();
     let (_, by_other) = sign_in(service, id, &mut other).await.unwrap();
-    let yes = held.ballot(Verdict::Approve);
+    let yes = held.ballot(VoteVerdict::Approve);
     let (ask, unsigned) = to_sign(service, &alice.inside, (&held.review, &yes)).await;
     let before = unsigned.by(&mut alice.key, &ask);
     let (first_id, other_id) = (alice.key.id(), other.id());
     let first = first_id.as_str().try_into().unwrap();
-    let by_password = Confirmation::Password(PASSWORD.to_owned());
+    let by_password = PasskeyConfirmation::Password(PASSWORD.to_owned());
     let outcome = service.remove_passkey(&alice.inside, &first, by_password).await;
     assert!(matches!(outcome, Err(Error::Forbidden(_))), "a stolen password does not clear the way for another");
     let for_other = allow_removing(service, &alice.inside, (&mut other, &other_id));
@@ -455,7 +481,7 @@ async fn a_removed_passkey_opens_nothing_and_the_sessions_it_opened_end(scene: S
     assert!(service.session_of(&by_other).await.is_ok());
     assert!(sign_in(service, id, &mut alice.key).await.is_err());
     let outcome = refused(cast(g, &alice.inside, &held, &yes, Some(&before)).await);
-    assert_eq!(outcome, VoteRefused::Passkey(Refused::NotTheirs), "signed before it was removed");
+    assert_eq!(outcome, VoteRejected::Passkey(AssertionRejected::NotTheirs), "signed before it was removed");
     let allow = new_passkey(service, &alice.inside, &mut Authenticator::new(3), |it| {
         allow_adding(service, &alice.inside, (&mut alice.key, it))
     });
@@ -467,11 +493,11 @@ async fn a_removed_passkey_opens_nothing_and_the_sessions_it_opened_end(scene: S
     scene.passes_an_audit().await;
 }
 
-async fn an_administrator_takes_lost_passkeys_away(scene: Scene) {
+async fn an_administrator_takes_lost_passkeys_away(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut alice = person(g, &g.alice, 1).await;
     let held = held(g).await;
-    let yes = held.ballot(Verdict::Approve);
+    let yes = held.ballot(VoteVerdict::Approve);
     vote(&g.service, &alice.inside, &mut alice.key, (&held.review, &yes)).await.unwrap();
     let (_, secret) = sign_in(&g.service, g.alice.id.as_str(), &mut alice.key).await.unwrap();
     let by = PrincipalId::try_from("command-line").unwrap();

@@ -1,6 +1,6 @@
 //! The one path through everything.
 
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use serde_json::{Value, json};
 
 use crate::gateway::spawn_gateway;
@@ -81,7 +81,7 @@ async fn a_denied_change_gives_no_receipt_and_leaves_the_head_as_it_was() {
     let gateway = spawn_gateway().await;
     let thread = gateway.thread().await;
     let held = gateway.held(&thread).await;
-    gateway.vote(&gateway.bob, &held, Verdict::Deny).await.unwrap();
+    gateway.vote(&gateway.bob, &held, VoteVerdict::Deny).await.unwrap();
     let decision = gateway.decision(&held).await.expect(200);
     assert_eq!((&decision["approved"], &decision["decision"]), (&json!(false), &json!("denied")));
     assert_eq!(decision["receipt"], Value::Null);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
-use countersign::domain::operations::halt::LiftNeeds;
+use countersign::domain::operations::halt::LiftQuorum;
 use countersign::domain::primitives::id::GroupName;
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit;
@@ -12,16 +12,16 @@ use countersign::service::error::{Error, Result};
 use countersign::service::identity::accounts::{NewAccount, NewToken};
 use countersign::service::identity::administration::{INVITATION_TTL, RESET_TTL};
 use countersign::service::identity::owner_names::NewOwner;
-use countersign::service::identity::revocation::Admission;
-use countersign::service::identity::self_service::Changed;
+use countersign::service::identity::revocation::SignInAccess;
+use countersign::service::identity::self_service::PasswordChangeOutcome;
 use countersign::service::identity::session::SignedIn;
-use countersign::service::operations::halt::Scope;
-use countersign::service::operations::halt_request::{Puller, Wish};
+use countersign::service::operations::halt::HaltScope;
+use countersign::service::operations::halt_request::{Actor, HaltRequest};
 use countersign::service::{PeopleSettings, Stored};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::Value;
 
-use crate::gateway::{Gateway, people, spawn_for_people, spawn_gateway};
+use crate::gateway::{TestGateway, people, spawn_for_people, spawn_gateway};
 use crate::meanwhile::second_gateway;
 
 const PASSWORD: &str = "correct horse battery";
@@ -31,7 +31,7 @@ fn groups(names: &[&str]) -> BTreeSet<GroupName> {
     names.iter().map(|it| (*it).try_into().unwrap()).collect()
 }
 
-pub async fn admin(g: &Gateway, name: &str) -> Stored<Account> {
+pub async fn admin(g: &TestGateway, name: &str) -> Stored<Account> {
     let new = NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: BTreeSet::new() };
     let account = g.service.add_account(&new, PASSWORD.to_owned()).await.unwrap();
     g.service.account_row(&account.id).await.unwrap()
@@ -41,11 +41,11 @@ fn ana() -> NewAccount {
     NewAccount { name: "ana".to_owned(), role: PersonRole::Reviewer, groups: groups(&["finance"]) }
 }
 
-async fn sign_in(g: &Gateway, name: &str, password: &str) -> Result<(SignedIn, String)> {
+async fn sign_in(g: &TestGateway, name: &str, password: &str) -> Result<(SignedIn, String)> {
     g.service.sign_in(name, password.to_owned()).await
 }
 
-pub async fn findings(g: &Gateway) -> Vec<String> {
+pub async fn findings(g: &TestGateway) -> Vec<String> {
     while g.service.sequence().await.unwrap() > 0 {}
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
     let keys = Keyring::open(&g.folder.path().join("keyring.json"), None).unwrap().current().unwrap();
@@ -53,7 +53,7 @@ pub async fn findings(g: &Gateway) -> Vec<String> {
     report.findings.into_iter().map(|it| it.finding).collect()
 }
 
-async fn told(g: &Gateway, kind: &str) -> Vec<Value> {
+async fn told(g: &TestGateway, kind: &str) -> Vec<Value> {
     while g.service.sequence().await.unwrap() > 0 {}
     let (placed, _) = g.service.events_after(0, None, 1000).await.unwrap();
     let events = placed.into_iter().map(|it| serde_json::to_value(it.event).unwrap());
@@ -117,7 +117,7 @@ async fn what_somebody_may_do_is_changed_by_others_and_is_told() {
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let oneself = g.service.change_access(&gus, &gus.record.id, (PersonRole::Reviewer, &groups(&["reviewers"]))).await;
     assert!(matches!(oneself, Err(Error::WrongState(_))), "nobody makes a reviewer of themselves");
-    assert!(g.service.set_admission_by(&gus, "gus", Admission::Barred).await.is_err());
+    assert!(g.service.set_admission_by(&gus, "gus", SignInAccess::Barred).await.is_err());
     assert!(g.service.reset_link(&gus, &gus.record.id).await.is_err());
     g.service.change_access(&gus, &g.alice.id, (PersonRole::Auditor, &groups(&[]))).await.unwrap();
     let changed = g.service.account_row(&g.alice.id).await.unwrap().record;
@@ -144,13 +144,13 @@ async fn the_last_administrator_stays_one_whoever_asks() {
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let none = groups(&[]);
     let (one, other) = tokio::join!(
-        g.service.set_admission_by(&gus, "hal", Admission::Barred),
+        g.service.set_admission_by(&gus, "hal", SignInAccess::Barred),
         g.service.change_access(&hal, &gus.record.id, (PersonRole::Auditor, &none)),
     );
     assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
     let everybody = g.service.people().await.unwrap();
     let left = everybody.iter().find(|it| it.administers()).unwrap();
-    let operator = g.service.set_admission(&left.name, Admission::Barred).await;
+    let operator = g.service.set_admission(&left.name, SignInAccess::Barred).await;
     assert!(matches!(operator, Err(Error::WrongState(_))), "the command line neither: {operator:?}");
     assert_eq!(findings(&g).await, [""; 0]);
 }
@@ -172,7 +172,7 @@ async fn a_reset_link_ends_sessions_and_lets_the_person_choose() {
         Err(Error::NotFound("link"))
     ));
     let secret = g.service.reset_link(&gus, &g.alice.id).await.unwrap();
-    g.service.set_admission_by(&gus, "alice", Admission::Barred).await.unwrap();
+    g.service.set_admission_by(&gus, "alice", SignInAccess::Barred).await.unwrap();
     assert!(matches!(
         g.service.choose_password(&secret, PASSWORD.to_owned(), None).await,
         Err(Error::NotFound("link"))
@@ -192,7 +192,10 @@ async fn with_another_password_every_older_link_to_choose_one_is_over() {
     choose(&second).await.unwrap();
     let third = g.service.reset_link(&gus, &g.alice.id).await.unwrap();
     let (me, _) = sign_in(&g, "alice", ANOTHER).await.unwrap();
-    assert_eq!(g.service.change_password(&me, ANOTHER.to_owned(), PASSWORD.to_owned()).await.unwrap(), Changed::Yes);
+    assert_eq!(
+        g.service.change_password(&me, ANOTHER.to_owned(), PASSWORD.to_owned()).await.unwrap(),
+        PasswordChangeOutcome::Yes
+    );
     assert!(matches!(choose(&third).await, Err(Error::NotFound("link"))), "she changed it herself");
     choose(&bobs).await.unwrap();
     assert_eq!(findings(&g).await, [""; 0]);
@@ -213,9 +216,9 @@ async fn a_link_lets_nobody_in_once_whoever_made_it_runs_the_gateway_no_more() {
             assert!(matches!(used, Err(Error::NotFound("link"))), "{used:?}");
         }
     };
-    g.service.set_admission_by(&gus, "hal", Admission::Barred).await.unwrap();
+    g.service.set_admission_by(&gus, "hal", SignInAccess::Barred).await.unwrap();
     refused().await;
-    g.service.set_admission_by(&gus, "hal", Admission::Open).await.unwrap();
+    g.service.set_admission_by(&gus, "hal", SignInAccess::Open).await.unwrap();
     g.service.change_access(&gus, &hal.record.id, (PersonRole::Reviewer, &groups(&[]))).await.unwrap();
     refused().await;
     sign_in(&g, "alice", PASSWORD).await.unwrap();
@@ -239,12 +242,12 @@ async fn a_link_lets_nobody_in_though_its_maker_is_disabled_only_just_before_it_
         let (first, by) = (g.service.clone(), gus.clone());
         store.watching.by(Box::new(move || {
             Box::pin(async move {
-                first.set_admission_by(&by, "hal", Admission::Barred).await.unwrap();
+                first.set_admission_by(&by, "hal", SignInAccess::Barred).await.unwrap();
             })
         }));
         let used = second.choose_password(link, ANOTHER.to_owned(), None).await;
         assert!(store.watching.is_over() && used.is_err(), "{used:?}");
-        g.service.set_admission_by(&gus, "hal", Admission::Open).await.unwrap();
+        g.service.set_admission_by(&gus, "hal", SignInAccess::Open).await.unwrap();
     }
     sign_in(&g, "alice", PASSWORD).await.unwrap();
     assert!(g.service.people().await.unwrap().iter().all(|it| it.name != "ana"));
@@ -265,7 +268,10 @@ async fn links_that_were_made_by_a_password_are_over_with_it() {
     g.service.choose_password(&by_gus, ANOTHER.to_owned(), None).await.unwrap();
     let by_gus = g.service.invite(&gus, &ana()).await.unwrap();
     let (me, _) = sign_in(&g, "gus", PASSWORD).await.unwrap();
-    assert_eq!(g.service.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await.unwrap(), Changed::Yes);
+    assert_eq!(
+        g.service.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await.unwrap(),
+        PasswordChangeOutcome::Yes
+    );
     assert!(g.service.choose_password(&by_gus, ANOTHER.to_owned(), None).await.is_err());
     assert_eq!(findings(&g).await, [""; 0]);
 }
@@ -277,7 +283,7 @@ async fn a_person_changes_the_password_and_ends_sessions_of_their_own_only() {
     let (there, elsewhere) = sign_in(&g, "alice", PASSWORD).await.unwrap();
     let (bobs, his) = sign_in(&g, "bob", PASSWORD).await.unwrap();
     let wrong = g.service.change_password(&me, "not the password".to_owned(), ANOTHER.to_owned()).await;
-    assert_eq!(wrong.unwrap(), Changed::WrongPassword);
+    assert_eq!(wrong.unwrap(), PasswordChangeOutcome::WrongPassword);
     assert_eq!(told(&g, "access.sign_in_failed").await.len(), 1);
     g.service.end_session(&me, &bobs.session.record.id).await.unwrap();
     assert!(g.service.session_of(&his).await.is_ok(), "another's session is not one's own");
@@ -286,7 +292,7 @@ async fn a_person_changes_the_password_and_ends_sessions_of_their_own_only() {
     let (_, elsewhere) = sign_in(&g, "alice", PASSWORD).await.unwrap();
     assert_eq!(g.service.sessions_of(&g.alice.id).await.unwrap().len(), 2);
     let changed = g.service.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await;
-    assert_eq!(changed.unwrap(), Changed::Yes);
+    assert_eq!(changed.unwrap(), PasswordChangeOutcome::Yes);
     assert!(g.service.session_of(&elsewhere).await.is_err() && g.service.session_of(&here).await.is_ok());
     assert!(sign_in(&g, "alice", PASSWORD).await.is_err());
     sign_in(&g, "alice", ANOTHER).await.unwrap();
@@ -297,16 +303,16 @@ async fn a_person_changes_the_password_and_ends_sessions_of_their_own_only() {
 
 #[tokio::test]
 async fn whose_account_was_changed_since_a_halt_does_not_count_for_lifting_it() {
-    let g = spawn_for_people(PeopleSettings { lift_needs: LiftNeeds::Two, ..people() }).await;
+    let g = spawn_for_people(PeopleSettings { lift_needs: LiftQuorum::Two, ..people() }).await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let halt =
         countersign::domain::operations::halt::Halt { proposing: true, verifying: true, reason: "drill".to_owned() };
-    g.service.wish_halt(Puller::Person(&gus), &Scope::All, &Wish::Stop(halt.clone())).await.unwrap();
+    g.service.wish_halt(Actor::Person(&gus), &HaltScope::All, &HaltRequest::Stop(halt.clone())).await.unwrap();
     // Whoever makes the link may be who opens it.
     let secret = g.service.reset_link(&gus, &hal.record.id).await.unwrap();
     let (taken, _) = g.service.choose_password(&secret, ANOTHER.to_owned(), None).await.unwrap();
-    g.service.wish_halt(Puller::Person(&gus), &Scope::All, &Wish::Lift(halt.clone())).await.unwrap();
-    let second = g.service.wish_halt(Puller::Person(&taken.account), &Scope::All, &Wish::Lift(halt)).await;
+    g.service.wish_halt(Actor::Person(&gus), &HaltScope::All, &HaltRequest::Lift(halt.clone())).await.unwrap();
+    let second = g.service.wish_halt(Actor::Person(&taken.account), &HaltScope::All, &HaltRequest::Lift(halt)).await;
     assert!(matches!(second, Err(Error::WrongState(_))), "{second:?}");
 }
 

@@ -12,19 +12,19 @@ use countersign::domain::identity::account::MachineRole;
 use countersign::domain::operations::halt::Halt;
 use countersign::domain::primitives::id::TokenId;
 use countersign::service::error::Error;
-use countersign::service::operations::halt::Scope;
+use countersign::service::operations::halt::HaltScope;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::web::limits::rate_limit::Throttle;
+use countersign::web::limits::rate_limit::RateLimiter;
 use futures_util::future::join_all;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use reqwest::header::{HeaderMap, HeaderName};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use crate::gateway::{Answer, Gateway, POLICY, spawn_bounded, token};
+use crate::gateway::{ApiResponse, POLICY, TestGateway, spawn_bounded, token};
 use crate::interrupts::asked;
 use crate::python;
-use crate::rules::Scene;
+use crate::rules::ApiScenario;
 
 on_both! {
     a_post_that_the_public_library_signed_is_taken(crate::gateway::POLICY),
@@ -38,13 +38,13 @@ on_both! {
 }
 
 /// A host that signs: its token's id and its secret.
-struct Signer {
+struct SigningHost {
     id: TokenId,
     secret: String,
 }
 
-impl Signer {
-    async fn of(g: &Gateway, text: &str) -> Self {
+impl SigningHost {
+    async fn of(g: &TestGateway, text: &str) -> Self {
         let id = g.service.token_of(text).await.unwrap().record.id;
         let (_, secret) = g.service.make_post_secret(&id).await.unwrap();
         Self { id, secret: secret.expose().clone() }
@@ -57,17 +57,17 @@ impl Signer {
         format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
     }
 
-    fn post(&self, g: &Gateway, id: &str, body: &str) -> Post {
+    fn post(&self, g: &TestGateway, id: &str, body: &str) -> UnsentPost {
         let timestamp = g.service.now().seconds().to_string();
         let signature = self.signs(id, &timestamp, body);
         let (id, body) = (id.to_owned(), body.to_owned());
-        Post { source: self.id.to_string(), id, timestamp, signature, body }
+        UnsentPost { source: self.id.to_string(), id, timestamp, signature, body }
     }
 }
 
 /// A post before it is sent.
 #[derive(Clone)]
-struct Post {
+struct UnsentPost {
     source: String,
     id: String,
     timestamp: String,
@@ -75,13 +75,13 @@ struct Post {
     body: String,
 }
 
-impl Post {
-    async fn sent(&self, g: &Gateway) -> Answer {
+impl UnsentPost {
+    async fn sent(&self, g: &TestGateway) -> ApiResponse {
         self.sent_beside(g, &[]).await
     }
 
     /// With headers that were not signed.
-    async fn sent_beside(&self, g: &Gateway, unsigned: &[(&'static str, &str)]) -> Answer {
+    async fn sent_beside(&self, g: &TestGateway, unsigned: &[(&'static str, &str)]) -> ApiResponse {
         let mut headers = HeaderMap::new();
         headers.insert("webhook-id", self.id.parse().unwrap());
         headers.insert("webhook-timestamp", self.timestamp.parse().unwrap());
@@ -89,7 +89,7 @@ impl Post {
         headers.insert("content-type", "application/json".parse().unwrap());
         headers.extend(unsigned.iter().map(|(name, it)| (HeaderName::from_static(name), it.parse().unwrap())));
         let request = g.http.post(format!("{}/v1/interrupts?source={}", g.url, self.source)).headers(headers);
-        Answer::of(request.body(self.body.clone()).send().await.unwrap()).await
+        ApiResponse::of(request.body(self.body.clone()).send().await.unwrap()).await
     }
 }
 
@@ -99,14 +99,14 @@ fn body(digit: &str) -> String {
     body.to_string()
 }
 
-async fn a_post_that_the_public_library_signed_is_taken(scene: Scene) {
+async fn a_post_that_the_public_library_signed_is_taken(scene: ApiScenario) {
     let g = &scene.gateway;
-    let signer = Signer::of(g, &g.host).await;
+    let signer = SigningHost::of(g, &g.host).await;
     let (id, now) = ("msg_2KWPBgLlAfxdpx2AI54pPJ85f4W", g.service.now().seconds());
     let said = json!({"secret": signer.secret, "id": id, "timestamp": now, "body": body("d")});
     let signature = python::answered("sign_post.py", &said.to_string());
-    let post = Post { signature, ..signer.post(g, id, &body("d")) };
-    let post = Post { timestamp: now.to_string(), ..post };
+    let post = UnsentPost { signature, ..signer.post(g, id, &body("d")) };
+    let post = UnsentPost { timestamp: now.to_string(), ..post };
     let taken = post.sent(g).await.expect(202);
     let by_token = g.post("/v1/interrupts", &g.host, serde_json::from_str(&body("d")).unwrap()).await.expect(202);
     assert_eq!(by_token, taken, "it is the same interrupt, however it came");
@@ -118,9 +118,9 @@ async fn a_post_that_the_public_library_signed_is_taken(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn the_same_post_is_the_same_answer_and_another_under_its_name_is_refused(scene: Scene) {
+async fn the_same_post_is_the_same_answer_and_another_under_its_name_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
-    let signer = Signer::of(g, &g.host).await;
+    let signer = SigningHost::of(g, &g.host).await;
     let first = signer.post(g, "msg_1", &body("d"));
     let taken = first.sent(g).await.expect(202);
     assert_eq!(first.sent(g).await.expect(202), taken);
@@ -136,36 +136,36 @@ async fn the_same_post_is_the_same_answer_and_another_under_its_name_is_refused(
     assert_eq!(signer.post(g, "msg_2", &body("e")).sent(g).await.code(), "webhook_id_reused");
     // What was refused took no name.
     let halt = |proposing| Halt { proposing, verifying: false, reason: "drill".to_owned() };
-    g.service.set_halt(&"tests".try_into().unwrap(), &Scope::All, &halt(true)).await.unwrap();
+    g.service.set_halt(&"tests".try_into().unwrap(), &HaltScope::All, &halt(true)).await.unwrap();
     assert_eq!(signer.post(g, "msg_3", &body("e")).sent(g).await.code(), "halted");
-    g.service.set_halt(&"tests".try_into().unwrap(), &Scope::All, &halt(false)).await.unwrap();
+    g.service.set_halt(&"tests".try_into().unwrap(), &HaltScope::All, &halt(false)).await.unwrap();
     signer.post(g, "msg_3", &body("f")).sent(g).await.expect(202);
     // Names are each host's own.
-    let second = Signer::of(g, &token(&g.service, "second", MachineRole::Host, &[]).await).await;
+    let second = SigningHost::of(g, &token(&g.service, "second", MachineRole::Host, &[]).await).await;
     assert_ne!(second.post(g, "msg_1", &body("e")).sent(g).await.expect(202)["id"], taken["id"]);
     scene.passes_an_audit().await;
 }
 
-async fn a_signature_that_is_not_the_hosts_own_lets_nobody_in(scene: Scene) {
+async fn a_signature_that_is_not_the_hosts_own_lets_nobody_in(scene: ApiScenario) {
     let g = &scene.gateway;
-    let signer = Signer::of(g, &g.host).await;
+    let signer = SigningHost::of(g, &g.host).await;
     let good = signer.post(g, "msg_1", &body("d"));
-    let second = Signer::of(g, &token(&g.service, "second", MachineRole::Host, &[]).await).await;
+    let second = SigningHost::of(g, &token(&g.service, "second", MachineRole::Host, &[]).await).await;
     let unsigning = g.service.token_of(&token(&g.service, "third", MachineRole::Host, &[]).await).await.unwrap();
     let agent = g.service.token_of(&g.planner).await.unwrap().record.id;
     assert!(matches!(g.service.make_post_secret(&agent).await, Err(Error::WrongState(_))));
     for (what, post) in [
-        ("another body", Post { body: body("e"), ..good.clone() }),
-        ("another id", Post { id: "msg_2".to_owned(), ..good.clone() }),
+        ("another body", UnsentPost { body: body("e"), ..good.clone() }),
+        ("another id", UnsentPost { id: "msg_2".to_owned(), ..good.clone() }),
         ("another host's", second.post(g, "msg_1", &body("d"))),
-        ("no signature", Post { signature: String::new(), ..good.clone() }),
-        ("a version that is not known", Post { signature: good.signature.replace("v1,", "v2,"), ..good.clone() }),
-        ("nobody", Post { source: "nobody".to_owned(), ..good.clone() }),
-        ("no token's name", Post { source: "%20".to_owned(), ..good.clone() }),
-        ("one that has no secret", Post { source: unsigning.record.id.to_string(), ..good.clone() }),
-        ("an agent", Post { source: agent.to_string(), ..good.clone() }),
+        ("no signature", UnsentPost { signature: String::new(), ..good.clone() }),
+        ("a version that is not known", UnsentPost { signature: good.signature.replace("v1,", "v2,"), ..good.clone() }),
+        ("nobody", UnsentPost { source: "nobody".to_owned(), ..good.clone() }),
+        ("no token's name", UnsentPost { source: "%20".to_owned(), ..good.clone() }),
+        ("one that has no secret", UnsentPost { source: unsigning.record.id.to_string(), ..good.clone() }),
+        ("an agent", UnsentPost { source: agent.to_string(), ..good.clone() }),
     ] {
-        let post = if what == "another host's" { Post { source: good.source.clone(), ..post } } else { post };
+        let post = if what == "another host's" { UnsentPost { source: good.source.clone(), ..post } } else { post };
         let answer = post.sent(g).await;
         assert_eq!((answer.status, answer.code()), (401, "unauthenticated"), "{what}");
     }
@@ -177,32 +177,32 @@ async fn a_signature_that_is_not_the_hosts_own_lets_nobody_in(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_post_from_another_time_is_refused(scene: Scene) {
+async fn a_post_from_another_time_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
-    let signer = Signer::of(g, &g.host).await;
+    let signer = SigningHost::of(g, &g.host).await;
     let post = signer.post(g, "msg_1", &body("d"));
     g.pass(Duration::from_secs(310));
     let answer = post.sent(g).await;
     assert_eq!((answer.status, answer.code()), (401, "webhook_stale"));
     let ahead = (g.service.now().seconds() + 310).to_string();
     let signature = signer.signs("msg_1", &ahead, &body("d"));
-    let answer = Post { timestamp: ahead, signature, ..post.clone() }.sent(g).await;
+    let answer = UnsentPost { timestamp: ahead, signature, ..post.clone() }.sent(g).await;
     assert_eq!((answer.status, answer.code()), (401, "webhook_stale"));
     signer.post(g, "msg_1", &body("d")).sent(g).await.expect(202);
     // One that was taken lets nobody in later either, though its answer would be the same.
     assert_eq!(post.sent(g).await.code(), "webhook_stale");
 }
 
-async fn a_revoked_token_signs_nothing_and_a_new_secret_takes_the_place_of_the_old(scene: Scene) {
+async fn a_revoked_token_signs_nothing_and_a_new_secret_takes_the_place_of_the_old(scene: ApiScenario) {
     let g = &scene.gateway;
-    let old = Signer::of(g, &g.host).await;
-    let new = Signer::of(g, &g.host).await;
+    let old = SigningHost::of(g, &g.host).await;
+    let new = SigningHost::of(g, &g.host).await;
     assert_ne!(old.secret, new.secret);
     old.post(g, "msg_1", &body("d")).sent(g).await.expect(202);
     new.post(g, "msg_2", &body("e")).sent(g).await.expect(202);
     let both = new.post(g, "msg_3", &body("f"));
     let signature = format!("{} {}", old.signs("msg_3", &both.timestamp, &both.body), both.signature);
-    Post { signature, ..both }.sent(g).await.expect(202);
+    UnsentPost { signature, ..both }.sent(g).await.expect(202);
     g.pass(Duration::from_secs(24 * 3600));
     assert_eq!(old.post(g, "msg_4", &body("0")).sent(g).await.code(), "unauthenticated");
     new.post(g, "msg_4", &body("0")).sent(g).await.expect(202);
@@ -215,7 +215,7 @@ async fn a_revoked_token_signs_nothing_and_a_new_secret_takes_the_place_of_the_o
     scene.passes_an_audit().await;
 }
 
-async fn what_could_be_no_id_is_refused_beside_a_token_too(scene: Scene) {
+async fn what_could_be_no_id_is_refused_beside_a_token_too(scene: ApiScenario) {
     let g = &scene.gateway;
     let answer = g.post("/v1/interrupts?source=%C3%97", &g.host, asked()).await;
     assert_eq!((answer.status, answer.code()), (400, "malformed"));
@@ -223,9 +223,9 @@ async fn what_could_be_no_id_is_refused_beside_a_token_too(scene: Scene) {
     assert_eq!(g.post("/v1/interrupts", &g.host, asked()).await.status, 202);
 }
 
-async fn of_many_same_posts_at_once_one_is_taken(scene: Scene) {
+async fn of_many_same_posts_at_once_one_is_taken(scene: ApiScenario) {
     let g = &scene.gateway;
-    let signer = Signer::of(g, &g.host).await;
+    let signer = SigningHost::of(g, &g.host).await;
     let post = signer.post(g, "msg_1", &body("d"));
     let answers = join_all((0..8).map(|_| post.sent(g))).await;
     let taken: Vec<&Value> = answers.iter().filter(|it| it.status == 202).map(|it| &it.body).collect();
@@ -260,20 +260,20 @@ async fn a_secret_is_made_on_the_command_line_and_is_in_no_row() {
         }
     }
     // What the command line made counts here at once.
-    let signer = Signer { id: id.as_str().try_into().unwrap(), secret: secret.to_owned() };
+    let signer = SigningHost { id: id.as_str().try_into().unwrap(), secret: secret.to_owned() };
     signer.post(&g, "msg_1", &body("d")).sent(&g).await.expect(202);
     assert_eq!(run(&["token", "webhook-secret", "nobody"]).0, Some(1));
 }
 
-async fn an_overheard_post_takes_no_key_of_the_hosts(scene: Scene) {
+async fn an_overheard_post_takes_no_key_of_the_hosts(scene: ApiScenario) {
     let g = &scene.gateway;
-    let overheard = Signer::of(g, &g.host).await.post(g, "msg_1", &body("d"));
+    let overheard = SigningHost::of(g, &g.host).await.post(g, "msg_1", &body("d"));
     let taken = overheard.sent(g).await.expect(202);
     let again = overheard.sent_beside(g, &[("idempotency-key", "job-43")]).await;
     assert_eq!(again.expect(202), taken);
     let own = g.http.post(format!("{}/v1/interrupts", g.url)).bearer_auth(&g.host).header("idempotency-key", "job-43");
     let own = own.header("content-type", "application/json").body(body("e")).send().await.unwrap();
-    Answer::of(own).await.expect(202);
+    ApiResponse::of(own).await.expect(202);
     scene.passes_an_audit().await;
 }
 
@@ -282,9 +282,9 @@ async fn an_overheard_post_takes_little_of_what_the_host_may_ask() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
     let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
-    let requests = Throttle::new(50, Duration::from_secs(3600));
+    let requests = RateLimiter::new(50, Duration::from_secs(3600));
     let g = spawn_bounded(folder, clock, store, (POLICY, requests)).await;
-    let overheard = Signer::of(&g, &g.host).await.post(&g, "msg_1", &body("d"));
+    let overheard = SigningHost::of(&g, &g.host).await.post(&g, "msg_1", &body("d"));
     let mut answers = Vec::new();
     for _ in 0..60 {
         answers.push(overheard.sent(&g).await.status);

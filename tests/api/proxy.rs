@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use actix_web::dev::ServiceResponse;
 use actix_web::test::{TestRequest, call_service, init_service, read_body, read_body_json};
-use countersign::cli::serve::{ClockBack, Running};
+use countersign::cli::serve::{ClockPolicy, RunningGateway};
 use countersign::config::{Config, Flags, Network};
-use countersign::web::client_ip::Peers;
+use countersign::web::client_ip::TrustedProxies;
 use countersign::web::server::site;
-use countersign::web::state::App;
+use countersign::web::state::AppState;
 use serde_json::Value;
 
-use crate::gateway::{Gateway, SIGN_INS, edge, spawn_gateway};
+use crate::gateway::{SIGN_INS, TestGateway, edge, spawn_gateway};
 
 const PROXY: &str = "10.0.0.7:40000";
 
 /// The gateway's pages and calls, with that proxy named.
-fn behind(g: &Gateway, proxy: &str) -> App {
-    let peers = Peers::new(vec![Network::parse(proxy).unwrap()]);
-    App { service: Arc::clone(&g.service), edge: Arc::new(edge(&g.url, peers)) }
+fn behind(g: &TestGateway, proxy: &str) -> AppState {
+    let peers = TrustedProxies::new(vec![Network::parse(proxy).unwrap()]);
+    AppState { service: Arc::clone(&g.service), edge: Arc::new(edge(&g.url, peers)) }
 }
 
 fn from(peer: &str) -> TestRequest {
@@ -127,8 +127,9 @@ async fn a_served_gateway_takes_the_word_of_the_proxies_that_its_configuration_n
         ];
         let config =
             Config::load(&Flags::default(), variables.map(|(name, value)| (name.into(), value.into()))).unwrap();
-        let running =
-            Running::start(&config, TcpListener::bind("127.0.0.1:0").unwrap(), ClockBack::Refused).await.unwrap();
+        let running = RunningGateway::start(&config, TcpListener::bind("127.0.0.1:0").unwrap(), ClockPolicy::Refused)
+            .await
+            .unwrap();
         let url = running.url.as_str();
         for _ in 0..ADDRESS_SHARE {
             assert_eq!(guess_over_http(url, "203.0.113.5").await, 401, "{named}");

@@ -5,21 +5,21 @@ use std::collections::BTreeSet;
 use countersign::domain::operations::halt::Halt;
 use countersign::service::audit::audit;
 use countersign::service::error::Error;
-use countersign::service::operations::halt::Scope;
+use countersign::service::operations::halt::HaltScope;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::sequence;
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::gateway::{Gateway, POLICY, source, spawn_gateway};
+use crate::gateway::{POLICY, TestGateway, source, spawn_gateway};
 
-async fn findings(gateway: &Gateway) -> Vec<String> {
+async fn findings(gateway: &TestGateway) -> Vec<String> {
     let store = SqliteStore::open(gateway.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
     let report = audit(&store, &gateway.service.keys().unwrap(), gateway.service.now()).await.unwrap();
     report.findings.iter().map(|it| format!("{}: {}", it.table, it.finding)).collect()
 }
 
-async fn halts(gateway: &Gateway, scope: &Scope, verifying: bool) {
+async fn halts(gateway: &TestGateway, scope: &HaltScope, verifying: bool) {
     let halt = Halt { proposing: false, verifying, reason: "drill".to_owned() };
     gateway.service.set_halt(&"tests".try_into().unwrap(), scope, &halt).await.unwrap();
 }
@@ -27,7 +27,7 @@ async fn halts(gateway: &Gateway, scope: &Scope, verifying: bool) {
 /// Else one honest change on top would hide that a halt was taken away.
 #[tokio::test]
 async fn a_row_that_was_put_back_is_found_after_an_honest_change_on_top_too() {
-    for (table, scope) in [("flows", Scope::Flow("payments".try_into().unwrap())), ("gateway", Scope::All)] {
+    for (table, scope) in [("flows", HaltScope::Flow("payments".try_into().unwrap())), ("gateway", HaltScope::All)] {
         let gateway = spawn_gateway().await;
         let database = Connection::open(gateway.folder.path().join("countersign.db")).unwrap();
         database.execute_batch(&format!("CREATE TEMP TABLE kept AS SELECT * FROM {table}")).unwrap();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use countersign::clock::{Clock as _, ClockOffset, SystemClock};
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::store::records::LOG;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
@@ -13,9 +13,9 @@ use countersign::worker::{expire_leases, rejudge};
 
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, POLICY, spawn_on};
+use crate::gateway::{POLICY, TestGateway, spawn_on};
 use crate::interrupts::asked;
-use crate::over::{Asked, Over};
+use crate::over::{InterceptedStore, StoreOperation};
 use crate::under_new_policy::{activate, policy_of};
 
 /// Every page that lists, and what it may ask: who asks is two of them, the number in the title four more, whom the
@@ -39,31 +39,31 @@ const FOR_ONE_OF_SEVERAL: (usize, usize) = (23, 9);
 const FOR_ALL_OF_SEVERAL: usize = 15;
 
 /// A gateway, and how much its store was asked.
-async fn counted() -> (Gateway, Arc<AtomicUsize>) {
+async fn counted() -> (TestGateway, Arc<AtomicUsize>) {
     // How far the log reaches is asked ten times a second for everybody together, so not by each page.
-    counted_of(|it| it != Asked::LastOf(LOG)).await
+    counted_of(|it| it != StoreOperation::LastOf(LOG)).await
 }
 
 /// The same of some questions.
-async fn counted_of(counts: fn(Asked<'_>) -> bool) -> (Gateway, Arc<AtomicUsize>) {
+async fn counted_of(counts: fn(StoreOperation<'_>) -> bool) -> (TestGateway, Arc<AtomicUsize>) {
     let folder = tempfile::tempdir().unwrap();
     let clock = ClockOffset::default();
     let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
     let inner = SqliteStore::open(folder.path().join("countersign.db"), options).unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&asked);
-    let ear = move |what: Asked<'_>| {
+    let ear = move |what: StoreOperation<'_>| {
         if counts(what) {
             counter.fetch_add(1, Ordering::SeqCst);
         }
     };
-    let store = Over::new(Arc::new(inner), ear);
+    let store = InterceptedStore::new(Arc::new(inner), ear);
     (spawn_on(folder, clock, store, POLICY).await, asked)
 }
 
 #[tokio::test]
 async fn what_is_open_is_looked_through_once_under_a_policy() {
-    let open = |it: Asked<'_>| matches!(it, Asked::Rows(Table::Holds | Table::Interrupts));
+    let open = |it: StoreOperation<'_>| matches!(it, StoreOperation::Rows(Table::Holds | Table::Interrupts));
     let (g, questions) = counted_of(open).await;
     let held = g.held(&g.thread().await).await;
     g.post("/v1/interrupts", &g.host, asked()).await.expect(202);
@@ -82,7 +82,7 @@ async fn what_is_open_is_looked_through_once_under_a_policy() {
 
 #[tokio::test]
 async fn leases_that_lapsed_long_ago_are_not_looked_through_every_time() {
-    let (g, questions) = counted_of(|it| it == Asked::Rows(Table::Threads)).await;
+    let (g, questions) = counted_of(|it| it == StoreOperation::Rows(Table::Threads)).await;
     let reserved = async |write_id: &str| {
         let thread = g.thread().await;
         let ask = json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": write_id});
@@ -161,7 +161,7 @@ async fn a_page_that_lists_asks_a_handful_of_questions_however_much_there_is() {
         for number in 0..30 {
             let held = g.held(&g.thread().await).await;
             if number % 2 == 0 {
-                g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+                g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
             }
         }
         let mut counts = Vec::new();
@@ -233,7 +233,7 @@ async fn a_page_about_one_thread_asks_no_more_when_its_past_is_long() {
             g.propose(&thread["thread"], &head, (&g.planner, "planner"), patch).await.expect(202)
         };
         let denied = ask(42).await;
-        g.vote(&g.alice, &denied, Verdict::Deny).await.unwrap();
+        g.vote(&g.alice, &denied, VoteVerdict::Deny).await.unwrap();
         let waits = ask(43).await;
         let id = |held: &Value| held["review"]["id"].as_str().unwrap().to_owned();
         let mut counts = Vec::new();

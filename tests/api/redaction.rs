@@ -3,16 +3,16 @@
 use countersign::domain::chain::hash::{Digest, Tag};
 use countersign::domain::json::canonical::canonical;
 use countersign::domain::json::pointer::Pointer;
-use countersign::domain::reviews::Verdict;
-use countersign::service::inbox::{Part, Wanted};
+use countersign::domain::reviews::VoteVerdict;
+use countersign::service::inbox::{InboxFilter, InboxPageSelection};
 use countersign::service::reviews::details::ReviewFacts;
-use countersign::service::reviews::reveal::Look;
-use countersign::service::threads::tool_call_view::Arguments;
+use countersign::service::reviews::reveal::RevealRequest;
+use countersign::service::threads::tool_call_view::RedactedArguments;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Gateway, POLICY, ballot, person, spawn_with_policy};
-use crate::rules::Scene;
+use crate::gateway::{POLICY, TestGateway, ballot, person, spawn_with_policy};
+use crate::rules::ApiScenario;
 use crate::under_new_policy::activate;
 
 on_both! {
@@ -22,7 +22,7 @@ on_both! {
     what_the_policy_of_today_hides_is_hidden_in_what_was_decided_before(super::written_elsewhere()),
 }
 
-/// What `Gateway::thread` has at `/payment/card`, which is hidden.
+/// What `TestGateway::thread` has at `/payment/card`, which is hidden.
 const CARD: &str = "4111111111111111";
 
 fn written_elsewhere() -> String {
@@ -39,7 +39,7 @@ fn without_schema() -> String {
 }
 
 /// A held change with the hidden card in a text, in the rationale and in what a tool is called with.
-async fn written(g: &Gateway, thread: &Value) -> Value {
+async fn written(g: &TestGateway, thread: &Value) -> Value {
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let ask = json!({
         "node": "planner", "parent": thread["transition"],
@@ -50,7 +50,7 @@ async fn written(g: &Gateway, thread: &Value) -> Value {
     g.post(&path, &g.planner, ask).await.expect(202)
 }
 
-async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: Scene) {
+async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = written(g, &thread).await;
@@ -64,21 +64,21 @@ async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: Scen
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     let facts = g.service.review(&review, &g.alice).await.unwrap();
     let parts = match &facts.call.as_ref().unwrap().arguments {
-        Arguments::Parts(parts) => format!("{parts:?}"),
-        Arguments::Whole { .. } => panic!("all of the arguments are shown"),
+        RedactedArguments::Parts(parts) => format!("{parts:?}"),
+        RedactedArguments::Whole { .. } => panic!("all of the arguments are shown"),
     };
     let rationale = facts.proposed(facts.transition.rationale.as_deref().unwrap());
     assert_eq!(rationale, "the card [hidden] is theirs");
     let shown = format!("{:?} {:?} {} {parts}", facts.diff, facts.writers, json!(facts.opening));
     assert!(!shown.contains(CARD), "{shown}");
-    let inbox = g.service.find(&g.alice, &Wanted::open(), &Part::First, 100).await.unwrap().items;
+    let inbox = g.service.find(&g.alice, &InboxFilter::open(), &InboxPageSelection::First, 100).await.unwrap().items;
     assert_eq!(inbox.len(), 1);
     assert!(!format!("{:?}", inbox[0].diff).contains(CARD), "{:?}", inbox[0].diff);
 
     // It may be looked at like any hidden value, and is what was signed.
     let grace = person(&g.service, "grace", &["security"]).await;
     let pointer = Pointer::try_from("/raw_text").unwrap();
-    let look = Look { transition: facts.hold.transition, pointer, reason: format!("is {CARD} in it?") };
+    let look = RevealRequest { transition: facts.hold.transition, pointer, reason: format!("is {CARD} in it?") };
     let seen = g.service.reveal(&grace.id, &review, &look).await.unwrap();
     let (_, open) = seen.revealed.as_ref().unwrap();
     assert!(json!(open).to_string().contains(CARD) && open.to.root() == facts.opening.to.root());
@@ -89,7 +89,7 @@ async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: Scen
     assert_eq!(said(&seen), format!("is {CARD} in it?"), "who wrote it reads it as written");
     assert_eq!(said(&g.service.review(&review, &g.alice).await.unwrap()), "is [hidden] in it?");
 
-    let mut vote = ballot(&held, Verdict::Approve);
+    let mut vote = ballot(&held, VoteVerdict::Approve);
     vote.comment = Some(format!("{CARD} it is"));
     g.service.vote(&g.bob.id, &review, &vote).await.unwrap();
     assert_eq!(g.decision(&held).await.expect(200)["comment"], "[hidden] it is");
@@ -105,7 +105,7 @@ async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: Scen
 /// How much is paid, which nobody hides at first.
 const AMOUNT: &str = "7771234567";
 
-async fn what_the_policy_of_today_hides_is_hidden_in_what_was_decided_before(scene: Scene) {
+async fn what_the_policy_of_today_hides_is_hidden_in_what_was_decided_before(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
@@ -119,10 +119,11 @@ async fn what_the_policy_of_today_hides_is_hidden_in_what_was_decided_before(sce
     let told = async || {
         let facts = g.service.review(&review, &g.alice).await.unwrap();
         let call = match &facts.call.as_ref().unwrap().arguments {
-            Arguments::Parts(parts) => format!("{parts:?}"),
-            Arguments::Whole { value, .. } => value.to_string(),
+            RedactedArguments::Parts(parts) => format!("{parts:?}"),
+            RedactedArguments::Whole { value, .. } => value.to_string(),
         };
-        let inbox = g.service.find(&g.alice, &Wanted::past(), &Part::First, 100).await.unwrap().items;
+        let inbox =
+            g.service.find(&g.alice, &InboxFilter::past(), &InboxPageSelection::First, 100).await.unwrap().items;
         let (_, history) = g.service.history(&facts.thread.id, None, 25, &(&g.alice).into()).await.unwrap();
         let transition = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
         [
@@ -147,7 +148,7 @@ async fn what_the_policy_of_today_hides_is_hidden_in_what_was_decided_before(sce
     scene.passes_an_audit().await;
 }
 
-async fn a_warnings_place_has_no_hidden_value_but_for_its_own_proposer(scene: Scene) {
+async fn a_warnings_place_has_no_hidden_value_but_for_its_own_proposer(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 42, "raw_text": {(format!("of {CARD}")): 1}});
@@ -165,7 +166,7 @@ async fn a_warnings_place_has_no_hidden_value_but_for_its_own_proposer(scene: Sc
     scene.passes_an_audit().await;
 }
 
-async fn a_hidden_value_in_a_rejected_request_is_told_to_its_own_proposer_alone(scene: Scene) {
+async fn a_hidden_value_in_a_rejected_request_is_told_to_its_own_proposer_alone(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"is_admin": {(format!("of {CARD}")): 1}, "result_ref": CARD});
@@ -187,7 +188,7 @@ async fn a_hidden_value_in_a_rejected_request_is_told_to_its_own_proposer_alone(
 
 /// Whoever guesses the very request finds none of its hashes in what is told: neither as an auditor nor as a host, nor as
 /// any person on the pages.
-async fn guesses_are_not_answered(g: &Gateway, identity: &Value, patch: &Value, thread: &Value) {
+async fn guesses_are_not_answered(g: &TestGateway, identity: &Value, patch: &Value, thread: &Value) {
     let guess = json!({"is_admin": {(format!("of {CARD}")): 1}, "result_ref": CARD});
     let plain = Digest::of(Tag::Patch, &[canonical(&guess).as_bytes()]).to_string();
     let told = g.get("/v1/rejections", &g.auditor).await.expect(200)["rejections"][0].clone();
@@ -222,7 +223,7 @@ async fn what_detectors_find_is_neither_in_a_redacted_diff_nor_in_a_comment() {
     let patch = json!({"target_user_id": 42});
     let asked = g.propose(&thread["thread"], &committed["transition"], (&g.planner, "planner"), patch);
     let held = asked.await.expect(202);
-    let mut vote = ballot(&held, Verdict::Approve);
+    let mut vote = ballot(&held, VoteVerdict::Approve);
     vote.comment = Some("ana@example.org says yes".to_owned());
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     g.service.vote(&g.bob.id, &review, &vote).await.unwrap();

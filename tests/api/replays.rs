@@ -6,8 +6,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Answer, Gateway, POLICY, SCHEMA, source, spawn_gateway};
-use crate::rules::Scene;
+use crate::gateway::{ApiResponse, POLICY, SCHEMA, TestGateway, source, spawn_gateway};
+use crate::rules::ApiScenario;
 
 const CALL: &str = "/v1/flows/payments/replays";
 
@@ -23,18 +23,18 @@ on_both! {
     nothing_hidden_is_told_and_nothing_changes(super::POLICY),
 }
 
-async fn sends(g: &Gateway, thread: &Value, body: Value) -> Answer {
+async fn sends(g: &TestGateway, thread: &Value, body: Value) -> ApiResponse {
     let token = if body["node"] == "input_parser" { &g.parser } else { &g.planner };
     g.post(&format!("/v1/threads/{}/transitions", thread.as_str().unwrap()), token, body).await
 }
 
 /// A node's patch on a head; what it came to.
-async fn asks(g: &Gateway, thread: &Value, parent: &Value, node: &str, patch: Value) -> Value {
+async fn asks(g: &TestGateway, thread: &Value, parent: &Value, node: &str, patch: Value) -> Value {
     sends(g, thread, json!({"node": node, "parent": parent, "patch": patch})).await.body
 }
 
 /// Two commits, a rejection and a hold that is approved, in one thread.
-async fn story(g: &Gateway) -> Value {
+async fn story(g: &TestGateway) -> Value {
     let thread = g.thread().await;
     let id = &thread["thread"];
     let parsed = asks(g, id, &thread["transition"], "input_parser", json!({"raw_text": "pay"})).await;
@@ -46,13 +46,13 @@ async fn story(g: &Gateway) -> Value {
     id.clone()
 }
 
-async fn replayed(g: &Gateway, policy: &str, more: Value) -> Value {
+async fn replayed(g: &TestGateway, policy: &str, more: Value) -> Value {
     let mut ask = json!({"policy": policy, "schemas": {"payments.schema.json": SCHEMA}});
     ask.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     g.post(CALL, &g.auditor, ask).await.expect(200)
 }
 
-async fn rows(g: &Gateway, policy: &str) -> Vec<Value> {
+async fn rows(g: &TestGateway, policy: &str) -> Vec<Value> {
     let answer = replayed(g, policy, json!({"limit": 200})).await;
     assert_eq!(answer["next"], Value::Null);
     answer["proposals"].as_array().unwrap().clone()
@@ -67,7 +67,7 @@ fn outcomes(rows: &[Value]) -> Vec<[String; 3]> {
     rows.iter().map(of).collect()
 }
 
-async fn by_the_same_policy_everything_is_the_same(scene: Scene) {
+async fn by_the_same_policy_everything_is_the_same(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = story(g).await;
     let rows = rows(g, POLICY).await;
@@ -87,7 +87,7 @@ async fn by_the_same_policy_everything_is_the_same(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn each_is_judged_on_its_own_head_and_after_what_had_committed_then(scene: Scene) {
+async fn each_is_judged_on_its_own_head_and_after_what_had_committed_then(scene: ApiScenario) {
     let g = &scene.gateway;
     story(g).await;
     let rule = |when: &str| {
@@ -118,7 +118,7 @@ async fn each_is_judged_on_its_own_head_and_after_what_had_committed_then(scene:
     assert_eq!(rows[1]["would_be"], would_be);
 }
 
-async fn what_was_used_before_counts_and_what_is_said_along_is_judged(scene: Scene) {
+async fn what_was_used_before_counts_and_what_is_said_along_is_judged(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, mut head) = (thread["thread"].clone(), thread["transition"].clone());
@@ -142,7 +142,7 @@ async fn what_was_used_before_counts_and_what_is_said_along_is_judged(scene: Sce
     scene.passes_an_audit().await;
 }
 
-async fn pages_together_are_the_whole(scene: Scene) {
+async fn pages_together_are_the_whole(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..3 {
         story(g).await;
@@ -175,7 +175,7 @@ async fn pages_together_are_the_whole(scene: Scene) {
     assert_eq!(g.post(CALL, &g.admin, ask).await.status, 404);
 }
 
-async fn what_cannot_be_told_is_unknown(scene: Scene) {
+async fn what_cannot_be_told_is_unknown(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -190,7 +190,7 @@ async fn what_cannot_be_told_is_unknown(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_rollback_and_a_reaffirmation_are_judged_again(scene: Scene) {
+async fn a_rollback_and_a_reaffirmation_are_judged_again(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let id = &thread["thread"];
@@ -198,7 +198,7 @@ async fn a_rollback_and_a_reaffirmation_are_judged_again(scene: Scene) {
     let path = format!("/v1/threads/{}/rollbacks", id.as_str().unwrap());
     let back = json!({"node": "planner", "parent": planned["transition"], "to_version": 0});
     let held = g.post(&path, &g.planner, back).await.expect(202);
-    g.vote(&g.alice, &held, countersign::domain::reviews::Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &held, countersign::domain::reviews::VoteVerdict::Deny).await.unwrap();
     let again = json!({"node": "planner", "parent": planned["transition"], "patch": {}, "reaffirm": true});
     sends(g, id, again).await.expect(202);
     let candidate = policy_with("rollback = true\n", "");
@@ -221,7 +221,7 @@ async fn a_rollback_and_a_reaffirmation_are_judged_again(scene: Scene) {
     );
 }
 
-async fn what_was_only_observed_would_be_held(scene: Scene) {
+async fn what_was_only_observed_would_be_held(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 42});
@@ -231,7 +231,7 @@ async fn what_was_only_observed_would_be_held(scene: Scene) {
     assert_eq!(outcomes(&rows(g, &observing).await), [["same", "observe", "observe"]]);
 }
 
-async fn what_the_gateway_stated_anew_is_no_proposal(scene: Scene) {
+async fn what_the_gateway_stated_anew_is_no_proposal(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -245,7 +245,7 @@ async fn what_the_gateway_stated_anew_is_no_proposal(scene: Scene) {
     assert_eq!(rows[0]["transition"], held["transition"]);
 }
 
-async fn nothing_hidden_is_told_and_nothing_changes(scene: Scene) {
+async fn nothing_hidden_is_told_and_nothing_changes(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -286,7 +286,7 @@ async fn another_flows_policy_and_an_unsound_one_are_refused() {
 }
 
 /// The command line, beside the running gateway.
-fn line(g: &Gateway, policy: &str, rest: &[&str]) -> (Option<i32>, String) {
+fn line(g: &TestGateway, policy: &str, rest: &[&str]) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("policy.toml");
     std::fs::write(&file, policy).unwrap();

@@ -9,18 +9,18 @@ use countersign::domain::json::pointer::Pointer;
 use countersign::domain::log::event::{Event, EventType};
 use countersign::domain::operations::halt::Halt;
 use countersign::domain::primitives::id::{PrincipalId, ReviewId};
-use countersign::domain::reviews::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, Verdict};
+use countersign::domain::reviews::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, VoteVerdict};
 use countersign::service::error::{Error, Result};
-use countersign::service::identity::revocation::Admission;
-use countersign::service::operations::halt::Scope;
+use countersign::service::identity::revocation::SignInAccess;
+use countersign::service::operations::halt::HaltScope;
 use countersign::service::reviews::details::ReviewFacts;
-use countersign::service::reviews::reveal::Look;
+use countersign::service::reviews::reveal::RevealRequest;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Gateway, person, spawn_on, spawn_with_policy};
-use crate::rules::Scene;
+use crate::gateway::{TestGateway, person, spawn_on, spawn_with_policy};
+use crate::rules::ApiScenario;
 use crate::under_new_policy::activate;
 
 on_both! {
@@ -48,7 +48,7 @@ fn policy() -> String {
     )
 }
 
-struct Held {
+struct RedactedHold {
     review: ReviewId,
     transition: Digest,
     answer: Value,
@@ -56,7 +56,7 @@ struct Held {
 }
 
 /// A held change of whom and of a card, and somebody of `security`.
-async fn held(g: &Gateway) -> Held {
+async fn held(g: &TestGateway) -> RedactedHold {
     let grace = person(&g.service, "grace", &["security", "reviewers"]).await;
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 42, "payment": {"card": CARD}});
@@ -65,28 +65,32 @@ async fn held(g: &Gateway) -> Held {
     let answer = g.post(&path, &g.planner, ask).await.expect(202);
     let review = answer["review"]["id"].as_str().unwrap().try_into().unwrap();
     let transition = answer["transition"].as_str().unwrap().try_into().unwrap();
-    Held { review, transition, answer, grace }
+    RedactedHold { review, transition, answer, grace }
 }
 
-fn look(held: &Held, pointer: &str, reason: &str) -> Look {
-    Look { transition: held.transition, pointer: Pointer::try_from(pointer).unwrap(), reason: reason.to_owned() }
+fn look(held: &RedactedHold, pointer: &str, reason: &str) -> RevealRequest {
+    RevealRequest {
+        transition: held.transition,
+        pointer: Pointer::try_from(pointer).unwrap(),
+        reason: reason.to_owned(),
+    }
 }
 
-async fn looks(g: &Gateway, who: &Account, held: &Held, pointer: &str) -> Result<ReviewFacts> {
+async fn looks(g: &TestGateway, who: &Account, held: &RedactedHold, pointer: &str) -> Result<ReviewFacts> {
     g.service.reveal(&who.id, &held.review, &look(held, pointer, "the bank asks")).await
 }
 
-async fn recorded(g: &Gateway, held: &Held) -> Vec<Reveal> {
+async fn recorded(g: &TestGateway, held: &RedactedHold) -> Vec<Reveal> {
     g.service.review(&held.review, &g.alice).await.unwrap().hold.reveals
 }
 
-async fn told(g: &Gateway) -> Vec<Event> {
+async fn told(g: &TestGateway) -> Vec<Event> {
     while g.service.sequence().await.unwrap() > 0 {}
     let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
     events.into_iter().map(|it| it.event).filter(|it| it.kind == EventType::ReviewRevealed).collect()
 }
 
-async fn nothing_is_recorded(g: &Gateway, held: &Held) {
+async fn nothing_is_recorded(g: &TestGateway, held: &RedactedHold) {
     assert_eq!(recorded(g, held).await, []);
     assert_eq!(told(g).await, []);
 }
@@ -99,7 +103,7 @@ fn opened(facts: &ReviewFacts) -> (String, String) {
     (json!(open).to_string(), json!(facts.opening).to_string())
 }
 
-async fn a_look_is_recorded_with_its_event_and_shown_to_everyone_after(scene: Scene) {
+async fn a_look_is_recorded_with_its_event_and_shown_to_everyone_after(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     let facts = looks(g, &held.grace, &held, "/payment/card").await.unwrap();
@@ -123,7 +127,7 @@ async fn a_look_is_recorded_with_its_event_and_shown_to_everyone_after(scene: Sc
     scene.passes_an_audit().await;
 }
 
-async fn only_members_of_a_named_group_look_and_nothing_is_recorded_of_others(scene: Scene) {
+async fn only_members_of_a_named_group_look_and_nothing_is_recorded_of_others(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     let refused = looks(g, &g.alice, &held, "/payment/card").await;
@@ -133,18 +137,18 @@ async fn only_members_of_a_named_group_look_and_nothing_is_recorded_of_others(sc
     nothing_is_recorded(g, &held).await;
 }
 
-async fn who_was_disabled_looks_no_more(scene: Scene) {
+async fn who_was_disabled_looks_no_more(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
-    g.service.set_admission("grace", Admission::Barred).await.unwrap();
+    g.service.set_admission("grace", SignInAccess::Barred).await.unwrap();
     let refused = looks(g, &held.grace, &held, "/payment/card").await;
     assert!(matches!(refused, Err(Error::Forbidden(_))), "{:?}", refused.err());
     nothing_is_recorded(g, &held).await;
-    g.service.set_admission("grace", Admission::Open).await.unwrap();
+    g.service.set_admission("grace", SignInAccess::Open).await.unwrap();
     looks(g, &held.grace, &held, "/payment/card").await.unwrap();
 }
 
-async fn only_single_hidden_values_of_that_very_transition_are_shown(scene: Scene) {
+async fn only_single_hidden_values_of_that_very_transition_are_shown(scene: ApiScenario) {
     let g = &scene.gateway;
     let this = held(g).await;
     let pointers = ["", "/payment", "/payment/amount", "/target_user_id", "/payment/card/0", "/nothing", "/raw_text"];
@@ -153,7 +157,7 @@ async fn only_single_hidden_values_of_that_very_transition_are_shown(scene: Scen
         assert!(matches!(refused, Err(Error::NotFound("hidden value"))), "{pointer}: {:?}", refused.err());
     }
     let other = Digest::try_from(format!("sha256:{}", "0".repeat(64)).as_str()).unwrap();
-    let wrong = Look { transition: other, ..look(&this, "/payment/card", "why not") };
+    let wrong = RevealRequest { transition: other, ..look(&this, "/payment/card", "why not") };
     let refused = g.service.reveal(&this.grace.id, &this.review, &wrong).await;
     assert!(matches!(refused, Err(Error::WrongState(_))), "{:?}", refused.err());
     let nowhere = ReviewId::try_from("00000000-0000-0000-0000-000000000000").unwrap();
@@ -170,13 +174,13 @@ async fn only_single_hidden_values_of_that_very_transition_are_shown(scene: Scen
     let answer = g.post(&path, &g.planner, ask).await.expect(202);
     let review = answer["review"]["id"].as_str().unwrap().try_into().unwrap();
     let transition = answer["transition"].as_str().unwrap().try_into().unwrap();
-    let found = Held { review, transition, answer, grace: this.grace };
+    let found = RedactedHold { review, transition, answer, grace: this.grace };
     let facts = looks(g, &found.grace, &found, "/raw_text").await.unwrap();
     let (open, closed) = opened(&facts);
     assert!(open.contains("ana@example.org") && !closed.contains("ana@example.org"));
 }
 
-async fn a_reason_is_asked_for_bounded_and_masked(scene: Scene) {
+async fn a_reason_is_asked_for_bounded_and_masked(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     for reason in ["", "  \n\t ", &"x".repeat(REVEAL_REASON_CHARS_MAX + 1)] {
@@ -190,15 +194,15 @@ async fn a_reason_is_asked_for_bounded_and_masked(scene: Scene) {
     assert_eq!(told(g).await[0].data["reason"], "[email] asked");
 }
 
-async fn what_is_stopped_closed_or_over_may_be_looked_into(scene: Scene) {
+async fn what_is_stopped_closed_or_over_may_be_looked_into(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     let by = PrincipalId::try_from("tests").unwrap();
     let halt = Halt { proposing: true, verifying: true, reason: "drill".to_owned() };
-    g.service.set_halt(&by, &Scope::All, &halt).await.unwrap();
+    g.service.set_halt(&by, &HaltScope::All, &halt).await.unwrap();
     looks(g, &held.grace, &held, "/payment/card").await.unwrap();
-    g.service.set_halt(&by, &Scope::All, &Halt::default()).await.unwrap();
-    g.vote(&g.alice, &held.answer, Verdict::Deny).await.unwrap();
+    g.service.set_halt(&by, &HaltScope::All, &Halt::default()).await.unwrap();
+    g.vote(&g.alice, &held.answer, VoteVerdict::Deny).await.unwrap();
     looks(g, &held.grace, &held, "/payment/card").await.unwrap();
     let thread = g.service.review(&held.review, &g.alice).await.unwrap().thread.id;
     g.service.close_thread(&by, &thread, "enough").await.unwrap();
@@ -207,7 +211,7 @@ async fn what_is_stopped_closed_or_over_may_be_looked_into(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn whom_the_policy_of_today_lets_look_no_more_looks_at_nothing_of_before(scene: Scene) {
+async fn whom_the_policy_of_today_lets_look_no_more_looks_at_nothing_of_before(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     g.approved(&held.answer).await;
@@ -223,7 +227,7 @@ async fn whom_the_policy_of_today_lets_look_no_more_looks_at_nothing_of_before(s
     scene.passes_an_audit().await;
 }
 
-async fn looks_beyond_what_can_be_recorded_show_nothing(scene: Scene) {
+async fn looks_beyond_what_can_be_recorded_show_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     for _ in 0..REVEALS_MAX {
@@ -234,7 +238,7 @@ async fn looks_beyond_what_can_be_recorded_show_nothing(scene: Scene) {
     assert_eq!(recorded(g, &held).await.len(), REVEALS_MAX);
 }
 
-async fn auditors_are_told_the_kind_of_what_is_hidden_and_agents_and_hosts_are_not(scene: Scene) {
+async fn auditors_are_told_the_kind_of_what_is_hidden_and_agents_and_hosts_are_not(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     let path = format!("/v1/transitions/{}", held.transition);
@@ -243,7 +247,7 @@ async fn auditors_are_told_the_kind_of_what_is_hidden_and_agents_and_hosts_are_n
     let opening: countersign::domain::chain::opening::Opening =
         serde_json::from_value(told["opening"].clone()).unwrap();
     let at = Pointer::try_from("/payment/card").unwrap();
-    let root = |tree: &countersign::domain::chain::opening::Opened| tree.at(&at).and_then(|it| it.root());
+    let root = |tree: &countersign::domain::chain::opening::OpenedTree| tree.at(&at).and_then(|it| it.root());
     assert!(commitments("from")["salt"].is_string(), "{told:#}");
     assert_eq!(
         told["hidden"],

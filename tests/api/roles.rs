@@ -9,7 +9,7 @@ use countersign::web::auth::permissions::TABLE;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, POLICY, source, spawn_gateway};
+use crate::gateway::{ApiResponse, POLICY, TestGateway, source, spawn_gateway};
 
 const HOST: &str = "host";
 const AGENT: &str = "agent";
@@ -72,7 +72,7 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("GET", "/metrics", &[MONITOR, AUDITOR]),
 ];
 
-fn token_of<'a>(g: &'a Gateway, role: &str) -> &'a str {
+fn token_of<'a>(g: &'a TestGateway, role: &str) -> &'a str {
     match role {
         HOST => &g.host,
         AGENT => &g.planner,
@@ -105,7 +105,7 @@ pub fn path_of(route: &str) -> String {
         .replace("{name:.*}", "no-such-asset")
 }
 
-async fn call(g: &Gateway, method: &str, path: &str, token: Option<&str>) -> Answer {
+async fn call(g: &TestGateway, method: &str, path: &str, token: Option<&str>) -> ApiResponse {
     let method = Method::from_bytes(method.as_bytes()).unwrap();
     let request = g.http.request(method.clone(), format!("{}{path}", g.url));
     let request = if method == Method::GET { request } else { request.json(&json!({})) };
@@ -113,7 +113,7 @@ async fn call(g: &Gateway, method: &str, path: &str, token: Option<&str>) -> Ans
         Some(token) => request.bearer_auth(token),
         None => request,
     };
-    Answer::of(request.send().await.unwrap()).await
+    ApiResponse::of(request.send().await.unwrap()).await
 }
 
 #[test]
@@ -182,12 +182,12 @@ async fn a_machine_is_no_person_and_a_person_no_machine() {
 }
 
 /// One request with one header; where it is led to is not looked at.
-async fn call_once(g: &Gateway, method: &str, path: &str, header: (&str, &str)) -> Answer {
+async fn call_once(g: &TestGateway, method: &str, path: &str, header: (&str, &str)) -> ApiResponse {
     let still = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let method = Method::from_bytes(method.as_bytes()).unwrap();
     let request = still.request(method.clone(), format!("{}{path}", g.url)).header(header.0, header.1);
     let request = if method == Method::GET { request } else { request.body("{}") };
-    Answer::of(request.send().await.unwrap()).await
+    ApiResponse::of(request.send().await.unwrap()).await
 }
 
 /// Everything that names a thread, a transition or a flow, asked by tokens of another flow.
@@ -242,7 +242,7 @@ async fn a_token_of_another_flow_is_told_nothing_and_changes_nothing() {
 }
 
 /// An answer without what names the one request.
-fn said(answer: Answer) -> (u16, Value) {
+fn said(answer: ApiResponse) -> (u16, Value) {
     let mut body = answer.body;
     for name in ["instance", "request_id"] {
         body.as_object_mut().unwrap().remove(name);
@@ -251,7 +251,7 @@ fn said(answer: Answer) -> (u16, Value) {
 }
 
 /// A token of the flow `refunds`.
-pub async fn other_flows(g: &Gateway, name: &str, role: MachineRole, nodes: &[&str]) -> String {
+pub async fn other_flows(g: &TestGateway, name: &str, role: MachineRole, nodes: &[&str]) -> String {
     let new = NewToken {
         name: name.to_owned(),
         role,
@@ -300,7 +300,7 @@ const PEOPLE: [(&str, PersonRole); 3] =
 const REFUSED: &str = "may not do that: it takes";
 
 /// One line of the table in the docs.
-struct Line {
+struct RoleTableLine {
     method: String,
     route: String,
     /// `anyone`, or the roles of people.
@@ -313,7 +313,7 @@ fn source_of(path: &str) -> String {
 }
 
 /// The table of `docs/security/permissions.md`, line by line.
-fn documented() -> Vec<Line> {
+fn documented() -> Vec<RoleTableLine> {
     let text = source_of("docs/security/permissions.md");
     let table = text.split("| call | people | machines |").nth(1).expect("docs/security/permissions.md has the table");
     let lines = table.lines().skip(2).take_while(|it| it.starts_with('|'));
@@ -322,7 +322,12 @@ fn documented() -> Vec<Line> {
         let [call, people, machines] = cells[..] else { panic!("{line}") };
         let (method, route) = call.trim_matches('`').split_once(' ').unwrap();
         let roles = |cell: &str| cell.split(", ").filter(|it| !it.is_empty()).map(str::to_owned).collect();
-        Line { method: method.to_owned(), route: route.to_owned(), people: roles(people), machines: roles(machines) }
+        RoleTableLine {
+            method: method.to_owned(),
+            route: route.to_owned(),
+            people: roles(people),
+            machines: roles(machines),
+        }
     };
     lines.map(read).collect()
 }
@@ -382,31 +387,31 @@ fn the_table_in_the_docs_has_every_route_and_says_who_may_call_it() {
 }
 
 /// What they are called, whether they are a person or a machine, and the header that says so.
-type Caller = (&'static str, Option<&'static str>, Option<(&'static str, String)>);
+type RoleCaller = (&'static str, Option<&'static str>, Option<(&'static str, String)>);
 
 /// What a caller is let do.
 #[derive(PartialEq, Eq, Debug)]
-enum Door {
+enum AccessResult {
     Open,
     Unknown,
     Refused,
 }
 
 /// Reads off an answer whether the caller came past the one place that lets anybody in.
-fn door(status: u16, to: &str, text: &str) -> Door {
+fn door(status: u16, to: &str, text: &str) -> AccessResult {
     let code = serde_json::from_str::<Value>(text).map(|it| it["code"].clone()).unwrap_or_default();
     match status {
-        401 if code == "unauthenticated" => Door::Unknown,
-        303 if to.starts_with("/sign-in") => Door::Unknown,
-        403 if code == "forbidden" || text.contains(REFUSED) => Door::Refused,
-        _ => Door::Open,
+        401 if code == "unauthenticated" => AccessResult::Unknown,
+        303 if to.starts_with("/sign-in") => AccessResult::Unknown,
+        403 if code == "forbidden" || text.contains(REFUSED) => AccessResult::Refused,
+        _ => AccessResult::Open,
     }
 }
 
 #[tokio::test]
 async fn every_route_is_walked_as_everybody_and_lets_in_whom_the_docs_say() {
     let g = spawn_gateway().await;
-    let mut callers: Vec<Caller> = vec![("anyone", None, None)];
+    let mut callers: Vec<RoleCaller> = vec![("anyone", None, None)];
     for (name, role) in PEOPLE {
         let new = NewAccount { name: format!("a-{name}"), role, groups: BTreeSet::new() };
         let account = g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
@@ -446,16 +451,16 @@ async fn every_route_is_walked_as_everybody_and_lets_in_whom_the_docs_say() {
             let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
             let seen = door(status, &to, &text);
             let expected = match *kind {
-                _ if anyone => Door::Open,
-                Some("person") if line.people.contains(*name) => Door::Open,
-                Some("machine") if line.machines.contains(*name) => Door::Open,
-                Some("person") if !for_machines => Door::Refused,
-                Some("machine") if for_machines => Door::Refused,
-                _ => Door::Unknown,
+                _ if anyone => AccessResult::Open,
+                Some("person") if line.people.contains(*name) => AccessResult::Open,
+                Some("machine") if line.machines.contains(*name) => AccessResult::Open,
+                Some("person") if !for_machines => AccessResult::Refused,
+                Some("machine") if for_machines => AccessResult::Refused,
+                _ => AccessResult::Unknown,
             };
             assert_eq!(seen, expected, "{} {} as {name} ({kind:?}): {status} {text}", line.method, line.route);
             // Whoever may send it: not so. What it is sent with stands in no page of theirs.
-            if seen == Door::Open && method == Method::POST && line.machines.is_empty() {
+            if seen == AccessResult::Open && method == Method::POST && line.machines.is_empty() {
                 assert!(status == 403 && text.contains("open the page again"), "{}: {status} {text}", line.route);
             }
         }

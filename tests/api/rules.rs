@@ -9,18 +9,18 @@ use countersign::domain::primitives::time::Timestamp;
 use countersign::domain::threads::step::StepRow;
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
-use countersign::service::{Service, Settings};
+use countersign::service::{Service, ServiceSettings};
 use countersign::store::Store;
 use countersign::store::change::Draft;
 use countersign::store::postgres::PostgresStore;
-use countersign::store::record::{Reader, Record};
+use countersign::store::record::{Record, RecordReader};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Answer, Gateway, MovedClock, owned_token, settings, spawn_on};
-use crate::over::{Over, Watching};
+use crate::gateway::{ApiResponse, MovedClock, TestGateway, owned_token, settings, spawn_on};
+use crate::over::{InterceptedStore, StoreInterceptor};
 
 on_both! {
     a_rules_denial_tells_its_name_its_reason_and_what_was_sent(super::ruled()),
@@ -36,12 +36,12 @@ on_both! {
 }
 
 /// A gateway, and its store for an audit afterwards.
-pub struct Scene {
-    pub gateway: Gateway,
+pub struct ApiScenario {
+    pub gateway: TestGateway,
     store: Arc<dyn Store>,
 }
 
-impl Scene {
+impl ApiScenario {
     pub async fn on_sqlite(policy: &str) -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
         let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
@@ -71,14 +71,14 @@ impl Scene {
     }
 
     /// Another whose store somebody watches.
-    pub async fn another_watched(&self, watching: impl Watching) -> Service {
+    pub async fn another_watched(&self, watching: impl StoreInterceptor) -> Service {
         self.another_on(self.watched(watching), StateLimits::default()).await
     }
 
     async fn another_on(&self, store: Arc<dyn Store>, limits: StateLimits) -> Service {
         let keyring = Keyring::open(&self.gateway.folder.path().join("keyring.json"), None).unwrap();
         let clock = Arc::new(MovedClock(self.gateway.clock.clone()));
-        let settings = Settings { limits, ..settings(&self.gateway.url) };
+        let settings = ServiceSettings { limits, ..settings(&self.gateway.url) };
         Service::open(store, keyring, clock, settings).await.unwrap()
     }
 
@@ -90,7 +90,7 @@ impl Scene {
     /// The last try of a step is taken out of its row, under a good seal. How many there were.
     pub async fn forgets_a_try(&self, thread: &str, node: &str, step: &str) -> usize {
         let keys = self.gateway.service.keys().unwrap();
-        let reader = Reader { store: &*self.store, key: keys.row() };
+        let reader = RecordReader { store: &*self.store, key: keys.row() };
         let stored = reader.get::<StepRow>(&format!("{thread}/{node}/{step}")).await.unwrap().unwrap();
         let mut less = stored.record.clone();
         less.tries.pop().unwrap();
@@ -103,7 +103,7 @@ impl Scene {
     /// A row says something else, under a good seal.
     pub async fn retells<R: Record>(&self, id: &str, other: impl FnOnce(R) -> R) {
         let keys = self.gateway.service.keys().unwrap();
-        let reader = Reader { store: &*self.store, key: keys.row() };
+        let reader = RecordReader { store: &*self.store, key: keys.row() };
         let stored = reader.get::<R>(id).await.unwrap().unwrap();
         let mut draft = Draft::new(keys.row(), self.gateway.service.now());
         draft.replace(&stored, &other(stored.record.clone())).unwrap();
@@ -116,8 +116,8 @@ impl Scene {
     }
 
     /// The store with somebody who watches it.
-    pub fn watched<W: Watching>(&self, watching: W) -> Arc<Over<W>> {
-        Over::new(Arc::clone(&self.store), watching)
+    pub fn watched<W: StoreInterceptor>(&self, watching: W) -> Arc<InterceptedStore<W>> {
+        InterceptedStore::new(Arc::clone(&self.store), watching)
     }
 
     /// What an audit finds there that begins at that moment.
@@ -170,16 +170,16 @@ fn on_violation(what: &str) -> String {
 }
 
 /// The planner's try, as that attempt.
-async fn tries(g: &Gateway, thread: &Value, parent: &Value, patch: Value, attempt: u32) -> Answer {
+async fn tries(g: &TestGateway, thread: &Value, parent: &Value, patch: Value, attempt: u32) -> ApiResponse {
     let body = json!({"node": "planner", "parent": parent, "patch": patch, "attempt": attempt});
     g.post(&format!("/v1/threads/{}/transitions", thread.as_str().unwrap()), &g.planner, body).await
 }
 
-pub fn codes(answer: &Answer) -> Vec<&str> {
+pub fn codes(answer: &ApiResponse) -> Vec<&str> {
     answer.body["errors"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect()
 }
 
-async fn a_rules_denial_tells_its_name_its_reason_and_what_was_sent(scene: Scene) {
+async fn a_rules_denial_tells_its_name_its_reason_and_what_was_sent(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -199,7 +199,7 @@ async fn a_rules_denial_tells_its_name_its_reason_and_what_was_sent(scene: Scene
     assert!(!hidden.body.to_string().contains("4999888877776666"), "{}", hidden.body);
 }
 
-async fn a_rule_that_holds_asks_people(scene: Scene) {
+async fn a_rule_that_holds_asks_people(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = tries(g, &thread["thread"], &thread["transition"], json!({"requested_action": "refund"}), 1).await;
@@ -208,7 +208,7 @@ async fn a_rule_that_holds_asks_people(scene: Scene) {
     g.approved(&held).await;
 }
 
-async fn a_value_waits_until_another_node_has_committed(scene: Scene) {
+async fn a_value_waits_until_another_node_has_committed(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -218,7 +218,7 @@ async fn a_value_waits_until_another_node_has_committed(scene: Scene) {
     tries(g, id, &next["transition"], json!({"requested_action": "update_email"}), 1).await.expect(201);
 }
 
-async fn a_rule_knows_whose_the_asker_is(scene: Scene) {
+async fn a_rule_knows_whose_the_asker_is(scene: ApiScenario) {
     let g = &scene.gateway;
     let stranger = owned_token(&g.service, "stranger", MachineRole::Agent, &["planner"], "strangers").await;
     let thread = g.thread().await;
@@ -228,7 +228,7 @@ async fn a_rule_knows_whose_the_asker_is(scene: Scene) {
     g.propose(id, head, (&g.planner, "planner"), json!({"requested_action": "none"})).await.expect(201);
 }
 
-async fn the_second_violation_ends_the_nodes_tries_on_that_head_and_nobody_elses(scene: Scene) {
+async fn the_second_violation_ends_the_nodes_tries_on_that_head_and_nobody_elses(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -256,7 +256,7 @@ async fn the_second_violation_ends_the_nodes_tries_on_that_head_and_nobody_elses
     scene.passes_an_audit().await;
 }
 
-async fn of_many_violations_at_once_none_gets_an_extra_try(scene: Scene) {
+async fn of_many_violations_at_once_none_gets_an_extra_try(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -274,7 +274,7 @@ async fn of_many_violations_at_once_none_gets_an_extra_try(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_retry_that_is_right_commits(scene: Scene) {
+async fn a_retry_that_is_right_commits(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -286,7 +286,7 @@ async fn a_retry_that_is_right_commits(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_people_could_not_approve_costs_no_try(scene: Scene) {
+async fn what_people_could_not_approve_costs_no_try(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -298,7 +298,7 @@ async fn what_people_could_not_approve_costs_no_try(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_patch_is_dropped_whole_and_its_node_skipped(scene: Scene) {
+async fn a_patch_is_dropped_whole_and_its_node_skipped(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -314,7 +314,7 @@ async fn a_patch_is_dropped_whole_and_its_node_skipped(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_fails_fast_is_told_to_stop(scene: Scene) {
+async fn what_fails_fast_is_told_to_stop(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let stopped = tries(g, &thread["thread"], &thread["transition"], json!({"result_ref": "x"}), 1).await;

@@ -6,18 +6,18 @@ use countersign::domain::identity::account::Account;
 use countersign::domain::log::event::{Event, EventType};
 use countersign::domain::operations::halt::Halt;
 use countersign::domain::primitives::id::{PrincipalId, ReviewId};
-use countersign::domain::reviews::{Ballot, COMMENTS_OF_ONE_MAX, Verdict, WITHDRAWALS_MAX, Withdrawing};
+use countersign::domain::reviews::{Ballot, COMMENTS_OF_ONE_MAX, VoteVerdict, WITHDRAWALS_MAX, WithdrawalRequest};
 use countersign::service::error::{Error, Result};
-use countersign::service::identity::revocation::Admission;
-use countersign::service::operations::halt::Scope;
-use countersign::service::reviews::comment::Saying;
-use countersign::service::reviews::vote::Voted;
+use countersign::service::identity::revocation::SignInAccess;
+use countersign::service::operations::halt::HaltScope;
+use countersign::service::reviews::comment::NewComment;
+use countersign::service::reviews::vote::VoteOutcome;
 use countersign::web::api::problem::vote_code;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Gateway, ballot, person};
-use crate::rules::Scene;
+use crate::gateway::{TestGateway, ballot, person};
+use crate::rules::ApiScenario;
 
 on_both! {
     a_vote_taken_back_counts_no_more_and_its_voter_may_vote_again,
@@ -44,17 +44,17 @@ fn nonce() -> String {
     countersign::random::uuid_v4().to_string()
 }
 
-fn withdrawing(held: &Value, vote: usize) -> Withdrawing {
-    Withdrawing { transition: held["transition"].as_str().unwrap().try_into().unwrap(), vote, nonce: nonce() }
+fn withdrawing(held: &Value, vote: usize) -> WithdrawalRequest {
+    WithdrawalRequest { transition: held["transition"].as_str().unwrap().try_into().unwrap(), vote, nonce: nonce() }
 }
 
-async fn take_back(g: &Gateway, who: &Account, held: &Value, vote: usize) -> Result<()> {
+async fn take_back(g: &TestGateway, who: &Account, held: &Value, vote: usize) -> Result<()> {
     g.service.withdraw_vote(&who.id, &review(held), &withdrawing(held, vote)).await
 }
 
-async fn say(g: &Gateway, who: &Account, held: &Value, words: &str) -> Result<()> {
+async fn say(g: &TestGateway, who: &Account, held: &Value, words: &str) -> Result<()> {
     let transition = held["transition"].as_str().unwrap().try_into().unwrap();
-    let saying = Saying { transition, words: words.to_owned(), nonce: nonce() };
+    let saying = NewComment { transition, words: words.to_owned(), nonce: nonce() };
     g.service.comment(&who.id, &review(held), &saying).await
 }
 
@@ -69,25 +69,25 @@ fn code(done: Result<()>) -> &'static str {
     }
 }
 
-async fn told(g: &Gateway, kind: EventType) -> Vec<Event> {
+async fn told(g: &TestGateway, kind: EventType) -> Vec<Event> {
     while g.service.sequence().await.unwrap() > 0 {}
     let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
     events.into_iter().map(|it| it.event).filter(|it| it.kind == kind).collect()
 }
 
-async fn halt(g: &Gateway, proposing: bool) {
+async fn halt(g: &TestGateway, proposing: bool) {
     let halt = Halt { proposing, verifying: proposing, reason: "drill".to_owned() };
-    g.service.set_halt(&PrincipalId::try_from("tests").unwrap(), &Scope::All, &halt).await.unwrap();
+    g.service.set_halt(&PrincipalId::try_from("tests").unwrap(), &HaltScope::All, &halt).await.unwrap();
 }
 
-async fn a_vote_taken_back_counts_no_more_and_its_voter_may_vote_again(scene: Scene) {
+async fn a_vote_taken_back_counts_no_more_and_its_voter_may_vote_again(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
-    assert_eq!(code(g.vote(&g.alice, &held, Verdict::Approve).await.map(drop)), "not_eligible");
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
+    assert_eq!(code(g.vote(&g.alice, &held, VoteVerdict::Approve).await.map(drop)), "not_eligible");
     take_back(g, &g.alice, &held, 0).await.unwrap();
-    assert_eq!(g.vote(&g.bob, &held, Verdict::Approve).await.unwrap(), Voted::Waiting, "one of two counts");
-    assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Approved);
+    assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting, "one of two counts");
+    assert_eq!(g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     let facts = g.service.review(&review(&held), &g.alice).await.unwrap();
     let votes: Vec<_> = facts.hold.votes.iter().map(|it| (it.name.as_str(), it.stands())).collect();
     assert_eq!(votes, [("alice", false), ("bob", true), ("alice", true)], "what was taken back stays to be read");
@@ -102,37 +102,37 @@ async fn a_vote_taken_back_counts_no_more_and_its_voter_may_vote_again(scene: Sc
     scene.passes_an_audit().await;
 }
 
-async fn a_denial_taken_back_ends_nothing(scene: Scene) {
+async fn a_denial_taken_back_ends_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let carol = person(&g.service, "carol", &["reviewers"]).await;
     let held = g.held(&g.thread().await).await;
-    g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
     take_back(g, &g.alice, &held, 0).await.unwrap();
-    assert_eq!(g.vote(&g.bob, &held, Verdict::Deny).await.unwrap(), Voted::Waiting, "one of two counts");
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
-    assert_eq!(g.vote(&carol, &held, Verdict::Approve).await.unwrap(), Voted::Approved);
+    assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Deny).await.unwrap(), VoteOutcome::Waiting, "one of two counts");
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
+    assert_eq!(g.vote(&carol, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     scene.passes_an_audit().await;
 }
 
-async fn taking_back_and_the_last_vote_race_and_one_wins(scene: Scene) {
+async fn taking_back_and_the_last_vote_race_and_one_wins(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..5 {
         let held = g.held(&g.thread().await).await;
-        g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
-        let (back, last) = tokio::join!(take_back(g, &g.alice, &held, 0), g.vote(&g.bob, &held, Verdict::Approve));
+        g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
+        let (back, last) = tokio::join!(take_back(g, &g.alice, &held, 0), g.vote(&g.bob, &held, VoteVerdict::Approve));
         match (code(back), last.unwrap()) {
-            ("done", Voted::Waiting) => assert_eq!(g.decision(&held).await.status, 202),
-            ("review_ended", Voted::Approved) => assert_eq!(g.decision(&held).await.status, 200),
+            ("done", VoteOutcome::Waiting) => assert_eq!(g.decision(&held).await.status, 202),
+            ("review_ended", VoteOutcome::Approved) => assert_eq!(g.decision(&held).await.status, 200),
             other => panic!("{other:?}"),
         }
     }
     scene.passes_an_audit().await;
 }
 
-async fn only_ones_own_standing_vote_is_taken_back_and_each_once(scene: Scene) {
+async fn only_ones_own_standing_vote_is_taken_back_and_each_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let (held, other) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     assert_eq!(code(take_back(g, &g.bob, &held, 0).await), "nothing_to_withdraw");
     assert_eq!(code(take_back(g, &g.alice, &held, 1).await), "nothing_to_withdraw");
     let of_other = g.service.withdraw_vote(&g.alice.id, &review(&held), &withdrawing(&other, 0)).await;
@@ -143,59 +143,59 @@ async fn only_ones_own_standing_vote_is_taken_back_and_each_once(scene: Scene) {
     // A form that is sent again after another vote does not take that one back.
     let form = withdrawing(&held, 0);
     g.service.withdraw_vote(&g.alice.id, &review(&held), &form).await.unwrap();
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     assert_eq!(code(g.service.withdraw_vote(&g.alice.id, &review(&held), &form).await), "nonce_used");
     assert_eq!(code(take_back(g, &g.alice, &held, 0).await), "nothing_to_withdraw");
-    let again = Withdrawing { vote: 1, ..form };
+    let again = WithdrawalRequest { vote: 1, ..form };
     assert_eq!(code(g.service.withdraw_vote(&g.alice.id, &review(&held), &again).await), "nonce_used");
-    g.service.set_admission("alice", Admission::Barred).await.unwrap();
+    g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
     assert_eq!(code(take_back(g, &g.alice, &held, 1).await), "not_eligible");
     assert_eq!(told(g, EventType::ReviewWithdrawn).await.len(), 1);
     scene.passes_an_audit().await;
 }
 
-async fn nothing_is_taken_back_after_the_end(scene: Scene) {
+async fn nothing_is_taken_back_after_the_end(scene: ApiScenario) {
     let g = &scene.gateway;
     let (approved, late) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
     for who in [&g.alice, &g.bob] {
-        g.vote(who, &approved, Verdict::Approve).await.unwrap();
+        g.vote(who, &approved, VoteVerdict::Approve).await.unwrap();
     }
     assert_eq!(code(take_back(g, &g.alice, &approved, 0).await), "review_ended");
-    g.vote(&g.alice, &late, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &late, VoteVerdict::Approve).await.unwrap();
     g.pass(Duration::from_secs(24 * 3600));
     assert_eq!(code(take_back(g, &g.alice, &late, 0).await), "expired");
     assert_eq!(told(g, EventType::ReviewWithdrawn).await, []);
 }
 
-async fn a_stop_does_not_keep_an_approval_from_being_taken_back(scene: Scene) {
+async fn a_stop_does_not_keep_an_approval_from_being_taken_back(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     halt(g, true).await;
     take_back(g, &g.alice, &held, 0).await.unwrap();
     halt(g, false).await;
-    assert_eq!(g.vote(&g.bob, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
+    assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     scene.passes_an_audit().await;
 }
 
-async fn whoever_changes_their_mind_for_ever_is_stopped(scene: Scene) {
+async fn whoever_changes_their_mind_for_ever_is_stopped(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     for turn in 0..=WITHDRAWALS_MAX {
-        g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+        g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
         let expected = if turn < WITHDRAWALS_MAX { "done" } else { "withdrawn_too_often" };
         assert_eq!(code(take_back(g, &g.alice, &held, turn).await), expected);
     }
-    assert_eq!(g.vote(&g.bob, &held, Verdict::Approve).await.unwrap(), Voted::Approved, "it still counts");
+    assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved, "it still counts");
     scene.passes_an_audit().await;
 }
 
-async fn words_without_a_vote_are_for_people_alone(scene: Scene) {
+async fn words_without_a_vote_are_for_people_alone(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     say(g, &g.bob, &held, "who is user 42?").await.unwrap();
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
-    g.vote(&g.bob, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
+    g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap();
     say(g, &g.alice, &held, "an old customer of ours").await.unwrap();
     let facts = g.service.review(&review(&held), &g.alice).await.unwrap();
     let words: Vec<_> = facts.hold.comments.iter().map(|it| (it.name.as_str(), it.words.as_str())).collect();
@@ -211,13 +211,13 @@ async fn words_without_a_vote_are_for_people_alone(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn words_are_bounded_and_a_form_says_them_once(scene: Scene) {
+async fn words_are_bounded_and_a_form_says_them_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     assert_eq!(code(say(g, &g.alice, &held, " \n").await), "invalid");
     assert_eq!(code(say(g, &g.alice, &held, &"x".repeat(4_001)).await), "invalid");
     let transition = held["transition"].as_str().unwrap().try_into().unwrap();
-    let once = Saying { transition, words: "once".to_owned(), nonce: nonce() };
+    let once = NewComment { transition, words: "once".to_owned(), nonce: nonce() };
     g.service.comment(&g.alice.id, &review(&held), &once).await.unwrap();
     assert_eq!(code(g.service.comment(&g.alice.id, &review(&held), &once).await), "nonce_used");
     for _ in 1..COMMENTS_OF_ONE_MAX {
@@ -225,19 +225,19 @@ async fn words_are_bounded_and_a_form_says_them_once(scene: Scene) {
     }
     assert_eq!(code(say(g, &g.alice, &held, "one too many").await), "wrong_state");
     say(g, &g.bob, &held, "another has room").await.unwrap();
-    g.service.set_admission("bob", Admission::Barred).await.unwrap();
+    g.service.set_admission("bob", SignInAccess::Barred).await.unwrap();
     assert_eq!(code(say(g, &g.bob, &held, "whoever left says nothing").await), "not_eligible");
     scene.passes_an_audit().await;
 }
 
-async fn who_can_decide_is_worked_out_and_told_with_a_reason(scene: Scene) {
+async fn who_can_decide_is_worked_out_and_told_with_a_reason(scene: ApiScenario) {
     let g = &scene.gateway;
     person(&g.service, "carol", &["reviewers", "platform"]).await;
     person(&g.service, "dave", &["elsewhere"]).await;
     person(&g.service, "erin", &["reviewers"]).await;
-    g.service.set_admission("erin", Admission::Barred).await.unwrap();
+    g.service.set_admission("erin", SignInAccess::Barred).await.unwrap();
     let held = g.held(&g.thread().await).await;
-    g.vote(&g.bob, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap();
     let path = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
     let people = async || {
         let told = g.get(&path, &g.auditor).await.expect(200);
@@ -258,7 +258,7 @@ async fn who_can_decide_is_worked_out_and_told_with_a_reason(scene: Scene) {
         assert_eq!(told["review"]["people"], Value::Null, "who could decide is not theirs to know");
         assert!(!told.to_string().contains("carol"), "{told}");
     }
-    let last = Ballot { comment: None, ..ballot(&held, Verdict::Approve) };
+    let last = Ballot { comment: None, ..ballot(&held, VoteVerdict::Approve) };
     g.service.vote(&g.alice.id, &review(&held), &last).await.unwrap();
     assert_eq!(people().await[0], r#""alice" false"ended""#);
     assert_eq!(g.get(&path, &g.planner).await.expect(200)["review"]["why_not"]["code"], "ended");

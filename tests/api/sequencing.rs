@@ -4,13 +4,13 @@
 use countersign::domain::log::event::Event;
 use countersign::service::error::Error;
 use countersign::store::change::Draft;
-use countersign::store::record::{Reader, Stored};
-use countersign::store::records::Pending;
-use countersign::store::{Filter, LIST_ROWS_MAX};
+use countersign::store::record::{RecordReader, Stored};
+use countersign::store::records::UnsequencedEvent;
+use countersign::store::{LIST_ROWS_MAX, RowFilter};
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, POLICY};
-use crate::rules::Scene;
+use crate::gateway::{POLICY, TestGateway};
+use crate::rules::ApiScenario;
 
 on_both! {
     what_waits_for_an_event_that_was_taken_away_keeps_nobody_elses_waiting(super::POLICY),
@@ -19,24 +19,24 @@ on_both! {
 /// So many that one look at those that wait the longest sees no others.
 const STUCK: usize = 260;
 
-async fn says(g: &Gateway, thread: &Value, head: &mut Value, text: &str) {
+async fn says(g: &TestGateway, thread: &Value, head: &mut Value, text: &str) {
     let done = g.propose(thread, head, (&g.parser, "input_parser"), json!({"raw_text": text})).await.expect(201);
     *head = done["transition"].clone();
 }
 
-async fn placed(g: &Gateway) -> Vec<Event> {
+async fn placed(g: &TestGateway) -> Vec<Event> {
     g.service.events_after(0, None, 1000).await.unwrap().0.into_iter().map(|it| it.event).collect()
 }
 
-async fn what_waits_for_an_event_that_was_taken_away_keeps_nobody_elses_waiting(scene: Scene) {
+async fn what_waits_for_an_event_that_was_taken_away_keeps_nobody_elses_waiting(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     while g.service.sequence().await.unwrap() > 0 {}
     let mut head = made["transition"].clone();
     says(g, &made["thread"], &mut head, "what nobody is to be told").await;
     let keys = g.service.keys().unwrap();
-    let reader = Reader { store: scene.store(), key: keys.row() };
-    let waiting: Vec<Stored<Pending>> = reader.list(Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+    let reader = RecordReader { store: scene.store(), key: keys.row() };
+    let waiting: Vec<Stored<UnsequencedEvent>> = reader.list(RowFilter::All, None, LIST_ROWS_MAX).await.unwrap();
     assert_eq!(waiting.len(), 1);
     let mut draft = Draft::new(keys.row(), g.service.now());
     draft.remove(&waiting[0]);

@@ -1,13 +1,13 @@
 //! Votes on several at once, as the service counts them: each by itself, and never where more is asked for.
 
 use countersign::domain::primitives::id::ReviewId;
-use countersign::domain::reviews::{Alone, Ballot, Proof, Verdict, VoteRefused};
+use countersign::domain::reviews::{Ballot, NotBulkDecidable, VoteRejected, VoteVerdict, VoterProof};
 use countersign::service::error::Error;
-use countersign::service::reviews::vote::Voted;
+use countersign::service::reviews::vote::VoteOutcome;
 use serde_json::Value;
 
 use crate::attacks::policy_with;
-use crate::gateway::{Gateway, ballot, spawn_gateway, spawn_with_policy};
+use crate::gateway::{TestGateway, ballot, spawn_gateway, spawn_with_policy};
 use crate::passkeys_of_people::authenticator::Authenticator;
 use crate::passkeys_of_people::{enrol, sign_in};
 
@@ -15,7 +15,7 @@ fn of(held: &Value) -> ReviewId {
     held["review"]["id"].as_str().unwrap().try_into().unwrap()
 }
 
-async fn several(g: &Gateway, number: usize) -> Vec<Value> {
+async fn several(g: &TestGateway, number: usize) -> Vec<Value> {
     let mut held = Vec::new();
     for _ in 0..number {
         held.push(g.held(&g.thread().await).await);
@@ -27,12 +27,12 @@ async fn several(g: &Gateway, number: usize) -> Vec<Value> {
 async fn one_that_does_not_count_stops_none_of_the_others() {
     let g = spawn_gateway().await;
     let held = several(&g, 3).await;
-    g.vote(&g.bob, &held[1], Verdict::Deny).await.unwrap();
-    let votes: Vec<(ReviewId, Ballot)> = held.iter().map(|it| (of(it), ballot(it, Verdict::Approve))).collect();
+    g.vote(&g.bob, &held[1], VoteVerdict::Deny).await.unwrap();
+    let votes: Vec<(ReviewId, Ballot)> = held.iter().map(|it| (of(it), ballot(it, VoteVerdict::Approve))).collect();
     let voted = g.service.vote_on_several(&g.alice.id, &votes).await.unwrap();
     assert!(matches!(
         voted.as_slice(),
-        [Ok(Voted::Approved), Err(Error::Vote(VoteRefused::Ended)), Ok(Voted::Approved)]
+        [Ok(VoteOutcome::Approved), Err(Error::Vote(VoteRejected::Ended)), Ok(VoteOutcome::Approved)]
     ));
     let [first, last] = [&held[0], &held[2]];
     assert_ne!(g.decision(first).await.expect(200)["nonce"], g.decision(last).await.expect(200)["nonce"]);
@@ -47,15 +47,15 @@ async fn where_a_stage_asks_for_a_passkey_nothing_counts_among_several_whatever_
     let (person, _) = sign_in(&g.service, g.alice.id.as_str(), &mut key).await.unwrap();
     let held = several(&g, 2).await;
     let proven = |it: &Value| {
-        let proof = Proof::of_session(&person.session.record);
-        (of(it), Ballot { proof, ..ballot(it, Verdict::Approve) })
+        let proof = VoterProof::of_session(&person.session.record);
+        (of(it), Ballot { proof, ..ballot(it, VoteVerdict::Approve) })
     };
     let votes: Vec<(ReviewId, Ballot)> = held.iter().map(proven).collect();
     for refused in g.service.vote_on_several(&g.alice.id, &votes).await.unwrap() {
-        assert!(matches!(refused, Err(Error::Vote(VoteRefused::Alone(Alone::Passkey)))), "{refused:?}");
+        assert!(matches!(refused, Err(Error::Vote(VoteRejected::Alone(NotBulkDecidable::Passkey)))), "{refused:?}");
     }
     let (review, alone) = &votes[0];
-    assert_eq!(g.service.vote(&g.alice.id, review, alone).await.unwrap(), Voted::Approved, "by itself it counts");
+    assert_eq!(g.service.vote(&g.alice.id, review, alone).await.unwrap(), VoteOutcome::Approved, "by itself it counts");
 }
 
 #[tokio::test]
@@ -63,20 +63,20 @@ async fn where_something_is_typed_nothing_counts_among_several() {
     let g = spawn_with_policy(&policy_with("need = 1", "need = 1\nconfirm = \"typed\"")).await;
     let held = several(&g, 2).await;
     let digits = |it: &Value| it["transition"].as_str().map(|it| it[it.len() - 6..].to_owned());
-    let typed = |it: &Value| (of(it), Ballot { typed: digits(it), ..ballot(it, Verdict::Approve) });
+    let typed = |it: &Value| (of(it), Ballot { typed: digits(it), ..ballot(it, VoteVerdict::Approve) });
     let votes: Vec<(ReviewId, Ballot)> = held.iter().map(typed).collect();
     for refused in g.service.vote_on_several(&g.alice.id, &votes).await.unwrap() {
-        assert!(matches!(refused, Err(Error::Vote(VoteRefused::Alone(Alone::Typing)))), "{refused:?}");
+        assert!(matches!(refused, Err(Error::Vote(VoteRejected::Alone(NotBulkDecidable::Typing)))), "{refused:?}");
     }
     let (review, alone) = &votes[0];
-    assert_eq!(g.service.vote(&g.alice.id, review, alone).await.unwrap(), Voted::Approved, "by itself it counts");
+    assert_eq!(g.service.vote(&g.alice.id, review, alone).await.unwrap(), VoteOutcome::Approved, "by itself it counts");
 }
 
 #[tokio::test]
 async fn more_than_fifty_are_not_voted_on_at_once() {
     let g = spawn_gateway().await;
     let held = g.held(&g.thread().await).await;
-    let votes: Vec<(ReviewId, Ballot)> = (0..51).map(|_| (of(&held), ballot(&held, Verdict::Approve))).collect();
+    let votes: Vec<(ReviewId, Ballot)> = (0..51).map(|_| (of(&held), ballot(&held, VoteVerdict::Approve))).collect();
     assert!(matches!(g.service.vote_on_several(&g.alice.id, &votes).await, Err(Error::Invalid { .. })));
     assert_eq!(g.decision(&held).await.status, 202);
 }

@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use countersign::domain::identity::account::MachineRole;
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::amendments::activates;
-use crate::gateway::{Answer, Gateway, POLICY, person, token};
-use crate::rules::{Scene, codes};
+use crate::gateway::{ApiResponse, POLICY, TestGateway, person, token};
+use crate::rules::{ApiScenario, codes};
 
 on_both! {
     a_step_has_one_effect_whoever_asks_again_on_whatever_head(super::POLICY),
@@ -29,16 +29,16 @@ fn bounded() -> String {
 }
 
 /// The planner's step.
-async fn steps(g: &Gateway, thread: &Value, parent: &Value, step: &str, patch: Value) -> Answer {
+async fn steps(g: &TestGateway, thread: &Value, parent: &Value, step: &str, patch: Value) -> ApiResponse {
     as_token(g, &g.planner, thread, json!({"parent": parent, "step": step, "patch": patch})).await
 }
 
-async fn as_token(g: &Gateway, token: &str, thread: &Value, mut ask: Value) -> Answer {
+async fn as_token(g: &TestGateway, token: &str, thread: &Value, mut ask: Value) -> ApiResponse {
     ask["node"] = json!("planner");
     g.post(&format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap()), token, ask).await
 }
 
-async fn version(g: &Gateway, thread: &Value) -> u64 {
+async fn version(g: &TestGateway, thread: &Value) -> u64 {
     let id = thread["thread"].as_str().unwrap().try_into().unwrap();
     g.service.overview(&id).await.unwrap().thread.head.version
 }
@@ -47,7 +47,7 @@ fn action(what: &str) -> Value {
     json!({"requested_action": what})
 }
 
-async fn a_step_has_one_effect_whoever_asks_again_on_whatever_head(scene: Scene) {
+async fn a_step_has_one_effect_whoever_asks_again_on_whatever_head(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let first = steps(g, &thread, &thread["transition"], "s1", action("update_email")).await.expect(201);
@@ -75,7 +75,7 @@ async fn a_step_has_one_effect_whoever_asks_again_on_whatever_head(scene: Scene)
     scene.passes_an_audit().await;
 }
 
-async fn a_step_that_was_done_does_nothing_else(scene: Scene) {
+async fn a_step_that_was_done_does_nothing_else(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let first = steps(g, &thread, &thread["transition"], "s1", action("update_email")).await.expect(201);
@@ -93,7 +93,7 @@ async fn a_step_that_was_done_does_nothing_else(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_step_that_is_turned_away_is_tried_as_often_as_the_policy_lets_it(scene: Scene) {
+async fn a_step_that_is_turned_away_is_tried_as_often_as_the_policy_lets_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let head = &thread["transition"];
@@ -123,7 +123,7 @@ async fn a_step_that_is_turned_away_is_tried_as_often_as_the_policy_lets_it(scen
     scene.passes_an_audit().await;
 }
 
-async fn a_step_that_people_decide_on_is_theirs_until_they_have(scene: Scene) {
+async fn a_step_that_people_decide_on_is_theirs_until_they_have(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let head = &thread["transition"];
@@ -132,7 +132,7 @@ async fn a_step_that_people_decide_on_is_theirs_until_they_have(scene: Scene) {
     assert_eq!(steps(g, &thread, head, "s1", user(42)).await.expect(202)["review"]["id"], held["review"]["id"]);
     assert_eq!(steps(g, &thread, head, "s1", user(43)).await.code(), "step_reused");
     let ada = person(&g.service, "ada", &["reviewers"]).await;
-    g.vote(&ada, &held, Verdict::Deny).await.unwrap();
+    g.vote(&ada, &held, VoteVerdict::Deny).await.unwrap();
     let told = steps(g, &thread, head, "s1", user(42)).await.expect(202);
     assert_eq!(told["transition"], held["transition"], "people said no, and that stands");
     // What did not happen can be tried differently; a deadline that nobody saw has passed all the same.
@@ -140,7 +140,7 @@ async fn a_step_that_people_decide_on_is_theirs_until_they_have(scene: Scene) {
     g.pass(Duration::from_secs(25 * 3600));
     let third = steps(g, &thread, head, "s1", user(45)).await.expect(202);
     assert_ne!(third["transition"], second["transition"]);
-    g.vote(&ada, &third, Verdict::Approve).await.unwrap();
+    g.vote(&ada, &third, VoteVerdict::Approve).await.unwrap();
     assert_eq!(steps(g, &thread, &third["transition"], "s1", user(46)).await.code(), "step_reused");
     assert_eq!(
         steps(g, &thread, &third["transition"], "s1", user(45)).await.expect(202)["transition"],
@@ -150,12 +150,12 @@ async fn a_step_that_people_decide_on_is_theirs_until_they_have(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn of_one_step_at_once_on_two_gateways_one_is_done(scene: Scene) {
+async fn of_one_step_at_once_on_two_gateways_one_is_done(scene: ApiScenario) {
     let g = &scene.gateway;
     let other = scene.another().await;
     let thread = g.thread().await;
     let token = g.service.token_of(&g.planner).await.unwrap();
-    let ask = countersign::web::api::transitions::Propose {
+    let ask = countersign::web::api::transitions::ProposeRequest {
         node: "planner".try_into().unwrap(),
         parent: thread["transition"].as_str().unwrap().to_owned().try_into().unwrap(),
         patch: action("update_email"),
@@ -189,7 +189,7 @@ async fn of_one_step_at_once_on_two_gateways_one_is_done(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_step_may_be_a_rollback_a_join_or_a_question(scene: Scene) {
+async fn a_step_may_be_a_rollback_a_join_or_a_question(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let first = steps(g, &thread, &thread["transition"], "s1", action("update_email")).await.expect(201);
@@ -202,7 +202,7 @@ async fn a_step_may_be_a_rollback_a_join_or_a_question(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_took_the_place_of_a_held_step_is_the_step(scene: Scene) {
+async fn what_took_the_place_of_a_held_step_is_the_step(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let head = &thread["transition"];
@@ -219,7 +219,7 @@ async fn what_took_the_place_of_a_held_step_is_the_step(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_step_that_a_write_overtook_is_tried_again(scene: Scene) {
+async fn a_step_that_a_write_overtook_is_tried_again(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let head = &thread["transition"];
@@ -232,7 +232,7 @@ async fn a_step_that_a_write_overtook_is_tried_again(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn an_audit_knows_what_was_tried(scene: Scene) {
+async fn an_audit_knows_what_was_tried(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     steps(g, &thread, &thread["transition"], "s1", json!({"result_ref": 1})).await.expect(422);

@@ -1,14 +1,14 @@
 //! What was let through, and is not any more: its decision stays as it is, and what became of it is told beside it. And
 //! what only looks as if it had been let through. On both databases.
 
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::amendments::activates;
 use crate::attacks::policy_with;
-use crate::gateway::{Gateway, POLICY, ballot};
-use crate::rules::Scene;
+use crate::gateway::{POLICY, TestGateway, ballot};
+use crate::rules::ApiScenario;
 
 on_both! {
     a_write_that_was_confirmed_meanwhile_approves_nothing(super::POLICY),
@@ -17,17 +17,17 @@ on_both! {
     a_comment_shows_nothing_that_a_later_policy_hides(super::POLICY),
 }
 
-async fn stopped(g: &Gateway, transition: &Value) -> Value {
+async fn stopped(g: &TestGateway, transition: &Value) -> Value {
     let path = format!("/v1/transitions/{}", transition.as_str().unwrap());
     g.get(&path, &g.planner).await.expect(200).get("stopped").cloned().unwrap_or(Value::Null)
 }
 
-async fn halt(g: &Gateway, verifying: bool) {
+async fn halt(g: &TestGateway, verifying: bool) {
     let body = json!({"proposing": false, "verifying": verifying, "reason": "an exercise"});
     g.send(Method::PUT, "/v1/halts/payments", &g.admin, Some(body)).await.expect(200);
 }
 
-async fn a_write_that_was_confirmed_meanwhile_approves_nothing(scene: Scene) {
+async fn a_write_that_was_confirmed_meanwhile_approves_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -42,7 +42,7 @@ async fn a_write_that_was_confirmed_meanwhile_approves_nothing(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_stops_an_approval_is_told_with_its_transition(scene: Scene) {
+async fn what_stops_an_approval_is_told_with_its_transition(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -72,7 +72,7 @@ async fn what_stops_an_approval_is_told_with_its_transition(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_nobody_was_asked_about_is_stopped_as_well(scene: Scene) {
+async fn what_nobody_was_asked_about_is_stopped_as_well(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"requested_action": "refund"});
@@ -85,10 +85,10 @@ async fn what_nobody_was_asked_about_is_stopped_as_well(scene: Scene) {
     assert_eq!(stopped(g, &done["transition"]).await, "policy_mismatch");
 }
 
-async fn a_comment_shows_nothing_that_a_later_policy_hides(scene: Scene) {
+async fn a_comment_shows_nothing_that_a_later_policy_hides(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
-    let mut vote = ballot(&held, Verdict::Deny);
+    let mut vote = ballot(&held, VoteVerdict::Deny);
     vote.comment = Some("update_email is not for planners".to_owned());
     g.service.vote(&g.alice.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &vote).await.unwrap();
     let comment = async || g.decision(&held).await.expect(200)["comment"].clone();

@@ -7,17 +7,17 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::program::{Ending, PROGRAM, told};
+use crate::program::{ChildProcess, PROGRAM, told};
 
 const POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/payments/policy.toml");
 
 /// A gateway of its own, which does not outlive the test.
-struct Running {
-    process: Ending,
+struct ShutdownGateway {
+    process: ChildProcess,
     at: String,
 }
 
-impl Running {
+impl ShutdownGateway {
     fn start(data: &Path) -> Self {
         let mut command = Command::new(PROGRAM);
         command.arg("--data").arg(data).args(["serve", "--json", "--listen", "127.0.0.1:0"]);
@@ -26,7 +26,7 @@ impl Running {
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let said: Value = serde_json::from_str(&line).unwrap();
         let at = said["listening"].as_str().unwrap().replace("http://localhost", "127.0.0.1");
-        Self { process: Ending(process), at }
+        Self { process: ChildProcess(process), at }
     }
 
     /// Begins a request: its headers are sent, and the gateway has said that it reads on.
@@ -59,7 +59,7 @@ fn answer(mut stream: TcpStream) -> (String, Value) {
 fn what_is_under_way_is_answered_and_nothing_new_is_taken() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();
-    let mut gateway = Running::start(data);
+    let mut gateway = ShutdownGateway::start(data);
     told(data, &["policy", "activate", POLICY]);
     let mut user = Command::new(PROGRAM);
     user.arg("--data").arg(data).args(["user", "add", "ada", "--role", "reviewer", "--group", "finance"]);

@@ -6,22 +6,24 @@ use std::time::Duration;
 
 use countersign::clock::{ClockOffset, SystemClock};
 use countersign::domain::identity::account::{MachineRole, PersonRole};
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::store::Store;
 use countersign::store::postgres::PostgresStore;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::web::client_ip::Peers;
-use countersign::web::limits::sse::Streams;
+use countersign::web::client_ip::TrustedProxies;
+use countersign::web::limits::sse::EventStreams;
 use countersign::web::server::serve;
-use countersign::web::state::{App, Edge};
+use countersign::web::state::{AppState, EdgeConfig};
 use countersign::worker::sequence;
 use reqwest::Response;
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, MovedClock, POLICY, edge, settings, spawn_gateway, spawn_on, spawn_with_policy, token};
+use crate::gateway::{
+    MovedClock, POLICY, TestGateway, edge, settings, spawn_gateway, spawn_on, spawn_with_policy, token,
+};
 
 /// Longer than anything takes on a busy machine; only a stream that fails waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -35,12 +37,12 @@ struct Frame {
 }
 
 /// A client of a stream.
-struct Listener {
+struct StreamClient {
     answer: Response,
     text: String,
 }
 
-impl Listener {
+impl StreamClient {
     async fn at(url: &str, headers: &[(&str, &str)]) -> Self {
         let mut request = reqwest::Client::new().get(url).header("accept", "text/event-stream");
         for (name, value) in headers {
@@ -49,7 +51,7 @@ impl Listener {
         Self { answer: request.send().await.unwrap(), text: String::new() }
     }
 
-    async fn of(g: &Gateway, token: &str, after: u64) -> Self {
+    async fn of(g: &TestGateway, token: &str, after: u64) -> Self {
         let bearer = format!("Bearer {token}");
         Self::at(&format!("{}/v1/events?after={after}", g.url), &[("authorization", &bearer)]).await
     }
@@ -82,7 +84,7 @@ impl Listener {
     }
 }
 
-async fn page(g: &Gateway, token: &str) -> Vec<Value> {
+async fn page(g: &TestGateway, token: &str) -> Vec<Value> {
     let page = g.get("/v1/events?limit=500", token).await.expect(200);
     page["events"].as_array().unwrap().clone()
 }
@@ -93,7 +95,7 @@ async fn a_stream_tells_what_pages_tell_and_goes_on_from_what_was_seen_last() {
     let held = g.held(&g.thread().await).await;
     sequence::run_once(&g.service).await.unwrap();
     let before = page(&g, &g.auditor).await;
-    let mut listener = Listener::of(&g, &g.auditor, 0).await;
+    let mut listener = StreamClient::of(&g, &g.auditor, 0).await;
     assert_eq!(listener.answer.headers()["content-type"], "text/event-stream");
     let mut told = Vec::new();
     for event in &before {
@@ -102,7 +104,7 @@ async fn a_stream_tells_what_pages_tell_and_goes_on_from_what_was_seen_last() {
         told.push(frame.data);
     }
     assert_eq!(told, before);
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     sequence::run_once(&g.service).await.unwrap();
     let after = page(&g, &g.auditor).await.split_off(before.len());
     assert!(after.len() >= 3, "{after:#?}");
@@ -111,7 +113,7 @@ async fn a_stream_tells_what_pages_tell_and_goes_on_from_what_was_seen_last() {
     let bearer = format!("Bearer {}", g.auditor);
     let seen = after[0]["index"].to_string();
     let headers = [("authorization", bearer.as_str()), ("last-event-id", seen.as_str())];
-    let mut again = Listener::at(&format!("{}/v1/events?after=0", g.url), &headers).await;
+    let mut again = StreamClient::at(&format!("{}/v1/events?after=0", g.url), &headers).await;
     for event in &after[1..] {
         assert_eq!(again.event().await.unwrap().data, *event);
     }
@@ -125,7 +127,7 @@ async fn who_is_bound_to_a_flow_hears_of_no_other() {
     g.service.activate_policy(&by, None, crate::gateway::source(&other), Default::default()).await.unwrap();
     let thread = g.thread().await;
     sequence::run_once(&g.service).await.unwrap();
-    let mut listener = Listener::of(&g, &g.host, 0).await;
+    let mut listener = StreamClient::of(&g, &g.host, 0).await;
     loop {
         let frame = listener.event().await.unwrap();
         assert_eq!(frame.data["flow"], "payments", "{frame:?}");
@@ -135,9 +137,9 @@ async fn who_is_bound_to_a_flow_hears_of_no_other() {
         }
     }
     for machine in [&g.planner, &g.writer, &g.admin] {
-        assert_eq!(Listener::of(&g, machine, 0).await.answer.status(), 403);
+        assert_eq!(StreamClient::of(&g, machine, 0).await.answer.status(), 403);
     }
-    assert_eq!(Listener::of(&g, "cs_x_y", 0).await.answer.status(), 401);
+    assert_eq!(StreamClient::of(&g, "cs_x_y", 0).await.answer.status(), 401);
 }
 
 /// Else whoever has a token of one flow sees when others are at work.
@@ -146,7 +148,7 @@ async fn what_happens_elsewhere_is_no_sign_to_who_is_bound_to_a_flow() {
     let g = spawn_gateway().await;
     sequence::run_once(&g.service).await.unwrap();
     let reach = g.service.log_length().await.unwrap();
-    let mut listener = Listener::of(&g, &g.host, reach).await;
+    let mut listener = StreamClient::of(&g, &g.host, reach).await;
     assert_eq!(listener.frame().await.unwrap().id, reach);
     g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     sequence::run_once(&g.service).await.unwrap();
@@ -163,7 +165,7 @@ async fn a_stream_ends_before_it_tells_a_revoked_token_anything() {
     let secret = token(&g.service, "second", MachineRole::Auditor, &[]).await;
     sequence::run_once(&g.service).await.unwrap();
     let reach = g.service.log_length().await.unwrap();
-    let mut listener = Listener::of(&g, &secret, reach).await;
+    let mut listener = StreamClient::of(&g, &secret, reach).await;
     assert_eq!(listener.frame().await.unwrap(), Frame { id: reach, event: None, data: Value::Null });
     let id = secret.split('_').nth(1).unwrap();
     g.service.revoke_token(&id.try_into().unwrap()).await.unwrap();
@@ -178,7 +180,7 @@ async fn where_a_stream_cannot_begin_is_said() {
     let ask = async |query: &str, seen: Option<&str>| {
         let mut headers = vec![("authorization", bearer.as_str())];
         headers.extend(seen.map(|it| ("last-event-id", it)));
-        let answer = Listener::at(&format!("{}/v1/events{query}", g.url), &headers).await.answer;
+        let answer = StreamClient::at(&format!("{}/v1/events{query}", g.url), &headers).await.answer;
         (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
     };
     for (query, seen, pointer) in [
@@ -198,7 +200,7 @@ async fn a_token_has_so_many_streams_at_once() {
     let g = spawn_gateway().await;
     let mut listeners = Vec::new();
     let refused = loop {
-        let listener = Listener::of(&g, &g.auditor, 0).await;
+        let listener = StreamClient::of(&g, &g.auditor, 0).await;
         if listener.answer.status() != 200 {
             break listener;
         }
@@ -206,10 +208,10 @@ async fn a_token_has_so_many_streams_at_once() {
         assert!(listeners.len() < 100, "no bound");
     };
     assert_eq!(refused.answer.status(), 429);
-    assert_eq!(Listener::of(&g, &g.host, 0).await.answer.status(), 200, "another's are not counted");
+    assert_eq!(StreamClient::of(&g, &g.host, 0).await.answer.status(), 200, "another's are not counted");
     drop(listeners);
     let again = async {
-        while Listener::of(&g, &g.auditor, 0).await.answer.status() != 200 {
+        while StreamClient::of(&g, &g.auditor, 0).await.answer.status() != 200 {
             // That a client went away is noticed when it is told something, and sooner or later of that.
             g.thread().await;
             sequence::run_once(&g.service).await.unwrap();
@@ -219,24 +221,24 @@ async fn a_token_has_so_many_streams_at_once() {
 }
 
 /// Another gateway on what the first one has.
-async fn beside(g: &Gateway, store: Arc<dyn Store>) -> (Arc<Service>, String, Streams) {
+async fn beside(g: &TestGateway, store: Arc<dyn Store>) -> (Arc<Service>, String, EventStreams) {
     let keyring = Keyring::open_or_create(&g.folder.path().join("keyring.json"), None, &SystemClock).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
     let service = Service::open(store, keyring, Arc::new(MovedClock(g.clock.clone())), settings(&url)).await.unwrap();
-    let (service, streams) = (Arc::new(service), Streams::default());
-    let edge = Edge { streams: streams.clone(), ..edge(&url, Peers::default()) };
-    let server = serve(App { service: service.clone(), edge: Arc::new(edge) }, listener, 1, PATIENCE).unwrap();
+    let (service, streams) = (Arc::new(service), EventStreams::default());
+    let edge = EdgeConfig { streams: streams.clone(), ..edge(&url, TrustedProxies::default()) };
+    let server = serve(AppState { service: service.clone(), edge: Arc::new(edge) }, listener, 1, PATIENCE).unwrap();
     tokio::spawn(server);
     (service, url, streams)
 }
 
-async fn hears(g: &Gateway, store: Arc<dyn Store>) {
+async fn hears(g: &TestGateway, store: Arc<dyn Store>) {
     let (there, url, _) = beside(g, store).await;
     sequence::run_once(&g.service).await.unwrap();
     let reach = g.service.log_length().await.unwrap();
     let bearer = format!("Bearer {}", g.auditor);
-    let mut listener = Listener::at(&format!("{url}/v1/events?after={reach}"), &[("authorization", &bearer)]).await;
+    let mut listener = StreamClient::at(&format!("{url}/v1/events?after={reach}"), &[("authorization", &bearer)]).await;
     assert_eq!(listener.frame().await.unwrap().id, reach);
     let thread = g.thread().await;
     // Whichever of them gives events their places.
@@ -271,7 +273,7 @@ async fn a_gateway_that_ends_ends_its_streams_and_those_who_wait_for_a_decision(
     sequence::run_once(&g.service).await.unwrap();
     let reach = g.service.log_length().await.unwrap();
     let bearer = format!("Bearer {}", g.auditor);
-    let mut listener = Listener::at(&format!("{url}/v1/events?after={reach}"), &[("authorization", &bearer)]).await;
+    let mut listener = StreamClient::at(&format!("{url}/v1/events?after={reach}"), &[("authorization", &bearer)]).await;
     assert_eq!(listener.frame().await.unwrap().id, reach);
     let decision = format!("{url}/v1/transitions/{}/decision", held["transition"].as_str().unwrap());
     let waiting = g.http.get(decision).bearer_auth(&g.planner).header("prefer", "wait=600").send();
@@ -293,7 +295,7 @@ async fn a_persons_stream_hints_at_what_they_may_know_and_ends_with_their_sessio
     let listen = async |name: &str, after: u64| {
         let (signed_in, secret) = g.service.sign_in(name, "correct horse battery".to_owned()).await.unwrap();
         let cookie = format!("countersign={secret}");
-        (signed_in, Listener::at(&format!("{}/live?after={after}", g.url), &[("cookie", &cookie)]).await)
+        (signed_in, StreamClient::at(&format!("{}/live?after={after}", g.url), &[("cookie", &cookie)]).await)
     };
     let held = g.held(&g.thread().await).await;
     let (alice, mut hers) = listen("alice", 0).await;
@@ -313,7 +315,7 @@ async fn a_persons_stream_hints_at_what_they_may_know_and_ends_with_their_sessio
         assert_eq!(names, ["thread", "type"], "no more than that");
     }
     g.service.sign_out(&alice).await.unwrap();
-    g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
     sequence::run_once(&g.service).await.unwrap();
     assert_eq!(hers.event().await, None);
     assert!(olgas.event().await.is_some());
@@ -330,7 +332,7 @@ async fn a_host_is_told_nothing_that_is_hidden_and_an_auditor_everything() {
     let writes = POLICY.replace("writes = [\"requested_action\", ", "writes = [\"payment\", ");
     assert_ne!(writes, POLICY);
     let g = spawn_with_policy(&writes).await;
-    let mut listener = Listener::of(&g, &g.host, 0).await;
+    let mut listener = StreamClient::of(&g, &g.host, 0).await;
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 42, "payment": {"amount": 10, "card": "5500000000000004"}});
     let held = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(202);

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, POLICY, spawn_gateway};
+use crate::gateway::{ApiResponse, POLICY, TestGateway, spawn_gateway};
 
 const CALL: &str = "/v1/flows/payments/judgements";
 
-async fn judged(g: &Gateway, patch: Value) -> Answer {
+async fn judged(g: &TestGateway, patch: Value) -> ApiResponse {
     let state = json!({"target_user_id": 17, "requested_action": "none", "payment": {"amount": 10}});
     g.post(CALL, &g.auditor, json!({"state": state, "node": "planner", "patch": patch})).await
 }

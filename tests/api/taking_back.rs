@@ -3,18 +3,18 @@
 use std::process::{Command, Output};
 
 use countersign::domain::primitives::id::TokenId;
-use countersign::domain::reviews::{Ineligible, Verdict, VoteRefused};
+use countersign::domain::reviews::{Ineligible, VoteRejected, VoteVerdict};
 use countersign::service::error::Error;
 use reqwest::header::COOKIE;
 use serde_json::{Value, json};
 
 use crate::attacks::approve;
-use crate::gateway::{Gateway, spawn_gateway};
+use crate::gateway::{TestGateway, spawn_gateway};
 
 const PASSWORD: &str = "correct horse battery";
 
 /// The binary on the gateway's own data, with a line on its standard input.
-pub fn line(g: &Gateway, words: &str, input: &str) -> Output {
+pub fn line(g: &TestGateway, words: &str, input: &str) -> Output {
     let file = g.folder.path().join("input");
     std::fs::write(&file, input).unwrap();
     Command::new(env!("CARGO_BIN_EXE_countersign"))
@@ -27,7 +27,7 @@ pub fn line(g: &Gateway, words: &str, input: &str) -> Output {
 }
 
 /// What it says where it says yes.
-fn said(g: &Gateway, words: &str) -> String {
+fn said(g: &TestGateway, words: &str) -> String {
     let output = line(g, words, "");
     assert_eq!(output.status.code(), Some(0), "{words}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
@@ -38,7 +38,7 @@ fn id_of(token: &str) -> TokenId {
 }
 
 /// Events of a kind, once each has its place.
-async fn events(g: &Gateway, kind: &str) -> Vec<Value> {
+async fn events(g: &TestGateway, kind: &str) -> Vec<Value> {
     while g.service.sequence().await.unwrap() > 0 {}
     let (placed, _) = g.service.events_after(0, None, 1000).await.unwrap();
     let events = placed.into_iter().map(|it| serde_json::to_value(it.event).unwrap());
@@ -96,7 +96,7 @@ async fn the_list_of_tokens_says_which_are_revoked_and_no_secret() {
 }
 
 /// Where a page leads somebody with that cookie; empty if it is shown.
-async fn led_to(g: &Gateway, secret: &str) -> String {
+async fn led_to(g: &TestGateway, secret: &str) -> String {
     let still = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let answer = still.get(format!("{}/", g.url)).header(COOKIE, format!("countersign={secret}")).send().await.unwrap();
     answer.headers().get("location").map(|it| it.to_str().unwrap().to_owned()).unwrap_or_default()
@@ -114,13 +114,13 @@ async fn a_disabled_account_is_out_and_its_sessions_stay_ended() {
     let refused = g.service.sign_in("alice", PASSWORD.to_owned()).await;
     assert!(matches!(refused, Err(Error::Unauthenticated)));
     assert!(matches!(g.service.use_sign_in_link(&link).await, Err(Error::Unauthenticated)));
-    let refused = g.vote(&g.alice, &held, Verdict::Approve).await;
-    assert!(matches!(refused, Err(Error::Vote(VoteRefused::Ineligible(Ineligible::Disabled)))), "{refused:?}");
+    let refused = g.vote(&g.alice, &held, VoteVerdict::Approve).await;
+    assert!(matches!(refused, Err(Error::Vote(VoteRejected::Ineligible(Ineligible::Disabled)))), "{refused:?}");
     assert_eq!(said(&g, "user enable alice"), "alice is enabled\n");
     assert!(led_to(&g, &before).await.starts_with("/sign-in"), "an ended session does not come back");
     let (_, after) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
     assert_eq!(led_to(&g, &after).await, "");
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     for kind in ["access.account_disabled", "access.account_enabled", "access.signed_out"] {
         let told = events(&g, kind).await;
         assert_eq!(told.len(), 1, "{kind}");

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::ClockOffset;
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, POLICY, spawn_gateway, spawn_on};
+use crate::gateway::{ApiResponse, POLICY, TestGateway, spawn_gateway, spawn_on};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -46,7 +46,7 @@ async fn a_gateway_whose_clock_is_off_says_so_and_that_nothing_was_done() {
     assert_eq!(g.post("/v1/verify", &g.writer, case.ask("w")).await.expect(200)["replayed"], true);
 }
 
-async fn cancel(g: &Gateway, held: &Value) -> Answer {
+async fn cancel(g: &TestGateway, held: &Value) -> ApiResponse {
     let path = format!("/v1/transitions/{}/cancellation", held["transition"].as_str().unwrap());
     g.post(&path, &g.planner, json!({"reason": "changed my mind"})).await
 }
@@ -85,7 +85,7 @@ async fn the_inbox_lists_what_ended_last_before_what_ended_earlier() {
     let third = g.held(&g.thread().await).await;
     for held in [&second, &third, &first] {
         g.pass(Duration::from_secs(60));
-        g.vote(&g.alice, held, Verdict::Deny).await.unwrap();
+        g.vote(&g.alice, held, VoteVerdict::Deny).await.unwrap();
         ended.push(held["review"]["id"].as_str().unwrap().to_owned());
     }
     ended.reverse();

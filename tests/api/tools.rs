@@ -5,8 +5,8 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Answer, Gateway, owned_token};
-use crate::rules::{Scene, codes};
+use crate::gateway::{ApiResponse, TestGateway, owned_token};
+use crate::rules::{ApiScenario, codes};
 
 on_both! {
     a_call_is_stated_by_name_and_commitment_and_shown_to_few(super::tooled()),
@@ -55,20 +55,20 @@ fn refund(amount: i64) -> Value {
 }
 
 /// The planner's call along with an empty patch, which says that it took a token.
-async fn calls(g: &Gateway, thread: &Value, parent: &Value, tool: Value) -> Answer {
+async fn calls(g: &TestGateway, thread: &Value, parent: &Value, tool: Value) -> ApiResponse {
     sends(g, thread, json!({"node": "planner", "parent": parent, "patch": {}, "tool": tool, "usage": {"tokens": 1}}))
         .await
 }
 
-async fn sends(g: &Gateway, thread: &Value, body: Value) -> Answer {
+async fn sends(g: &TestGateway, thread: &Value, body: Value) -> ApiResponse {
     g.post(&format!("/v1/threads/{}/transitions", thread.as_str().unwrap()), &g.planner, body).await
 }
 
-async fn spent(g: &Gateway, thread: &Value) -> Value {
+async fn spent(g: &TestGateway, thread: &Value) -> Value {
     g.get(&format!("/v1/threads/{}", thread.as_str().unwrap()), &g.host).await.expect(200)["spent"].clone()
 }
 
-async fn a_call_is_stated_by_name_and_commitment_and_shown_to_few(scene: Scene) {
+async fn a_call_is_stated_by_name_and_commitment_and_shown_to_few(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let done = calls(g, &thread["thread"], &thread["transition"], find("who")).await.expect(201);
@@ -94,7 +94,7 @@ async fn a_call_is_stated_by_name_and_commitment_and_shown_to_few(scene: Scene) 
     scene.passes_an_audit().await;
 }
 
-async fn a_tool_that_is_not_named_is_not_called(scene: Scene) {
+async fn a_tool_that_is_not_named_is_not_called(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -110,7 +110,7 @@ async fn a_tool_that_is_not_named_is_not_called(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_is_malformed_is_refused_with_its_place(scene: Scene) {
+async fn what_is_malformed_is_refused_with_its_place(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -144,7 +144,7 @@ async fn what_is_malformed_is_refused_with_its_place(scene: Scene) {
     }
 }
 
-async fn a_call_that_is_held_counts_once_it_is_approved(scene: Scene) {
+async fn a_call_that_is_held_counts_once_it_is_approved(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let id = &thread["thread"];
@@ -159,16 +159,16 @@ async fn a_call_that_is_held_counts_once_it_is_approved(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_call_that_is_denied_does_not_count(scene: Scene) {
+async fn a_call_that_is_denied_does_not_count(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = calls(g, &thread["thread"], &thread["transition"], refund(101)).await.expect(202);
-    g.vote(&g.alice, &held, countersign::domain::reviews::Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &held, countersign::domain::reviews::VoteVerdict::Deny).await.unwrap();
     assert_eq!(spent(g, &thread["thread"]).await, json!({"calls": 0, "tokens": 0, "cost": 0}));
     scene.passes_an_audit().await;
 }
 
-async fn of_many_calls_at_once_no_more_commit_than_the_budget_has(scene: Scene) {
+async fn of_many_calls_at_once_no_more_commit_than_the_budget_has(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let id = &thread["thread"];
@@ -193,7 +193,7 @@ async fn of_many_calls_at_once_no_more_commit_than_the_budget_has(scene: Scene) 
     scene.passes_an_audit().await;
 }
 
-async fn an_answer_about_one_call_is_none_about_another(scene: Scene) {
+async fn an_answer_about_one_call_is_none_about_another(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -208,7 +208,7 @@ async fn an_answer_about_one_call_is_none_about_another(scene: Scene) {
     assert_eq!(spent(g, id).await["calls"], 1);
 }
 
-async fn another_usage_makes_no_other_proposal(scene: Scene) {
+async fn another_usage_makes_no_other_proposal(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -222,7 +222,7 @@ async fn another_usage_makes_no_other_proposal(scene: Scene) {
     sends(g, id, anew).await.expect(201);
 }
 
-async fn what_a_call_would_do_can_be_asked_without_effect(scene: Scene) {
+async fn what_a_call_would_do_can_be_asked_without_effect(scene: ApiScenario) {
     let g = &scene.gateway;
     let ask = |tool: Value| json!({"state": {"requested_action": "none", "target_user_id": 17}, "patch": {}, "node": "planner", "tool": tool, "usage": {"tokens": 1}});
     for (tool, outcome) in

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::Gateway;
-use crate::rules::Scene;
+use crate::gateway::TestGateway;
+use crate::rules::ApiScenario;
 
 on_both! {
     what_goes_back_is_rejected_and_what_goes_on_commits(super::following()),
@@ -42,7 +42,7 @@ reason = "a refund: look twice"
     )
 }
 
-async fn what_goes_back_is_rejected_and_what_goes_on_commits(scene: Scene) {
+async fn what_goes_back_is_rejected_and_what_goes_on_commits(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let ask = |parent: Value, patch: Value| {
@@ -61,7 +61,7 @@ async fn what_goes_back_is_rejected_and_what_goes_on_commits(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_thread_begins_with_what_its_rules_are_about(scene: Scene) {
+async fn a_thread_begins_with_what_its_rules_are_about(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10}});
     let refused = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await;
@@ -69,7 +69,7 @@ async fn a_thread_begins_with_what_its_rules_are_about(scene: Scene) {
     assert_eq!(refused.body["errors"].as_array().unwrap().len(), 1);
 }
 
-async fn a_rollback_goes_back_on_purpose(scene: Scene) {
+async fn a_rollback_goes_back_on_purpose(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"requested_action": "refund"});
@@ -81,7 +81,7 @@ async fn a_rollback_goes_back_on_purpose(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_writers_result_is_held_to_the_rules(scene: Scene) {
+async fn a_writers_result_is_held_to_the_rules(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"requested_action": "update_email"});
@@ -95,7 +95,7 @@ async fn a_writers_result_is_held_to_the_rules(scene: Scene) {
 }
 
 /// The data of the events of this type, the latest last.
-async fn told_by_events(g: &Gateway, kind: &str) -> Vec<Value> {
+async fn told_by_events(g: &TestGateway, kind: &str) -> Vec<Value> {
     while g.service.sequence().await.unwrap() > 0 {}
     let (placed, _) = g.service.events_after(0, None, 1000).await.unwrap();
     let events = placed.into_iter().map(|it| serde_json::to_value(it.event).unwrap());
@@ -106,7 +106,7 @@ fn refunds() -> Value {
     json!([{"rule": "refunds", "pointer": "/requested_action", "detail": "a refund: look twice"}])
 }
 
-async fn a_warning_is_kept_and_told_to_who_may_know(scene: Scene) {
+async fn a_warning_is_kept_and_told_to_who_may_know(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let ask = || {
@@ -134,7 +134,7 @@ async fn a_warning_is_kept_and_told_to_who_may_know(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_held_request_has_its_warnings(scene: Scene) {
+async fn a_held_request_has_its_warnings(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"requested_action": "refund", "target_user_id": 42});

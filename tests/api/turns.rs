@@ -10,49 +10,49 @@ use countersign::domain::identity::party::Party;
 use countersign::domain::primitives::id::{NodeId, PrincipalId, ThreadId};
 use countersign::keyring::Keyring;
 use countersign::service::Service;
-use countersign::service::episodes::envelopes::Bears;
-use countersign::service::episodes::import::Import;
+use countersign::service::episodes::envelopes::EnvelopeProof;
+use countersign::service::episodes::import::ImportOutcome;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::archive::Archiver;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::gateway::{Gateway, MovedClock, POLICY, archives_in, settings};
-use crate::over::{Asked, Over, Watching};
+use crate::gateway::{MovedClock, POLICY, TestGateway, archives_in, settings};
+use crate::over::{InterceptedStore, StoreInterceptor, StoreOperation};
 use crate::retention::grown;
-use crate::rules::Scene;
+use crate::rules::ApiScenario;
 
 /// Whoever reads a table is kept there.
-struct Kept {
+struct BlockingStore {
     at: Table,
     arrived: AtomicUsize,
     go_on: Semaphore,
 }
 
 #[async_trait]
-impl Watching for Kept {
-    async fn asked(&self, what: Asked<'_>) {
-        if what == Asked::Rows(self.at) {
+impl StoreInterceptor for BlockingStore {
+    async fn asked(&self, what: StoreOperation<'_>) {
+        if what == StoreOperation::Rows(self.at) {
             self.arrived.fetch_add(1, Ordering::SeqCst);
             self.go_on.acquire().await.unwrap().forget();
         }
     }
 }
 
-impl Kept {
+impl BlockingStore {
     fn arrived(&self) -> usize {
         self.arrived.load(Ordering::SeqCst)
     }
 }
 
 /// A second gateway, whose readers of that table are kept there.
-async fn keeping(g: &Gateway, at: Table) -> (Arc<Over<Kept>>, Arc<Service>) {
+async fn keeping(g: &TestGateway, at: Table) -> (Arc<InterceptedStore<BlockingStore>>, Arc<Service>) {
     let folder = g.folder.path();
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
     let inner = SqliteStore::open(folder.join("countersign.db"), options).unwrap();
-    let kept = Kept { at, arrived: AtomicUsize::new(0), go_on: Semaphore::new(0) };
-    let store = Over::new(Arc::new(inner), kept);
+    let kept = BlockingStore { at, arrived: AtomicUsize::new(0), go_on: Semaphore::new(0) };
+    let store = InterceptedStore::new(Arc::new(inner), kept);
     let keyring = Keyring::open(&folder.join("keyring.json"), None).unwrap();
     let clock = Arc::new(MovedClock(g.clock.clone()));
     let service = Service::open(store.clone(), keyring, clock, settings(&g.url)).await.unwrap();
@@ -61,7 +61,7 @@ async fn keeping(g: &Gateway, at: Table) -> (Arc<Over<Kept>>, Arc<Service>) {
 
 /// Asks for all of them at once. Two come to be kept, no third, and in the end everybody is answered.
 async fn two_at_once<T: Send + 'static>(
-    store: &Over<Kept>,
+    store: &InterceptedStore<BlockingStore>,
     asked: Vec<impl Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {
     so_many_at_once(2, store, asked).await
@@ -69,7 +69,7 @@ async fn two_at_once<T: Send + 'static>(
 
 async fn so_many_at_once<T: Send + 'static>(
     many: usize,
-    store: &Over<Kept>,
+    store: &InterceptedStore<BlockingStore>,
     asked: Vec<impl Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {
     let asked: Vec<_> = asked.into_iter().map(tokio::spawn).collect();
@@ -93,14 +93,14 @@ fn named(thread: &Value) -> ThreadId {
 
 #[tokio::test]
 async fn views_are_sealed_for_one_asker_after_another() {
-    let scene = Scene::on_sqlite(POLICY).await;
+    let scene = ApiScenario::on_sqlite(POLICY).await;
     let thread = named(&scene.gateway.thread().await["thread"]);
     let (store, service) = keeping(&scene.gateway, Table::Threads).await;
     let asked = ["a", "a", "a", "b", "c"].map(|by| {
         let (service, thread) = (Arc::clone(&service), thread.clone());
         async move {
             let (by, node): (PrincipalId, NodeId) = (by.try_into().unwrap(), "planner".try_into().unwrap());
-            service.envelope(&by, (&thread, &node), Bears::Signature).await.is_ok()
+            service.envelope(&by, (&thread, &node), EnvelopeProof::Signature).await.is_ok()
         }
     });
     assert_eq!(two_at_once(&store, asked.into()).await, [true; 5]);
@@ -108,7 +108,7 @@ async fn views_are_sealed_for_one_asker_after_another() {
 
 #[tokio::test]
 async fn runs_are_told_for_one_asker_after_another() {
-    let scene = Scene::on_sqlite(POLICY).await;
+    let scene = ApiScenario::on_sqlite(POLICY).await;
     let thread = named(&crate::episodes::begun(&scene.gateway).await["thread"]);
     for (askers, at_once) in [(["a", "a", "a"], 1), (["a", "b", "c"], 2)] {
         let (store, service) = keeping(&scene.gateway, Table::Events).await;
@@ -122,7 +122,7 @@ async fn runs_are_told_for_one_asker_after_another() {
 
 #[tokio::test]
 async fn files_are_unpacked_for_one_reader_of_a_thread_after_another() {
-    let scene = Scene::on_sqlite(&format!("{POLICY}\n[retain]\nversions = 10\n")).await;
+    let scene = ApiScenario::on_sqlite(&format!("{POLICY}\n[retain]\nversions = 10\n")).await;
     let g = &scene.gateway;
     let mut threads = Vec::new();
     for _ in 0..3 {
@@ -140,9 +140,11 @@ async fn files_are_unpacked_for_one_reader_of_a_thread_after_another() {
 
 #[tokio::test]
 async fn imported_runs_are_loaded_for_one_reader_after_another() {
-    let scene = Scene::on_sqlite(POLICY).await;
+    let scene = ApiScenario::on_sqlite(POLICY).await;
     let (by, run) = ("tests".try_into().unwrap(), crate::imports::golden());
-    let Import::Kept(kept, _) = scene.gateway.service.import_episode(&by, &run, None).await.unwrap() else { panic!() };
+    let ImportOutcome::Kept(kept, _) = scene.gateway.service.import_episode(&by, &run, None).await.unwrap() else {
+        panic!()
+    };
     let (store, service) = keeping(&scene.gateway, Table::ImportPieces).await;
     let asked = [(); 3].map(|()| {
         let (service, thread) = (Arc::clone(&service), kept.id.clone());

@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use countersign::domain::chain::hash::Digest;
-use countersign::domain::reviews::{HoldState, Verdict, VoteRefused};
+use countersign::domain::reviews::{HoldState, VoteRejected, VoteVerdict};
 use countersign::service::error::Error;
-use countersign::service::proposals::rollback::Rollback;
-use countersign::service::reviews::vote::Voted;
+use countersign::service::proposals::rollback::RollbackInput;
+use countersign::service::reviews::vote::VoteOutcome;
 use countersign::worker::rejudge;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Answer, Gateway, POLICY, source};
-use crate::rules::Scene;
+use crate::gateway::{ApiResponse, POLICY, TestGateway, source};
+use crate::rules::ApiScenario;
 
 on_both! {
     a_hold_is_stated_anew_and_voted_on_anew(super::two_needed()),
@@ -46,22 +46,22 @@ fn retold(policy: &str) -> String {
     format!("{policy}\n# As before.\n")
 }
 
-pub async fn activate(g: &Gateway, policy: &str, accepts: &[Digest]) {
+pub async fn activate(g: &TestGateway, policy: &str, accepts: &[Digest]) {
     let accepts = accepts.iter().copied().collect::<BTreeSet<_>>();
     g.service.activate_policy(&"tests".try_into().unwrap(), None, source(policy), accepts).await.unwrap();
 }
 
-pub async fn policy_of(g: &Gateway, transition: &Value) -> Digest {
+pub async fn policy_of(g: &TestGateway, transition: &Value) -> Digest {
     let told = told(g, transition).await;
     Digest::try_from(told["statement"]["policy"].as_str().unwrap()).unwrap()
 }
 
-async fn told(g: &Gateway, transition: &Value) -> Value {
+async fn told(g: &TestGateway, transition: &Value) -> Value {
     g.get(&format!("/v1/transitions/{}", transition.as_str().unwrap()), &g.auditor).await.expect(200)
 }
 
 /// What took its place, in the shape of a 202 answer.
-async fn followed(g: &Gateway, held: &Value) -> Value {
+async fn followed(g: &TestGateway, held: &Value) -> Value {
     let decision = g.decision(held).await.expect(200);
     assert_eq!((&decision["decision"], &decision["approved"]), (&json!("superseded"), &json!(false)));
     let next = told(g, &decision["superseded_by"]).await;
@@ -70,41 +70,41 @@ async fn followed(g: &Gateway, held: &Value) -> Value {
 }
 
 /// Nothing took its place, and nothing came of it.
-async fn was_set_aside(g: &Gateway, thread: &Value, held: &Value) {
+async fn was_set_aside(g: &TestGateway, thread: &Value, held: &Value) {
     let decision = g.decision(held).await.expect(200);
     assert_eq!((&decision["decision"], &decision["superseded_by"]), (&json!("superseded"), &Value::Null));
     let now = g.get(&format!("/v1/threads/{}", thread["thread"].as_str().unwrap()), &g.host).await.expect(200);
     assert_eq!((&now["version"], &now["status"]), (&json!(0), &json!("open")), "{now}");
 }
 
-async fn again(g: &Gateway, thread: &Value, attempt: u32) -> Answer {
+async fn again(g: &TestGateway, thread: &Value, attempt: u32) -> ApiResponse {
     let patch = json!({"target_user_id": 42, "requested_action": "update_email"});
     let body = json!({"node": "planner", "parent": thread["transition"], "patch": patch, "attempt": attempt});
     g.post(&format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap()), &g.planner, body).await
 }
 
-fn changed(voted: Result<Voted, Error>) {
-    assert!(matches!(voted, Err(Error::Vote(VoteRefused::PolicyChanged))), "{voted:?}");
+fn changed(voted: Result<VoteOutcome, Error>) {
+    assert!(matches!(voted, Err(Error::Vote(VoteRejected::PolicyChanged))), "{voted:?}");
 }
 
-async fn a_hold_is_stated_anew_and_voted_on_anew(scene: Scene) {
+async fn a_hold_is_stated_anew_and_voted_on_anew(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
-    assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
+    assert_eq!(g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     let stricter = policy_with("need = 1", "need = 2\ncomment = \"required\"");
     activate(g, &stricter, &[]).await;
     assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 1);
     let next = followed(g, &held).await;
     // The old one cannot be decided any more, and the first vote counts for nothing.
-    assert!(matches!(g.vote(&g.bob, &held, Verdict::Approve).await, Err(Error::Vote(VoteRefused::Ended))));
+    assert!(matches!(g.vote(&g.bob, &held, VoteVerdict::Approve).await, Err(Error::Vote(VoteRejected::Ended))));
     assert_ne!(policy_of(g, &next["transition"]).await, policy_of(g, &held["transition"]).await);
     let statement = told(g, &next["transition"]).await["statement"].clone();
     assert_eq!((&statement["attempt"], &statement["parent"]), (&json!(2), &thread["transition"]));
-    let silent = g.vote(&g.alice, &next, Verdict::Approve).await;
-    assert!(matches!(silent, Err(Error::Vote(VoteRefused::CommentRequired))), "{silent:?}");
-    for (who, so_far) in [(&g.alice, Voted::Waiting), (&g.bob, Voted::Approved)] {
-        let ballot = crate::gateway::ballot(&next, Verdict::Approve);
+    let silent = g.vote(&g.alice, &next, VoteVerdict::Approve).await;
+    assert!(matches!(silent, Err(Error::Vote(VoteRejected::CommentRequired))), "{silent:?}");
+    for (who, so_far) in [(&g.alice, VoteOutcome::Waiting), (&g.bob, VoteOutcome::Approved)] {
+        let ballot = crate::gateway::ballot(&next, VoteVerdict::Approve);
         let ballot = countersign::domain::reviews::Ballot { comment: Some("I looked".to_owned()), ..ballot };
         let review = next["review"]["id"].as_str().unwrap().try_into().unwrap();
         assert_eq!(g.service.vote(&who.id, &review, &ballot).await.unwrap(), so_far);
@@ -118,38 +118,38 @@ async fn a_hold_is_stated_anew_and_voted_on_anew(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_vote_alone_finds_that_the_policy_changed(scene: Scene) {
+async fn a_vote_alone_finds_that_the_policy_changed(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
-    assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
+    assert_eq!(g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     activate(g, &policy_with("payment.card\"", "payment.card\", \"payment.amount\""), &[]).await;
     // No worker has looked: it would be the last vote.
-    changed(g.vote(&g.bob, &held, Verdict::Approve).await);
+    changed(g.vote(&g.bob, &held, VoteVerdict::Approve).await);
     let next = followed(g, &held).await;
     let decision = g.approved(&next).await;
     g.verify(&thread["thread"], &next["transition"], &decision["receipt"], "w1").await.expect(200);
     scene.passes_an_audit().await;
 }
 
-async fn a_hold_that_is_asked_just_the_same_is_kept_with_its_votes(scene: Scene) {
+async fn a_hold_that_is_asked_just_the_same_is_kept_with_its_votes(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
     let old = policy_of(g, &held["transition"]).await;
-    assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
+    assert_eq!(g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     activate(g, &retold(&two_needed()), &[old]).await;
     assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 1);
     // It is remembered, so that nobody looks at it every second.
     assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 0);
-    assert_eq!(g.vote(&g.bob, &held, Verdict::Approve).await.unwrap(), Voted::Approved);
+    assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     let decision = g.decision(&held).await.expect(200);
     g.verify(&thread["thread"], &held["transition"], &decision["receipt"], "w1").await.expect(200);
     scene.passes_an_audit().await;
 }
 
 /// Whatever people decide by may not differ, or they decide anew.
-async fn a_kept_hold_is_judged_again_by_every_further_policy(scene: Scene) {
+async fn a_kept_hold_is_judged_again_by_every_further_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     let two = two_needed();
     let differing = [
@@ -172,31 +172,31 @@ async fn a_kept_hold_is_judged_again_by_every_further_policy(scene: Scene) {
         let thread = g.thread().await;
         let held = g.held(&thread).await;
         let old = policy_of(g, &held["transition"]).await;
-        assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
+        assert_eq!(g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
         activate(g, &retold(&two), &[old]).await;
         rejudge::run_once(&g.service).await.unwrap();
         assert!(two.contains(from), "{from}");
         activate(g, &two.replacen(from, to, 1), &[old]).await;
-        changed(g.vote(&g.bob, &held, Verdict::Approve).await);
+        changed(g.vote(&g.bob, &held, VoteVerdict::Approve).await);
         followed(g, &held).await;
     }
     scene.passes_an_audit().await;
 }
 
-async fn what_the_policy_rejects_now_is_not_asked_any_more(scene: Scene) {
+async fn what_the_policy_rejects_now_is_not_asked_any_more(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
     let old = policy_of(g, &held["transition"]).await;
     activate(g, &policy_with("rollback = true", "deny = [\"target_user_id\"]"), &[old]).await;
-    changed(g.vote(&g.alice, &held, Verdict::Approve).await);
+    changed(g.vote(&g.alice, &held, VoteVerdict::Approve).await);
     was_set_aside(g, &thread, &held).await;
     let rejected = again(g, &thread, 2).await.expect(422);
     assert_eq!(rejected["errors"][0]["code"], "write_denied");
     scene.passes_an_audit().await;
 }
 
-async fn what_the_policy_would_commit_now_is_not_committed(scene: Scene) {
+async fn what_the_policy_would_commit_now_is_not_committed(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -208,7 +208,7 @@ async fn what_the_policy_would_commit_now_is_not_committed(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_flow_that_only_observes_asks_nobody(scene: Scene) {
+async fn a_flow_that_only_observes_asks_nobody(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -219,7 +219,7 @@ async fn a_flow_that_only_observes_asks_nobody(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_nobody_could_approve_any_more_is_not_asked(scene: Scene) {
+async fn what_nobody_could_approve_any_more_is_not_asked(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -229,7 +229,7 @@ async fn what_nobody_could_approve_any_more_is_not_asked(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_rollback_and_a_reaffirmation_are_stated_anew_too(scene: Scene) {
+async fn a_rollback_and_a_reaffirmation_are_stated_anew_too(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}", thread["thread"].as_str().unwrap());
@@ -249,12 +249,12 @@ async fn a_rollback_and_a_reaffirmation_are_stated_anew_too(scene: Scene) {
         for same in ["type", "restores", "parent", "principal"] {
             assert_eq!(before["statement"][same], after["statement"][same], "{same}");
         }
-        assert_eq!(g.vote(&g.alice, &next, Verdict::Deny).await.unwrap(), Voted::Denied);
+        assert_eq!(g.vote(&g.alice, &next, VoteVerdict::Deny).await.unwrap(), VoteOutcome::Denied);
     }
     scene.passes_an_audit().await;
 }
 
-async fn a_hold_past_its_deadline_has_expired_and_is_not_asked_anew(scene: Scene) {
+async fn a_hold_past_its_deadline_has_expired_and_is_not_asked_anew(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -265,7 +265,7 @@ async fn a_hold_past_its_deadline_has_expired_and_is_not_asked_anew(scene: Scene
     scene.passes_an_audit().await;
 }
 
-async fn while_proposing_is_halted_no_hold_is_touched(scene: Scene) {
+async fn while_proposing_is_halted_no_hold_is_touched(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -276,15 +276,15 @@ async fn while_proposing_is_halted_no_hold_is_touched(scene: Scene) {
     halt(true).await;
     activate(g, &retold(POLICY), &[]).await;
     rejudge::run_once(&g.service).await.unwrap();
-    assert!(matches!(g.vote(&g.alice, &held, Verdict::Approve).await, Err(Error::Halted)));
+    assert!(matches!(g.vote(&g.alice, &held, VoteVerdict::Approve).await, Err(Error::Halted)));
     assert_eq!(told(g, &held["transition"]).await["status"], "held");
     halt(false).await;
-    changed(g.vote(&g.alice, &held, Verdict::Approve).await);
+    changed(g.vote(&g.alice, &held, VoteVerdict::Approve).await);
     g.approved(&followed(g, &held).await).await;
     scene.passes_an_audit().await;
 }
 
-async fn a_call_is_stated_anew_with_its_arguments(scene: Scene) {
+async fn a_call_is_stated_anew_with_its_arguments(scene: ApiScenario) {
     let g = &scene.gateway;
     let tooled = policy_with("[approval]\n", "[tools]\nallow = [\"crm.*\"]\n\n[approval]\n");
     activate(g, &tooled, &[]).await;
@@ -306,7 +306,7 @@ async fn a_call_is_stated_anew_with_its_arguments(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn nothing_is_stated_anew_in_a_revoked_tokens_name(scene: Scene) {
+async fn nothing_is_stated_anew_in_a_revoked_tokens_name(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -321,7 +321,7 @@ async fn nothing_is_stated_anew_in_a_revoked_tokens_name(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_another_policy_ended_is_no_try(scene: Scene) {
+async fn what_another_policy_ended_is_no_try(scene: ApiScenario) {
     let g = &scene.gateway;
     let once = policy_with("[approval]\n", "[approval]\nattempts = 1\n");
     let thread = g.thread().await;
@@ -338,7 +338,7 @@ async fn what_another_policy_ended_is_no_try(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn an_agent_without_tries_keeps_no_person_from_rolling_back(scene: Scene) {
+async fn an_agent_without_tries_keeps_no_person_from_rolling_back(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, first) = (&thread["thread"], &thread["transition"]);
@@ -351,7 +351,7 @@ async fn an_agent_without_tries_keeps_no_person_from_rolling_back(scene: Scene) 
     let back = json!({"node": "planner", "parent": head, "to_version": 0});
     let back = g.post(&format!("/v1/threads/{}/rollbacks", id.as_str().unwrap()), &g.planner, back).await;
     assert_eq!(back.body["errors"][0]["code"], "attempts_exhausted", "nor has the agent a rollback");
-    let rollback = Rollback {
+    let rollback = RollbackInput {
         thread: id.as_str().unwrap().parse().unwrap(),
         node: "planner".parse().unwrap(),
         parent: head.as_str().unwrap().parse().unwrap(),
@@ -364,7 +364,7 @@ async fn an_agent_without_tries_keeps_no_person_from_rolling_back(scene: Scene) 
     scene.passes_an_audit().await;
 }
 
-async fn a_kept_hold_that_is_accepted_no_more_is_seen_by_the_worker(scene: Scene) {
+async fn a_kept_hold_that_is_accepted_no_more_is_seen_by_the_worker(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     let old = policy_of(g, &held["transition"]).await;
@@ -377,7 +377,7 @@ async fn a_kept_hold_that_is_accepted_no_more_is_seen_by_the_worker(scene: Scene
     scene.passes_an_audit().await;
 }
 
-async fn what_a_withdrawn_policy_admitted_below_the_head_is_not_written(scene: Scene) {
+async fn what_a_withdrawn_policy_admitted_below_the_head_is_not_written(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, twin) = (g.thread().await, g.thread().await);
     let harmless = async |thread: &Value, parent: &Value, what: &str| {
@@ -406,7 +406,7 @@ async fn what_a_withdrawn_policy_admitted_below_the_head_is_not_written(scene: S
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let ask = json!({"node": "planner", "parent": next, "patch": {}, "reaffirm": true});
     let held = g.post(&path, &g.planner, ask).await.expect(202);
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     let receipt = g.decision(&held).await.expect(200)["receipt"].clone();
     verify(&thread, &held["transition"], &receipt, "w3").await.expect(200);
     scene.passes_an_audit().await;

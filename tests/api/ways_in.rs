@@ -11,8 +11,8 @@ use countersign::service::Service;
 use countersign::service::audit::audit;
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::{LINK_TTL, NewAccount};
-use countersign::service::identity::revocation::Admission;
-use countersign::store::sqlite::{Point, Probe, SqliteOptions, SqliteStore};
+use countersign::service::identity::revocation::SignInAccess;
+use countersign::store::sqlite::{CommitPoint, CommitProbe, SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 
 use crate::gateway::{settings, spawn_gateway};
@@ -52,7 +52,7 @@ async fn a_session_row_put_back_to_before_its_end_lets_no_disabled_account_in() 
     let (_, secret) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
     let database = Connection::open(g.folder.path().join("countersign.db")).unwrap();
     database.execute_batch("CREATE TEMP TABLE kept AS SELECT * FROM sessions").unwrap();
-    g.service.set_admission("alice", Admission::Barred).await.unwrap();
+    g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
     database.execute_batch("DELETE FROM sessions; INSERT INTO sessions SELECT * FROM kept").unwrap();
     assert!(matches!(g.service.session_of(&secret).await, Err(Error::Unauthenticated)));
 }
@@ -60,7 +60,7 @@ async fn a_session_row_put_back_to_before_its_end_lets_no_disabled_account_in() 
 #[tokio::test]
 async fn a_right_password_of_a_disabled_account_is_logged_as_a_failed_try() {
     let g = spawn_gateway().await;
-    g.service.set_admission("alice", Admission::Barred).await.unwrap();
+    g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
     let refused = g.service.sign_in("alice", PASSWORD.to_owned()).await;
     assert!(matches!(refused, Err(Error::Unauthenticated)), "{refused:?}");
     while g.service.sequence().await.unwrap() > 0 {}
@@ -75,11 +75,11 @@ async fn of_two_who_use_set_up_links_at_once_one_makes_the_first_account() {
     let folder = tempfile::tempdir().unwrap();
     // A commit takes so long that whoever comes second has looked before it is there.
     let slow = |point| {
-        if point == Point::Locked {
+        if point == CommitPoint::Locked {
             std::thread::sleep(Duration::from_millis(400))
         }
     };
-    let options = SqliteOptions { probe: Probe(slow), ..SqliteOptions::default() };
+    let options = SqliteOptions { probe: CommitProbe(slow), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
     let keyring = Keyring::open_or_create(&folder.path().join("keyring.json"), None, &SystemClock).unwrap();
     let settings = settings("http://localhost:1");

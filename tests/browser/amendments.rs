@@ -4,12 +4,12 @@ use countersign::domain::primitives::id::AmendmentId;
 use serde_json::json;
 
 use crate::chromium::Chromium;
-use crate::forms::{Hand, field};
-use crate::gateway::{Gateway, PAYMENTS, spawn_gateway};
+use crate::forms::{ManualForm, field};
+use crate::gateway::{BrowserGateway, PAYMENTS, spawn_gateway};
 use crate::passkeys::{plug_in, register};
 
 /// Asks people about another policy for payments, in which what is written is called otherwise; the amendment's id.
-pub async fn amended(gateway: &Gateway, group: &str) -> AmendmentId {
+pub async fn amended(gateway: &BrowserGateway, group: &str) -> AmendmentId {
     let guarded = format!("{PAYMENTS}\n[approval.policy]\ngroups = [\"{group}\"]\n");
     gateway.activate(&guarded).await;
     // The reversing mark is not obeyed on the page.
@@ -48,7 +48,7 @@ async fn who_is_not_asked_has_no_form_and_a_vote_by_hand_is_not_counted() {
     gateway.reviewer("bob", &["reviewers"]).await;
     let id = amended(&gateway, "security").await;
     let path = format!("/amendments/{id}");
-    let (bob, grace) = (Hand::signed_in(&gateway, "bob").await, Hand::signed_in(&gateway, "grace").await);
+    let (bob, grace) = (ManualForm::signed_in(&gateway, "bob").await, ManualForm::signed_in(&gateway, "grace").await);
     let (his, hers) = (bob.get(&path).await.text, grace.get(&path).await.text);
     assert!(!his.contains("name=\"nonce\"") && his.contains("You are in none of the groups that are asked."));
     let (nonce, digest) = (field(&hers, "nonce"), field(&hers, "digest"));
@@ -62,7 +62,7 @@ async fn who_is_not_asked_has_no_form_and_a_vote_by_hand_is_not_counted() {
         ]
     };
     let decision = format!("{path}/decision");
-    let sends = async |who: &Hand<'_>, fields: [(&str, String); 5]| {
+    let sends = async |who: &ManualForm<'_>, fields: [(&str, String); 5]| {
         let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
         who.post(&decision, &fields).await.status
     };
@@ -86,7 +86,7 @@ async fn a_policy_that_asks_for_a_passkey_is_approved_by_one_and_by_no_form_with
     gateway.activate(&guarded.replace("10m", "5m")).await;
     let id = gateway.service.amendments_open().await.unwrap().pop().unwrap().id;
     let waits = async || gateway.service.amendment(&id).await.unwrap().state.ended_at().is_none();
-    let (path, grace) = (format!("/amendments/{id}"), Hand::signed_in(&gateway, "grace").await);
+    let (path, grace) = (format!("/amendments/{id}"), ManualForm::signed_in(&gateway, "grace").await);
     let page = grace.get(&path).await.text;
     let fields = ["csrf", "digest", "nonce", "stage"].map(|name| (name, field(&page, name)));
     let mut fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::chromium::Chromium;
 use crate::gateway::spawn_gateway;
 use crate::npm;
-use crate::person::Tab;
+use crate::person::BrowserTab;
 
 static AXE: LazyLock<String> = LazyLock::new(|| {
     std::fs::read_to_string(npm::modules("axe").join("axe-core/axe.min.js")).expect("the package has its script")
@@ -17,13 +17,13 @@ static AXE: LazyLock<String> = LazyLock::new(|| {
 const RULES: &str = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']";
 
 #[derive(Deserialize)]
-struct Violation {
+struct AxeViolation {
     rule: String,
     help: String,
     places: Vec<String>,
 }
 
-impl Tab {
+impl BrowserTab {
     /// Looks through the page that is open.
     pub async fn is_accessible(&self, name: &str) {
         let found = self.barriers().await;
@@ -39,7 +39,7 @@ impl Tab {
                 places: that.nodes.map((node) => node.target.join(' ') + ': ' + node.failureSummary.replace(/\\s+/g, ' ')),
             }})))"
         );
-        let violations: Vec<Violation> = self.js(&run).await;
+        let violations: Vec<AxeViolation> = self.js(&run).await;
         violations.iter().map(|it| format!("{} ({}): {:#?}", it.rule, it.help, it.places)).collect()
     }
 }

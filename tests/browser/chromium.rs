@@ -11,8 +11,8 @@ use chromiumoxide::cdp::browser_protocol::target::{CreateBrowserContextParams, C
 use futures_util::StreamExt as _;
 use tokio::sync::{Mutex, oneshot};
 
-use crate::gateway::Gateway;
-use crate::person::Tab;
+use crate::gateway::BrowserGateway;
+use crate::person::BrowserTab;
 
 /// On a disk that has not read it yet it starts slowly.
 const START_PATIENCE: Duration = Duration::from_secs(120);
@@ -99,10 +99,10 @@ impl Chromium {
         Self { process, context }
     }
 
-    pub async fn tab(&self, gateway: &Gateway) -> Tab {
+    pub async fn tab(&self, gateway: &BrowserGateway) -> BrowserTab {
         let blank = CreateTargetParams::builder().url("about:blank").browser_context_id(self.context.clone());
         let page = self.process.browser().new_page(blank.build().unwrap()).await.unwrap();
-        let tab = Tab::on(page, gateway);
+        let tab = BrowserTab::on(page, gateway);
         tab.resize(1280, 900).await;
         tab
     }

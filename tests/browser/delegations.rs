@@ -4,13 +4,13 @@ use countersign::domain::identity::account::PersonRole;
 use serde_json::json;
 
 use crate::chromium::Chromium;
-use crate::forms::Hand;
-use crate::gateway::{Gateway, Held, PASSWORD, PAYMENTS, spawn_gateway};
+use crate::forms::ManualForm;
+use crate::gateway::{BrowserGateway, HeldReview, PASSWORD, PAYMENTS, spawn_gateway};
 use crate::passkeys::{plug_in, register};
-use crate::person::Tab;
+use crate::person::BrowserTab;
 
 /// A hold that two people of one group decide; Dana is in another.
-pub async fn away() -> (Gateway, Held) {
+pub async fn away() -> (BrowserGateway, HeldReview) {
     let gateway = spawn_gateway().await;
     for (name, group) in [("ana", "reviewers"), ("sam", "reviewers"), ("dana", "support")] {
         gateway.reviewer(name, &[group]).await;
@@ -21,11 +21,11 @@ pub async fn away() -> (Gateway, Held) {
     (gateway, held)
 }
 
-async fn leave(tab: &Tab) {
+async fn leave(tab: &BrowserTab) {
     tab.press_in("header", "Sign out").await;
 }
 
-async fn says(tab: &Tab, words: &[&str]) {
+async fn says(tab: &BrowserTab, words: &[&str]) {
     let text = tab.text().await;
     for words in words {
         assert!(text.contains(words), "{words} in {text}");
@@ -33,7 +33,7 @@ async fn says(tab: &Tab, words: &[&str]) {
 }
 
 /// Asks for Dana to vote for whoever is signed in.
-pub async fn names_dana(tab: &Tab) {
+pub async fn names_dana(tab: &BrowserTab) {
     tab.goto("/delegations").await;
     tab.fill("Who votes for you", "dana").await;
     tab.press("Continue").await;
@@ -112,7 +112,7 @@ async fn whoever_has_a_passkey_hands_their_vote_on_by_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_forms_are_for_their_own_page_and_session() {
     let (gateway, _) = away().await;
-    let (ana, sam) = (Hand::signed_in(&gateway, "ana").await, Hand::signed_in(&gateway, "sam").await);
+    let (ana, sam) = (ManualForm::signed_in(&gateway, "ana").await, ManualForm::signed_in(&gateway, "sam").await);
     let csrf = crate::forms::field(&ana.get("/delegations").await.text, "csrf");
     let form = |csrf: &'static str| {
         [("csrf", csrf), ("to", "dana"), ("hours", "24"), ("confirmed", "yes"), ("password", PASSWORD)]

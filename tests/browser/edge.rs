@@ -7,15 +7,15 @@ use countersign::service::identity::accounts::LINK_TTL;
 use reqwest::header;
 use serde_json::json;
 
-use crate::forms::{Hand, Page, encoded, field, form_of, held, page, still_waits, with};
-use crate::gateway::{Gateway, PASSWORD, spawn_gateway, spawn_secure_gateway};
+use crate::forms::{FormResponse, ManualForm, encoded, field, form_of, held, page, still_waits, with};
+use crate::gateway::{BrowserGateway, PASSWORD, spawn_gateway, spawn_secure_gateway};
 
-fn named<'a>(page: &'a Page, name: &str) -> &'a str {
+fn named<'a>(page: &'a FormResponse, name: &str) -> &'a str {
     page.headers.get(name).map(|it| it.to_str().unwrap()).unwrap_or_default()
 }
 
 /// The cookies that an answer sets, as name and attributes.
-fn cookies(page: &Page) -> Vec<(String, Vec<String>)> {
+fn cookies(page: &FormResponse) -> Vec<(String, Vec<String>)> {
     let lines = page.headers.get_all(header::SET_COOKIE).iter().map(|it| it.to_str().unwrap().to_owned());
     let read = |line: String| {
         let mut parts = line.split("; ").map(str::to_owned);
@@ -33,7 +33,7 @@ async fn every_answer_says_that_nothing_comes_from_elsewhere_and_nobody_frames_i
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
     let held = held(&gateway, "this", &payments).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let sheet = ana.get("/sign-in").await;
     assert_eq!(sheet.status, 303, "who is signed in needs no door");
     let review = format!("/reviews/{}", held.review);
@@ -41,7 +41,7 @@ async fn every_answer_says_that_nothing_comes_from_elsewhere_and_nobody_frames_i
     let asset = html.split('"').find(|it| it.starts_with("/assets/")).unwrap().to_owned();
     let pages = ["/", &review, "/threads/this", "/nowhere", "/reviews/none", "/sign-in/none", "/set-up/none"];
     let machines = ["/livez", "/.well-known/jwks.json", "/v1/nowhere", "/v1/events", asset.as_str()];
-    let mut answers = vec![Hand::new(&gateway).get("/sign-in").await, Hand::new(&gateway).get("/").await];
+    let mut answers = vec![ManualForm::new(&gateway).get("/sign-in").await, ManualForm::new(&gateway).get("/").await];
     answers.push(ana.post(&format!("{review}/decision"), &[("csrf", "x")]).await);
     for path in pages {
         answers.push(ana.get(path).await);
@@ -81,12 +81,12 @@ async fn cookies_are_out_of_reach_of_scripts_other_sites_and_other_hosts() {
         (spawn_secure_gateway().await, "__Host-", vec!["HttpOnly", "Path=/", "SameSite=Lax", "Secure"]),
     ] {
         gateway.reviewer("ana", &["reviewers"]).await;
-        let door = Hand::new(&gateway).get("/sign-in").await;
+        let door = ManualForm::new(&gateway).get("/sign-in").await;
         assert_eq!(
             cookies(&door),
             [(format!("{prefix}countersign-door"), attributes.iter().map(|it| (*it).to_owned()).collect())]
         );
-        let (hand, csrf) = Hand::at_the_door(&gateway).await;
+        let (hand, csrf) = ManualForm::at_the_door(&gateway).await;
         let inside = hand.post("/sign-in", &[("csrf", &csrf), ("username", "ana"), ("password", PASSWORD)]).await;
         let kept_for_months = |it: &String| it.starts_with("Max-Age=");
         let mut given = cookies(&inside);
@@ -96,26 +96,26 @@ async fn cookies_are_out_of_reach_of_scripts_other_sites_and_other_hosts() {
         let expected = ["countersign", "countersign-device"]
             .map(|name| (format!("{prefix}{name}"), attributes.iter().map(|it| (*it).to_owned()).collect()));
         assert_eq!(given, expected);
-        let ana = Hand::signed_in(&gateway, "ana").await;
+        let ana = ManualForm::signed_in(&gateway, "ana").await;
         assert_eq!(ana.get("/").await.status, 200);
         let renamed = match prefix {
             "" => ana.cookie.replacen("countersign", "__Host-countersign", 1),
             _ => ana.cookie.replacen("__Host-", "", 1),
         };
-        let other = Hand { cookie: renamed, ..ana.clone() };
+        let other = ManualForm { cookie: renamed, ..ana.clone() };
         assert_eq!(other.get("/").await.location, "/sign-in", "under another name it is no session");
     }
 }
 
 /// A form that changes something, what is sent with it besides its token, and what it is sent as.
-struct Form<'a> {
+struct FormSubmission<'a> {
     path: String,
-    hand: Hand<'a>,
+    hand: ManualForm<'a>,
     csrf: String,
     fields: Vec<(&'static str, String)>,
 }
 
-impl Form<'_> {
+impl FormSubmission<'_> {
     async fn send(&self, csrf: &str, headers: &[(&str, &str)], cookie: &str) -> u16 {
         let mut fields: Vec<(&str, &str)> = self.fields.iter().map(|(name, it)| (*name, it.as_str())).collect();
         fields.retain(|it| it.0 != "csrf");
@@ -130,27 +130,27 @@ impl Form<'_> {
 }
 
 /// Every form there is, ready to be sent; the one for the first account at a gateway that has none.
-async fn every_form<'a>(gateway: &'a Gateway, fresh: &'a Gateway) -> Vec<Form<'a>> {
+async fn every_form<'a>(gateway: &'a BrowserGateway, fresh: &'a BrowserGateway) -> Vec<FormSubmission<'a>> {
     let set_up = fresh.service.set_up_link().await.unwrap().unwrap();
-    let (fresh_door, fresh_csrf) = Hand::at_the_door(fresh).await;
+    let (fresh_door, fresh_csrf) = ManualForm::at_the_door(fresh).await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let sam = gateway.reviewer("sam", &["reviewers"]).await;
     let payments = gateway.payments().await;
     let (this, that) = (held(gateway, "this", &payments).await, held(gateway, "that", &payments).await);
-    let (door, door_csrf) = Hand::at_the_door(gateway).await;
-    let ana = Hand::signed_in(gateway, "ana").await;
+    let (door, door_csrf) = ManualForm::at_the_door(gateway).await;
+    let ana = ManualForm::signed_in(gateway, "ana").await;
     let votes = form_of(&ana, &this).await;
     let approved = form_of(&ana, &that).await;
     assert_eq!(ana.post(&format!("/reviews/{}/decision", that.review), &with(&approved, "", "")).await.status, 303);
     let csrf = field(&ana.get("/").await.text, "csrf");
     let link = gateway.service.sign_in_link(&sam.id).await.unwrap();
     let text = |pairs: &[(&'static str, &str)]| pairs.iter().map(|(name, it)| (*name, (*it).to_owned())).collect();
-    let at_door = |path: String, fields| Form { path, hand: door.clone(), csrf: door_csrf.clone(), fields };
-    let inside = |path: String, fields| Form { path, hand: ana.clone(), csrf: csrf.clone(), fields };
+    let at_door = |path: String, fields| FormSubmission { path, hand: door.clone(), csrf: door_csrf.clone(), fields };
+    let inside = |path: String, fields| FormSubmission { path, hand: ana.clone(), csrf: csrf.clone(), fields };
     vec![
         at_door("/sign-in".to_owned(), text(&[("username", "sam"), ("password", PASSWORD)])),
         at_door(format!("/sign-in/{link}"), text(&[])),
-        Form {
+        FormSubmission {
             path: format!("/set-up/{set_up}"),
             hand: fresh_door,
             csrf: fresh_csrf,
@@ -166,7 +166,7 @@ async fn every_form<'a>(gateway: &'a Gateway, fresh: &'a Gateway) -> Vec<Form<'a
 async fn a_form_counts_only_with_its_own_token_and_from_a_page_of_ours() {
     let (gateway, fresh) = (spawn_gateway().await, spawn_gateway().await);
     let forms = every_form(&gateway, &fresh).await;
-    let (stranger, strangers_csrf) = Hand::at_the_door(&gateway).await;
+    let (stranger, strangers_csrf) = ManualForm::at_the_door(&gateway).await;
     for form in &forms {
         let (csrf, cookie) = (form.csrf.as_str(), form.hand.cookie.as_str());
         let origin = form.hand.gateway.url.clone();
@@ -215,9 +215,9 @@ async fn without_its_cookie_a_form_of_the_door_lets_nobody_in() {
     let gateway = spawn_gateway().await;
     let sam = gateway.reviewer("sam", &["reviewers"]).await;
     let link = gateway.service.sign_in_link(&sam.id).await.unwrap();
-    let (door, csrf) = Hand::at_the_door(&gateway).await;
+    let (door, csrf) = ManualForm::at_the_door(&gateway).await;
     for cookie in ["", "countersign-door=", "countersign-door=AAAA"] {
-        let hand = Hand { cookie: cookie.to_owned(), ..door.clone() };
+        let hand = ManualForm { cookie: cookie.to_owned(), ..door.clone() };
         let fields = [("csrf", csrf.as_str()), ("username", "sam"), ("password", PASSWORD)];
         assert_eq!(hand.post("/sign-in", &fields).await.status, 403, "{cookie}");
         assert_eq!(hand.post(&format!("/sign-in/{link}"), &fields).await.status, 403, "{cookie}");
@@ -230,7 +230,7 @@ async fn whatever_is_asked_for_one_is_sent_to_this_gateway_after_signing_in() {
     let gateway = spawn_gateway().await;
     let sam = gateway.reviewer("sam", &["reviewers"]).await;
     for next in ["//evil.example", "https://evil.example", "/\\evil.example", "/\t/evil.example", "evil.example"] {
-        let (hand, csrf) = Hand::at_the_door(&gateway).await;
+        let (hand, csrf) = ManualForm::at_the_door(&gateway).await;
         let inside = hand
             .post("/sign-in", &[("csrf", &csrf), ("username", "sam"), ("password", PASSWORD), ("next", next)])
             .await;
@@ -238,7 +238,7 @@ async fn whatever_is_asked_for_one_is_sent_to_this_gateway_after_signing_in() {
         let link = gateway.service.sign_in_link(&sam.id).await.unwrap();
         let inside = hand.post(&format!("/sign-in/{link}"), &[("csrf", &csrf), ("next", next)]).await;
         assert_eq!((inside.status, inside.location.as_str()), (303, "/"), "{next}");
-        let sam = Hand::signed_in(&gateway, "sam").await;
+        let sam = ManualForm::signed_in(&gateway, "sam").await;
         let onward = sam.get(&format!("/sign-in?{}", encoded(&[("next", next)]))).await;
         assert_eq!((onward.status, onward.location.as_str()), (303, "/"), "{next}");
     }
@@ -250,7 +250,7 @@ async fn a_session_ends_with_its_time_and_with_signing_out() {
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
     let held = held(&gateway, "this", &payments).await;
-    let (ana, other) = (Hand::signed_in(&gateway, "ana").await, Hand::signed_in(&gateway, "ana").await);
+    let (ana, other) = (ManualForm::signed_in(&gateway, "ana").await, ManualForm::signed_in(&gateway, "ana").await);
     let csrf = field(&other.get("/").await.text, "csrf");
     assert_eq!(other.post("/sign-out", &[("csrf", &csrf)]).await.status, 303);
     assert_eq!(other.get("/").await.location, "/sign-in", "who signed out is out");
@@ -277,7 +277,7 @@ async fn who_is_no_reviewer_sends_no_form_about_a_review() {
     let held = held(&gateway, "this", &payments).await;
     let path = format!("/reviews/{}", held.review);
     for name in ["root", "ed"] {
-        let hand = Hand::signed_in(&gateway, name).await;
+        let hand = ManualForm::signed_in(&gateway, name).await;
         let csrf = field(&hand.get(&path).await.text, "csrf");
         for form in ["decision", "revocation"] {
             let fields = [("csrf", csrf.as_str()), ("verdict", "approve"), ("confirmed", "yes"), ("reason", "x")];
@@ -295,7 +295,7 @@ async fn a_link_ends_with_its_time_and_is_of_one_kind() {
     let set_up = gateway.service.set_up_link().await.unwrap().unwrap();
     let sam = gateway.person("sam", PersonRole::Auditor, &[]).await;
     let sign_in = gateway.service.sign_in_link(&sam.id).await.unwrap();
-    let (door, csrf) = Hand::at_the_door(&gateway).await;
+    let (door, csrf) = ManualForm::at_the_door(&gateway).await;
     let account = [
         ("csrf", csrf.as_str()),
         ("username", "eve"),
@@ -313,7 +313,7 @@ async fn a_link_ends_with_its_time_and_is_of_one_kind() {
     assert_eq!(door.post(&path, &account).await.status, 404);
     let fresh = spawn_gateway().await;
     let first = format!("/set-up/{}", fresh.service.set_up_link().await.unwrap().unwrap());
-    let (fresh_door, fresh_csrf) = Hand::at_the_door(&fresh).await;
+    let (fresh_door, fresh_csrf) = ManualForm::at_the_door(&fresh).await;
     assert_eq!(fresh_door.get(&first).await.status, 200);
     let signing_in = format!("/sign-in/{sign_in}");
     for (door, csrf, path) in [(&door, &csrf, signing_in), (&fresh_door, &fresh_csrf, first)] {
@@ -331,7 +331,7 @@ async fn only_who_approved_takes_a_receipt_back() {
     gateway.reviewer("sam", &["reviewers"]).await;
     let payments = gateway.payments().await;
     let held = held(&gateway, "this", &payments).await;
-    let (ana, sam) = (Hand::signed_in(&gateway, "ana").await, Hand::signed_in(&gateway, "sam").await);
+    let (ana, sam) = (ManualForm::signed_in(&gateway, "ana").await, ManualForm::signed_in(&gateway, "sam").await);
     let path = format!("/reviews/{}", held.review);
     let form = form_of(&ana, &held).await;
     assert_eq!(ana.post(&format!("{path}/decision"), &with(&form, "", "")).await.status, 303);
@@ -357,7 +357,7 @@ async fn a_form_that_is_too_long_or_found_wrong_by_the_browser_counts_nothing() 
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
     let held = held(&gateway, "this", &payments).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let form = form_of(&ana, &held).await;
     let path = format!("/reviews/{}/decision", held.review);
     let long = "x".repeat(64 * 1024);
@@ -388,7 +388,7 @@ async fn no_byte_of_any_page_tells_a_hidden_value() {
     let patch =
         json!({"target_user_id": 42, "payment": {"card": {"number": "4929 0000 0000 0000", "holder": "Zoe Zane"}}});
     let held = gateway.held(&payments, "this", &patch).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let review = format!("/reviews/{}", held.review);
     let decision = format!("{review}/decision");
     let form = form_of(&ana, &held).await;

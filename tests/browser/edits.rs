@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use crate::chromium::Chromium;
-use crate::forms::{Hand, field};
-use crate::gateway::{Gateway, Held, Payments, spawn_gateway};
+use crate::forms::{ManualForm, field};
+use crate::gateway::{BrowserGateway, HeldReview, Payments, spawn_gateway};
 
-async fn held(gateway: &Gateway) -> (Held, Payments) {
+async fn held(gateway: &BrowserGateway) -> (HeldReview, Payments) {
     for name in ["ana", "sam"] {
         gateway.reviewer(name, &["reviewers"]).await;
     }
@@ -52,7 +52,7 @@ async fn an_amount_is_rewritten_and_another_approves_it_without_scripts() {
 async fn what_cannot_be_is_said_and_what_was_typed_is_kept() {
     let gateway = spawn_gateway().await;
     let (held, _) = held(&gateway).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let path = format!("/reviews/{}/edit", held.review);
     let html = ana.get(&path).await.text;
     let (csrf, digest) = (field(&html, "csrf"), field(&html, "digest"));
@@ -77,5 +77,5 @@ async fn what_cannot_be_is_said_and_what_was_typed_is_kept() {
     let forged = [("csrf", "x"), ("digest", digest.as_str()), ("why", "x"), ("value:/target_user_id", "1")];
     assert_eq!(ana.post(&path, &forged).await.status, 403);
     gateway.person("eve", countersign::domain::identity::account::PersonRole::Auditor, &[]).await;
-    assert_eq!(Hand::signed_in(&gateway, "eve").await.get(&path).await.status, 403);
+    assert_eq!(ManualForm::signed_in(&gateway, "eve").await.get(&path).await.status, 403);
 }

@@ -1,19 +1,19 @@
 //! Stopping in an emergency, and letting go on with two people: as people do it, and by hand where they may not.
 
 use countersign::domain::identity::account::PersonRole;
-use countersign::domain::operations::halt::LiftNeeds;
+use countersign::domain::operations::halt::LiftQuorum;
 use countersign::service::PeopleSettings;
 
 use crate::chromium::Chromium;
-use crate::forms::{Hand, field};
-use crate::gateway::{Gateway, order, people, spawn_for_people, spawn_gateway};
-use crate::person::Tab;
+use crate::forms::{ManualForm, field};
+use crate::gateway::{BrowserGateway, order, people, spawn_for_people, spawn_gateway};
+use crate::person::BrowserTab;
 
-pub async fn pairs() -> Gateway {
-    spawn_for_people(PeopleSettings { lift_needs: LiftNeeds::Two, ..people() }).await
+pub async fn pairs() -> BrowserGateway {
+    spawn_for_people(PeopleSettings { lift_needs: LiftQuorum::Two, ..people() }).await
 }
 
-async fn tab_of(browser: &Chromium, gateway: &Gateway, name: &str) -> Tab {
+async fn tab_of(browser: &Chromium, gateway: &BrowserGateway, name: &str) -> BrowserTab {
     let tab = browser.tab(gateway).await;
     tab.without_scripts().await;
     tab.sign_in(name).await;
@@ -22,7 +22,7 @@ async fn tab_of(browser: &Chromium, gateway: &Gateway, name: &str) -> Tab {
 }
 
 /// Whether everything is stopped, and the payments flow by itself.
-async fn stopped(gateway: &Gateway) -> Vec<(bool, bool)> {
+async fn stopped(gateway: &BrowserGateway) -> Vec<(bool, bool)> {
     let halts = gateway.service.halts().await.unwrap();
     halts.iter().map(|it| (it.halt.proposing, it.halt.verifying)).collect()
 }
@@ -108,7 +108,7 @@ async fn who_may_not_stop_or_lift_is_refused_by_hand_as_well() {
         ]
     };
     let send = async |name: &str, path: &str, csrf: Option<&str>| {
-        let hand = Hand::signed_in(&gateway, name).await;
+        let hand = ManualForm::signed_in(&gateway, name).await;
         let html = hand.get("/emergency").await.text;
         let fields = form(csrf.unwrap_or(&field(&html, "csrf")), "yes");
         let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -123,7 +123,7 @@ async fn who_may_not_stop_or_lift_is_refused_by_hand_as_well() {
     assert_eq!(stopped(&gateway).await, [(true, true)]);
     assert_eq!(send("gus", "/emergency/lifting", None).await, 303);
     assert_eq!(stopped(&gateway).await, [(false, false)]);
-    let hand = Hand::signed_in(&gateway, "gus").await;
+    let hand = ManualForm::signed_in(&gateway, "gus").await;
     let csrf = field(&hand.get("/emergency").await.text, "csrf");
     let unsaid = [("csrf", csrf.as_str()), ("scope", "all"), ("what", "both"), ("reason", " "), ("confirmed", "yes")];
     let refused = hand.post("/emergency", &unsaid).await;

@@ -7,14 +7,14 @@ use countersign::worker::deliver;
 use serde_json::json;
 
 use crate::chromium::Chromium;
-use crate::forms::{Hand, field};
-use crate::gateway::{Gateway, spawn_gateway};
+use crate::forms::{ManualForm, field};
+use crate::gateway::{BrowserGateway, spawn_gateway};
 use crate::people::shown;
-use crate::person::Tab;
-use crate::receiver::{BROKEN, FINE, Receiver, Reply};
+use crate::person::BrowserTab;
+use crate::receiver::{BROKEN, FINE, ReceiverReply, WebhookReceiver};
 
 /// Adds an endpoint that is told of proposals that are held.
-pub async fn add_endpoint(tab: &Tab, name: &str, url: &str) {
+pub async fn add_endpoint(tab: &BrowserTab, name: &str, url: &str) {
     tab.goto("/endpoints").await;
     tab.fill("Name", name).await;
     tab.fill("Address", url).await;
@@ -23,13 +23,13 @@ pub async fn add_endpoint(tab: &Tab, name: &str, url: &str) {
 }
 
 /// Gives events their places, and sends what is due.
-pub async fn send(gateway: &Gateway) -> usize {
+pub async fn send(gateway: &BrowserGateway) -> usize {
     while gateway.service.sequence().await.unwrap() > 0 {}
     deliver::run_once(&gateway.service).await.unwrap()
 }
 
-async fn office() -> (Gateway, Receiver, Chromium, Tab) {
-    let (gateway, receiver) = (spawn_gateway().await, Receiver::start().await);
+async fn office() -> (BrowserGateway, WebhookReceiver, Chromium, BrowserTab) {
+    let (gateway, receiver) = (spawn_gateway().await, WebhookReceiver::start().await);
     gateway.person("gus", PersonRole::Admin, &[]).await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let browser = Chromium::open().await;
@@ -39,7 +39,7 @@ async fn office() -> (Gateway, Receiver, Chromium, Tab) {
     (gateway, receiver, browser, tab)
 }
 
-async fn held(gateway: &Gateway, threads: &[&str]) {
+async fn held(gateway: &BrowserGateway, threads: &[&str]) {
     let payments = gateway.payments().await;
     for thread in threads {
         gateway.held(&payments, thread, &json!({"target_user_id": 42})).await;
@@ -89,7 +89,7 @@ async fn one_sees_an_attempt_fail_fixes_the_receiver_sends_again_and_sees_it_pas
 async fn a_test_event_says_how_it_went_and_enables_what_was_gone() {
     let (gateway, receiver, browser, tab) = office().await;
     add_endpoint(&tab, "ops", &receiver.url).await;
-    receiver.now(Reply::Says("410 Gone"));
+    receiver.now(ReceiverReply::Says("410 Gone"));
     held(&gateway, &["order-1"]).await;
     send(&gateway).await;
     tab.goto("/endpoints").await;
@@ -202,11 +202,11 @@ async fn an_endpoint_is_changed_gets_another_secret_is_switched_off_and_on_and_r
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn auditors_look_at_endpoints_and_change_nothing_and_reviewers_do_not_look() {
-    let (gateway, receiver) = (spawn_gateway().await, Receiver::start().await);
+    let (gateway, receiver) = (spawn_gateway().await, WebhookReceiver::start().await);
     gateway.person("gus", PersonRole::Admin, &[]).await;
     gateway.person("eve", PersonRole::Auditor, &[]).await;
     gateway.reviewer("ana", &["reviewers"]).await;
-    let gus = Hand::signed_in(&gateway, "gus").await;
+    let gus = ManualForm::signed_in(&gateway, "gus").await;
     let csrf = field(&gus.get("/account").await.text, "csrf");
     let url = format!("{}?key=s3cret", receiver.url);
     let new = [("csrf", csrf.as_str()), ("name", "ops"), ("url", &url), ("events", "transition.held")];
@@ -215,12 +215,16 @@ async fn auditors_look_at_endpoints_and_change_nothing_and_reviewers_do_not_look
     held(&gateway, &["order-1"]).await;
     assert_eq!(send(&gateway).await, 1);
     let told = gateway.service.endpoints().await.unwrap().remove(0);
-    let place =
-        gateway.service.deliveries(&told.endpoint.id, countersign::service::delivery::deliveries::Which::All, None, 1);
+    let place = gateway.service.deliveries(
+        &told.endpoint.id,
+        countersign::service::delivery::deliveries::DeliveryFilter::All,
+        None,
+        1,
+    );
     let place = place.await.unwrap().0[0].index;
     let endpoint = format!("/endpoints/{}", told.endpoint.id);
     let delivery = format!("{endpoint}/deliveries/{place}");
-    let (eve, ana) = (Hand::signed_in(&gateway, "eve").await, Hand::signed_in(&gateway, "ana").await);
+    let (eve, ana) = (ManualForm::signed_in(&gateway, "eve").await, ManualForm::signed_in(&gateway, "ana").await);
     for path in ["/endpoints", &endpoint, &delivery] {
         let seen = eve.get(path).await;
         assert_eq!(seen.status, 200, "{path}");
@@ -243,7 +247,7 @@ async fn auditors_look_at_endpoints_and_change_nothing_and_reviewers_do_not_look
 }
 
 /// Fills a field that has a name of its own in the page.
-async fn put(tab: &Tab, id: &str, value: &str) {
+async fn put(tab: &BrowserTab, id: &str, value: &str) {
     let code = format!("(document.querySelector('#{id}').value = {}) !== null", json!(value));
     let _: bool = tab.js(&code).await;
 }

@@ -2,18 +2,18 @@
 
 use std::path::Path;
 
-use countersign::domain::episode::verify::{Content, Folder};
+use countersign::domain::episode::verify::{FileContent, Folder};
 use countersign::domain::identity::party::Party;
 use countersign::domain::primitives::id::{PrincipalId, ThreadId};
-use countersign::service::episodes::import::Import;
+use countersign::service::episodes::import::ImportOutcome;
 use serde_json::{Value, json};
 
 use crate::chromium::Chromium;
-use crate::forms::{Hand, form_of, with};
-use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway};
+use crate::forms::{ManualForm, form_of, with};
+use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, Payments, order, spawn_gateway};
 
 /// Begins a run and gives version 0's digest.
-async fn begun(gateway: &Gateway, payments: &Payments, name: &str) -> String {
+async fn begun(gateway: &BrowserGateway, payments: &Payments, name: &str) -> String {
     let episode = json!({"goal": {"task": "Refund order 8812 <b>now</b>"}, "tags": {"team": "platform"}});
     let body = json!({"flow": "payments", "thread": name, "state": order(), "episode": episode});
     let made = gateway.post(&payments.host, "/v1/threads", &body).await;
@@ -21,14 +21,14 @@ async fn begun(gateway: &Gateway, payments: &Payments, name: &str) -> String {
     made.body["transition"].as_str().unwrap().to_owned()
 }
 
-async fn says(gateway: &Gateway, payments: &Payments, name: &str, (phase, payload): (&str, Value)) {
+async fn says(gateway: &BrowserGateway, payments: &Payments, name: &str, (phase, payload): (&str, Value)) {
     let event = json!({"node": "planner", "phase": phase, "payload": payload});
     let added = gateway.post(&payments.agent, &format!("/v1/threads/{name}/episode/events"), &event).await;
     assert_eq!(added.status, 201, "{added:?}");
 }
 
 /// A run that is planned and waits for people.
-pub async fn planned(gateway: &Gateway, payments: &Payments, name: &str) -> Held {
+pub async fn planned(gateway: &BrowserGateway, payments: &Payments, name: &str) -> HeldReview {
     let parent = begun(gateway, payments, name).await;
     let plan = json!({"rationale": "People have to be asked; the card is 4111 1111 1111 1111.", "step_records": [
         {"id": "look", "kind": "detect", "description": "Look the order up", "status": "done"},
@@ -40,8 +40,8 @@ pub async fn planned(gateway: &Gateway, payments: &Payments, name: &str) -> Held
 }
 
 /// The same, approved and ended.
-pub async fn ended(gateway: &Gateway, payments: &Payments, held: &Held) {
-    let ana = Hand::signed_in(gateway, "ana").await;
+pub async fn ended(gateway: &BrowserGateway, payments: &Payments, held: &HeldReview) {
+    let ana = ManualForm::signed_in(gateway, "ana").await;
     let form = form_of(&ana, held).await;
     let voted = ana.post(&format!("/reviews/{}/decision", held.review), &with(&form, "", "")).await;
     assert_eq!(voted.status, 303, "{}", voted.text);
@@ -59,17 +59,17 @@ pub fn golden() -> Folder {
 }
 
 /// What a run of this gateway left.
-pub async fn own_folder(gateway: &Gateway, thread: &str) -> Folder {
+pub async fn own_folder(gateway: &BrowserGateway, thread: &str) -> Folder {
     let files =
         gateway.service.files_of_run(("tests", &Party::Receiver), &ThreadId::try_from(thread).unwrap()).await.unwrap();
-    Folder { entries: files.into_iter().map(|(name, bytes)| (name, Content::Bytes(bytes))).collect() }
+    Folder { entries: files.into_iter().map(|(name, bytes)| (name, FileContent::Bytes(bytes))).collect() }
 }
 
 /// Imports it; gives its thread.
-pub async fn imported(gateway: &Gateway, folder: &Folder) -> String {
+pub async fn imported(gateway: &BrowserGateway, folder: &Folder) -> String {
     let by = PrincipalId::try_from("command-line").unwrap();
     match gateway.service.import_episode(&by, folder, None).await.unwrap() {
-        Import::Kept(import, _) => import.id.to_string(),
+        ImportOutcome::Kept(import, _) => import.id.to_string(),
         other => panic!("{other:?}"),
     }
 }
@@ -82,7 +82,7 @@ pub fn forking() -> String {
 }
 
 /// A thread of which two branches were joined, one was left behind, and one is open; gives that one's thread.
-pub async fn forked(gateway: &Gateway, payments: &Payments, name: &str) -> String {
+pub async fn forked(gateway: &BrowserGateway, payments: &Payments, name: &str) -> String {
     let head = gateway.thread(payments, name, &order()).await;
     let asks = async |rest: &str, body: Value| {
         let answer = gateway.post(&payments.agent, &format!("/v1/threads/{name}/{rest}"), &body).await;
@@ -144,7 +144,7 @@ async fn an_imported_run_is_read_and_said_to_be_one_without_scripts() {
     }
     assert!(tab.html().await.contains("the events are not linked by hashes"));
     assert_eq!(tab.count("a[download]").await, 4);
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let state = ana.get(&format!("/threads/{foreign}/episode/state.json")).await;
     let came = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/episode/golden/state.json"));
     assert_eq!((state.status, state.text), (200, came.unwrap()));
@@ -220,7 +220,7 @@ async fn what_is_downloaded_is_what_the_host_is_given() {
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
     let held = planned(&gateway, &payments, "order-8812").await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     assert_eq!(ana.get("/threads/order-8812/episode/manifest.json").await.status, 404);
     ended(&gateway, &payments, &held).await;
     for file in ["state.json", "summary.json", "final.json", "manifest.json"] {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::chromium::Chromium;
-use crate::forms::{Hand, field};
-use crate::gateway::{Gateway, Held, PAYMENTS, spawn_gateway};
+use crate::forms::{ManualForm, field};
+use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, spawn_gateway};
 
 /// A hold that waits for ever longer.
-async fn waiting() -> (Gateway, Held) {
+async fn waiting() -> (BrowserGateway, HeldReview) {
     let gateway = spawn_gateway().await;
     for (name, group) in [("ana", "reviewers"), ("sid", "security")] {
         gateway.reviewer(name, &[group]).await;
@@ -58,7 +58,7 @@ async fn a_deadline_is_moved_with_a_reason_without_scripts_and_others_are_asked_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_form_moves_the_deadline_it_was_made_for_and_no_other() {
     let (gateway, held) = waiting().await;
-    let (ana, sid) = (Hand::signed_in(&gateway, "ana").await, Hand::signed_in(&gateway, "sid").await);
+    let (ana, sid) = (ManualForm::signed_in(&gateway, "ana").await, ManualForm::signed_in(&gateway, "sid").await);
     let (page, path) = (format!("/reviews/{}", held.review), format!("/reviews/{}/extension", held.review));
     let html = ana.get(&page).await.text;
     let until = html.split("<select id=\"until\"").nth(1).unwrap().split("value=\"").nth(1).unwrap();
@@ -69,7 +69,7 @@ async fn a_form_moves_the_deadline_it_was_made_for_and_no_other() {
             [("csrf", csrf), ("digest", &digest), ("deadline", deadline), ("until", &until), ("reason", "later")];
         fields.map(|(name, value)| (name, value.to_owned())).to_vec()
     };
-    let post = async |who: &Hand<'_>, form: Vec<(&'static str, String)>| {
+    let post = async |who: &ManualForm<'_>, form: Vec<(&'static str, String)>| {
         let fields: Vec<(&str, &str)> = form.iter().map(|(name, value)| (*name, value.as_str())).collect();
         who.post(&path, &fields).await
     };

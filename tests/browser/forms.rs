@@ -3,16 +3,16 @@
 use reqwest::header;
 use serde_json::json;
 
-use crate::gateway::{Gateway, Held, PASSWORD, Payments, spawn_gateway};
+use crate::gateway::{BrowserGateway, HeldReview, PASSWORD, Payments, spawn_gateway};
 
 /// A form without a browser.
 #[derive(Clone)]
-pub struct Hand<'a> {
-    pub gateway: &'a Gateway,
+pub struct ManualForm<'a> {
+    pub gateway: &'a BrowserGateway,
     pub cookie: String,
 }
 
-pub struct Page {
+pub struct FormResponse {
     pub status: u16,
     pub location: String,
     pub text: String,
@@ -29,35 +29,35 @@ pub fn encoded(fields: &[(&str, &str)]) -> String {
     fields.iter().map(|(name, value)| format!("{name}={}", text(value))).collect::<Vec<_>>().join("&")
 }
 
-impl<'a> Hand<'a> {
-    pub fn new(gateway: &'a Gateway) -> Self {
+impl<'a> ManualForm<'a> {
+    pub fn new(gateway: &'a BrowserGateway) -> Self {
         Self { gateway, cookie: String::new() }
     }
 
-    pub async fn get(&self, path: &str) -> Page {
+    pub async fn get(&self, path: &str) -> FormResponse {
         let request = self.gateway.http.get(self.gateway.at(path)).header(header::ACCEPT, "text/html");
         page(request.header(header::COOKIE, &self.cookie)).await
     }
 
-    pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Page {
+    pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> FormResponse {
         self.post_from(&self.gateway.url, path, fields).await
     }
 
-    pub async fn post_from(&self, origin: &str, path: &str, fields: &[(&str, &str)]) -> Page {
+    pub async fn post_from(&self, origin: &str, path: &str, fields: &[(&str, &str)]) -> FormResponse {
         let request = self.gateway.http.post(self.gateway.at(path)).header(header::ORIGIN, origin);
         let request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded").body(encoded(fields));
         page(request.header(header::COOKIE, &self.cookie)).await
     }
 
     /// In front of the sign-in page; with what its form carries.
-    pub async fn at_the_door(gateway: &'a Gateway) -> (Self, String) {
+    pub async fn at_the_door(gateway: &'a BrowserGateway) -> (Self, String) {
         let mut hand = Self::new(gateway);
         let door = hand.get("/sign-in").await;
         hand.cookie = door.cookies.join("; ");
         (hand, field(&door.text, "csrf"))
     }
 
-    pub async fn signed_in(gateway: &'a Gateway, name: &str) -> Self {
+    pub async fn signed_in(gateway: &'a BrowserGateway, name: &str) -> Self {
         let (mut hand, csrf) = Self::at_the_door(gateway).await;
         let fields = [("csrf", csrf.as_str()), ("username", name), ("password", PASSWORD), ("next", "/")];
         let inside = hand.post("/sign-in", &fields).await;
@@ -67,7 +67,7 @@ impl<'a> Hand<'a> {
     }
 }
 
-pub async fn page(request: reqwest::RequestBuilder) -> Page {
+pub async fn page(request: reqwest::RequestBuilder) -> FormResponse {
     let response = request.send().await.unwrap();
     let text = |name: header::HeaderName| {
         let values = response.headers().get_all(name).iter();
@@ -76,7 +76,7 @@ pub async fn page(request: reqwest::RequestBuilder) -> Page {
     let (locations, cookies) = (text(header::LOCATION), text(header::SET_COOKIE));
     let cookies = cookies.iter().filter_map(|it| it.split(';').next().map(str::to_owned)).collect();
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    Page { status, location: locations.concat(), cookies, headers, text: response.text().await.unwrap() }
+    FormResponse { status, location: locations.concat(), cookies, headers, text: response.text().await.unwrap() }
 }
 
 /// A hidden field's value.
@@ -85,18 +85,18 @@ pub fn field(html: &str, name: &str) -> String {
     html[from..].split('"').nth(3).unwrap().to_owned()
 }
 
-pub async fn held(gateway: &Gateway, name: &str, payments: &Payments) -> Held {
+pub async fn held(gateway: &BrowserGateway, name: &str, payments: &Payments) -> HeldReview {
     gateway.held(payments, name, &json!({"target_user_id": 42})).await
 }
 
-pub async fn still_waits(gateway: &Gateway, held: &Held) {
+pub async fn still_waits(gateway: &BrowserGateway, held: &HeldReview) {
     let thread = held.thread.as_str().try_into().unwrap();
     let review = gateway.service.overview(&thread).await.unwrap().review;
     assert_eq!(review.map(|it| it.to_string()), Some(held.review.clone()), "nothing was decided");
 }
 
 /// The fields of a review's form, as its page gives them.
-pub async fn form_of(hand: &Hand<'_>, held: &Held) -> Vec<(&'static str, String)> {
+pub async fn form_of(hand: &ManualForm<'_>, held: &HeldReview) -> Vec<(&'static str, String)> {
     let html = hand.get(&format!("/reviews/{}", held.review)).await.text;
     let form = &html[html.find("data-decide").unwrap()..];
     let mut fields: Vec<(&'static str, String)> =
@@ -119,7 +119,7 @@ async fn a_vote_counts_only_with_its_own_digest_nonce_stage_session_and_token() 
     gateway.reviewer("sam", &["reviewers"]).await;
     let payments = gateway.payments().await;
     let (this, that) = (held(&gateway, "this", &payments).await, held(&gateway, "that", &payments).await);
-    let (ana, sam) = (Hand::signed_in(&gateway, "ana").await, Hand::signed_in(&gateway, "sam").await);
+    let (ana, sam) = (ManualForm::signed_in(&gateway, "ana").await, ManualForm::signed_in(&gateway, "sam").await);
     let (mine, other, his) = (form_of(&ana, &this).await, form_of(&ana, &that).await, form_of(&sam, &this).await);
     let nonce = |form: &[(&str, String)]| form.iter().find(|it| it.0 == "nonce").unwrap().1.clone();
     let (others_nonce, his_nonce) = (nonce(&other), nonce(&his));
@@ -162,7 +162,7 @@ async fn without_confirmed_nothing_is_counted() {
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
     let held = held(&gateway, "this", &payments).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let form = form_of(&ana, &held).await;
     let second = ana.post(&format!("/reviews/{}/decision", held.review), &with(&form, "confirmed", "")).await;
     assert_eq!(second.status, 200);
@@ -176,7 +176,7 @@ async fn a_deadline_that_passed_is_told_and_is_nobodys_refusal() {
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
     let held = held(&gateway, "this", &payments).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let form = form_of(&ana, &held).await;
     gateway.clock.advance(std::time::Duration::from_secs(16 * 60));
     let late = ana.post(&format!("/reviews/{}/decision", held.review), &with(&form, "", "")).await;
@@ -201,7 +201,7 @@ async fn only_who_is_asked_finds_a_form() {
         ("bystander", "You are in none of the groups that are asked."),
         ("root", "Only accounts with the role reviewer decide."),
     ] {
-        let hand = Hand::signed_in(&gateway, name).await;
+        let hand = ManualForm::signed_in(&gateway, name).await;
         let html = hand.get(&path).await.text;
         assert!(html.contains(words) && !html.contains("data-decide"), "{name}");
         let csrf = field(&html, "csrf");

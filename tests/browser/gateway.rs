@@ -1,6 +1,6 @@
 //! A real gateway inside the test: its own port, its own SQLite file, a clock that the test moves.
 //!
-//! `spawn_gateway()` gives an empty one; [`Gateway::payments`] activates the payments flow and hands out a token for
+//! `spawn_gateway()` gives an empty one; [`BrowserGateway::payments`] activates the payments flow and hands out a token for
 //! each role of it. A suite includes this file by `#[path = "../support/gateway.rs"] mod gateway;`, and expects
 //! `dead_code` there for what it leaves unused.
 
@@ -14,23 +14,23 @@ use actix_web::dev::ServerHandle;
 use countersign::clock::{Clock, ClockOffset, SystemClock};
 use countersign::config::Network;
 use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
-use countersign::domain::identity::login_throttle::Bounds;
+use countersign::domain::identity::login_throttle::LoginThrottleLimits;
 use countersign::domain::json::size::StateLimits;
 use countersign::domain::policy::PolicySource;
 use countersign::domain::primitives::id::{FlowId, GroupName, NodeId, PrincipalId};
 use countersign::domain::primitives::time::Timestamp;
-use countersign::http_client::{Outgoing, OutgoingSettings};
+use countersign::http_client::{HttpClient, HttpClientSettings};
 use countersign::keyring::Keyring;
 use countersign::oidc_provider::Provider;
 use countersign::service::identity::accounts::{NewAccount, NewToken};
-use countersign::service::identity::oidc_sign_in::{Local, Ways};
+use countersign::service::identity::oidc_sign_in::{LocalAccounts, SignInMethods};
 use countersign::service::identity::owner_names::NewOwner;
-use countersign::service::{PeopleSettings, Service, Settings};
+use countersign::service::{PeopleSettings, Service, ServiceSettings};
 use countersign::store::Store;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::web::limits::rate_limit::Throttle;
+use countersign::web::limits::rate_limit::RateLimiter;
 use countersign::web::server::serve;
-use countersign::web::state::{App, Edge};
+use countersign::web::state::{AppState, EdgeConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -69,7 +69,7 @@ impl Clock for MovableClock {
 }
 
 /// A gateway that runs until it is dropped.
-pub struct Gateway {
+pub struct BrowserGateway {
     /// Where it is, without a slash at the end.
     pub url: String,
     /// Its use cases, without HTTP between.
@@ -83,31 +83,32 @@ pub struct Gateway {
 }
 
 /// Starts an empty gateway on a port of its own.
-pub async fn spawn_gateway() -> Gateway {
-    spawn_behind(edge, people(), |_, _| Ways::default()).await
+pub async fn spawn_gateway() -> BrowserGateway {
+    spawn_behind(edge, people(), |_, _| SignInMethods::default()).await
 }
 
 /// The same, set otherwise where people themselves are concerned.
-pub async fn spawn_for_people(people: PeopleSettings) -> Gateway {
-    spawn_behind(edge, people, |_, _| Ways::default()).await
+pub async fn spawn_for_people(people: PeopleSettings) -> BrowserGateway {
+    spawn_behind(edge, people, |_, _| SignInMethods::default()).await
 }
 
 /// One where people sign in with a provider, which is told where the gateway is.
-pub async fn spawn_gateway_with(provider: impl FnOnce(&str, Arc<dyn Clock>) -> Provider) -> Gateway {
-    let ways = |url: &str, clock| Ways { local: Local::On, provider: Some(Arc::new(provider(url, clock))) };
+pub async fn spawn_gateway_with(provider: impl FnOnce(&str, Arc<dyn Clock>) -> Provider) -> BrowserGateway {
+    let ways =
+        |url: &str, clock| SignInMethods { local: LocalAccounts::On, provider: Some(Arc::new(provider(url, clock))) };
     spawn_behind(edge, PeopleSettings::default(), ways).await
 }
 
 /// The same, as it is behind a proxy that people reach over https.
-pub async fn spawn_secure_gateway() -> Gateway {
-    spawn_behind(|url| Edge { secure: true, ..edge(url) }, people(), |_, _| Ways::default()).await
+pub async fn spawn_secure_gateway() -> BrowserGateway {
+    spawn_behind(|url| EdgeConfig { secure: true, ..edge(url) }, people(), |_, _| SignInMethods::default()).await
 }
 
 async fn spawn_behind(
-    edge: fn(&str) -> Edge,
+    edge: fn(&str) -> EdgeConfig,
     people: PeopleSettings,
-    ways: impl FnOnce(&str, Arc<dyn Clock>) -> Ways,
-) -> Gateway {
+    ways: impl FnOnce(&str, Arc<dyn Clock>) -> SignInMethods,
+) -> BrowserGateway {
     countersign::tls::ready();
     let folder = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -116,7 +117,7 @@ async fn spawn_behind(
     let options = SqliteOptions { clock_offset: clock.offset(), ..SqliteOptions::default() };
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
     let keyring = Keyring::open_or_create(&folder.path().join("keyring.json"), None, &clock).unwrap();
-    let settings = Settings {
+    let settings = ServiceSettings {
         limits: StateLimits::default(),
         public_url: url.clone(),
         session_lifetime: Duration::from_secs(3600),
@@ -125,53 +126,53 @@ async fn spawn_behind(
     let opened = Service::open(store, keyring, Arc::new(clock.clone()), settings);
     let service = opened.await.unwrap().letting_in(ways(&url, Arc::new(clock.clone())));
     let service = Arc::new(service.sending_by(outgoing()));
-    let app = App { service: service.clone(), edge: Arc::new(edge(&url)) };
+    let app = AppState { service: service.clone(), edge: Arc::new(edge(&url)) };
     let server = serve(app, listener, 1, Duration::from_secs(1)).unwrap();
     let handle = server.handle();
     tokio::spawn(server);
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
     // A gateway hangs up on whoever says nothing for seconds, which a page may take.
     let http = http.pool_max_idle_per_host(0).build().unwrap();
-    Gateway { url, service, clock, http, server: handle, folder }
+    BrowserGateway { url, service, clock, http, server: handle, folder }
 }
 
 /// What sends, to this machine too: receivers are here.
-fn outgoing() -> Outgoing {
+fn outgoing() -> HttpClient {
     let allowed = vec![Network::parse("127.0.0.1").unwrap()];
-    Outgoing::new(OutgoingSettings { allowed, plain_http: false, timeout: Duration::from_secs(15) }).unwrap()
+    HttpClient::new(HttpClientSettings { allowed, plain_http: false, timeout: Duration::from_secs(15) }).unwrap()
 }
 
 /// What is set where people themselves are concerned.
 pub fn people() -> PeopleSettings {
-    let sign_ins = Bounds { free: SIGN_INS, window: Duration::from_secs(300) };
+    let sign_ins = LoginThrottleLimits { free: SIGN_INS, window: Duration::from_secs(300) };
     PeopleSettings { sign_ins, ..PeopleSettings::default() }
 }
 
 /// How many tries strangers have at an account before they must wait.
 pub const SIGN_INS: u32 = 5;
 
-fn edge(url: &str) -> Edge {
-    Edge {
+fn edge(url: &str) -> EdgeConfig {
+    EdgeConfig {
         body_bytes_max: 2 * 1024 * 1024,
         depth_max: 64,
         wait_max: Duration::from_secs(30),
         secure: false,
         origin: url.to_owned(),
         peers: Default::default(),
-        requests: Throttle::new(100_000, Duration::from_millis(1)),
+        requests: RateLimiter::new(100_000, Duration::from_millis(1)),
         elsewhere: countersign::web::pages::identity::oidc::throttle(),
         reveals: countersign::web::pages::reviews::reveal::throttle(),
         posts: countersign::web::api::interrupts::throttle(),
         metrics: countersign::config::MetricsAccess::Token,
         docs: true,
         hearing: Default::default(),
-        unread: countersign::web::limits::quota::Seats::new(1 << 26, 1 << 29),
-        waits: countersign::web::limits::quota::Seats::new(1_000, 1_000),
+        unread: countersign::web::limits::quota::CallerQuota::new(1 << 26, 1 << 29),
+        waits: countersign::web::limits::quota::CallerQuota::new(1_000, 1_000),
         streams: Default::default(),
     }
 }
 
-impl Drop for Gateway {
+impl Drop for BrowserGateway {
     fn drop(&mut self) {
         // The order to stop is sent by the call itself; nobody waits for the answer.
         drop(self.server.stop(false));
@@ -180,14 +181,14 @@ impl Drop for Gateway {
 
 /// What was answered over HTTP.
 #[derive(Debug)]
-pub struct Answer {
+pub struct JsonResponse {
     /// The status.
     pub status: u16,
     /// The JSON body; null where there is none.
     pub body: Value,
 }
 
-impl Gateway {
+impl BrowserGateway {
     /// The folder with database and keyring.
     pub fn folder(&self) -> &std::path::Path {
         self.folder.path()
@@ -238,21 +239,21 @@ impl Gateway {
     }
 
     /// `POST` of JSON by a machine.
-    pub async fn post(&self, token: &str, path: &str, body: &Value) -> Answer {
+    pub async fn post(&self, token: &str, path: &str, body: &Value) -> JsonResponse {
         answered(self.http.post(self.at(path)).bearer_auth(token).json(body)).await
     }
 
     /// `GET` by a machine.
-    pub async fn get(&self, token: &str, path: &str) -> Answer {
+    pub async fn get(&self, token: &str, path: &str) -> JsonResponse {
         answered(self.http.get(self.at(path)).bearer_auth(token)).await
     }
 }
 
-async fn answered(request: reqwest::RequestBuilder) -> Answer {
+async fn answered(request: reqwest::RequestBuilder) -> JsonResponse {
     let response = request.send().await.unwrap();
     let status = response.status().as_u16();
     let text = response.text().await.unwrap();
-    Answer { status, body: serde_json::from_str(&text).unwrap_or(Value::Null) }
+    JsonResponse { status, body: serde_json::from_str(&text).unwrap_or(Value::Null) }
 }
 
 /// The payments flow: what people must decide is to whom money goes and how much; cards are nobody's business.
@@ -303,7 +304,7 @@ pub struct Payments {
 
 /// A review that was opened.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct HeldReview {
     /// The thread.
     pub thread: String,
     /// The review.
@@ -312,7 +313,7 @@ pub struct Held {
     pub digest: String,
 }
 
-impl Gateway {
+impl BrowserGateway {
     /// Activates the payments flow; its agents belong to the group `machines`.
     pub async fn payments(&self) -> Payments {
         self.payments_under(PAYMENTS).await
@@ -338,12 +339,18 @@ impl Gateway {
     }
 
     /// A new thread in which `patch` waits for people.
-    pub async fn held(&self, payments: &Payments, name: &str, patch: &Value) -> Held {
+    pub async fn held(&self, payments: &Payments, name: &str, patch: &Value) -> HeldReview {
         self.held_saying(payments, name, patch, None).await
     }
 
     /// The same, with the agent's rationale.
-    pub async fn held_saying(&self, payments: &Payments, name: &str, patch: &Value, rationale: Option<&str>) -> Held {
+    pub async fn held_saying(
+        &self,
+        payments: &Payments,
+        name: &str,
+        patch: &Value,
+        rationale: Option<&str>,
+    ) -> HeldReview {
         let parent = self.thread(payments, name, &order()).await;
         self.propose_held(payments, name, &parent, patch, rationale).await
     }
@@ -356,7 +363,7 @@ impl Gateway {
         parent: &str,
         patch: &Value,
         rationale: Option<&str>,
-    ) -> Held {
+    ) -> HeldReview {
         let mut body = json!({"node": "planner", "parent": parent, "patch": patch, "format": "merge-patch"});
         if let Some(text) = rationale {
             body["rationale"] = json!(text);
@@ -364,7 +371,7 @@ impl Gateway {
         let held = self.post(&payments.agent, &format!("/v1/threads/{thread}/transitions"), &body).await;
         assert_eq!(held.status, 202, "{held:?}");
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        Held {
+        HeldReview {
             thread: thread.to_owned(),
             review: text(&held.body["review"]["id"]),
             digest: text(&held.body["transition"]),
@@ -372,7 +379,7 @@ impl Gateway {
     }
 
     /// What the agent learns.
-    pub async fn decision(&self, payments: &Payments, held: &Held) -> Value {
+    pub async fn decision(&self, payments: &Payments, held: &HeldReview) -> Value {
         let path = format!("/v1/transitions/{}/decision", held.digest);
         self.get(&payments.agent, &path).await.body
     }

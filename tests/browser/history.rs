@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::forms::{Hand, field, form_of, with};
-use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway};
+use crate::forms::{ManualForm, field, form_of, with};
+use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, Payments, order, spawn_gateway};
 
 const CARDS: [&str; 2] = ["4111 1111 1111 1111", "4929 0000 0000 0000"];
 
 /// A version approved by Ana, one written on it, and one that waits: versions 0 to 2, and the review.
-pub async fn lived(gateway: &Gateway, payments: &Payments) -> (Held, String) {
+pub async fn lived(gateway: &BrowserGateway, payments: &Payments) -> (HeldReview, String) {
     gateway.reviewer("ana", &["reviewers"]).await;
     let patch = json!({"target_user_id": 42, "payment": {"card": {"number": CARDS[1]}}});
     let held = gateway.held_saying(payments, "order-8812", &patch, Some("The card is 4929 0000 0000 0000.")).await;
-    let ana = Hand::signed_in(gateway, "ana").await;
+    let ana = ManualForm::signed_in(gateway, "ana").await;
     let form = form_of(&ana, &held).await;
     let voted = ana.post(&format!("/reviews/{}/decision", held.review), &with(&form, "", "")).await;
     assert_eq!(voted.status, 303, "{}", voted.text);
@@ -25,7 +25,7 @@ pub async fn lived(gateway: &Gateway, payments: &Payments) -> (Held, String) {
     (held, receipt)
 }
 
-async fn close(gateway: &Gateway, thread: &str) {
+async fn close(gateway: &BrowserGateway, thread: &str) {
     let admin = gateway.token(countersign::domain::identity::account::MachineRole::Admin, "ops", "", &[]).await;
     let closed = gateway.post(&admin, &format!("/v1/threads/{thread}/closing"), &json!({"reason": "over"})).await;
     assert!(closed.status < 300, "{closed:?}");
@@ -35,7 +35,7 @@ async fn close(gateway: &Gateway, thread: &str) {
 async fn threads_are_found_by_flow_status_name_and_title() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     assert!(ana.get("/threads").await.text.contains("There is no thread yet."));
     let payments = gateway.payments().await;
     gateway.activate(&PAYMENTS.replace("flow = \"payments\"", "flow = \"refunds\"")).await;
@@ -73,7 +73,7 @@ async fn a_list_of_threads_goes_on_where_it_stopped_and_names_each_once() {
     for number in 0..65 {
         gateway.thread(&payments, &format!("order-{number:03}"), &order()).await;
     }
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let (mut path, mut names) = ("/threads?flow=payments&name=order".to_owned(), Vec::new());
     for _ in 0..4 {
         let text = ana.get(&path).await.text;
@@ -90,7 +90,7 @@ async fn a_version_tells_what_it_changed_who_let_it_in_and_what_became_of_it() {
     let gateway = spawn_gateway().await;
     let payments = gateway.payments().await;
     let (held, _) = lived(&gateway, &payments).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let first = ana.get("/threads/order-8812/versions/1").await.text;
     for words in [
         ">42<",
@@ -117,7 +117,7 @@ async fn any_two_versions_are_compared_in_either_direction() {
     let gateway = spawn_gateway().await;
     let payments = gateway.payments().await;
     lived(&gateway, &payments).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let forth = ana.get("/threads/order-8812/compare?from=0&to=2").await.text;
     for words in [">17<", "row-77", "payment.<wbr>card", "hidden"] {
         assert!(forth.contains(words), "{words} in {forth}");
@@ -135,7 +135,7 @@ async fn what_any_of_the_policies_hides_is_on_no_page_of_the_past() {
     let gateway = spawn_gateway().await;
     let payments = gateway.payments().await;
     lived(&gateway, &payments).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let pages = [
         "/threads/order-8812",
         "/threads/order-8812/versions/0",
@@ -168,7 +168,7 @@ async fn the_verifier_tells_every_check_and_apart_from_them_what_the_gateway_kno
     let gateway = spawn_gateway().await;
     let payments = gateway.payments().await;
     let (held, receipt) = lived(&gateway, &payments).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let csrf = field(&ana.get("/verifier").await.text, "csrf");
     let told = gateway.get(&payments.agent, &format!("/v1/transitions/{}", held.digest)).await.body;
     let (entry, statement) = (told["entry"].as_str().unwrap_or_default(), told["statement"].to_string());
@@ -211,7 +211,7 @@ async fn a_version_shows_what_its_tool_was_called_with_but_what_any_policy_hides
     let ask = json!({"node": "planner", "parent": head, "patch": {"memo": "looked up"}, "format": "merge-patch", "tool": tool});
     let committed = gateway.post(&payments.agent, "/v1/threads/order-1/transitions", &ask).await;
     assert_eq!(committed.status, 201, "{committed:?}");
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let page = ana.get("/threads/order-1/versions/1").await.text;
     assert!(page.contains("crm.find") && page.contains("Eva Marlow") && !page.contains("k-12345678"), "{page}");
     // What has come to be hidden is hidden in the past, too.

@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use crate::chromium::Chromium;
-use crate::gateway::{Gateway, Held, PAYMENTS, Payments, spawn_gateway};
-use crate::person::Tab;
+use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, Payments, spawn_gateway};
+use crate::person::BrowserTab;
 
 /// Markup, a script, an override of the direction, zero-width characters, a look-alike.
 const HOSTILE: &str = "</td></table><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\
                        <a href=\"javascript:alert(1)\">approved</a> pay\u{202e}24\u{200b} p\u{430}ypal";
 
-async fn hostile(gateway: &Gateway) -> (Payments, Held) {
+async fn hostile(gateway: &BrowserGateway) -> (Payments, HeldReview) {
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
     let patch = json!({
@@ -22,14 +22,14 @@ async fn hostile(gateway: &Gateway) -> (Payments, Held) {
     (payments, held)
 }
 
-async fn turned_away(gateway: &Gateway, payments: &Payments) {
+async fn turned_away(gateway: &BrowserGateway, payments: &Payments) {
     let head = gateway.thread(payments, "order-9001", &crate::gateway::order()).await;
     let ask = json!({"node": "planner", "parent": head, "patch": {HOSTILE: HOSTILE}});
     let answer = gateway.post(&payments.agent, "/v1/threads/order-9001/transitions", &ask).await;
     assert_eq!(answer.status, 422, "{answer:?}");
 }
 
-async fn nothing_acted(tab: &Tab) {
+async fn nothing_acted(tab: &BrowserTab) {
     assert_ne!(tab.js::<String>("document.title").await, "owned");
     for selector in ["main img", "main script", "main iframe", "main a[href^=javascript]", "main b", "main [onerror]"] {
         assert_eq!(tab.count(selector).await, 0, "{selector}");
@@ -125,7 +125,7 @@ async fn what_the_policy_hides_is_in_no_page_not_even_in_an_attribute() {
     let tab = browser.tab(&gateway).await;
     tab.sign_in("ana").await;
     let review = format!("/reviews/{}", held.review);
-    let check = async |tab: &Tab, page: &str| {
+    let check = async |tab: &BrowserTab, page: &str| {
         let html = tab.html().await;
         // Neither value, nor the names and number of what lies below the hidden place.
         for secret in ["4929 0000", "4111 1111", "M. Novak", "card.number", "card/number", "holder"] {
@@ -171,7 +171,7 @@ async fn what_detectors_find_is_in_no_page_and_the_change_is_proved_all_the_same
     let tab = browser.tab(&gateway).await;
     tab.sign_in("ana").await;
     let review = format!("/reviews/{}", held.review);
-    let check = async |tab: &Tab, page: &str| {
+    let check = async |tab: &BrowserTab, page: &str| {
         let html = tab.html().await;
         let secrets = ["mia@", "max@", "eva@", "ian@", "4012 8888", "5555 5555", "4111 1111", "harmless neighbour"];
         for secret in secrets {

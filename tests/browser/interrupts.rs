@@ -1,19 +1,19 @@
 //! What a host asks people about, decided on a page, with and without a script, and by hand where they may not.
 
 use countersign::domain::identity::account::MachineRole;
-use countersign::domain::interrupts::{Asserted, Decision, Interrupt};
+use countersign::domain::interrupts::{HostAssertion, Interrupt, InterruptDecision};
 use serde_json::json;
 
 use crate::chromium::Chromium;
-use crate::forms::{Hand, field};
-use crate::gateway::{Gateway, PAYMENTS, spawn_gateway};
+use crate::forms::{ManualForm, field};
+use crate::gateway::{BrowserGateway, PAYMENTS, spawn_gateway};
 use crate::passkeys::{plug_in, register};
 
 /// A host of the payments flow asks; its token answers to somebody who decides nothing.
-pub async fn asked(gateway: &Gateway) -> Interrupt {
+pub async fn asked(gateway: &BrowserGateway) -> Interrupt {
     let host = gateway.token(MachineRole::Host, "platform", "payments", &[]).await;
     let host = gateway.service.token_of(&host).await.unwrap();
-    let asserted: Asserted = serde_json::from_value(json!({
+    let asserted: HostAssertion = serde_json::from_value(json!({
         "kind": "state_transition_review", "transition_digest": "d".repeat(64), "attempt": 1,
         "interrupt_id": "7652e9dcf1db4576f41da052dbf45ab3", "changed_keys": ["target_user_id", "write_scope"],
         "redacted_diff": {
@@ -28,13 +28,14 @@ pub async fn asked(gateway: &Gateway) -> Interrupt {
 }
 
 /// The same host asks as often as fits a page before the deadline of what it asked first.
-async fn asks_often(gateway: &Gateway, first: &Interrupt) {
+async fn asks_often(gateway: &BrowserGateway, first: &Interrupt) {
     let host = gateway.token(MachineRole::Host, "loud", "payments", &[]).await;
     let host = gateway.service.token_of(&host).await.unwrap();
     for count in 0..50 {
         let digest = format!("{count:064}");
         let title = Some(format!("Loud {count}"));
-        let asserted = Asserted { transition_digest: digest, title, expires_in: Some(120), ..first.asserted.clone() };
+        let asserted =
+            HostAssertion { transition_digest: digest, title, expires_in: Some(120), ..first.asserted.clone() };
         gateway.service.receive_interrupt(&host, &asserted, None).await.unwrap();
     }
 }
@@ -70,7 +71,7 @@ async fn who_asks_often_keeps_nobody_out_of_the_inbox() {
     browser.close().await;
 }
 
-async fn decision(gateway: &Gateway, asked: &Interrupt) -> Option<Decision> {
+async fn decision(gateway: &BrowserGateway, asked: &Interrupt) -> Option<InterruptDecision> {
     gateway.service.interrupt(&asked.id).await.unwrap().ending().map(|it| it.0)
 }
 
@@ -100,7 +101,7 @@ async fn a_reviewer_reads_whose_word_it_is_and_answers_the_host() {
     let text = tab.text().await;
     assert!(text.contains("The host was answered: yes") && text.contains("Called the customer."), "{text}");
     assert_eq!(tab.count("form.decide").await, 0);
-    assert_eq!(decision(&gateway, &asked).await, Some(Decision::Approved));
+    assert_eq!(decision(&gateway, &asked).await, Some(InterruptDecision::Approved));
     browser.close().await;
 }
 
@@ -112,12 +113,12 @@ async fn a_form_that_is_not_of_that_page_and_person_decides_nothing() {
     gateway.payments().await;
     let asked = asked(&gateway).await;
     let path = format!("/interrupts/{}", asked.id);
-    let (bob, grace) = (Hand::signed_in(&gateway, "bob").await, Hand::signed_in(&gateway, "grace").await);
+    let (bob, grace) = (ManualForm::signed_in(&gateway, "bob").await, ManualForm::signed_in(&gateway, "grace").await);
     let (his, hers) = (bob.get(&path).await.text, grace.get(&path).await.text);
     assert!(!his.contains("name=\"nonce\"") && his.contains("You are in none of the groups that are asked."));
     let (nonce, digest) = (field(&hers, "nonce"), field(&hers, "digest"));
     let other = format!("sha256:{}", "0".repeat(64));
-    let sends = async |who: &Hand<'_>, csrf: &str, nonce: &str, digest: &str, expects: &str| {
+    let sends = async |who: &ManualForm<'_>, csrf: &str, nonce: &str, digest: &str, expects: &str| {
         let fields = [
             ("csrf", csrf),
             ("digest", digest),
@@ -138,7 +139,7 @@ async fn a_form_that_is_not_of_that_page_and_person_decides_nothing() {
     assert_eq!(decision(&gateway, &asked).await, None);
     assert_eq!(sends(&grace, &hers, &nonce, &digest, "passes").await, 303);
     assert_eq!(sends(&grace, &hers, &nonce, &digest, "passes").await, 409);
-    assert_eq!(decision(&gateway, &asked).await, Some(Decision::Approved));
+    assert_eq!(decision(&gateway, &asked).await, Some(InterruptDecision::Approved));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,12 +8,12 @@ use serde_json::json;
 use crate::amendments::amended;
 use crate::chromium::Chromium;
 use crate::gateway::spawn_gateway;
-use crate::person::Tab;
+use crate::person::BrowserTab;
 
 /// As a keyboard says Ctrl.
 const CTRL: i64 = 2;
 
-impl Tab {
+impl BrowserTab {
     /// One key, as a finger presses it.
     pub async fn key(&self, key: &str, modifiers: i64) {
         let text = match key {

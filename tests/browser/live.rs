@@ -7,19 +7,19 @@ use serde_json::json;
 
 use crate::chromium::Chromium;
 use crate::forms::still_waits;
-use crate::gateway::{Gateway, Held, PAYMENTS, Payments, spawn_gateway};
-use crate::person::Tab;
+use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, Payments, spawn_gateway};
+use crate::person::BrowserTab;
 
 /// A gateway whose workers run, and the browsers of two people of whom both are asked.
-struct Office {
-    gateway: Gateway,
+struct LiveScenario {
+    gateway: BrowserGateway,
     workers: Workers,
     payments: Payments,
     anas: Chromium,
     sams: Chromium,
 }
 
-impl Office {
+impl LiveScenario {
     async fn open() -> Self {
         let gateway = spawn_gateway().await;
         for name in ["ana", "sam"] {
@@ -31,20 +31,20 @@ impl Office {
         Self { gateway, workers, payments, anas, sams }
     }
 
-    async fn hold(&self, name: &str) -> Held {
+    async fn hold(&self, name: &str) -> HeldReview {
         self.gateway.held(&self.payments, name, &json!({"target_user_id": 42})).await
     }
 
     /// A tab of one of them, signed in.
-    async fn ana(&self, path: &str) -> Tab {
+    async fn ana(&self, path: &str) -> BrowserTab {
         self.at(&self.anas, "ana", path).await
     }
 
-    async fn sam(&self, path: &str) -> Tab {
+    async fn sam(&self, path: &str) -> BrowserTab {
         self.at(&self.sams, "sam", path).await
     }
 
-    async fn at(&self, browser: &Chromium, name: &str, path: &str) -> Tab {
+    async fn at(&self, browser: &Chromium, name: &str, path: &str) -> BrowserTab {
         let tab = browser.tab(&self.gateway).await;
         tab.sign_in(name).await;
         tab.goto(path).await;
@@ -59,11 +59,11 @@ impl Office {
     }
 }
 
-fn page(held: &Held) -> String {
+fn page(held: &HeldReview) -> String {
     format!("/reviews/{}", held.review)
 }
 
-async fn decide(tab: &Tab, held: &Held, verdict: &str) {
+async fn decide(tab: &BrowserTab, held: &HeldReview, verdict: &str) {
     tab.goto(&page(held)).await;
     tab.verdict("").await;
     tab.press(verdict).await;
@@ -74,7 +74,7 @@ const BAR: &str = "document.querySelector('[data-news]').innerText";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_inbox_offers_what_is_new_and_moves_nothing() {
-    let office = Office::open().await;
+    let office = LiveScenario::open().await;
     let first = office.hold("order-1").await;
     let tab = office.ana("/").await;
     let place = "JSON.stringify(document.querySelector('[data-review]').getBoundingClientRect())";
@@ -97,7 +97,7 @@ async fn an_inbox_offers_what_is_new_and_moves_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_review_that_another_decides_says_by_whom_and_takes_no_press_any_more() {
-    let office = Office::open().await;
+    let office = LiveScenario::open().await;
     let held = office.hold("order-1").await;
     let path = page(&held);
     let tab = office.ana(&path).await;
@@ -133,7 +133,7 @@ async fn a_review_that_another_decides_says_by_whom_and_takes_no_press_any_more(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_press_right_after_the_page_changed_by_itself_is_not_taken() {
-    let office = Office::open().await;
+    let office = LiveScenario::open().await;
     let held = office.hold("order-1").await;
     let path = page(&held);
     let tab = office.ana(&path).await;
@@ -161,7 +161,7 @@ async fn a_press_right_after_the_page_changed_by_itself_is_not_taken() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_read_to_wait_for_others_is_asked_again_when_it_would_commit() {
-    let office = Office::open().await;
+    let office = LiveScenario::open().await;
     let held = office.hold("order-1").await;
     let path = page(&held);
     // Without scripts, so that nothing but the form can know.
@@ -185,7 +185,7 @@ async fn what_was_read_to_wait_for_others_is_asked_again_when_it_would_commit() 
 /// The same address with a fragment would be no load.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn opening_it_again_loads_the_page_wherever_on_it_one_was() {
-    let office = Office::open().await;
+    let office = LiveScenario::open().await;
     let held = office.hold("order-1").await;
     let tab = office.ana(&format!("/reviews/{}#timeline", held.review)).await;
     tab.verdict("").await;
@@ -200,7 +200,7 @@ async fn opening_it_again_loads_the_page_wherever_on_it_one_was() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_tabs_of_a_browser_share_one_stream_and_the_next_goes_on_with_it() {
-    let office = Office::open().await;
+    let office = LiveScenario::open().await;
     let first = office.ana("/").await;
     let mut others = Vec::new();
     for _ in 0..7 {
@@ -222,7 +222,7 @@ async fn all_tabs_of_a_browser_share_one_stream_and_the_next_goes_on_with_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_whose_session_ended_elsewhere_says_so_and_keeps_what_was_typed() {
-    let office = Office::open().await;
+    let office = LiveScenario::open().await;
     let held = office.hold("order-1").await;
     let tab = office.ana(&page(&held)).await;
     tab.verdict("").await;

@@ -5,16 +5,16 @@ use countersign::domain::primitives::id::{Jti, ReviewId};
 use countersign::service::writes::revoke_receipt::Revoker;
 use serde_json::{Value, json};
 
-use crate::forms::Hand;
-use crate::gateway::{Gateway, order, spawn_gateway};
+use crate::forms::ManualForm;
+use crate::gateway::{BrowserGateway, order, spawn_gateway};
 use crate::history::lived;
 
-async fn placed(gateway: &Gateway) {
+async fn placed(gateway: &BrowserGateway) {
     while gateway.service.sequence().await.unwrap() > 0 {}
 }
 
 /// The names of the events on a page, the last first.
-async fn names(hand: &Hand<'_>, path: &str) -> Vec<String> {
+async fn names(hand: &ManualForm<'_>, path: &str) -> Vec<String> {
     let text = hand.get(path).await.text;
     text.split("<code class=\"quiet\">").skip(1).filter_map(|it| it.split('<').next().map(str::to_owned)).collect()
 }
@@ -28,7 +28,7 @@ async fn events_are_found_by_kind_thread_flow_person_and_time() {
     gateway.clock.advance(std::time::Duration::from_secs(7_200));
     gateway.thread(&payments, "order-2", &order()).await;
     placed(&gateway).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let all = names(&ana, "/log").await;
     assert_eq!(all.first().map(String::as_str), Some("thread.created"), "the last first: {all:?}");
     assert_eq!(names(&ana, "/log?kind=write").await, ["write.confirmed", "write.reserved"]);
@@ -67,7 +67,7 @@ async fn a_log_goes_on_where_it_stopped_and_a_sparse_one_says_what_it_looked_thr
         gateway.thread(&payments, &format!("order-{number}"), &order()).await;
     }
     placed(&gateway).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let first = ana.get("/log?kind=thread").await.text;
     assert_eq!(first.matches(">thread.created<").count(), 50);
     let more = first.split("Older events").next().unwrap().rsplit("href=\"").next().unwrap().split('"').next().unwrap();
@@ -84,7 +84,7 @@ async fn comings_and_goings_and_the_whole_log_are_for_those_who_oversee() {
     lived(&gateway, &payments).await;
     gateway.person("eve", PersonRole::Auditor, &[]).await;
     placed(&gateway).await;
-    let (ana, eve) = (Hand::signed_in(&gateway, "ana").await, Hand::signed_in(&gateway, "eve").await);
+    let (ana, eve) = (ManualForm::signed_in(&gateway, "ana").await, ManualForm::signed_in(&gateway, "eve").await);
     placed(&gateway).await;
     assert!(!names(&ana, "/log").await.iter().any(|it| it.starts_with("access.")));
     assert_eq!(names(&ana, "/log?kind=access").await, Vec::<String>::new());
@@ -110,7 +110,7 @@ async fn what_a_person_said_quotes_nothing_hidden_on_an_events_page_and_is_inert
     let payments = gateway.payments().await;
     let ana = gateway.reviewer("ana", &["reviewers"]).await;
     let held = gateway.held(&payments, "order-8812", &json!({"target_user_id": 42})).await;
-    let hand = Hand::signed_in(&gateway, "ana").await;
+    let hand = ManualForm::signed_in(&gateway, "ana").await;
     let form = crate::forms::form_of(&hand, &held).await;
     let voted = hand.post(&format!("/reviews/{}/decision", held.review), &crate::forms::with(&form, "", "")).await;
     assert_eq!(voted.status, 303, "{}", voted.text);
@@ -122,7 +122,7 @@ async fn what_a_person_said_quotes_nothing_hidden_on_an_events_page_and_is_inert
     let text = hand.get("/log?kind=receipt.revoked").await.text;
     let path = text.split("href=\"/log/").nth(1).unwrap().split('"').next().unwrap().to_owned();
     gateway.reviewer("ben", &["reviewers"]).await;
-    let page = Hand::signed_in(&gateway, "ben").await.get(&format!("/log/{path}")).await.text;
+    let page = ManualForm::signed_in(&gateway, "ben").await.get(&format!("/log/{path}")).await.text;
     assert!(page.contains("it was card [hidden]") && page.contains("ana"), "{page}");
     assert!(!page.contains("4111 1111"), "{page}");
     let own = hand.get(&format!("/log/{path}")).await.text;

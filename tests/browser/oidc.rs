@@ -7,10 +7,10 @@ use countersign::oidc_provider::Provider;
 use serde_json::json;
 
 use crate::chromium::Chromium;
-use crate::gateway::{Gateway, spawn_gateway_with};
+use crate::gateway::{BrowserGateway, spawn_gateway_with};
 use crate::provider::{RealProvider, settings};
 
-async fn spawn() -> (Gateway, RealProvider) {
+async fn spawn() -> (BrowserGateway, RealProvider) {
     let started = Arc::new(Mutex::new(None));
     let kept = Arc::clone(&started);
     let g = spawn_gateway_with(move |url: &str, clock: Arc<dyn Clock>| {

@@ -9,16 +9,16 @@ use countersign::domain::reviews::HoldState;
 use serde_json::json;
 
 use crate::chromium::Chromium;
-use crate::forms::{Hand, field, form_of, held, still_waits, with};
-use crate::gateway::{Gateway, Held, PASSWORD, PAYMENTS, spawn_gateway};
-use crate::person::Tab;
+use crate::forms::{ManualForm, field, form_of, held, still_waits, with};
+use crate::gateway::{BrowserGateway, HeldReview, PASSWORD, PAYMENTS, spawn_gateway};
+use crate::person::BrowserTab;
 
 fn signed() -> String {
     PAYMENTS.replace("need = 1", "need = 1\npasskey = true")
 }
 
 /// Plugs an authenticator in that makes sure who uses it.
-pub async fn plug_in(tab: &Tab) -> AuthenticatorId {
+pub async fn plug_in(tab: &BrowserTab) -> AuthenticatorId {
     tab.page.execute(EnableParams::default()).await.unwrap();
     let mut options = VirtualAuthenticatorOptions::new(AuthenticatorProtocol::Ctap2, AuthenticatorTransport::Internal);
     options.has_resident_key = Some(true);
@@ -29,7 +29,7 @@ pub async fn plug_in(tab: &Tab) -> AuthenticatorId {
     added.result.authenticator_id.clone()
 }
 
-pub async fn register(tab: &Tab, name: &str) {
+pub async fn register(tab: &BrowserTab, name: &str) {
     tab.goto("/account/passkeys").await;
     tab.fill("Name", name).await;
     tab.fill("Password", PASSWORD).await;
@@ -38,7 +38,11 @@ pub async fn register(tab: &Tab, name: &str) {
     assert!(shown.contains("The passkey is registered") && shown.contains(name), "{shown}");
 }
 
-async fn state(gateway: &Gateway, held: &Held, who: &countersign::domain::identity::account::Account) -> HoldState {
+async fn state(
+    gateway: &BrowserGateway,
+    held: &HeldReview,
+    who: &countersign::domain::identity::account::Account,
+) -> HoldState {
     gateway.service.review(&held.review.as_str().try_into().unwrap(), who).await.unwrap().hold.state
 }
 
@@ -107,12 +111,12 @@ async fn a_second_passkey_is_confirmed_by_the_first_and_without_scripts_the_page
     let shown = tab.text().await;
     assert!(shown.contains("blue key") && shown.contains("laptop"), "{shown}");
     browser.close().await;
-    let hand = Hand::signed_in(&gateway, "ana").await;
+    let hand = ManualForm::signed_in(&gateway, "ana").await;
     let page = hand.get("/account/passkeys").await.text;
     assert!(page.contains("A passkey needs JavaScript") && page.contains("data-passkey-go hidden"), "{page}");
 }
 
-async fn plug_in_usb(tab: &Tab) {
+async fn plug_in_usb(tab: &BrowserTab) {
     let mut options = VirtualAuthenticatorOptions::new(AuthenticatorProtocol::Ctap2, AuthenticatorTransport::Usb);
     options.has_resident_key = Some(true);
     options.has_user_verification = Some(true);
@@ -122,7 +126,7 @@ async fn plug_in_usb(tab: &Tab) {
 }
 
 /// What the browser signed of a decision, taken from its form before it was sent.
-async fn sign_only(tab: &Tab, held: &Held) -> Vec<(&'static str, String)> {
+async fn sign_only(tab: &BrowserTab, held: &HeldReview) -> Vec<(&'static str, String)> {
     tab.goto(&format!("/reviews/{}", held.review)).await;
     tab.verdict("").await;
     tab.fill("Comment", "typed with care").await;
@@ -162,7 +166,7 @@ async fn what_a_browser_signed_counts_for_that_form_and_for_no_other() {
     tab.sign_in("ana").await;
     register(&tab, "laptop").await;
     let fields = sign_only(&tab, &this).await;
-    let mut hand = Hand::new(&gateway);
+    let mut hand = ManualForm::new(&gateway);
     let cookies = tab.page.get_cookies().await.unwrap();
     hand.cookie = cookies.iter().map(|it| format!("{}={}", it.name, it.value)).collect::<Vec<_>>().join("; ");
     let path = format!("/reviews/{}/decision", this.review);
@@ -205,7 +209,7 @@ async fn what_a_browser_signed_counts_for_that_form_and_for_no_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sign_in_by_hand_is_refused() {
     let gateway = spawn_gateway().await;
-    let (hand, csrf) = Hand::at_the_door(&gateway).await;
+    let (hand, csrf) = ManualForm::at_the_door(&gateway).await;
     let page = hand.get("/sign-in").await.text;
     let challenge = field(&page, "challenge");
     let made_up = json!({

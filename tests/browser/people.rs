@@ -3,23 +3,23 @@
 use countersign::domain::identity::account::PersonRole;
 
 use crate::chromium::Chromium;
-use crate::forms::{Hand, field};
-use crate::gateway::{Gateway, PASSWORD, spawn_gateway};
+use crate::forms::{ManualForm, field};
+use crate::gateway::{BrowserGateway, PASSWORD, spawn_gateway};
 use crate::passkeys::{plug_in, register};
-use crate::person::Tab;
+use crate::person::BrowserTab;
 
 pub const ANOTHER: &str = "staple battery horse correct";
 
 /// The secret that a page shows this once.
-pub async fn shown(tab: &Tab) -> String {
+pub async fn shown(tab: &BrowserTab) -> String {
     tab.js("document.querySelector('#secret').value").await
 }
 
-async fn leave(tab: &Tab) {
+async fn leave(tab: &BrowserTab) {
     tab.press_in("header", "Sign out").await;
 }
 
-async fn sign_in(tab: &Tab, name: &str, password: &str) {
+async fn sign_in(tab: &BrowserTab, name: &str, password: &str) {
     tab.goto("/sign-in").await;
     tab.fill("User name", name).await;
     tab.fill("Password", password).await;
@@ -58,7 +58,7 @@ async fn somebody_is_invited_chooses_a_password_changes_it_and_ends_another_sess
     assert_eq!(tab.path().await, "/");
     leave(&tab).await;
 
-    let elsewhere = Hand::signed_in(&gateway, "ana").await;
+    let elsewhere = ManualForm::signed_in(&gateway, "ana").await;
     sign_in(&tab, "ana", PASSWORD).await;
     tab.goto("/account").await;
     assert_eq!(tab.count(".session").await, 3 - 1, "the one from the link was left");
@@ -150,7 +150,7 @@ async fn a_secret_is_kept_by_nobody_on_the_way_and_auditors_only_look() {
     gateway.person("gus", PersonRole::Admin, &[]).await;
     gateway.person("eve", PersonRole::Auditor, &[]).await;
     let ana = gateway.reviewer("ana", &["reviewers"]).await;
-    let gus = Hand::signed_in(&gateway, "gus").await;
+    let gus = ManualForm::signed_in(&gateway, "gus").await;
     let csrf = field(&gus.get("/people").await.text, "csrf");
     let token = [("csrf", csrf.as_str()), ("name", "x"), ("role", "auditor"), ("owner", "gus")];
     let link = [("csrf", csrf.as_str()), ("username", "ivy"), ("role", "reviewer")];
@@ -159,7 +159,7 @@ async fn a_secret_is_kept_by_nobody_on_the_way_and_auditors_only_look() {
         let answer = gus.post(path, fields).await;
         assert_eq!((answer.status, answer.headers["cache-control"].to_str().unwrap()), (200, "no-store"), "{path}");
     }
-    let eve = Hand::signed_in(&gateway, "eve").await;
+    let eve = ManualForm::signed_in(&gateway, "eve").await;
     let html = eve.get("/people").await.text;
     assert!(html.contains("ivy") && !html.contains("/people/invitations\""), "{html}");
     let her = field(&eve.get("/account").await.text, "csrf");
@@ -174,7 +174,7 @@ async fn a_secret_is_kept_by_nobody_on_the_way_and_auditors_only_look() {
 }
 
 /// Pictures are taken of these.
-pub async fn peopled(gateway: &Gateway) {
+pub async fn peopled(gateway: &BrowserGateway) {
     gateway.person("eve", PersonRole::Auditor, &[]).await;
     gateway.reviewer("dana", &["finance", "leads"]).await;
 }
@@ -198,7 +198,7 @@ async fn an_administrator_takes_lost_passkeys_of_another_away_and_not_their_own(
     assert!(tab.text().await.contains("Their passkeys are removed"), "{}", tab.text().await);
     assert_eq!(gateway.service.passkeys_of(&ana.id).await.unwrap().len(), 0);
     assert_eq!(tab.count("form[action$='/passkeys']").await, 0, "there is nothing left to remove");
-    let hand = Hand::signed_in(&gateway, "gus").await;
+    let hand = ManualForm::signed_in(&gateway, "gus").await;
     let csrf = field(&hand.get("/people").await.text, "csrf");
     let own = hand.post(&format!("/people/{}/passkeys", gus.id), &[("csrf", &csrf)]).await;
     assert_eq!(own.status, 409, "{}", own.text);

@@ -12,7 +12,7 @@ use chromiumoxide::page::{Page, ScreenshotParams};
 use futures_util::StreamExt as _;
 use serde::de::DeserializeOwned;
 
-use crate::gateway::{Gateway, PASSWORD};
+use crate::gateway::{BrowserGateway, PASSWORD};
 
 /// Longer than any page takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -32,13 +32,13 @@ const CLICKS_MAX: usize = 3;
 const LOOKS_BETWEEN_CLICKS: usize = 200;
 
 /// A tab on a gateway.
-pub struct Tab {
+pub struct BrowserTab {
     pub page: Page,
     url: String,
 }
 
-impl Tab {
-    pub fn on(page: Page, gateway: &Gateway) -> Self {
+impl BrowserTab {
+    pub fn on(page: Page, gateway: &BrowserGateway) -> Self {
         Self { page, url: gateway.url.clone() }
     }
 

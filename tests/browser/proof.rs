@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use crate::chromium::Chromium;
-use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway};
-use crate::person::Tab;
+use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, Payments, order, spawn_gateway};
+use crate::person::BrowserTab;
 
 /// A reviewer in front of a review.
-async fn in_front_of(gateway: &Gateway, held: &Held) -> (Chromium, Tab) {
+async fn in_front_of(gateway: &BrowserGateway, held: &HeldReview) -> (Chromium, BrowserTab) {
     let browser = Chromium::open().await;
     let tab = browser.tab(gateway).await;
     tab.sign_in("ana").await;
@@ -15,7 +15,7 @@ async fn in_front_of(gateway: &Gateway, held: &Held) -> (Chromium, Tab) {
     (browser, tab)
 }
 
-async fn refund() -> (Gateway, Payments, Held) {
+async fn refund() -> (BrowserGateway, Payments, HeldReview) {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -23,7 +23,7 @@ async fn refund() -> (Gateway, Payments, Held) {
     (gateway, payments, held)
 }
 
-async fn is_refused(tab: &Tab, gateway: &Gateway, held: &Held) {
+async fn is_refused(tab: &BrowserTab, gateway: &BrowserGateway, held: &HeldReview) {
     tab.press_only("Approve").await;
     let said = tab.verdict("match").await;
     assert!(said.contains("Recomputed in this browser: does not match"), "{said}");
@@ -75,7 +75,7 @@ async fn every_kind_of_review_matches_what_was_signed() {
     let parent = gateway.thread(&payments, "again", &order()).await;
     let reaffirm = json!({"node": "planner", "parent": parent, "patch": {}, "reaffirm": true});
     let held = gateway.post(&payments.agent, "/v1/threads/again/transitions", &reaffirm).await;
-    let held = Held {
+    let held = HeldReview {
         thread: "again".to_owned(),
         review: held.body["review"]["id"].as_str().unwrap().to_owned(),
         digest: held.body["transition"].as_str().unwrap().to_owned(),

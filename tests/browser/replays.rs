@@ -4,11 +4,11 @@ use countersign::domain::identity::account::PersonRole;
 use serde_json::json;
 
 use crate::chromium::Chromium;
-use crate::forms::{Hand, field};
-use crate::gateway::{Gateway, PAYMENTS, Payments, order, spawn_gateway};
+use crate::forms::{ManualForm, field};
+use crate::gateway::{BrowserGateway, PAYMENTS, Payments, order, spawn_gateway};
 
 /// A rejection with a card, one too long to be kept, a commit and a hold; and Ana, who could decide about it.
-pub async fn history(gateway: &Gateway, payments: &Payments) {
+pub async fn history(gateway: &BrowserGateway, payments: &Payments) {
     gateway.reviewer("ana", &["reviewers"]).await;
     let head = gateway.thread(payments, "order-9003", &order()).await;
     let sends = async |parent: &str, patch: serde_json::Value| {
@@ -36,8 +36,8 @@ async fn only_who_oversees_tries_policies_on_what_was_recorded() {
     let payments = gateway.payments().await;
     history(&gateway, &payments).await;
     gateway.person("eve", PersonRole::Auditor, &[]).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
-    let eve = Hand::signed_in(&gateway, "eve").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
+    let eve = ManualForm::signed_in(&gateway, "eve").await;
     assert!(!ana.get("/what-if").await.text.contains("/replays"));
     assert_eq!(ana.get("/replays").await.status, 403);
     assert!(eve.get("/what-if").await.text.contains("href=\"/replays\""));
@@ -72,7 +72,7 @@ async fn what_cannot_be_replayed_is_said_in_words() {
     let gateway = spawn_gateway().await;
     gateway.payments().await;
     gateway.person("eve", PersonRole::Admin, &[]).await;
-    let eve = Hand::signed_in(&gateway, "eve").await;
+    let eve = ManualForm::signed_in(&gateway, "eve").await;
     let csrf = field(&eve.get("/replays").await.text, "csrf");
     let other = PAYMENTS.replace("\"payments\"", "\"refunds\"");
     for (policy, says) in [

@@ -6,8 +6,8 @@ use reqwest::header;
 use serde_json::json;
 
 use crate::chromium::Chromium;
-use crate::forms::{Hand, field, with};
-use crate::gateway::{Gateway, Held, PAYMENTS, spawn_gateway};
+use crate::forms::{ManualForm, field, with};
+use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, spawn_gateway};
 
 const CARD: &str = "4929 0000 0000 0000";
 const OLD_CARD: &str = "4111 1111 1111 1111";
@@ -17,7 +17,7 @@ pub fn revealing() -> String {
 }
 
 /// A held change of a hidden card, with people who may look and people who may not.
-async fn held(gateway: &Gateway) -> (Held, Account) {
+async fn held(gateway: &BrowserGateway) -> (HeldReview, Account) {
     gateway.reviewer("grace", &["security", "reviewers"]).await;
     let ana = gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments_under(&revealing()).await;
@@ -61,14 +61,14 @@ async fn a_hidden_value_is_shown_once_to_who_may_look_and_everyone_after_reads_t
 }
 
 /// The fields of the form as the page of its reader gives them.
-async fn fields(hand: &Hand<'_>, held: &Held) -> Vec<(&'static str, String)> {
+async fn fields(hand: &ManualForm<'_>, held: &HeldReview) -> Vec<(&'static str, String)> {
     let html = hand.get(&format!("/reviews/{}", held.review)).await.text;
     let (csrf, digest) = (field(&html, "csrf"), held.digest.clone());
     let reason = "The bank asks".to_owned();
     vec![("csrf", csrf), ("digest", digest), ("pointer", "/payment/card/number".to_owned()), ("reason", reason)]
 }
 
-async fn looks_recorded(gateway: &Gateway, held: &Held, viewer: &Account) -> usize {
+async fn looks_recorded(gateway: &BrowserGateway, held: &HeldReview, viewer: &Account) -> usize {
     let review = held.review.as_str().try_into().unwrap();
     gateway.service.review(&review, viewer).await.unwrap().hold.reveals.len()
 }
@@ -78,7 +78,7 @@ async fn a_look_made_by_hand_is_refused_unless_all_of_it_is_right() {
     let gateway = spawn_gateway().await;
     let (held, viewer) = held(&gateway).await;
     let path = format!("/reviews/{}/reveal", held.review);
-    let (grace, ana) = (Hand::signed_in(&gateway, "grace").await, Hand::signed_in(&gateway, "ana").await);
+    let (grace, ana) = (ManualForm::signed_in(&gateway, "grace").await, ManualForm::signed_in(&gateway, "ana").await);
     let (hers, anas) = (fields(&grace, &held).await, fields(&ana, &held).await);
     let refused = ana.post(&path, &with(&anas, "", "")).await;
     assert_eq!(refused.status, 403, "{}", refused.text);
@@ -117,7 +117,7 @@ async fn looks_are_bounded_for_each_person_and_refill_with_time() {
     let gateway = spawn_gateway().await;
     let (held, viewer) = held(&gateway).await;
     let path = format!("/reviews/{}/reveal", held.review);
-    let grace = Hand::signed_in(&gateway, "grace").await;
+    let grace = ManualForm::signed_in(&gateway, "grace").await;
     let hers = fields(&grace, &held).await;
     for _ in 0..BURST {
         assert_eq!(grace.post(&path, &with(&hers, "", "")).await.status, 200);

@@ -5,22 +5,22 @@ use countersign::keyring::Keyring;
 use countersign::service::audit::audit;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 
-use crate::forms::{Hand, field, form_of, with};
-use crate::gateway::{Gateway, Held, PAYMENTS, spawn_gateway};
+use crate::forms::{ManualForm, field, form_of, with};
+use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, spawn_gateway};
 use crate::history::lived;
 
 fn rolling_back() -> String {
     PAYMENTS.replace("[nodes.planner]", "[nodes.planner]\nrollback = true")
 }
 
-async fn sound(gateway: &Gateway) {
+async fn sound(gateway: &BrowserGateway) {
     let store = SqliteStore::open(gateway.folder().join("countersign.db"), SqliteOptions::default()).unwrap();
     let keys = Keyring::open(&gateway.folder().join("keyring.json"), None).unwrap().current().unwrap();
     let report = audit(&store, &keys, gateway.service.now()).await.unwrap();
     assert_eq!(report.findings, []);
 }
 
-async fn form(hand: &Hand<'_>, path: &str) -> Vec<(&'static str, String)> {
+async fn form(hand: &ManualForm<'_>, path: &str) -> Vec<(&'static str, String)> {
     let html = hand.get(path).await.text;
     let own = &html[html.find("/rollback\"").unwrap_or_else(|| panic!("a form in {html}"))..];
     let mut fields: Vec<_> = ["csrf", "head", "attempt"].map(|name| (name, field(own, name))).to_vec();
@@ -28,9 +28,9 @@ async fn form(hand: &Hand<'_>, path: &str) -> Vec<(&'static str, String)> {
     fields
 }
 
-fn held_at(location: &str, digest: String) -> Held {
+fn held_at(location: &str, digest: String) -> HeldReview {
     let review = location.strip_prefix("/reviews/").unwrap().to_owned();
-    Held { thread: "order-8812".to_owned(), review, digest }
+    HeldReview { thread: "order-8812".to_owned(), review, digest }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -39,7 +39,7 @@ async fn a_person_asks_for_an_earlier_state_and_another_approves_it() {
     let payments = gateway.payments_under(&rolling_back()).await;
     lived(&gateway, &payments).await;
     gateway.reviewer("sam", &["reviewers"]).await;
-    let (ana, sam) = (Hand::signed_in(&gateway, "ana").await, Hand::signed_in(&gateway, "sam").await);
+    let (ana, sam) = (ManualForm::signed_in(&gateway, "ana").await, ManualForm::signed_in(&gateway, "sam").await);
     let path = "/threads/order-8812/versions/0/rollback";
     let fields = form(&sam, "/threads/order-8812/versions/0").await;
     assert_eq!(sam.post(path, &with(&fields, "csrf", "x")).await.status, 403);
@@ -77,11 +77,11 @@ async fn a_rollback_is_asked_for_by_reviewers_on_the_head_they_saw_and_held_even
     gateway.reviewer("sam", &["reviewers"]).await;
     gateway.person("eve", PersonRole::Auditor, &[]).await;
     gateway.person("adam", PersonRole::Admin, &[]).await;
-    let sam = Hand::signed_in(&gateway, "sam").await;
+    let sam = ManualForm::signed_in(&gateway, "sam").await;
     let (path, of) = ("/threads/order-8812/versions/0/rollback", "/threads/order-8812/versions/0");
     let fields = form(&sam, of).await;
     for name in ["eve", "adam"] {
-        let hand = Hand::signed_in(&gateway, name).await;
+        let hand = ManualForm::signed_in(&gateway, name).await;
         let page = hand.get(of).await.text;
         assert!(!page.contains("/rollback\""), "{name}");
         let csrf = field(&page, "csrf");

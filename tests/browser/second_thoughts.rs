@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use crate::chromium::Chromium;
-use crate::forms::{Hand, field, form_of, with};
-use crate::gateway::{Gateway, Held, PAYMENTS, spawn_gateway};
+use crate::forms::{ManualForm, field, form_of, with};
+use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, spawn_gateway};
 
 /// A hold that two people decide.
-async fn held(gateway: &Gateway) -> Held {
+async fn held(gateway: &BrowserGateway) -> HeldReview {
     for name in ["ana", "sam"] {
         gateway.reviewer(name, &["reviewers"]).await;
     }
@@ -42,7 +42,7 @@ async fn a_vote_is_taken_back_and_cast_again_without_scripts() {
 async fn a_form_takes_back_the_vote_it_was_made_for_and_no_other() {
     let gateway = spawn_gateway().await;
     let held = held(&gateway).await;
-    let (ana, sam) = (Hand::signed_in(&gateway, "ana").await, Hand::signed_in(&gateway, "sam").await);
+    let (ana, sam) = (ManualForm::signed_in(&gateway, "ana").await, ManualForm::signed_in(&gateway, "sam").await);
     let (page, back) = (format!("/reviews/{}", held.review), format!("/reviews/{}/withdrawal", held.review));
     let vote = form_of(&ana, &held).await;
     assert_eq!(ana.post(&format!("{page}/decision"), &with(&vote, "expects", "waits")).await.status, 303);
@@ -66,7 +66,7 @@ async fn a_form_takes_back_the_vote_it_was_made_for_and_no_other() {
 async fn what_is_said_without_a_vote_is_inert_masked_and_kept_when_refused() {
     let gateway = spawn_gateway().await;
     let held = held(&gateway).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let (page, comments) = (format!("/reviews/{}", held.review), format!("/reviews/{}/comments", held.review));
     let html = ana.get(&page).await.text;
     let form = &html[html.find(&comments).unwrap()..];
@@ -84,11 +84,11 @@ async fn what_is_said_without_a_vote_is_inert_masked_and_kept_when_refused() {
     let shown = ana.get(&page).await.text;
     assert!(shown.contains("said, without a vote") && shown.contains("U+202E") && !shown.contains("<b>"), "{shown}");
     assert!(shown.contains("4111 1111 1111 1111"), "whoever guesses is not told whether the guess was right: {shown}");
-    let others = Hand::signed_in(&gateway, "sam").await.get(&page).await.text;
+    let others = ManualForm::signed_in(&gateway, "sam").await.get(&page).await.text;
     assert!(others.contains("[hidden]") && !others.contains("4111 1111 1111 1111"), "{others}");
     assert!(ana.post(&comments, &with(&fields, "", "")).await.text.contains("The form was used before"));
     gateway.person("eve", countersign::domain::identity::account::PersonRole::Auditor, &[]).await;
-    let eve = Hand::signed_in(&gateway, "eve").await;
+    let eve = ManualForm::signed_in(&gateway, "eve").await;
     assert!(!eve.get(&page).await.text.contains(&comments), "an auditor changes nothing");
     assert_eq!(eve.post(&comments, &with(&fields, "", "")).await.status, 403);
 }

@@ -1,22 +1,22 @@
 //! Several reviews decided at once: what is put together, what each vote is bound to, and what is told of each.
 
 use countersign::domain::identity::account::Account;
-use countersign::domain::reviews::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
+use countersign::domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof};
 use serde_json::{Value, json};
 
 use crate::chromium::Chromium;
-use crate::forms::{Hand, Page, field, still_waits};
-use crate::gateway::{Gateway, Held, PAYMENTS, Payments, order, spawn_gateway};
-use crate::person::Tab;
+use crate::forms::{FormResponse, ManualForm, field, still_waits};
+use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, Payments, order, spawn_gateway};
+use crate::person::BrowserTab;
 
 /// Two people decide, one of them is enough.
-async fn people(gateway: &Gateway) {
+async fn people(gateway: &BrowserGateway) {
     for name in ["ana", "sam"] {
         gateway.reviewer(name, &["reviewers"]).await;
     }
 }
 
-async fn held(gateway: &Gateway, payments: &Payments, names: &[&str]) -> Vec<Held> {
+async fn held(gateway: &BrowserGateway, payments: &Payments, names: &[&str]) -> Vec<HeldReview> {
     let mut held = Vec::new();
     for (index, name) in names.iter().enumerate() {
         held.push(gateway.held(payments, name, &json!({"target_user_id": 42 + index})).await);
@@ -25,7 +25,7 @@ async fn held(gateway: &Gateway, payments: &Payments, names: &[&str]) -> Vec<Hel
 }
 
 /// Ticks these in the inbox and goes on.
-async fn ticked(hand: &Hand<'_>, held: &[&Held]) -> Page {
+async fn ticked(hand: &ManualForm<'_>, held: &[&HeldReview]) -> FormResponse {
     let csrf = field(&hand.get("/").await.text, "csrf");
     let mut fields = vec![("csrf", csrf.as_str())];
     fields.extend(held.iter().map(|it| ("review", it.review.as_str())));
@@ -33,24 +33,24 @@ async fn ticked(hand: &Hand<'_>, held: &[&Held]) -> Page {
 }
 
 /// The fields of the page that asks about several: those that come once, and its rows.
-struct Form {
+struct BulkFormFields {
     csrf: String,
     sheet: String,
     rows: Vec<String>,
 }
 
-impl Form {
-    fn read(page: &Page) -> Self {
+impl BulkFormFields {
+    fn read(page: &FormResponse) -> Self {
         assert_eq!(page.status, 200, "{}", page.text);
         Self::of(page)
     }
 
-    fn of(page: &Page) -> Self {
+    fn of(page: &FormResponse) -> Self {
         let rows = page.text.match_indices("name=\"row\"").map(|(at, _)| field(&page.text[at..], "row")).collect();
         Self { csrf: field(&page.text, "csrf"), sheet: field(&page.text, "sheet"), rows }
     }
 
-    async fn send(&self, hand: &Hand<'_>, verdict: &str, comment: &str) -> Page {
+    async fn send(&self, hand: &ManualForm<'_>, verdict: &str, comment: &str) -> FormResponse {
         let mut fields = vec![("csrf", self.csrf.as_str()), ("sheet", &self.sheet)];
         fields.extend(self.rows.iter().map(|it| ("row", it.as_str())));
         fields.extend([("verdict", verdict), ("comment", comment)]);
@@ -58,35 +58,35 @@ impl Form {
     }
 }
 
-async fn ended(gateway: &Gateway, payments: &Payments, held: &Held) -> Value {
+async fn ended(gateway: &BrowserGateway, payments: &Payments, held: &HeldReview) -> Value {
     gateway.decision(payments, held).await["decision"].clone()
 }
 
 /// Somebody else denies it meanwhile.
-pub async fn deny(gateway: &Gateway, who: &Account, held: &Held) {
+pub async fn deny(gateway: &BrowserGateway, who: &Account, held: &HeldReview) {
     let ballot = Ballot {
         delegation: None,
         transition: held.digest.as_str().try_into().unwrap(),
         stage: 0,
-        verdict: Verdict::Deny,
+        verdict: VoteVerdict::Deny,
         nonce: "theirs".to_owned(),
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
-        proof: Proof::default(),
+        proof: VoterProof::default(),
         typed: None,
-        outcome_unknown_accepted: Ticked::No,
+        outcome_unknown_accepted: CheckboxState::No,
         told: None,
     };
     gateway.service.vote(&who.id, &held.review.as_str().try_into().unwrap(), &ballot).await.unwrap();
 }
 
 /// A key that somebody presses.
-async fn key(tab: &Tab, key: &str) {
+async fn key(tab: &BrowserTab, key: &str) {
     tab.page.find_element("body").await.unwrap().press_key(key).await.unwrap();
 }
 
 /// Goes on by the tabulator until that has the focus.
-async fn go_to(tab: &Tab, selector: &str) {
+async fn go_to(tab: &BrowserTab, selector: &str) {
     for _ in 0..200 {
         if tab.js::<bool>(&format!("document.activeElement.matches({selector:?})")).await {
             return;
@@ -149,10 +149,10 @@ async fn what_others_decided_meanwhile_is_told_with_their_names_and_the_rest_cou
     people(&gateway).await;
     let payments = gateway.payments().await;
     let held = held(&gateway, &payments, &["order-1", "order-2", "order-3"]).await;
-    let (ana, sam) = (Hand::signed_in(&gateway, "ana").await, Hand::signed_in(&gateway, "sam").await);
-    let form = Form::read(&ticked(&ana, &[&held[0], &held[1], &held[2]]).await);
-    let denial = Form::read(&ticked(&sam, &[&held[1], &held[2]]).await);
-    let only = Form { rows: denial.rows[..1].to_vec(), ..denial };
+    let (ana, sam) = (ManualForm::signed_in(&gateway, "ana").await, ManualForm::signed_in(&gateway, "sam").await);
+    let form = BulkFormFields::read(&ticked(&ana, &[&held[0], &held[1], &held[2]]).await);
+    let denial = BulkFormFields::read(&ticked(&sam, &[&held[1], &held[2]]).await);
+    let only = BulkFormFields { rows: denial.rows[..1].to_vec(), ..denial };
     assert!(only.send(&sam, "deny", "").await.text.contains("Your vote is counted"));
     let told = form.send(&ana, "approve", "Fine by me").await;
     assert_eq!(told.status, 200);
@@ -183,9 +183,9 @@ async fn a_row_counts_only_with_its_own_digest_nonce_stage_page_and_session() {
     people(&gateway).await;
     let payments = gateway.payments().await;
     let held = held(&gateway, &payments, &["order-1", "order-2", "order-3"]).await;
-    let (ana, sam) = (Hand::signed_in(&gateway, "ana").await, Hand::signed_in(&gateway, "sam").await);
-    let form = Form::read(&ticked(&ana, &[&held[0], &held[1]]).await);
-    let other = Form::read(&ticked(&ana, &[&held[1], &held[2]]).await);
+    let (ana, sam) = (ManualForm::signed_in(&gateway, "ana").await, ManualForm::signed_in(&gateway, "sam").await);
+    let form = BulkFormFields::read(&ticked(&ana, &[&held[0], &held[1]]).await);
+    let other = BulkFormFields::read(&ticked(&ana, &[&held[1], &held[2]]).await);
     let parts = |row: &str| row.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let (one, two) = (parts(&form.rows[0]), parts(&form.rows[1]));
     let with = |index: usize, value: &str| {
@@ -204,15 +204,18 @@ async fn a_row_counts_only_with_its_own_digest_nonce_stage_page_and_session() {
         ("another review", with(0, &two[0])),
         ("a row of another page", other.rows[1].clone()),
     ] {
-        let forged = Form { rows: vec![row], csrf: form.csrf.clone(), sheet: form.sheet.clone() };
+        let forged = BulkFormFields { rows: vec![row], csrf: form.csrf.clone(), sheet: form.sheet.clone() };
         let refused = forged.send(&ana, "approve", "").await;
         assert_eq!(refused.status, 409, "{what}: {}", refused.text);
         assert!(refused.text.contains("None of your votes was counted."), "{what}");
     }
-    let nowhere = Form { sheet: other.sheet.clone(), csrf: form.csrf.clone(), rows: form.rows.clone() };
+    let nowhere = BulkFormFields { sheet: other.sheet.clone(), csrf: form.csrf.clone(), rows: form.rows.clone() };
     assert_eq!(nowhere.send(&ana, "approve", "").await.status, 409, "another page's name");
-    let hers =
-        Form { csrf: field(&sam.get("/").await.text, "csrf"), sheet: form.sheet.clone(), rows: form.rows.clone() };
+    let hers = BulkFormFields {
+        csrf: field(&sam.get("/").await.text, "csrf"),
+        sheet: form.sheet.clone(),
+        rows: form.rows.clone(),
+    };
     assert_eq!(hers.send(&sam, "approve", "").await.status, 409, "another session's page");
     assert_eq!(form.send(&sam, "approve", "").await.status, 403, "another session's token");
     let fields = [("csrf", form.csrf.as_str()), ("sheet", &form.sheet), ("row", &form.rows[0]), ("verdict", "approve")];
@@ -229,8 +232,8 @@ async fn a_form_that_was_sent_is_not_told_to_have_counted_as_anything_else() {
     people(&gateway).await;
     let payments = gateway.payments_under(&PAYMENTS.replace("need = 1", "need = 2")).await;
     let held = held(&gateway, &payments, &["order-1", "order-2"]).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
-    let form = Form::read(&ticked(&ana, &[&held[0], &held[1]]).await);
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
+    let form = BulkFormFields::read(&ticked(&ana, &[&held[0], &held[1]]).await);
     assert!(form.send(&ana, "approve", "").await.text.contains("All 2 votes are counted"));
     let denied = form.send(&ana, "deny", "").await.text;
     assert!(!denied.contains("Your denial is counted") && denied.contains("Not counted"), "{denied}");
@@ -242,7 +245,7 @@ async fn what_people_talk_about_is_read_on_its_own_page() {
     people(&gateway).await;
     let payments = gateway.payments_under(&PAYMENTS.replace("need = 1", "need = 2")).await;
     let held = held(&gateway, &payments, &["order-1", "order-2", "order-3"]).await;
-    let (ana, sam) = (Hand::signed_in(&gateway, "ana").await, Hand::signed_in(&gateway, "sam").await);
+    let (ana, sam) = (ManualForm::signed_in(&gateway, "ana").await, ManualForm::signed_in(&gateway, "sam").await);
     let page = format!("/reviews/{}", held[0].review);
     let html = sam.get(&page).await.text;
     let comments = format!("{page}/comments");
@@ -271,7 +274,7 @@ async fn only_what_is_alike_is_decided_together_and_the_page_says_what_is() {
     let card = gateway.held(&payments, "card", &json!({"payment": {"card": {"number": "4929 0000 0000 0000"}}})).await;
     let first = gateway.held(&payments, "first", &json!({"target_user_id": 42, "items": ["B-1"]})).await;
     let next = gateway.held(&payments, "next", &json!({"target_user_id": 42, "items": ["A-1", "B-1"]})).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     for other in [&more, &gone, &card] {
         let apart = ticked(&ana, &[&one, other]).await;
         assert_eq!(apart.status, 409, "{}", other.thread);
@@ -282,7 +285,7 @@ async fn only_what_is_alike_is_decided_together_and_the_page_says_what_is() {
     assert_eq!(ticked(&ana, &[&first, &next]).await.status, 409, "another place in a list is another place");
     let apart = ticked(&ana, &[&one, &two, &more]).await;
     assert!(apart.text.contains("Decide these 2 together") && apart.text.contains("Open this one"), "{}", apart.text);
-    let form = Form::read(&ticked(&ana, &[&one, &two]).await);
+    let form = BulkFormFields::read(&ticked(&ana, &[&one, &two]).await);
     assert_eq!(form.rows.len(), 2);
     assert!(form.send(&ana, "deny", "").await.text.contains("All 2 votes are counted"));
 
@@ -315,7 +318,7 @@ async fn what_asks_for_more_than_a_look_is_decided_by_itself() {
         let payments = gateway.payments_under(&PAYMENTS.replace("need = 1", asks)).await;
         let name = |it: &str| format!("{it}-{}", asks.len());
         let held = held(&gateway, &payments, &[&name("one"), &name("two")]).await;
-        let ana = Hand::signed_in(&gateway, "ana").await;
+        let ana = ManualForm::signed_in(&gateway, "ana").await;
         assert!(!ana.get("/").await.text.contains("type=\"checkbox\" name=\"review\""), "nothing to tick");
         let refused = ticked(&ana, &[&held[0], &held[1]]).await;
         assert_eq!(refused.status, 409);
@@ -332,17 +335,17 @@ async fn a_required_comment_is_asked_for_and_nothing_counts_without() {
     people(&gateway).await;
     let payments = gateway.payments_under(&PAYMENTS.replace("need = 1", "need = 1\ncomment = \"required\"")).await;
     let held = held(&gateway, &payments, &["order-1", "order-2"]).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let page = ticked(&ana, &[&held[0], &held[1]]).await;
     assert!(page.text.contains("(required)"));
-    let form = Form::read(&page);
+    let form = BulkFormFields::read(&page);
     let again = form.send(&ana, "approve", "  ").await;
     assert_eq!(again.status, 409);
     assert!(again.text.contains("A comment is required here: say why."), "{}", again.text);
     for held in &held {
         still_waits(&gateway, held).await;
     }
-    let form = Form::of(&again);
+    let form = BulkFormFields::of(&again);
     assert!(form.send(&ana, "approve", "Both seen").await.text.contains("All 2 votes are counted"));
 }
 
@@ -352,7 +355,7 @@ async fn an_unknown_write_large_changes_and_more_than_fifty_are_not_among_severa
     people(&gateway).await;
     let trusting = PAYMENTS.replace("protected =", "trust_initial = true\nprotected =");
     let payments = gateway.payments_under(&trusting).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let head = gateway.thread(&payments, "doubt", &order()).await;
     let ask = json!({"thread": "doubt", "transition": head, "write_id": "w1"});
     assert_eq!(gateway.post(&payments.writer, "/v1/verify", &ask).await.status, 200);
@@ -362,7 +365,7 @@ async fn an_unknown_write_large_changes_and_more_than_fifty_are_not_among_severa
     let large = gateway.held(&payments, "large", &json!({"target_user_id": 42, "items": many})).await;
     let plain = held(&gateway, &payments, &["order-1", "order-2"]).await;
     let page = ticked(&ana, &[&doubt, &large, &plain[0], &plain[1]]).await;
-    assert_eq!(Form::read(&page).rows.len(), 2);
+    assert_eq!(BulkFormFields::read(&page).rows.len(), 2);
     for words in
         ["An earlier write of this thread may or may not have happened", "It changes more than can be read beside"]
     {

@@ -3,17 +3,17 @@
 use serde_json::json;
 
 use crate::chromium::Chromium;
-use crate::forms::{Hand, form_of, still_waits, with};
-use crate::gateway::{Gateway, Held, PAYMENTS, Payments, spawn_gateway};
+use crate::forms::{ManualForm, form_of, still_waits, with};
+use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, Payments, spawn_gateway};
 
-async fn asked(gateway: &Gateway) -> (Payments, Held) {
+async fn asked(gateway: &BrowserGateway) -> (Payments, HeldReview) {
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments_under(&PAYMENTS.replace("need = 1", "need = 1\nconfirm = \"typed\"")).await;
     let held = gateway.held(&payments, "order-8812", &json!({"target_user_id": 42})).await;
     (payments, held)
 }
 
-fn digits(held: &Held) -> &str {
+fn digits(held: &HeldReview) -> &str {
     &held.digest[held.digest.len() - 6..]
 }
 
@@ -55,7 +55,7 @@ async fn without_what_is_typed_no_form_approves_and_a_denial_needs_nothing() {
     let gateway = spawn_gateway().await;
     let (payments, held) = asked(&gateway).await;
     let other = gateway.held(&payments, "order-8813", &json!({"target_user_id": 42})).await;
-    let ana = Hand::signed_in(&gateway, "ana").await;
+    let ana = ManualForm::signed_in(&gateway, "ana").await;
     let path = format!("/reviews/{}/decision", held.review);
     let mut fields = form_of(&ana, &held).await;
     assert_eq!(ana.post(&path, &with(&fields, "", "")).await.status, 409, "nothing typed");

@@ -4,13 +4,13 @@ use serde_json::json;
 
 use crate::chromium::Chromium;
 use crate::gateway::spawn_gateway;
-use crate::person::Tab;
+use crate::person::BrowserTab;
 
 /// All that is sent for the first page that somebody opens, in bytes on the wire.
 const FIRST_PAGE_BYTES_MAX: u64 = 60_000;
 
 /// What was sent for the page that is open, and for what it needs: bytes, and how many of these came from a cache.
-async fn sent(tab: &Tab) -> (u64, usize) {
+async fn sent(tab: &BrowserTab) -> (u64, usize) {
     tab.js(
         "(() => { const all = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
             .filter((it) => it.initiatorType !== 'other' && !it.name.includes('/live'));
@@ -20,7 +20,7 @@ async fn sent(tab: &Tab) -> (u64, usize) {
 }
 
 /// How much of the window moved by itself since the page began, as browsers count it, and what moved.
-async fn moved(tab: &Tab) -> (f64, Vec<String>) {
+async fn moved(tab: &BrowserTab) -> (f64, Vec<String>) {
     tab.js(
         "new Promise((done) => { let sum = 0; const what = [];
             const it = new PerformanceObserver((list) => list.getEntries().forEach((e) => { sum += e.value;

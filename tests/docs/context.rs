@@ -10,12 +10,12 @@ fn page() -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guides/parallel-agents.md")).unwrap()
 }
 
-struct Gateway {
+struct DocsGateway {
     child: Child,
     url: String,
 }
 
-impl Gateway {
+impl DocsGateway {
     fn begin(folder: &Path) -> Self {
         let mut child = Command::new(PROGRAM)
             .args(["serve", "--listen", "127.0.0.1:0"])
@@ -34,7 +34,7 @@ impl Gateway {
 }
 
 /// Whatever a test comes to, its gateway does not outlive it.
-impl Drop for Gateway {
+impl Drop for DocsGateway {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -44,7 +44,7 @@ impl Drop for Gateway {
 #[test]
 fn the_page_says_what_its_commands_say() {
     let (folder, page) = (tempfile::tempdir().unwrap(), page());
-    let gateway = Gateway::begin(folder.path());
+    let gateway = DocsGateway::begin(folder.path());
     let mut script = "set -euo pipefail\n".to_owned();
     let mut expected = String::new();
     for (fence, text) in blocks(&page) {

@@ -18,12 +18,12 @@ AGENT=$(countersign token add planner --role agent --owner platform --new-group 
 "#;
 
 /// A program of ours that is ended with the test.
-struct Running {
+struct DocsProcess {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-impl Running {
+impl DocsProcess {
     fn begin(arguments: &[&str], folder: &Path) -> Self {
         let mut command = Command::new(PROGRAM);
         command.args(arguments).env("COUNTERSIGN_DATA", folder.join("data")).env("TMPDIR", folder);
@@ -43,7 +43,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for DocsProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -60,7 +60,7 @@ fn commands(part: &str) -> String {
 #[test]
 fn the_run_of_the_page_leaves_what_it_says() {
     let folder = tempfile::tempdir().unwrap();
-    let mut gateway = Running::begin(&["serve", "--listen", "127.0.0.1:0"], folder.path());
+    let mut gateway = DocsProcess::begin(&["serve", "--listen", "127.0.0.1:0"], folder.path());
     let url = gateway.says("Countersign listens at ");
     let programs = Path::new(PROGRAM).parent().unwrap().to_str().unwrap();
     let script = format!("{BEFORE}{}", commands("\n## An episode through the gateway\n"));
@@ -83,7 +83,7 @@ fn the_run_of_the_page_leaves_what_it_says() {
 #[test]
 fn the_demonstration_leaves_a_run_that_verifies() {
     let folder = tempfile::tempdir().unwrap();
-    let mut demo = Running::begin(&["demo", "--listen", "127.0.0.1:0"], folder.path());
+    let mut demo = DocsProcess::begin(&["demo", "--listen", "127.0.0.1:0"], folder.path());
     let run = demo.says("episode verify ");
     let verified = Command::new(PROGRAM).args(["episode", "verify", &run]).output().unwrap();
     assert_eq!(verified.status.code(), Some(0), "{}", String::from_utf8_lossy(&verified.stdout));

@@ -90,12 +90,12 @@ const WORDS: &[&str] = &[
 ];
 
 /// Inputs without end, made of seeds.
-pub struct Accidents<'s> {
+pub struct MutatedInputs<'s> {
     seeds: &'s [Vec<u8>],
     state: u64,
 }
 
-impl<'s> Accidents<'s> {
+impl<'s> MutatedInputs<'s> {
     pub const fn new(seeds: &'s [Vec<u8>]) -> Self {
         Self { seeds, state: 0x9E37_79B9_7F4A_7C15 }
     }
@@ -156,7 +156,7 @@ impl<'s> Accidents<'s> {
     }
 }
 
-impl Iterator for Accidents<'_> {
+impl Iterator for MutatedInputs<'_> {
     type Item = Vec<u8>;
 
     fn next(&mut self) -> Option<Vec<u8>> {

@@ -1,6 +1,6 @@
 //! What people and agents write, with secrets in it.
 
-use countersign::domain::policy::{Hiding, Policy, PolicySource};
+use countersign::domain::policy::{Policy, PolicySource, Redactor};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -34,7 +34,7 @@ proptest! {
     ) {
         let policy = policy();
         let words: String = pieces.iter().map(|(secret, between, words)| format!("{between}{words}{secret}{between}")).collect();
-        let hiding = Hiding::of(&policy, [], None);
+        let hiding = Redactor::of(&policy, [], None);
         let masked = hiding.masked(&words).into_owned();
         for (secret, _, _) in &pieces {
             prop_assert!(!masked.contains(secret), "{} in {}", secret, masked);

@@ -7,14 +7,14 @@ use countersign::clock::{Clock, SystemClock};
 use countersign::domain::primitives::time::Timestamp;
 use countersign::service::audit::{audit, audit_with};
 use countersign::service::delivery::endpoints::EndpointEdit;
-use countersign::service::operations::halt_request::Puller;
+use countersign::service::operations::halt_request::Actor;
 
-use crate::lived::{self, Gateway, TestClock, live_through};
+use crate::lived::{self, HistoryGateway, TestClock, live_through};
 
 /// Tells the same moment many times over.
-struct Standing;
+struct FrozenClock;
 
-impl Clock for Standing {
+impl Clock for FrozenClock {
     fn now(&self) -> Timestamp {
         let now = SystemClock.now().millis();
         Timestamp::from_millis(now - now % 100)
@@ -28,7 +28,7 @@ impl Clock for Standing {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_audit_goes_by_no_clock_that_stood() {
     let folder = tempfile::tempdir().unwrap();
-    let gateway = Gateway::open_by(folder.path(), TestClock::default(), Arc::new(Standing)).await;
+    let gateway = HistoryGateway::open_by(folder.path(), TestClock::default(), Arc::new(FrozenClock)).await;
     live_through(&gateway.service).await;
     let keys = gateway.service.keys().unwrap();
     let archives = lived::archives::in_folder(folder.path());
@@ -39,11 +39,11 @@ async fn an_audit_goes_by_no_clock_that_stood() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_audit_knows_an_endpoints_last_event_though_the_clock_went_back() {
     let folder = tempfile::tempdir().unwrap();
-    let gateway = Gateway::open(folder.path()).await;
+    let gateway = HistoryGateway::open(folder.path()).await;
     let service = &gateway.service;
     let cast = lived::cast(service).await;
     let gus = service.account_row(&cast.gus).await.unwrap();
-    let by = Puller::Person(&gus);
+    let by = Actor::Person(&gus);
     gateway.clock.0.set_millis(60_000);
     let id = service.add_endpoint(by, &lived::sending::new_endpoint()).await.unwrap().0.endpoint.id;
     for (earlier, name) in [(40_000, "first"), (20_000, "second")] {

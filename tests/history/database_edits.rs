@@ -20,11 +20,11 @@ use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::lived::{self, Gateway, Ready, ask, live_through};
+use crate::lived::{self, ApprovedWrite, HistoryGateway, ask, live_through};
 
 /// What an edit comes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Outcome {
+enum EditOutcome {
     /// `audit` finds it.
     Found,
     /// It changes nothing, for this reason.
@@ -33,7 +33,7 @@ enum Outcome {
 
 /// How verify takes the loss of a row that it needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum AtVerify {
+enum VerifyOutcome {
     /// The writer is not let through, whichever row of the thread it was.
     Refused,
     /// It does not look there; only `audit` does.
@@ -41,80 +41,118 @@ enum AtVerify {
 }
 
 /// Every column, with what becomes of an edit of it: the seal covers them all, in every table.
-const COLUMNS: &[(&str, Outcome)] = &[
-    ("id", Outcome::Found),
-    ("alias", Outcome::Found),
-    ("owner", Outcome::Found),
-    ("state", Outcome::Found),
-    ("due", Outcome::Found),
-    ("revision", Outcome::Found),
-    ("body", Outcome::Found),
-    ("key_id", Outcome::Found),
-    ("mac", Outcome::Found),
+const COLUMNS: &[(&str, EditOutcome)] = &[
+    ("id", EditOutcome::Found),
+    ("alias", EditOutcome::Found),
+    ("owner", EditOutcome::Found),
+    ("state", EditOutcome::Found),
+    ("due", EditOutcome::Found),
+    ("revision", EditOutcome::Found),
+    ("body", EditOutcome::Found),
+    ("key_id", EditOutcome::Found),
+    ("mac", EditOutcome::Found),
 ];
 
 /// Every table, with what becomes of a deleted row, of an inserted one, and of the head's own at verify.
-const TABLES: &[(Table, Outcome, AtVerify)] = &[
-    (Table::Gateway, Outcome::Found, AtVerify::Refused),
-    (Table::Flows, Outcome::Found, AtVerify::Refused),
-    (Table::Policies, Outcome::Found, AtVerify::Refused),
-    (Table::Amendments, Outcome::Found, AtVerify::NotAsked("what judges is said by the flow's own row")),
-    (Table::Interrupts, Outcome::Found, AtVerify::NotAsked("what a host asserts lets nobody write")),
-    (Table::Posts, Outcome::Found, AtVerify::NotAsked("what a host asserts lets nobody write")),
-    (Table::Threads, Outcome::Found, AtVerify::Refused),
-    (Table::Transitions, Outcome::Found, AtVerify::Refused),
-    (Table::Rejections, Outcome::Found, AtVerify::NotAsked("what was rejected is in no state")),
-    (Table::Steps, Outcome::Found, AtVerify::NotAsked("it says what was done before, not what may be written")),
-    (Table::Entries, Outcome::Found, AtVerify::Refused),
-    (Table::States, Outcome::Found, AtVerify::Refused),
-    (Table::Archives, Outcome::Found, AtVerify::NotAsked("the head is never in one")),
-    (Table::Whereabouts, Outcome::Found, AtVerify::NotAsked("the head is never in an archive")),
-    (Table::Holds, Outcome::Found, AtVerify::NotAsked("a receipt is signed; how it came about is for an audit")),
-    (Table::Receipts, Outcome::Found, AtVerify::Refused),
-    (Table::Writes, Outcome::Found, AtVerify::NotAsked("the head's reservation stands in its thread's row")),
-    (Table::Accounts, Outcome::Found, AtVerify::NotAsked("people were asked before the receipt was signed")),
-    (Table::Tokens, Outcome::Found, AtVerify::Refused),
-    (Table::Sessions, Outcome::Found, AtVerify::NotAsked("a writer has none")),
-    (Table::Links, Outcome::Found, AtVerify::NotAsked("a writer has none")),
-    (Table::Tries, Outcome::Harmless("then nobody waits for it any more"), AtVerify::NotAsked("a writer has none")),
-    (Table::Sightings, Outcome::Harmless("then nobody knows when that was"), AtVerify::NotAsked("it decides nothing")),
-    (Table::Passkeys, Outcome::Found, AtVerify::NotAsked("people were asked before the receipt was signed")),
-    (Table::Figures, Outcome::Found, AtVerify::NotAsked("counts let nobody write")),
-    (Table::Contacts, Outcome::Harmless("then they look for themselves"), AtVerify::NotAsked("it decides nothing")),
-    (Table::Letters, Outcome::Harmless("then they look for themselves"), AtVerify::NotAsked("it decides nothing")),
-    (Table::Marks, Outcome::Harmless("then the log is copied out once more"), AtVerify::NotAsked("it decides nothing")),
-    (Table::Delegations, Outcome::Found, AtVerify::NotAsked("people were asked before the receipt was signed")),
+const TABLES: &[(Table, EditOutcome, VerifyOutcome)] = &[
+    (Table::Gateway, EditOutcome::Found, VerifyOutcome::Refused),
+    (Table::Flows, EditOutcome::Found, VerifyOutcome::Refused),
+    (Table::Policies, EditOutcome::Found, VerifyOutcome::Refused),
+    (Table::Amendments, EditOutcome::Found, VerifyOutcome::NotAsked("what judges is said by the flow's own row")),
+    (Table::Interrupts, EditOutcome::Found, VerifyOutcome::NotAsked("what a host asserts lets nobody write")),
+    (Table::Posts, EditOutcome::Found, VerifyOutcome::NotAsked("what a host asserts lets nobody write")),
+    (Table::Threads, EditOutcome::Found, VerifyOutcome::Refused),
+    (Table::Transitions, EditOutcome::Found, VerifyOutcome::Refused),
+    (Table::Rejections, EditOutcome::Found, VerifyOutcome::NotAsked("what was rejected is in no state")),
+    (
+        Table::Steps,
+        EditOutcome::Found,
+        VerifyOutcome::NotAsked("it says what was done before, not what may be written"),
+    ),
+    (Table::Entries, EditOutcome::Found, VerifyOutcome::Refused),
+    (Table::States, EditOutcome::Found, VerifyOutcome::Refused),
+    (Table::Archives, EditOutcome::Found, VerifyOutcome::NotAsked("the head is never in one")),
+    (Table::Whereabouts, EditOutcome::Found, VerifyOutcome::NotAsked("the head is never in an archive")),
+    (
+        Table::Holds,
+        EditOutcome::Found,
+        VerifyOutcome::NotAsked("a receipt is signed; how it came about is for an audit"),
+    ),
+    (Table::Receipts, EditOutcome::Found, VerifyOutcome::Refused),
+    (Table::Writes, EditOutcome::Found, VerifyOutcome::NotAsked("the head's reservation stands in its thread's row")),
+    (Table::Accounts, EditOutcome::Found, VerifyOutcome::NotAsked("people were asked before the receipt was signed")),
+    (Table::Tokens, EditOutcome::Found, VerifyOutcome::Refused),
+    (Table::Sessions, EditOutcome::Found, VerifyOutcome::NotAsked("a writer has none")),
+    (Table::Links, EditOutcome::Found, VerifyOutcome::NotAsked("a writer has none")),
+    (
+        Table::Tries,
+        EditOutcome::Harmless("then nobody waits for it any more"),
+        VerifyOutcome::NotAsked("a writer has none"),
+    ),
+    (
+        Table::Sightings,
+        EditOutcome::Harmless("then nobody knows when that was"),
+        VerifyOutcome::NotAsked("it decides nothing"),
+    ),
+    (Table::Passkeys, EditOutcome::Found, VerifyOutcome::NotAsked("people were asked before the receipt was signed")),
+    (Table::Figures, EditOutcome::Found, VerifyOutcome::NotAsked("counts let nobody write")),
+    (
+        Table::Contacts,
+        EditOutcome::Harmless("then they look for themselves"),
+        VerifyOutcome::NotAsked("it decides nothing"),
+    ),
+    (
+        Table::Letters,
+        EditOutcome::Harmless("then they look for themselves"),
+        VerifyOutcome::NotAsked("it decides nothing"),
+    ),
+    (
+        Table::Marks,
+        EditOutcome::Harmless("then the log is copied out once more"),
+        VerifyOutcome::NotAsked("it decides nothing"),
+    ),
+    (
+        Table::Delegations,
+        EditOutcome::Found,
+        VerifyOutcome::NotAsked("people were asked before the receipt was signed"),
+    ),
     (
         Table::Answers,
-        Outcome::Harmless("then a request that is sent again is carried out again"),
-        AtVerify::NotAsked("a key means nothing there"),
+        EditOutcome::Harmless("then a request that is sent again is carried out again"),
+        VerifyOutcome::NotAsked("a key means nothing there"),
     ),
-    (Table::EpisodeEvents, Outcome::Found, AtVerify::NotAsked("what agents say of their run lets nobody write")),
-    (Table::Imports, Outcome::Found, AtVerify::NotAsked("nothing is written by a run that was imported")),
-    (Table::ImportPieces, Outcome::Found, AtVerify::NotAsked("nothing is written by a run that was imported")),
-    (Table::Events, Outcome::Found, AtVerify::Refused),
-    (Table::Outbox, Outcome::Found, AtVerify::NotAsked("what waits for the log is not what was signed")),
-    (Table::Endpoints, Outcome::Found, AtVerify::NotAsked("what is sent lets nobody write")),
-    (Table::Lanes, Outcome::Found, AtVerify::NotAsked("what is sent lets nobody write")),
+    (
+        Table::EpisodeEvents,
+        EditOutcome::Found,
+        VerifyOutcome::NotAsked("what agents say of their run lets nobody write"),
+    ),
+    (Table::Imports, EditOutcome::Found, VerifyOutcome::NotAsked("nothing is written by a run that was imported")),
+    (Table::ImportPieces, EditOutcome::Found, VerifyOutcome::NotAsked("nothing is written by a run that was imported")),
+    (Table::Events, EditOutcome::Found, VerifyOutcome::Refused),
+    (Table::Outbox, EditOutcome::Found, VerifyOutcome::NotAsked("what waits for the log is not what was signed")),
+    (Table::Endpoints, EditOutcome::Found, VerifyOutcome::NotAsked("what is sent lets nobody write")),
+    (Table::Lanes, EditOutcome::Found, VerifyOutcome::NotAsked("what is sent lets nobody write")),
     (
         Table::Deliveries,
-        Outcome::Harmless("old ones are forgotten; an event that waited is then not sent, and the log has it still"),
-        AtVerify::NotAsked("what is sent lets nobody write"),
+        EditOutcome::Harmless(
+            "old ones are forgotten; an event that waited is then not sent, and the log has it still",
+        ),
+        VerifyOutcome::NotAsked("what is sent lets nobody write"),
     ),
-    (Table::Log, Outcome::Found, AtVerify::NotAsked("the log repeats the events")),
+    (Table::Log, EditOutcome::Found, VerifyOutcome::NotAsked("the log repeats the events")),
 ];
 
 /// One history, and a writer's token that could write its head. Nobody opens it where it lies: each works on a copy.
-pub struct Original {
+pub struct HistoryTemplate {
     folder: TempDir,
     token: String,
-    ready: Ready,
+    ready: ApprovedWrite,
 }
 
 /// The one that all tests share that run at once.
-static SHARED: Mutex<Weak<Original>> = Mutex::new(Weak::new());
+static SHARED: Mutex<Weak<HistoryTemplate>> = Mutex::new(Weak::new());
 
-impl Original {
+impl HistoryTemplate {
     pub fn shared(runtime: &tokio::runtime::Runtime) -> Arc<Self> {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         shared.upgrade().unwrap_or_else(|| {
@@ -126,7 +164,7 @@ impl Original {
 
     async fn make() -> Self {
         let lived_in = tempfile::tempdir().unwrap();
-        let gateway = Gateway::open(lived_in.path()).await;
+        let gateway = HistoryGateway::open(lived_in.path()).await;
         let (_, ready) = live_through(&gateway.service).await;
         let (_, token) = gateway.service.add_token(&lived::writer()).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -184,10 +222,10 @@ async fn found(folder: &Path) -> Vec<String> {
 }
 
 /// Whether a writer is let through in that folder.
-async fn verifies(folder: &Path, original: &Original) -> Result<(), String> {
+async fn verifies(folder: &Path, original: &HistoryTemplate) -> Result<(), String> {
     let gateway = match tokio::spawn({
         let folder = folder.to_owned();
-        async move { Gateway::open(&folder).await }
+        async move { HistoryGateway::open(&folder).await }
     })
     .await
     {
@@ -195,7 +233,7 @@ async fn verifies(folder: &Path, original: &Original) -> Result<(), String> {
         Err(_) => return Err("the gateway does not open".to_owned()),
     };
     let token = gateway.service.token_of(&original.token).await.map_err(|error| error.to_string())?;
-    let Ready { thread, transition, receipt } = &original.ready;
+    let ApprovedWrite { thread, transition, receipt } = &original.ready;
     let ask = ask(thread, *transition, Some(receipt.clone()), "w-edited");
     gateway.service.verify(&token, &ask).await.map(drop).map_err(|error| match error {
         Error::Denied(code) => DenialCode::as_str(code).to_owned(),
@@ -251,17 +289,19 @@ fn inserted(table: &str) -> String {
     )
 }
 
-fn expect(outcome: Outcome, found: &[String], what: &str) {
+fn expect(outcome: EditOutcome, found: &[String], what: &str) {
     match outcome {
-        Outcome::Found => assert!(!found.is_empty(), "{what}: nobody noticed"),
-        Outcome::Harmless(reason) => assert!(found.is_empty(), "{what} is harmless because {reason}, yet: {found:?}"),
+        EditOutcome::Found => assert!(!found.is_empty(), "{what}: nobody noticed"),
+        EditOutcome::Harmless(reason) => {
+            assert!(found.is_empty(), "{what} is harmless because {reason}, yet: {found:?}")
+        }
     }
 }
 
 #[test]
 fn every_table_and_column_of_the_database_has_a_stated_outcome() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = Original::shared(&runtime);
+    let original = HistoryTemplate::shared(&runtime);
     let whole = original.copy();
     let connection = opened(whole.path());
     assert_eq!(tables_of(&connection), expected_tables());
@@ -299,21 +339,21 @@ fn label_edits() -> Vec<String> {
 #[test]
 fn an_edited_label_is_found() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = Original::shared(&runtime);
+    let original = HistoryTemplate::shared(&runtime);
     let whole = original.copy();
     let connection = opened(whole.path());
     let columns: Vec<String> = LABEL_COLUMNS.iter().map(|it| it.0.to_owned()).collect();
     assert_eq!(columns_of(&connection, "labels"), columns);
     for edit in label_edits() {
         let copy = original.edited(|it| assert_eq!(it.execute(&edit, []).unwrap(), 1, "{edit}"));
-        expect(Outcome::Found, &runtime.block_on(found(copy.path())), &edit);
+        expect(EditOutcome::Found, &runtime.block_on(found(copy.path())), &edit);
     }
 }
 
 #[test]
 fn every_single_deleted_label_is_found() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = Original::shared(&runtime);
+    let original = HistoryTemplate::shared(&runtime);
     let whole = original.copy();
     let connection = opened(whole.path());
     let count: i64 = connection.query_row("SELECT count(*) FROM labels", [], |row| row.get(0)).unwrap();
@@ -324,14 +364,14 @@ fn every_single_deleted_label_is_found() {
                 format!("(SELECT label || due || id FROM labels ORDER BY kept_in, label, due, id LIMIT 1 OFFSET {at})");
             assert_eq!(it.execute(&format!("DELETE FROM labels WHERE label || due || id = {nth}"), []).unwrap(), 1);
         });
-        expect(Outcome::Found, &runtime.block_on(found(copy.path())), &format!("label {at}: deleted"));
+        expect(EditOutcome::Found, &runtime.block_on(found(copy.path())), &format!("label {at}: deleted"));
     }
 }
 
 #[test]
 fn an_updated_column_is_found_in_every_table() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = Original::shared(&runtime);
+    let original = HistoryTemplate::shared(&runtime);
     for table in Table::ALL {
         for (column, outcome) in COLUMNS {
             let name = table.name();
@@ -347,13 +387,13 @@ fn an_updated_column_is_found_in_every_table() {
 #[test]
 fn two_swapped_values_are_found_in_every_table() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = Original::shared(&runtime);
+    let original = HistoryTemplate::shared(&runtime);
     for table in Table::ALL.iter().filter(|it| **it != Table::Gateway) {
         for (column, outcome) in COLUMNS {
             let name = table.name();
             let mut swapped = true;
             let copy = original.edited(|it| swapped = swap(it, name, column));
-            let outcome = if swapped { *outcome } else { Outcome::Harmless("all its values are the same") };
+            let outcome = if swapped { *outcome } else { EditOutcome::Harmless("all its values are the same") };
             expect(outcome, &runtime.block_on(found(copy.path())), &format!("{name}.{column} swapped"));
         }
     }
@@ -384,20 +424,20 @@ fn swap(connection: &Connection, table: &str, column: &str) -> bool {
 #[test]
 fn an_inserted_row_is_found_in_every_table() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = Original::shared(&runtime);
+    let original = HistoryTemplate::shared(&runtime);
     for table in Table::ALL {
         let name = table.name();
         let copy = original.edited(|it| {
             assert_eq!(it.execute(&inserted(name), []).unwrap(), 1);
         });
-        expect(Outcome::Found, &runtime.block_on(found(copy.path())), &format!("{name}: a row inserted"));
+        expect(EditOutcome::Found, &runtime.block_on(found(copy.path())), &format!("{name}: a row inserted"));
     }
 }
 
 #[test]
 fn every_single_deleted_row_is_found() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = Original::shared(&runtime);
+    let original = HistoryTemplate::shared(&runtime);
     let whole = original.copy();
     let connection = opened(whole.path());
     for (table, outcome, _) in TABLES {
@@ -414,7 +454,7 @@ fn every_single_deleted_row_is_found() {
 #[test]
 fn a_writer_is_not_let_through_where_a_table_that_verify_needs_was_emptied_or_unsealed() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = Original::shared(&runtime);
+    let original = HistoryTemplate::shared(&runtime);
     for (table, _, at_verify) in TABLES {
         let name = table.name();
         for edit in [format!("DELETE FROM {name}"), format!("UPDATE {name} SET mac = zeroblob(32)")] {
@@ -423,8 +463,8 @@ fn a_writer_is_not_let_through_where_a_table_that_verify_needs_was_emptied_or_un
             });
             let outcome = runtime.block_on(verifies(copy.path(), &original));
             match at_verify {
-                AtVerify::Refused => assert!(outcome.is_err(), "{edit}: let through"),
-                AtVerify::NotAsked(reason) => assert_eq!(outcome, Ok(()), "{edit}: {reason}"),
+                VerifyOutcome::Refused => assert!(outcome.is_err(), "{edit}: let through"),
+                VerifyOutcome::NotAsked(reason) => assert_eq!(outcome, Ok(()), "{edit}: {reason}"),
             }
         }
     }
@@ -435,7 +475,7 @@ fn a_row_put_back_to_an_older_sealed_revision_is_found() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (folder, older) = runtime.block_on(async {
         let folder = tempfile::tempdir().unwrap();
-        let gateway = Gateway::open(folder.path()).await;
+        let gateway = HistoryGateway::open(folder.path()).await;
         let older =
             lived::remembered::live_through_remembering(&gateway.service, &folder.path().join("countersign.db")).await;
         (folder, older)

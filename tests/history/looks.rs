@@ -7,15 +7,15 @@ use async_trait::async_trait;
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
-use countersign::store::Page;
+use countersign::store::ScanPage;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 
-use crate::database_edits::{Original, opened};
+use crate::database_edits::{HistoryTemplate, opened};
 use crate::lived;
-use crate::over::{Asked, Over, Watching};
+use crate::over::{InterceptedStore, StoreInterceptor, StoreOperation};
 
 /// Does something to the database as soon as an audit has read anything of it.
-struct Meddling {
+struct TamperingStore {
     folder: std::path::PathBuf,
     does: &'static str,
     walks: AtomicUsize,
@@ -23,14 +23,14 @@ struct Meddling {
 }
 
 #[async_trait]
-impl Watching for Meddling {
-    async fn asked(&self, what: Asked<'_>) {
-        if what == Asked::Walk {
+impl StoreInterceptor for TamperingStore {
+    async fn asked(&self, what: StoreOperation<'_>) {
+        if what == StoreOperation::Walk {
             self.walks.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    fn met(&self, _: &Page) {
+    fn met(&self, _: &ScanPage) {
         if self.pages.fetch_add(1, Ordering::SeqCst) == 0 {
             opened(&self.folder).execute_batch(self.does).unwrap();
         }
@@ -38,12 +38,12 @@ impl Watching for Meddling {
 }
 
 /// What is found after the one edit, if the other is made while it reads.
-async fn found(original: &Original, edit: &'static str, does: &'static str) -> Vec<String> {
+async fn found(original: &HistoryTemplate, edit: &'static str, does: &'static str) -> Vec<String> {
     let copy = original.edited(|it| it.execute_batch(edit).unwrap());
     let folder = copy.path().to_owned();
     let inner = SqliteStore::open(folder.join("countersign.db"), SqliteOptions::default()).unwrap();
     let (walks, pages) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let store = Over::new(Arc::new(inner), Meddling { folder: folder.clone(), does, walks, pages });
+    let store = InterceptedStore::new(Arc::new(inner), TamperingStore { folder: folder.clone(), does, walks, pages });
     let keys = Keyring::open(&folder.join("keyring.json"), None).unwrap().current().unwrap();
     let archives = lived::archives::in_folder(&folder);
     let report = audit_with(&*store, Some(&archives), &keys, SystemClock.now()).await.unwrap();
@@ -54,7 +54,7 @@ async fn found(original: &Original, edit: &'static str, does: &'static str) -> V
 #[test]
 fn what_is_wrong_at_the_moment_that_is_read_is_found_and_nothing_after_it() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let original = Original::shared(&runtime);
+    let original = HistoryTemplate::shared(&runtime);
     for (edit, undo) in [
         // Rows that are missing, one that bears no seal, and labels, which are no rows.
         (

@@ -15,12 +15,14 @@ use countersign::domain::primitives::id::NodeId;
 use countersign::domain::primitives::time::Timestamp;
 use countersign::service::Service;
 use countersign::service::audit::audit_with;
-use countersign::store::change::Change;
-use countersign::store::label::{Label, Labelled};
+use countersign::store::change::ChangeSet;
+use countersign::store::label::{Label, LabelledRow};
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
-use countersign::store::row::{Row, Table};
+use countersign::store::row::{SealedRow, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{Cursor, Direction, Duty, Filter, LIST_ROWS_MAX, OnDuty, Page, Store, StoreError};
+use countersign::store::{
+    Cursor, Direction, LIST_ROWS_MAX, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError,
+};
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::RwLock;
@@ -29,7 +31,7 @@ use crate::lived::{self, live_through, make, propose, thread};
 use crate::postgres;
 
 /// Both databases as one. Nothing is read between the two halves of a change.
-struct Both {
+struct MirroredStore {
     sqlite: Arc<dyn Store>,
     postgres: Arc<dyn Store>,
     changing: RwLock<()>,
@@ -46,7 +48,7 @@ fn agreed<T: PartialEq + std::fmt::Debug>(
     other
 }
 
-fn by_id(rows: Result<Vec<Row>, StoreError>) -> Result<Vec<Row>, StoreError> {
+fn by_id(rows: Result<Vec<SealedRow>, StoreError>) -> Result<Vec<SealedRow>, StoreError> {
     rows.map(|mut rows| {
         rows.sort_by(|one, other| one.id.cmp(&other.id));
         rows
@@ -54,23 +56,23 @@ fn by_id(rows: Result<Vec<Row>, StoreError>) -> Result<Vec<Row>, StoreError> {
 }
 
 #[async_trait]
-impl Store for Both {
-    async fn commit(&self, change: Change) -> Result<(), StoreError> {
+impl Store for MirroredStore {
+    async fn commit(&self, change: ChangeSet) -> Result<(), StoreError> {
         let _alone = self.changing.write().await;
         agreed(self.sqlite.commit(change.clone()).await, self.postgres.commit(change).await)
     }
 
-    async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
+    async fn get(&self, table: Table, id: &str) -> Result<Option<SealedRow>, StoreError> {
         let _still = self.changing.read().await;
         agreed(self.sqlite.get(table, id).await, self.postgres.get(table, id).await)
     }
 
-    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
+    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<SealedRow>, StoreError> {
         let _still = self.changing.read().await;
         agreed(self.sqlite.get_by_alias(table, alias).await, self.postgres.get_by_alias(table, alias).await)
     }
 
-    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
+    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<SealedRow>, StoreError> {
         let _still = self.changing.read().await;
         agreed(by_id(self.sqlite.get_many(table, ids).await), by_id(self.postgres.get_many(table, ids).await))
     }
@@ -78,10 +80,10 @@ impl Store for Both {
     async fn list(
         &self,
         table: Table,
-        filter: Filter<'_>,
+        filter: RowFilter<'_>,
         after: Option<&Cursor>,
         limit: u32,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<SealedRow>, StoreError> {
         let _still = self.changing.read().await;
         let sqlite = self.sqlite.list(table, filter, after, limit).await;
         agreed(sqlite, self.postgres.list(table, filter, after, limit).await)
@@ -94,7 +96,7 @@ impl Store for Both {
         direction: Direction,
         after: Option<&Cursor>,
         limit: u32,
-    ) -> Result<Vec<Labelled>, StoreError> {
+    ) -> Result<Vec<LabelledRow>, StoreError> {
         let _still = self.changing.read().await;
         let sqlite = self.sqlite.labelled(table, word, direction, after, limit).await;
         agreed(sqlite, self.postgres.labelled(table, word, direction, after, limit).await)
@@ -105,18 +107,18 @@ impl Store for Both {
         agreed(self.sqlite.labels(after, limit).await, self.postgres.labels(after, limit).await)
     }
 
-    async fn walk(&self, meet: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError> {
+    async fn walk(&self, meet: &mut (dyn FnMut(ScanPage) + Send)) -> Result<(), StoreError> {
         let _still = self.changing.read().await;
         self.sqlite.walk(meet).await
     }
 
-    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
+    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<SealedRow>, StoreError> {
         let _still = self.changing.read().await;
         let sqlite = self.sqlite.by_alias_prefix(table, prefix, limit).await;
         agreed(sqlite, self.postgres.by_alias_prefix(table, prefix, limit).await)
     }
 
-    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
+    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<SealedRow>, StoreError> {
         let _still = self.changing.read().await;
         agreed(self.sqlite.last_of(table, owner).await, self.postgres.last_of(table, owner).await)
     }
@@ -125,7 +127,7 @@ impl Store for Both {
         self.sqlite.now().await
     }
 
-    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+    async fn take(&self, duty: LeaderTask) -> Result<Option<Box<dyn LeaderLock>>, StoreError> {
         self.sqlite.take(duty).await
     }
 
@@ -166,7 +168,8 @@ async fn the_same_inputs_come_to_the_same_bytes_on_both_databases() {
         Arc::new(SqliteStore::open(folder.path().join("countersign.db"), SqliteOptions::default()).unwrap());
     let url = postgres::new_database().await;
     let postgres: Arc<dyn Store> = Arc::new(PostgresStore::open(&url, PostgresOptions::default()).await.unwrap());
-    let both = Both { sqlite: Arc::clone(&sqlite), postgres: Arc::clone(&postgres), changing: RwLock::new(()) };
+    let both =
+        MirroredStore { sqlite: Arc::clone(&sqlite), postgres: Arc::clone(&postgres), changing: RwLock::new(()) };
     let service = gateway(folder.path(), Arc::new(both)).await;
     let (cast, _) = live_through(&service).await;
     make(&service, &cast.host, "odd").await;
@@ -175,7 +178,8 @@ async fn the_same_inputs_come_to_the_same_bytes_on_both_databases() {
     }
 
     for table in Table::ALL {
-        let whole = async |store: &Arc<dyn Store>| store.list(*table, Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+        let whole =
+            async |store: &Arc<dyn Store>| store.list(*table, RowFilter::All, None, LIST_ROWS_MAX).await.unwrap();
         let (one, other) = (whole(&sqlite).await, whole(&postgres).await);
         assert!(one.len() < LIST_ROWS_MAX as usize && one == other, "{table:?}");
         assert!(!one.is_empty() || matches!(table, Table::Outbox), "the history has nothing of {table:?}");

@@ -12,14 +12,14 @@ use countersign::domain::operations::halt::Halt;
 use countersign::domain::primitives::id::NodeId;
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
-use countersign::service::operations::halt::Scope;
+use countersign::service::operations::halt::HaltScope;
 use countersign::service::writes::revoke_receipt::Revoker;
 use countersign::service::writes::verify::peek_receipt;
 use countersign::store::row::Table;
 use serde_json::json;
 
 use crate::lived::{admin, ask, example, flow, propose, thread, writer};
-use pair::{Kind, Pair, refused, told};
+use pair::{DatabaseKind, GatewayPair, refused, told};
 
 /// Each claim, once on each database.
 macro_rules! claims {
@@ -28,7 +28,7 @@ macro_rules! claims {
             $(
                 #[tokio::test]
                 async fn $claim() {
-                    super::$claim(super::Kind::Sqlite).await;
+                    super::$claim(super::DatabaseKind::Sqlite).await;
                 }
             )*
         }
@@ -37,7 +37,7 @@ macro_rules! claims {
             $(
                 #[tokio::test]
                 async fn $claim() {
-                    super::$claim(super::Kind::Postgres).await;
+                    super::$claim(super::DatabaseKind::Postgres).await;
                 }
             )*
         }
@@ -66,22 +66,22 @@ claims! {
     a_thread_row_put_back_to_before_another_gateways_write_gives_nothing_away,
 }
 
-async fn without_a_change_the_writer_is_let_through_once(kind: Kind) {
-    let pair = Pair::open(kind).await;
+async fn without_a_change_the_writer_is_let_through_once(kind: DatabaseKind) {
+    let pair = GatewayPair::open(kind).await;
     assert_eq!(pair.verified().await, Ok(()));
     assert_eq!(pair.verified().await, Ok(()), "the same call again is the same answer");
     assert_eq!(pair.verified_as("w-again").await, refused("write_in_progress"));
 }
 
-async fn a_head_that_another_gateway_gave_away_is_not_given_again(kind: Kind) {
-    let pair = Pair::open(kind).await;
+async fn a_head_that_another_gateway_gave_away_is_not_given_again(kind: DatabaseKind) {
+    let pair = GatewayPair::open(kind).await;
     assert_eq!(pair.verified_by_the_other().await, Ok(()));
     assert_eq!(pair.verified().await, refused("write_in_progress"));
 }
 
-async fn of_two_gateways_that_race_for_a_head_one_gives_it_away(kind: Kind) {
+async fn of_two_gateways_that_race_for_a_head_one_gives_it_away(kind: DatabaseKind) {
     for _ in 0..5 {
-        let pair = Pair::open(kind).await;
+        let pair = GatewayPair::open(kind).await;
         let (mine, other) = tokio::join!(pair.verified(), pair.verified_by_the_other());
         assert!(mine.is_ok() != other.is_ok(), "{mine:?} {other:?}");
     }
@@ -91,18 +91,18 @@ fn halt(verifying: bool) -> Halt {
     Halt { proposing: false, verifying, reason: "drill".to_owned() }
 }
 
-async fn a_halt_by_another_gateway_holds_at_once(kind: Kind) {
-    for scope in [Scope::All, Scope::Flow(flow("payments"))] {
-        let pair = Pair::open(kind).await;
+async fn a_halt_by_another_gateway_holds_at_once(kind: DatabaseKind) {
+    for scope in [HaltScope::All, HaltScope::Flow(flow("payments"))] {
+        let pair = GatewayPair::open(kind).await;
         pair.other.set_halt(&admin(), &scope, &halt(true)).await.unwrap();
         assert_eq!(pair.verified().await, refused("halted"));
     }
 }
 
 /// What is remembered by then says no.
-async fn a_refusal_that_another_gateway_ended_is_not_repeated(kind: Kind) {
-    let pair = Pair::open(kind).await;
-    for scope in [Scope::All, Scope::Flow(flow("payments"))] {
+async fn a_refusal_that_another_gateway_ended_is_not_repeated(kind: DatabaseKind) {
+    let pair = GatewayPair::open(kind).await;
+    for scope in [HaltScope::All, HaltScope::Flow(flow("payments"))] {
         pair.other.set_halt(&admin(), &scope, &halt(true)).await.unwrap();
         assert_eq!(pair.verified().await, refused("halted"));
         pair.other.set_halt(&admin(), &scope, &halt(false)).await.unwrap();
@@ -114,16 +114,16 @@ async fn a_refusal_that_another_gateway_ended_is_not_repeated(kind: Kind) {
     assert_eq!(pair.verified().await, Ok(()));
 }
 
-async fn a_token_that_another_gateway_revoked_is_worth_nothing_at_once(kind: Kind) {
-    let pair = Pair::open(kind).await;
+async fn a_token_that_another_gateway_revoked_is_worth_nothing_at_once(kind: DatabaseKind) {
+    let pair = GatewayPair::open(kind).await;
     pair.other.revoke_token(&pair.cast.writer.record.id).await.unwrap();
     for _ in 0..2 {
         assert_eq!(pair.verified().await, refused(&Error::Unauthenticated.to_string()));
     }
 }
 
-async fn a_token_that_is_remembered_still_needs_its_secret(kind: Kind) {
-    let pair = Pair::open(kind).await;
+async fn a_token_that_is_remembered_still_needs_its_secret(kind: DatabaseKind) {
+    let pair = GatewayPair::open(kind).await;
     let (token, text) = pair.warm.add_token(&writer()).await.unwrap();
     assert_eq!(pair.warm.presumed_token_of(&text).await.unwrap().record, token);
     let (id, secret) = text.rsplit_once('_').unwrap();
@@ -136,8 +136,8 @@ async fn a_token_that_is_remembered_still_needs_its_secret(kind: Kind) {
     assert!(matches!(presumed, Err(Error::Unauthenticated)), "{presumed:?}");
 }
 
-async fn a_token_of_another_flow_or_node_is_let_through_by_no_memory(kind: Kind) {
-    let pair = Pair::open(kind).await;
+async fn a_token_of_another_flow_or_node_is_let_through_by_no_memory(kind: DatabaseKind) {
+    let pair = GatewayPair::open(kind).await;
     let mut elsewhere = writer();
     elsewhere.flow = Some(flow("payouts"));
     let mut no_writer = writer();
@@ -151,17 +151,17 @@ async fn a_token_of_another_flow_or_node_is_let_through_by_no_memory(kind: Kind)
     }
 }
 
-async fn a_receipt_that_another_gateway_took_back_is_worth_nothing_at_once(kind: Kind) {
-    let pair = Pair::open(kind).await;
+async fn a_receipt_that_another_gateway_took_back_is_worth_nothing_at_once(kind: DatabaseKind) {
+    let pair = GatewayPair::open(kind).await;
     pair.other.revoke_receipt(&Revoker::Admin(admin()), &pair.receipt, "misread").await.unwrap();
     assert_eq!(pair.verified().await, refused("revoked"));
 }
 
 /// The gateway's clock is behind the database's, by less than is refused.
-async fn a_receipt_that_ran_out_by_the_databases_clock_is_expired(kind: Kind) {
+async fn a_receipt_that_ran_out_by_the_databases_clock_is_expired(kind: DatabaseKind) {
     const BEHIND_MILLIS: i64 = 1_000;
     loop {
-        let pair = Pair::open(kind).await;
+        let pair = GatewayPair::open(kind).await;
         let exp = peek_receipt(&pair.ready.receipt).unwrap().exp * 1_000;
         let ahead = exp - BEHIND_MILLIS / 2 - SystemClock.now().millis();
         pair.clock.0.set_millis(ahead);
@@ -175,8 +175,8 @@ async fn a_receipt_that_ran_out_by_the_databases_clock_is_expired(kind: Kind) {
     }
 }
 
-async fn what_is_no_receipt_is_told_so_though_the_true_one_is_remembered(kind: Kind) {
-    let pair = Pair::open(kind).await;
+async fn what_is_no_receipt_is_told_so_though_the_true_one_is_remembered(kind: DatabaseKind) {
+    let pair = GatewayPair::open(kind).await;
     let (signed, signature) = pair.ready.receipt.rsplit_once('.').unwrap();
     let other = if signature.starts_with('A') { "B" } else { "A" };
     for (receipt, code) in [
@@ -190,18 +190,18 @@ async fn what_is_no_receipt_is_told_so_though_the_true_one_is_remembered(kind: K
     assert_eq!(pair.verified().await, Ok(()));
 }
 
-async fn a_thread_that_another_gateway_closed_or_moved_on_is_seen_at_once(kind: Kind) {
-    let pair = Pair::open(kind).await;
+async fn a_thread_that_another_gateway_closed_or_moved_on_is_seen_at_once(kind: DatabaseKind) {
+    let pair = GatewayPair::open(kind).await;
     pair.other.close_thread(&admin(), &thread(pair.ready.thread), "enough").await.unwrap();
     assert_eq!(pair.verified().await, refused("closed"));
-    let pair = Pair::open(kind).await;
+    let pair = GatewayPair::open(kind).await;
     let patch = json!({"requested_action": "payout"});
     propose(&pair.other, &pair.cast.agent, pair.ready.thread, "planner", patch).await;
     assert_eq!(pair.verified().await, refused("not_head"));
 }
 
-async fn a_policy_that_another_gateway_activated_counts_at_once(kind: Kind) {
-    let pair = Pair::open(kind).await;
+async fn a_policy_that_another_gateway_activated_counts_at_once(kind: DatabaseKind) {
+    let pair = GatewayPair::open(kind).await;
     let mut source = example("payments");
     source.text = source.text.replace("need = 1", "need = 2");
     pair.other.activate_policy(&admin(), None, source, BTreeSet::new()).await.unwrap();
@@ -216,17 +216,17 @@ fn revoke(keyring: &Keyring, kid: &str) {
     keyring.update(|it| it.revoke(kid, SystemClock.now(), &mut countersign::random::fill)).unwrap();
 }
 
-async fn a_key_that_was_revoked_counts_at_once(kind: Kind) {
-    let pair = Pair::open(kind).await;
+async fn a_key_that_was_revoked_counts_at_once(kind: DatabaseKind) {
+    let pair = GatewayPair::open(kind).await;
     let keyring = Keyring::open(&pair.folder.path().join("keyring.json"), None).unwrap();
     revoke(&keyring, &signing(&keyring));
     assert_eq!(pair.verified().await, refused("chain_broken"));
 }
 
-async fn a_key_that_signed_the_parent_counts_as_much_as_the_heads_own(kind: Kind) {
+async fn a_key_that_signed_the_parent_counts_as_much_as_the_heads_own(kind: DatabaseKind) {
     for parents in [true, false] {
         let first = Mutex::new(String::new());
-        let pair = Pair::open_after(kind, |keyring| {
+        let pair = GatewayPair::open_after(kind, |keyring| {
             *first.lock().unwrap() = signing(keyring);
             let rotate = |it: Keys| it.rotate(KeyUse::Chain, SystemClock.now(), &mut countersign::random::fill);
             keyring.update(rotate).unwrap();
@@ -256,11 +256,11 @@ const AT_COMMIT: &[(Table, bool)] = &[
     (Table::Accounts, false),
 ];
 
-async fn rows_that_a_decision_relies_on_are_looked_at_again_when_it_commits(kind: Kind) {
+async fn rows_that_a_decision_relies_on_are_looked_at_again_when_it_commits(kind: DatabaseKind) {
     for (table, relied_on) in AT_COMMIT {
         let name = table.name();
         for edited in [false, true] {
-            let pair = Pair::open(kind).await;
+            let pair = GatewayPair::open(kind).await;
             let edit = match edited {
                 false => format!("DELETE FROM {name}"),
                 true => format!("UPDATE {name} SET mac = {}", pair.no_seal()),
@@ -272,21 +272,21 @@ async fn rows_that_a_decision_relies_on_are_looked_at_again_when_it_commits(kind
     }
 }
 
-async fn a_text_that_was_edited_below_its_seal_is_not_what_the_gateway_goes_by(kind: Kind) {
+async fn a_text_that_was_edited_below_its_seal_is_not_what_the_gateway_goes_by(kind: DatabaseKind) {
     for table in [Table::Gateway, Table::Flows, Table::Threads, Table::Receipts, Table::Tokens] {
         let edit = format!("UPDATE {} SET body = replace(body, '{{', '{{ ')", table.name());
-        let pair = Pair::open(kind).await;
+        let pair = GatewayPair::open(kind).await;
         pair.edit(&edit).await;
         assert_eq!(pair.verified().await, Ok(()), "{edit}: decided on what was checked, whose seal still stands");
-        let pair = Pair::open(kind).await;
+        let pair = GatewayPair::open(kind).await;
         pair.edit(&edit).await;
         let cold = pair.verified_by_the_other().await;
         assert!(cold.is_err(), "{edit}: who reads it refuses it");
     }
 }
 
-async fn a_thread_row_put_back_to_before_its_write_gives_nothing_away(kind: Kind) {
-    let pair = Pair::open(kind).await;
+async fn a_thread_row_put_back_to_before_its_write_gives_nothing_away(kind: DatabaseKind) {
+    let pair = GatewayPair::open(kind).await;
     pair.put_back_after(pair.verified()).await;
     // The second time the gateway has seen the row that was put back.
     for _ in 0..2 {
@@ -295,8 +295,8 @@ async fn a_thread_row_put_back_to_before_its_write_gives_nothing_away(kind: Kind
 }
 
 /// What is put back is what this gateway remembers.
-async fn a_thread_row_put_back_to_before_another_gateways_write_gives_nothing_away(kind: Kind) {
-    let pair = Pair::open(kind).await;
+async fn a_thread_row_put_back_to_before_another_gateways_write_gives_nothing_away(kind: DatabaseKind) {
+    let pair = GatewayPair::open(kind).await;
     pair.put_back_after(pair.verified_by_the_other()).await;
     for _ in 0..2 {
         assert_eq!(pair.verified().await, refused("chain_broken"));

@@ -6,12 +6,12 @@ use countersign::worker::{Workers, expire, expire_leases, sequence};
 use serde_json::json;
 use std::time::Duration;
 
-use crate::lived::{self, Gateway, ask, held, live_through, make, propose, thread};
+use crate::lived::{self, HistoryGateway, ask, held, live_through, make, propose, thread};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hold_past_its_deadline_expires_and_others_stay() {
     let folder = tempfile::tempdir().unwrap();
-    let gateway = Gateway::open(folder.path()).await;
+    let gateway = HistoryGateway::open(folder.path()).await;
     let service = &gateway.service;
     let cast = lived::cast(service).await;
     make(service, &cast.host, "long").await;
@@ -29,7 +29,7 @@ async fn a_hold_past_its_deadline_expires_and_others_stay() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lapse_is_logged_once() {
     let folder = tempfile::tempdir().unwrap();
-    let gateway = Gateway::open(folder.path()).await;
+    let gateway = HistoryGateway::open(folder.path()).await;
     let service = &gateway.service;
     let cast = lived::cast(service).await;
     let head = make(service, &cast.host, "t").await;
@@ -47,7 +47,7 @@ async fn a_lapse_is_logged_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_log_goes_on_where_it_ended() {
     let folder = tempfile::tempdir().unwrap();
-    let gateway = Gateway::open(folder.path()).await;
+    let gateway = HistoryGateway::open(folder.path()).await;
     let service = &gateway.service;
     let cast = lived::cast(service).await;
     let first = sequence::run_once(service).await.unwrap();
@@ -60,7 +60,7 @@ async fn the_log_goes_on_where_it_ended() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_supervisor_works_until_it_is_stopped() {
     let folder = tempfile::tempdir().unwrap();
-    let gateway = Gateway::open(folder.path()).await;
+    let gateway = HistoryGateway::open(folder.path()).await;
     lived::cast(&gateway.service).await;
     let workers = Workers::start(&gateway.service, Duration::from_millis(10));
     while gateway.service.log_length().await.unwrap() == 0 {
@@ -72,7 +72,7 @@ async fn the_supervisor_works_until_it_is_stopped() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_audit_of_a_whole_history_with_open_work_finds_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let gateway = Gateway::open(folder.path()).await;
+    let gateway = HistoryGateway::open(folder.path()).await;
     let (cast, ready) = live_through(&gateway.service).await;
     let keys = gateway.service.keys().unwrap();
     let archives = lived::archives::in_folder(folder.path());

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "ack", rename_all = "snake_case")]
-pub enum Ack {
+pub enum KillAcknowledgement {
     Made {
         thread: String,
         transition: String,

@@ -11,22 +11,22 @@ use std::time::Duration;
 
 use countersign::clock::{ClockOffset, SystemClock};
 use countersign::domain::identity::account::MachineRole;
-use countersign::domain::json::patch::Format;
+use countersign::domain::json::patch::PatchFormat;
 use countersign::domain::primitives::id::{PrincipalId, ThreadId};
 use countersign::domain::threads::usage::Usage;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
-use countersign::service::archive::Place;
+use countersign::service::archive::ArchiveScanCursor;
 use countersign::service::audit::audit_with;
-use countersign::service::proposals::request::{Asked, Proposal};
+use countersign::service::proposals::request::{Proposal, ProposalKind};
 use countersign::service::threads::NewThread;
-use countersign::service::threads::commit::Answer;
+use countersign::service::threads::commit::ProposalOutcome;
 use countersign::store::Store;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::ack::Ack;
+use super::ack::KillAcknowledgement;
 use super::child::probe;
 use super::gateway::{self, MovedClock};
 use super::parent::settings;
@@ -38,7 +38,7 @@ const THREAD: &str = "long";
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Serialize, Deserialize)]
-struct Orders {
+struct ArchivingChildConfig {
     folder: PathBuf,
     /// How far its clock is ahead.
     ahead_millis: i64,
@@ -46,12 +46,12 @@ struct Orders {
 }
 
 /// A gateway on what is in a folder, at a moment.
-struct Opened {
+struct OpenedGateway {
     service: Service,
     store: Arc<dyn Store>,
 }
 
-async fn open(folder: &Path, ahead_millis: i64, point: Option<&(String, u64)>) -> Opened {
+async fn open(folder: &Path, ahead_millis: i64, point: Option<&(String, u64)>) -> OpenedGateway {
     let clock_offset = ClockOffset::default();
     clock_offset.set_millis(ahead_millis);
     let options = SqliteOptions { clock_offset: clock_offset.clone(), probe: probe(point), ..SqliteOptions::default() };
@@ -59,14 +59,14 @@ async fn open(folder: &Path, ahead_millis: i64, point: Option<&(String, u64)>) -
     let keyring = Keyring::open_or_create(&folder.join("keyring.json"), Some("urn:test:kills"), &SystemClock).unwrap();
     let clock = Arc::new(MovedClock(clock_offset));
     let service = Service::open(Arc::clone(&store), keyring, clock, settings()).await.unwrap();
-    Opened { service: service.archiving_in(gateway::archives_in(folder)), store }
+    OpenedGateway { service: service.archiving_in(gateway::archives_in(folder)), store }
 }
 
-impl Opened {
+impl OpenedGateway {
     /// Everything that the worker would come to.
     async fn works(&self) {
         let thread = ThreadId::try_from(THREAD).unwrap();
-        while self.service.retain(&mut Place::default()).await.unwrap() > 0 {}
+        while self.service.retain(&mut ArchiveScanCursor::default()).await.unwrap() > 0 {}
         while self.service.retain_thread(&thread).await.unwrap() > 0 {}
     }
 
@@ -82,7 +82,7 @@ impl Opened {
 fn a_child_with_orders_archives_until_it_is_killed() {
     let Ok(orders) = std::env::var(ORDERS) else { return };
     std::io::stdout().write_all(b"\n").unwrap();
-    let orders: Orders = serde_json::from_str(&orders).unwrap();
+    let orders: ArchivingChildConfig = serde_json::from_str(&orders).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         open(&orders.folder, orders.ahead_millis, Some(&orders.point)).await.works().await;
@@ -91,7 +91,7 @@ fn a_child_with_orders_archives_until_it_is_killed() {
 
 /// Runs that child until it says where it stands, and kills it there.
 fn kill(folder: &Path, ahead_millis: i64, point: (&str, u64)) {
-    let orders = Orders { folder: folder.to_owned(), ahead_millis, point: (point.0.to_owned(), point.1) };
+    let orders = ArchivingChildConfig { folder: folder.to_owned(), ahead_millis, point: (point.0.to_owned(), point.1) };
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["a_child_with_orders_archives_until_it_is_killed", "--nocapture", "--test-threads=1"]);
     command.env(ORDERS, serde_json::to_string(&orders).unwrap());
@@ -100,7 +100,9 @@ fn kill(folder: &Path, ahead_millis: i64, point: (&str, u64)) {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut reached = false;
     for line in lines {
-        if !reached && matches!(serde_json::from_str::<Ack>(&line.unwrap()), Ok(Ack::AtPoint)) {
+        if !reached
+            && matches!(serde_json::from_str::<KillAcknowledgement>(&line.unwrap()), Ok(KillAcknowledgement::AtPoint))
+        {
             reached = true;
             child.kill().unwrap();
         }
@@ -141,7 +143,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 async fn furnish(folder: &Path) {
-    let Opened { service, .. } = open(folder, 0, None).await;
+    let OpenedGateway { service, .. } = open(folder, 0, None).await;
     let policy = format!("{}\n[retain]\nversions = 1\nerase_after_days = 5\n", gateway::POLICY);
     let by = PrincipalId::try_from("tests").unwrap();
     service.activate_policy(&by, None, gateway::source(&policy), BTreeSet::new()).await.unwrap();
@@ -163,7 +165,7 @@ async fn furnish(folder: &Path) {
             thread: thread.clone(),
             parent,
             node: "input_parser".try_into().unwrap(),
-            ask: Asked::Patch { format: Format::Merge, patch },
+            ask: ProposalKind::Patch { format: PatchFormat::Merge, patch },
             attempt: 1,
             rationale: None,
             tool: None,
@@ -171,7 +173,7 @@ async fn furnish(folder: &Path) {
             step: None,
         };
         parent = match service.propose(&parser, &proposal).await.unwrap() {
-            Answer::Committed { transition, .. } => transition,
+            ProposalOutcome::Committed { transition, .. } => transition,
             other => panic!("{other:?}"),
         };
     }

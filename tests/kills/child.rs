@@ -9,24 +9,24 @@ use countersign::clock::SystemClock;
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::identity::account::Token;
 use countersign::domain::identity::party::Party;
-use countersign::domain::json::patch::Format;
+use countersign::domain::json::patch::PatchFormat;
 use countersign::domain::primitives::id::{AccountId, ReviewId, ThreadId, WriteId};
-use countersign::domain::reviews::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
+use countersign::domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof};
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
-use countersign::service::proposals::request::{Asked, Proposal};
+use countersign::service::proposals::request::{Proposal, ProposalKind};
 use countersign::service::threads::NewThread;
-use countersign::service::threads::commit::Answer;
-use countersign::service::writes::verify::VerifyAsk;
+use countersign::service::threads::commit::ProposalOutcome;
+use countersign::service::writes::verify::VerifyInput;
 use countersign::service::{Service, Stored};
 use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
-use countersign::store::sqlite::{Point, Probe, SqliteOptions, SqliteStore, Synchronous};
+use countersign::store::sqlite::{CommitPoint, CommitProbe, SqliteOptions, SqliteStore, Synchronous};
 use countersign::worker::Workers;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::ack::Ack;
+use super::ack::KillAcknowledgement;
 use super::gateway;
 use super::parent::settings;
 
@@ -37,14 +37,14 @@ const HANDS: usize = 8;
 pub const ORDERS: &str = "KILLS_ORDERS";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Orders {
+pub struct KillChildConfig {
     pub database: String,
     pub keyring: String,
     pub synced: bool,
     /// At which point of which group of commits it is to be killed, if at a point at all.
     pub point: Option<(String, u64)>,
     /// Whether it sends events, too.
-    pub sends: Option<Sends>,
+    pub sends: Option<SenderConfig>,
     pub host: String,
     pub planner: String,
     pub writer: String,
@@ -53,7 +53,7 @@ pub struct Orders {
 
 /// What one that sends is told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Sends {
+pub struct SenderConfig {
     /// Once so many events are in the log, it only sends.
     pub until: u64,
 }
@@ -64,12 +64,12 @@ fn a_child_with_orders_is_busy_until_it_is_killed() {
     let Ok(orders) = std::env::var(ORDERS) else { return };
     // The test harness left a line half written.
     std::io::stdout().write_all(b"\n").unwrap();
-    let orders: Orders = serde_json::from_str(&orders).unwrap();
+    let orders: KillChildConfig = serde_json::from_str(&orders).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(work(orders));
 }
 
-fn tell(ack: &Ack) {
+fn tell(ack: &KillAcknowledgement) {
     let mut line = serde_json::to_vec(ack).unwrap();
     line.push(b'\n');
     std::io::stdout().lock().write_all(&line).unwrap();
@@ -80,29 +80,29 @@ static TO_GO: AtomicU64 = AtomicU64::new(0);
 
 fn stop_here() {
     if TO_GO.load(Ordering::SeqCst) > 0 && TO_GO.fetch_sub(1, Ordering::SeqCst) == 1 {
-        tell(&Ack::AtPoint);
+        tell(&KillAcknowledgement::AtPoint);
         loop {
             std::thread::park();
         }
     }
 }
 
-pub fn probe(point: Option<&(String, u64)>) -> Probe {
-    let Some((point, count)) = point else { return Probe::default() };
+pub fn probe(point: Option<&(String, u64)>) -> CommitProbe {
+    let Some((point, count)) = point else { return CommitProbe::default() };
     TO_GO.store(*count, Ordering::SeqCst);
     match point.as_str() {
-        "locked" => Probe(|at| {
-            if at == Point::Locked {
+        "locked" => CommitProbe(|at| {
+            if at == CommitPoint::Locked {
                 stop_here()
             }
         }),
-        "written" => Probe(|at| {
-            if at == Point::Written {
+        "written" => CommitProbe(|at| {
+            if at == CommitPoint::Written {
                 stop_here()
             }
         }),
-        "committed" => Probe(|at| {
-            if at == Point::Committed {
+        "committed" => CommitProbe(|at| {
+            if at == CommitPoint::Committed {
                 stop_here()
             }
         }),
@@ -110,7 +110,7 @@ pub fn probe(point: Option<&(String, u64)>) -> Probe {
     }
 }
 
-async fn open(orders: &Orders) -> Arc<dyn Store> {
+async fn open(orders: &KillChildConfig) -> Arc<dyn Store> {
     let probe = probe(orders.point.as_ref());
     if orders.database.starts_with("postgres:") {
         let options = PostgresOptions { probe, ..PostgresOptions::default() };
@@ -121,7 +121,7 @@ async fn open(orders: &Orders) -> Arc<dyn Store> {
     Arc::new(SqliteStore::open(&orders.database, options).unwrap())
 }
 
-async fn work(orders: Orders) {
+async fn work(orders: KillChildConfig) {
     let store = open(&orders).await;
     let keyring = Keyring::open(orders.keyring.as_ref(), None).unwrap();
     let service = Service::open(store, keyring, Arc::new(SystemClock), settings()).await.unwrap();
@@ -132,7 +132,7 @@ async fn work(orders: Orders) {
     let _workers = Workers::start(&service, Duration::from_millis(50));
     let mut hands = Vec::new();
     for _ in 0..HANDS {
-        let hand = Hand {
+        let hand = LoadDriver {
             host: service.token_of(&orders.host).await.unwrap(),
             planner: service.token_of(&orders.planner).await.unwrap(),
             writer: service.token_of(&orders.writer).await.unwrap(),
@@ -148,7 +148,7 @@ async fn work(orders: Orders) {
     std::future::pending::<()>().await;
 }
 
-struct Hand {
+struct LoadDriver {
     service: Arc<Service>,
     host: Stored<Token>,
     planner: Stored<Token>,
@@ -160,7 +160,7 @@ struct Hand {
 
 /// What a hold comes to.
 #[derive(Clone, Copy)]
-enum Plan {
+enum HoldPlan {
     Deny,
     Cancel,
     LeaveOpen,
@@ -168,47 +168,55 @@ enum Plan {
     Confirm,
 }
 
-const PLANS: [Plan; 7] =
-    [Plan::Confirm, Plan::Deny, Plan::Confirm, Plan::Abort, Plan::Cancel, Plan::Confirm, Plan::LeaveOpen];
+const PLANS: [HoldPlan; 7] = [
+    HoldPlan::Confirm,
+    HoldPlan::Deny,
+    HoldPlan::Confirm,
+    HoldPlan::Abort,
+    HoldPlan::Cancel,
+    HoldPlan::Confirm,
+    HoldPlan::LeaveOpen,
+];
 
-impl Hand {
+impl LoadDriver {
     async fn work(self) {
         for plan in PLANS.iter().cycle() {
             if self.until < u64::MAX && self.service.log_length().await.is_ok_and(|it| it >= self.until) {
                 return;
             }
             if let Err(error) = self.live(*plan).await {
-                tell(&Ack::Trouble { text: error.to_string() });
+                tell(&KillAcknowledgement::Trouble { text: error.to_string() });
             }
         }
     }
 
-    async fn live(&self, plan: Plan) -> Result<(), Error> {
+    async fn live(&self, plan: HoldPlan) -> Result<(), Error> {
         let (thread, made) = self.make().await?;
         let head = self.propose(&thread, made, json!({"requested_action": "look"})).await?;
         self.propose(&thread, head, json!({"is_admin": true})).await?;
         let proposal = self.proposal(&thread, head, json!({"target_user_id": 42}));
-        let Answer::Held { transition, hold, .. } = self.service.propose(&self.planner, &proposal).await? else {
+        let ProposalOutcome::Held { transition, hold, .. } = self.service.propose(&self.planner, &proposal).await?
+        else {
             panic!("it was to be held");
         };
-        tell(&Ack::Held {
+        tell(&KillAcknowledgement::Held {
             thread: thread.to_string(),
             review: hold.id.to_string(),
             transition: transition.to_string(),
         });
         match plan {
-            Plan::LeaveOpen => Ok(()),
-            Plan::Cancel => {
+            HoldPlan::LeaveOpen => Ok(()),
+            HoldPlan::Cancel => {
                 self.service.cancel(&self.planner, transition, "never mind").await?;
-                tell(&Ack::Cancelled { review: hold.id.to_string() });
+                tell(&KillAcknowledgement::Cancelled { review: hold.id.to_string() });
                 Ok(())
             }
-            Plan::Deny => {
-                self.service.vote(&self.reviewers[0], &hold.id, &ballot(transition, Verdict::Deny)).await?;
-                tell(&Ack::Denied { review: hold.id.to_string() });
+            HoldPlan::Deny => {
+                self.service.vote(&self.reviewers[0], &hold.id, &ballot(transition, VoteVerdict::Deny)).await?;
+                tell(&KillAcknowledgement::Denied { review: hold.id.to_string() });
                 Ok(())
             }
-            Plan::Abort | Plan::Confirm => {
+            HoldPlan::Abort | HoldPlan::Confirm => {
                 self.approve(&hold.id, transition).await?;
                 self.write(&thread, transition, plan).await
             }
@@ -220,12 +228,12 @@ impl Hand {
         let flow = self.host.record.flow.clone().unwrap();
         let new = NewThread { flow, thread: None, state, context: Default::default(), episode: None };
         let made = self.service.create_thread(&self.host, &new).await?;
-        tell(&Ack::Made { thread: made.thread.to_string(), transition: made.transition.to_string() });
+        tell(&KillAcknowledgement::Made { thread: made.thread.to_string(), transition: made.transition.to_string() });
         Ok((made.thread, made.transition))
     }
 
     fn proposal(&self, thread: &ThreadId, parent: Digest, patch: Value) -> Proposal {
-        let ask = Asked::Patch { format: Format::Merge, patch };
+        let ask = ProposalKind::Patch { format: PatchFormat::Merge, patch };
         let node = "planner".try_into().unwrap();
         Proposal {
             thread: thread.clone(),
@@ -243,32 +251,36 @@ impl Hand {
     /// The head afterwards.
     async fn propose(&self, thread: &ThreadId, parent: Digest, patch: Value) -> Result<Digest, Error> {
         match self.service.propose(&self.planner, &self.proposal(thread, parent, patch)).await? {
-            Answer::Committed { version, transition, .. } => {
-                tell(&Ack::Committed { thread: thread.to_string(), version, transition: transition.to_string() });
+            ProposalOutcome::Committed { version, transition, .. } => {
+                tell(&KillAcknowledgement::Committed {
+                    thread: thread.to_string(),
+                    version,
+                    transition: transition.to_string(),
+                });
                 Ok(transition)
             }
-            Answer::Rejected(_) => {
-                tell(&Ack::Rejected { thread: thread.to_string() });
+            ProposalOutcome::Rejected(_) => {
+                tell(&KillAcknowledgement::Rejected { thread: thread.to_string() });
                 Ok(parent)
             }
-            Answer::Held { .. } => panic!("nothing here is held"),
+            ProposalOutcome::Held { .. } => panic!("nothing here is held"),
         }
     }
 
     async fn approve(&self, review: &ReviewId, transition: Digest) -> Result<(), Error> {
-        self.service.vote(&self.reviewers[0], review, &ballot(transition, Verdict::Approve)).await?;
-        tell(&Ack::Voted { review: review.to_string(), reviewer: self.reviewers[0].to_string() });
-        self.service.vote(&self.reviewers[1], review, &ballot(transition, Verdict::Approve)).await?;
-        tell(&Ack::Approved { review: review.to_string(), transition: transition.to_string() });
+        self.service.vote(&self.reviewers[0], review, &ballot(transition, VoteVerdict::Approve)).await?;
+        tell(&KillAcknowledgement::Voted { review: review.to_string(), reviewer: self.reviewers[0].to_string() });
+        self.service.vote(&self.reviewers[1], review, &ballot(transition, VoteVerdict::Approve)).await?;
+        tell(&KillAcknowledgement::Approved { review: review.to_string(), transition: transition.to_string() });
         Ok(())
     }
 
     /// Two writes race for the head; one is let through.
-    async fn write(&self, thread: &ThreadId, transition: Digest, plan: Plan) -> Result<(), Error> {
+    async fn write(&self, thread: &ThreadId, transition: Digest, plan: HoldPlan) -> Result<(), Error> {
         let (_, decision) = self.service.decision(transition, &Party::Receiver).await?;
         let receipt = decision.and_then(|it| it.receipt).expect("an approved transition has its receipt");
-        tell(&Ack::Receipt { transition: transition.to_string(), receipt: receipt.clone() });
-        let ask = || VerifyAsk {
+        tell(&KillAcknowledgement::Receipt { transition: transition.to_string(), receipt: receipt.clone() });
+        let ask = || VerifyInput {
             thread: thread.clone(),
             transition,
             receipt: Some(receipt.clone()),
@@ -279,20 +291,28 @@ impl Hand {
         let (one, two) = tokio::join!(self.service.verify(&self.writer, &one), self.service.verify(&self.writer, &two));
         for allowed in [&one, &two].into_iter().flatten() {
             let write = &allowed.write;
-            tell(&Ack::Reserved { write: name(write), fence: write.fence, transition: transition.to_string() });
+            tell(&KillAcknowledgement::Reserved {
+                write: name(write),
+                fence: write.fence,
+                transition: transition.to_string(),
+            });
         }
         let write = one.or(two)?.write;
-        if matches!(plan, Plan::Abort) {
+        if matches!(plan, HoldPlan::Abort) {
             self.service.abort(&self.writer, &write.key.write_id, "the table was locked").await?;
-            tell(&Ack::Aborted { write: name(&write) });
+            tell(&KillAcknowledgement::Aborted { write: name(&write) });
             return Ok(());
         }
         let ended = self.service.confirm(&self.writer, &write.key.write_id, &json!({"result_ref": "row 1"})).await?;
         match &ended.state {
             countersign::domain::writes::write::WriteState::Confirmed { version, transition, .. } => {
-                tell(&Ack::Confirmed { write: name(&ended), version: *version, transition: transition.to_string() });
+                tell(&KillAcknowledgement::Confirmed {
+                    write: name(&ended),
+                    version: *version,
+                    transition: transition.to_string(),
+                });
             }
-            other => tell(&Ack::Trouble { text: format!("a confirmed write is {other:?}") }),
+            other => tell(&KillAcknowledgement::Trouble { text: format!("a confirmed write is {other:?}") }),
         }
         Ok(())
     }
@@ -302,7 +322,7 @@ fn name(write: &countersign::domain::writes::write::Write) -> String {
     countersign::store::records::write_row_id(&write.key)
 }
 
-fn ballot(transition: Digest, verdict: Verdict) -> Ballot {
+fn ballot(transition: Digest, verdict: VoteVerdict) -> Ballot {
     Ballot {
         transition,
         delegation: None,
@@ -311,9 +331,9 @@ fn ballot(transition: Digest, verdict: Verdict) -> Ballot {
         nonce: countersign::random::uuid_v4().to_string(),
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
-        proof: Proof::default(),
+        proof: VoterProof::default(),
         typed: None,
-        outcome_unknown_accepted: Ticked::No,
+        outcome_unknown_accepted: CheckboxState::No,
         told: None,
     }
 }

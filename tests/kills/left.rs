@@ -5,27 +5,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::chain::entry::{Entry, Gate};
-use countersign::domain::chain::jws::{self, Typ};
+use countersign::domain::chain::entry::{CommitGate, Entry};
+use countersign::domain::chain::jws::{self, TokenType};
 use countersign::domain::keys::{KeyUse, Keys};
 use countersign::domain::log::event::{Event, EventType};
 use countersign::domain::reviews::{Hold, HoldState};
 use countersign::domain::threads::flow::ReceiptRow;
 use countersign::domain::threads::thread::{HeadUse, Thread};
-use countersign::domain::threads::transition::{ChainRow, Outcome, Rejection, Transition};
+use countersign::domain::threads::transition::{ChainRow, Rejection, Transition, TransitionOutcome};
 use countersign::domain::writes::write::{Write, WriteState};
 use countersign::service::audit::audit;
-use countersign::store::record::{Reader, Record};
+use countersign::store::record::{Record, RecordReader};
 use countersign::store::records::write_row_id;
-use countersign::store::{Cursor, Filter, LIST_ROWS_MAX, Store};
+use countersign::store::{Cursor, LIST_ROWS_MAX, RowFilter, Store};
 
-use super::ack::Ack;
+use super::ack::KillAcknowledgement;
 
 /// Everything wrong with what is left; what was acknowledged and is gone begins with `lost: `.
-pub async fn look(store: &dyn Store, keys: &Keys, acks: &[Ack]) -> Vec<String> {
+pub async fn look(store: &dyn Store, keys: &Keys, acks: &[KillAcknowledgement]) -> Vec<String> {
     let report = audit(store, keys, SystemClock.now()).await.unwrap();
     let mut wrong: Vec<String> = report.findings.iter().map(|it| format!("audit: {it:?}")).collect();
-    let left = Left::read(Reader { store, key: keys.row() }).await;
+    let left = RemainingRows::read(RecordReader { store, key: keys.row() }).await;
     for ack in acks {
         if !left.has(ack) {
             wrong.push(format!("lost: {ack:?}"));
@@ -40,18 +40,18 @@ pub async fn look(store: &dyn Store, keys: &Keys, acks: &[Ack]) -> Vec<String> {
 }
 
 /// Every row of a kind, by its id.
-pub async fn all<R: Record>(reader: Reader<'_>) -> BTreeMap<String, R> {
+pub async fn all<R: Record>(reader: RecordReader<'_>) -> BTreeMap<String, R> {
     let mut rows = BTreeMap::new();
     let mut after: Option<Cursor> = None;
     loop {
-        let page = reader.list::<R>(Filter::All, after.as_ref(), LIST_ROWS_MAX).await.unwrap();
+        let page = reader.list::<R>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await.unwrap();
         let Some(last) = page.last() else { return rows };
         after = Some(Cursor { due: last.record.facets().due, id: last.record.id() });
         rows.extend(page.into_iter().map(|it| (it.record.id(), it.record)));
     }
 }
 
-struct Left {
+struct RemainingRows {
     threads: BTreeMap<String, Thread>,
     entries: BTreeMap<String, ChainRow>,
     transitions: BTreeMap<String, Transition>,
@@ -62,8 +62,8 @@ struct Left {
     events: BTreeMap<String, Event>,
 }
 
-impl Left {
-    async fn read(reader: Reader<'_>) -> Self {
+impl RemainingRows {
+    async fn read(reader: RecordReader<'_>) -> Self {
         Self {
             threads: all(reader).await,
             entries: all(reader).await,
@@ -76,7 +76,7 @@ impl Left {
         }
     }
 
-    fn has(&self, ack: &Ack) -> bool {
+    fn has(&self, ack: &KillAcknowledgement) -> bool {
         let in_chain = |thread: &str, version: u64, transition: &str| {
             self.entries.values().any(|it| {
                 it.thread.as_str() == thread && it.version == version && it.transition.to_string() == transition
@@ -85,32 +85,32 @@ impl Left {
         let is =
             |review: &str, state: fn(&HoldState) -> bool| self.holds.get(review).is_some_and(|it| state(&it.state));
         match ack {
-            Ack::Made { thread, transition } => in_chain(thread, 0, transition),
-            Ack::Committed { thread, version, transition } => in_chain(thread, *version, transition),
-            Ack::Rejected { thread } => self.rejections.values().any(|it| it.thread.as_str() == thread),
-            Ack::Held { review, transition, .. } => {
+            KillAcknowledgement::Made { thread, transition } => in_chain(thread, 0, transition),
+            KillAcknowledgement::Committed { thread, version, transition } => in_chain(thread, *version, transition),
+            KillAcknowledgement::Rejected { thread } => self.rejections.values().any(|it| it.thread.as_str() == thread),
+            KillAcknowledgement::Held { review, transition, .. } => {
                 self.holds.get(review).is_some_and(|it| it.transition.to_string() == *transition)
             }
-            Ack::Voted { review, reviewer } => {
+            KillAcknowledgement::Voted { review, reviewer } => {
                 self.holds.get(review).is_some_and(|it| it.votes.iter().any(|vote| vote.reviewer.as_str() == reviewer))
             }
-            Ack::Approved { review, .. } => is(review, |it| matches!(it, HoldState::Approved { .. })),
-            Ack::Denied { review } => is(review, |it| matches!(it, HoldState::Denied { .. })),
-            Ack::Cancelled { review } => is(review, |it| matches!(it, HoldState::Cancelled { .. })),
-            Ack::Receipt { transition, receipt } => {
+            KillAcknowledgement::Approved { review, .. } => is(review, |it| matches!(it, HoldState::Approved { .. })),
+            KillAcknowledgement::Denied { review } => is(review, |it| matches!(it, HoldState::Denied { .. })),
+            KillAcknowledgement::Cancelled { review } => is(review, |it| matches!(it, HoldState::Cancelled { .. })),
+            KillAcknowledgement::Receipt { transition, receipt } => {
                 self.receipts.values().any(|it| it.token == *receipt && it.transition.to_string() == *transition)
             }
-            Ack::Reserved { write, fence, transition } => {
+            KillAcknowledgement::Reserved { write, fence, transition } => {
                 self.writes.get(write).is_some_and(|it| it.fence == *fence && it.transition.to_string() == *transition)
             }
-            Ack::Confirmed { write, version, transition } => self.writes.get(write).is_some_and(|it| {
+            KillAcknowledgement::Confirmed { write, version, transition } => self.writes.get(write).is_some_and(|it| {
                 matches!(it.state, WriteState::Confirmed { version: as_version, .. } if as_version == *version)
                     && in_chain(it.thread.as_str(), *version, transition)
             }),
-            Ack::Aborted { write } => {
+            KillAcknowledgement::Aborted { write } => {
                 self.writes.get(write).is_some_and(|it| matches!(it.state, WriteState::Aborted { .. }))
             }
-            Ack::AtPoint | Ack::Trouble { .. } => true,
+            KillAcknowledgement::AtPoint | KillAcknowledgement::Trouble { .. } => true,
         }
     }
 
@@ -118,7 +118,7 @@ impl Left {
     fn check_chains(&self, keys: &Keys, wrong: &mut Vec<String>) {
         let mut chains: BTreeMap<&str, Vec<(&ChainRow, Entry)>> = BTreeMap::new();
         for row in self.entries.values() {
-            let read = jws::read::<Entry>(&row.entry, Typ::Entry).unwrap();
+            let read = jws::read::<Entry>(&row.entry, TokenType::Entry).unwrap();
             let key = keys.trusted().public(KeyUse::Chain, read.kid()).unwrap();
             let entry = read.verify(key).unwrap();
             chains.entry(row.thread.as_str()).or_default().push((row, entry));
@@ -189,15 +189,15 @@ impl Left {
         });
         let holds: BTreeSet<(String, String, String)> = holds.collect();
         let transitions = self.transitions.values().filter_map(|it| match &it.outcome {
-            Outcome::Approved { review, receipt, .. } => {
+            TransitionOutcome::Approved { review, receipt, .. } => {
                 Some((it.digest.to_string(), review.to_string(), receipt.to_string()))
             }
             _ => None,
         });
         let entries = self.entries.values().filter_map(|it| {
-            let entry = jws::read::<Entry>(&it.entry, Typ::Entry).unwrap();
+            let entry = jws::read::<Entry>(&it.entry, TokenType::Entry).unwrap();
             match &entry.claims_unverified().gate {
-                Gate::Approved { review, receipt } => {
+                CommitGate::Approved { review, receipt } => {
                     Some((it.transition.to_string(), review.to_string(), receipt.to_string()))
                 }
                 _ => None,

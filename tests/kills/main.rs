@@ -24,11 +24,11 @@ mod receivers;
 mod sending;
 mod unsynced;
 
-use ack::Ack;
+use ack::KillAcknowledgement;
 use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use parent::{House, When, rounds};
+use parent::{KillPoint, KillTestHome, rounds};
 
 /// A database is killed this often before a new one takes its place: looking at all that is left takes longer each time.
 const KILLS_A_DATABASE: usize = 10;
@@ -39,25 +39,25 @@ fn kills() -> usize {
     all.div_ceil(2)
 }
 
-async fn open_sqlite(house: &House) -> Box<dyn Store> {
+async fn open_sqlite(house: &KillTestHome) -> Box<dyn Store> {
     Box::new(SqliteStore::open(&house.database, SqliteOptions::default()).unwrap())
 }
 
-async fn open_postgres(house: &House) -> Box<dyn Store> {
+async fn open_postgres(house: &KillTestHome) -> Box<dyn Store> {
     Box::new(PostgresStore::open(&house.database, PostgresOptions::default()).await.unwrap())
 }
 
 /// Kills a house's gateway again and again, and looks after each kill.
-async fn kill(house: &House, open: impl AsyncFn(&House) -> Box<dyn Store>, kills: usize) {
-    let mut acks: Vec<Ack> = Vec::new();
+async fn kill(house: &KillTestHome, open: impl AsyncFn(&KillTestHome) -> Box<dyn Store>, kills: usize) {
+    let mut acks: Vec<KillAcknowledgement> = Vec::new();
     for when in rounds(kills) {
         acks.extend(house.run(&when).await);
         let store = open(house).await;
         let wrong = left::look(&*store, &house.keys(), &acks).await;
         assert!(wrong.is_empty(), "killed {when:?}, after {} acknowledgements:\n{}", acks.len(), wrong.join("\n"));
     }
-    let decided = acks.iter().filter(|it| matches!(it, Ack::Approved { .. })).count();
-    let confirmed = acks.iter().filter(|it| matches!(it, Ack::Confirmed { .. })).count();
+    let decided = acks.iter().filter(|it| matches!(it, KillAcknowledgement::Approved { .. })).count();
+    let confirmed = acks.iter().filter(|it| matches!(it, KillAcknowledgement::Confirmed { .. })).count();
     assert!(decided > 0 && confirmed > 0, "it was not busy: {decided} approved, {confirmed} confirmed");
 }
 
@@ -66,7 +66,7 @@ async fn killed_on_sqlite_it_keeps_every_acknowledgement_and_no_half_decision() 
     let mut to_do = kills();
     while to_do > 0 {
         let now = to_do.min(KILLS_A_DATABASE);
-        kill(&House::on_sqlite().await, open_sqlite, now).await;
+        kill(&KillTestHome::on_sqlite().await, open_sqlite, now).await;
         to_do -= now;
     }
 }
@@ -76,15 +76,15 @@ async fn killed_on_postgres_it_keeps_every_acknowledgement_and_no_half_decision(
     let mut to_do = kills();
     while to_do > 0 {
         let now = to_do.min(KILLS_A_DATABASE);
-        kill(&House::on_postgres().await, open_postgres, now).await;
+        kill(&KillTestHome::on_postgres().await, open_postgres, now).await;
         to_do -= now;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_acknowledged_on_sqlite_was_synced() {
-    let house = House::on_sqlite().await.forgetful();
-    let mut acks: Vec<Ack> = Vec::new();
+    let house = KillTestHome::on_sqlite().await.forgetful();
+    let mut acks: Vec<KillAcknowledgement> = Vec::new();
     for when in rounds(4) {
         acks.extend(house.run(&when).await);
         house.lose_what_was_not_synced();
@@ -100,8 +100,8 @@ async fn what_was_acknowledged_on_sqlite_was_synced() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_syncs_the_same_run_is_seen_to_lose_what_it_acknowledged() {
-    let house = House::on_sqlite().await.forgetful().unsynced();
-    let acks = house.run(&When::After(200)).await;
+    let house = KillTestHome::on_sqlite().await.forgetful().unsynced();
+    let acks = house.run(&KillPoint::After(200)).await;
     house.lose_what_was_not_synced();
     let wrong = left::look(&*open_sqlite(&house).await, &house.keys(), &acks).await;
     assert!(wrong.iter().any(|it| it.starts_with("lost: ")), "{} acknowledgements: {wrong:?}", acks.len());
@@ -109,10 +109,10 @@ async fn without_syncs_the_same_run_is_seen_to_lose_what_it_acknowledged() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_acknowledgement_of_what_never_was_is_found_to_be_lost() {
-    let house = House::on_sqlite().await;
-    let mut acks = house.run(&When::After(50)).await;
+    let house = KillTestHome::on_sqlite().await;
+    let mut acks = house.run(&KillPoint::After(50)).await;
     let (thread, transition) = ("no-such-thread".to_owned(), "sha256:0".to_owned());
-    acks.push(Ack::Committed { thread, version: 1, transition });
+    acks.push(KillAcknowledgement::Committed { thread, version: 1, transition });
     let wrong = left::look(&*open_sqlite(&house).await, &house.keys(), &acks).await;
     assert_eq!(wrong.len(), 1, "{wrong:?}");
 }

@@ -14,18 +14,18 @@ use countersign::domain::json::size::StateLimits;
 use countersign::domain::keys::Keys;
 use countersign::domain::primitives::id::PrincipalId;
 use countersign::keyring::Keyring;
-use countersign::service::{PeopleSettings, Service, Settings};
+use countersign::service::{PeopleSettings, Service, ServiceSettings};
 use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 
-use super::ack::Ack;
-use super::child::{ORDERS, Orders};
+use super::ack::KillAcknowledgement;
+use super::child::{KillChildConfig, ORDERS};
 use super::{gateway, postgres, unsynced};
 
 /// When it is killed.
 #[derive(Clone, Debug)]
-pub enum When {
+pub enum KillPoint {
     /// At this point of the commit of this group of changes, counted from 1.
     At(&'static str, u64),
     /// After so many acknowledgements, wherever it stands then.
@@ -33,18 +33,18 @@ pub enum When {
 }
 
 /// Half at the named points in turn, half at random; how far on is random for both.
-pub fn rounds(count: usize) -> Vec<When> {
+pub fn rounds(count: usize) -> Vec<KillPoint> {
     let random = |most: u64| 1 + u64::from_be_bytes(countersign::random::bytes()) % most;
     let points = ["locked", "written", "committed"];
     let round = |turn: usize| match turn % 2 {
-        0 => When::At(points[turn / 2 % points.len()], random(150)),
-        _ => When::After(20 + random(400)),
+        0 => KillPoint::At(points[turn / 2 % points.len()], random(150)),
+        _ => KillPoint::After(20 + random(400)),
     };
     (0..count).map(round).collect()
 }
 
-pub fn settings() -> Settings {
-    Settings {
+pub fn settings() -> ServiceSettings {
+    ServiceSettings {
         limits: StateLimits::default(),
         public_url: "http://localhost:1".to_owned(),
         session_lifetime: Duration::from_secs(3600),
@@ -53,14 +53,14 @@ pub fn settings() -> Settings {
 }
 
 /// A gateway's belongings.
-pub struct House {
+pub struct KillTestHome {
     pub database: String,
     folder: tempfile::TempDir,
-    orders: Orders,
+    orders: KillChildConfig,
     forgetful: bool,
 }
 
-impl House {
+impl KillTestHome {
     pub async fn on_sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("countersign.db");
@@ -81,7 +81,7 @@ impl House {
         let by = PrincipalId::try_from("tests").unwrap();
         let policy = gateway::source(&gateway::POLICY.replace("need = 1", "need = 2"));
         service.activate_policy(&by, None, policy, BTreeSet::new()).await.unwrap();
-        let orders = Orders {
+        let orders = KillChildConfig {
             database: database.clone(),
             keyring: path.to_str().unwrap().to_owned(),
             synced: true,
@@ -128,7 +128,7 @@ impl House {
     }
 
     /// What its gateway is told, as long as nothing else is wanted.
-    pub fn orders(&self) -> Orders {
+    pub fn orders(&self) -> KillChildConfig {
         self.orders.clone()
     }
 
@@ -137,9 +137,9 @@ impl House {
     }
 
     /// Runs the gateway until it is killed. What it acknowledged before, in order.
-    pub async fn run(&self, when: &When) -> Vec<Ack> {
+    pub async fn run(&self, when: &KillPoint) -> Vec<KillAcknowledgement> {
         let mut orders = self.orders.clone();
-        if let When::At(point, count) = when {
+        if let KillPoint::At(point, count) = when {
             orders.point = Some(((*point).to_owned(), *count));
         }
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -157,10 +157,10 @@ impl House {
             let mut acks = Vec::new();
             let mut reached = false;
             for line in lines {
-                let Ok(ack) = serde_json::from_str::<Ack>(&line.unwrap()) else { continue };
-                let now = matches!(ack, Ack::AtPoint);
+                let Ok(ack) = serde_json::from_str::<KillAcknowledgement>(&line.unwrap()) else { continue };
+                let now = matches!(ack, KillAcknowledgement::AtPoint);
                 acks.push(ack);
-                if !reached && (now || matches!(when, When::After(count) if acks.len() as u64 >= count)) {
+                if !reached && (now || matches!(when, KillPoint::After(count) if acks.len() as u64 >= count)) {
                     reached = true;
                     // What is in the pipe was acknowledged: it is read to its end.
                     child.kill().unwrap();

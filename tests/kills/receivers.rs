@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 /// How a receiver answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Manner {
+pub enum ReceiverBehavior {
     Takes,
     TakesInOrder,
     TakesLate,
@@ -27,14 +27,14 @@ pub enum Manner {
 }
 
 /// Every bad manner.
-pub const BAD: [Manner; 7] = [
-    Manner::Fails,
-    Manner::Hangs,
-    Manner::SendsOn,
-    Manner::IsGone,
-    Manner::StreamsForever,
-    Manner::Drips,
-    Manner::HangsUp,
+pub const BAD: [ReceiverBehavior; 7] = [
+    ReceiverBehavior::Fails,
+    ReceiverBehavior::Hangs,
+    ReceiverBehavior::SendsOn,
+    ReceiverBehavior::IsGone,
+    ReceiverBehavior::StreamsForever,
+    ReceiverBehavior::Drips,
+    ReceiverBehavior::HangsUp,
 ];
 
 const LATE: Duration = Duration::from_millis(5);
@@ -43,7 +43,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
 /// What one receiver got: by id, how often and what.
 #[derive(Default)]
-pub struct Got {
+pub struct ReceiverLog {
     pub times: BTreeMap<String, u64>,
     bodies: BTreeMap<String, [u8; 32]>,
     /// In which order ids came for the first time.
@@ -53,17 +53,17 @@ pub struct Got {
 }
 
 /// All of them, at one address.
-pub struct Receivers {
+pub struct ReceiverPool {
     pub port: u16,
-    manners: Vec<Manner>,
-    got: Vec<Mutex<Got>>,
+    manners: Vec<ReceiverBehavior>,
+    got: Vec<Mutex<ReceiverLog>>,
     /// Requests that were sent on to the address of which nobody may hear.
     pub trapped: Mutex<u64>,
     arrived: watch::Sender<u64>,
 }
 
-impl Receivers {
-    pub async fn open(manners: Vec<Manner>) -> Arc<Self> {
+impl ReceiverPool {
+    pub async fn open(manners: Vec<ReceiverBehavior>) -> Arc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let all = Arc::new(Self {
             port: listener.local_addr().unwrap().port(),
@@ -88,16 +88,16 @@ impl Receivers {
         format!("http://127.0.0.1:{}/{at}", self.port)
     }
 
-    pub fn all(&self) -> impl Iterator<Item = (usize, Manner)> {
+    pub fn all(&self) -> impl Iterator<Item = (usize, ReceiverBehavior)> {
         self.manners.iter().copied().enumerate()
     }
 
     /// Those that take everything.
-    pub fn healthy(&self) -> impl Iterator<Item = (usize, Manner)> {
+    pub fn healthy(&self) -> impl Iterator<Item = (usize, ReceiverBehavior)> {
         self.all().filter(|it| !BAD.contains(&it.1))
     }
 
-    pub fn of<T>(&self, at: usize, look: impl FnOnce(&Got) -> T) -> T {
+    pub fn of<T>(&self, at: usize, look: impl FnOnce(&ReceiverLog) -> T) -> T {
         look(&self.got[at].lock().unwrap())
     }
 
@@ -122,7 +122,7 @@ impl Receivers {
         }
     }
 
-    fn note(&self, at: usize, request: &Request) {
+    fn note(&self, at: usize, request: &ReceivedRequest) {
         {
             let got = &mut *self.got[at].lock().unwrap();
             let times = got.times.entry(request.id.clone()).or_default();
@@ -141,14 +141,14 @@ impl Receivers {
     }
 }
 
-struct Request {
+struct ReceivedRequest {
     path: String,
     id: String,
     body: Vec<u8>,
 }
 
 /// The next whole request of a connection.
-async fn request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> std::io::Result<Option<Request>> {
+async fn request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> std::io::Result<Option<ReceivedRequest>> {
     loop {
         if let Some(end) = buffer.windows(4).position(|it| it == b"\r\n\r\n") {
             let head = String::from_utf8(buffer[..end].to_vec()).unwrap();
@@ -162,7 +162,7 @@ async fn request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> std::io::Resul
                 let path = head.split(' ').nth(1).unwrap().trim_start_matches('/').to_owned();
                 let id = header("webhook-id").unwrap_or_default();
                 buffer.drain(..end + 4 + length);
-                return Ok(Some(Request { path, id, body }));
+                return Ok(Some(ReceivedRequest { path, id, body }));
             }
         }
         if stream.read_buf(buffer).await? == 0 {
@@ -172,30 +172,30 @@ async fn request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> std::io::Resul
 }
 
 /// Answers in that manner; whether the connection goes on.
-async fn answer(stream: &mut TcpStream, manner: Manner) -> std::io::Result<bool> {
+async fn answer(stream: &mut TcpStream, manner: ReceiverBehavior) -> std::io::Result<bool> {
     match manner {
-        Manner::Takes | Manner::TakesInOrder => stream.write_all(OK).await?,
-        Manner::TakesLate => {
+        ReceiverBehavior::Takes | ReceiverBehavior::TakesInOrder => stream.write_all(OK).await?,
+        ReceiverBehavior::TakesLate => {
             tokio::time::sleep(LATE).await;
             stream.write_all(OK).await?;
         }
-        Manner::Fails => stream.write_all(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n").await?,
-        Manner::SendsOn => {
+        ReceiverBehavior::Fails => stream.write_all(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n").await?,
+        ReceiverBehavior::SendsOn => {
             stream.write_all(b"HTTP/1.1 307 On\r\nlocation: /trap\r\ncontent-length: 0\r\n\r\n").await?;
         }
-        Manner::IsGone => stream.write_all(b"HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n").await?,
-        Manner::Hangs => stream.read_u8().await.map(drop)?,
-        Manner::StreamsForever => {
+        ReceiverBehavior::IsGone => stream.write_all(b"HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n").await?,
+        ReceiverBehavior::Hangs => stream.read_u8().await.map(drop)?,
+        ReceiverBehavior::StreamsForever => {
             stream.write_all(b"HTTP/1.1 500 No\r\ntransfer-encoding: chunked\r\n\r\n").await?;
             forever(stream, b"400\r\n", &[b'x'; 1024], b"\r\n").await?;
         }
-        Manner::Drips => {
+        ReceiverBehavior::Drips => {
             for byte in b"HTTP/1.1 200 OK\r\n".iter().chain(b"x-more: drops\r\n".iter().cycle()) {
                 stream.write_all(&[*byte]).await?;
                 tokio::time::sleep(DRIP).await;
             }
         }
-        Manner::HangsUp => {
+        ReceiverBehavior::HangsUp => {
             stream.write_all(b"HTTP/1.1 200 O").await?;
             return Ok(false);
         }

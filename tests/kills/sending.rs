@@ -20,19 +20,19 @@ use countersign::service::Service;
 use countersign::service::delivery::endpoint_kind::NewKind;
 use countersign::service::delivery::endpoints::NewEndpoint;
 use countersign::service::error::Error;
-use countersign::service::operations::halt_request::Puller;
+use countersign::service::operations::halt_request::Actor;
 use countersign::service::threads::NewThread;
 use countersign::store::Store;
-use countersign::store::record::Reader;
-use countersign::worker::deliver::{self, Sender};
+use countersign::store::record::RecordReader;
+use countersign::worker::deliver::{self, DeliveryWorker};
 use countersign::worker::sequence;
 use serde_json::json;
 
-use super::child::{ORDERS, Sends};
+use super::child::{ORDERS, SenderConfig};
 use super::gateway;
 use super::left::{self, all};
-use super::parent::{House, settings};
-use super::receivers::{BAD, Manner, Receivers};
+use super::parent::{KillTestHome, settings};
+use super::receivers::{BAD, ReceiverBehavior, ReceiverPool};
 use super::{open_postgres, open_sqlite};
 
 /// How often the gateway is killed while it sends.
@@ -52,13 +52,13 @@ fn number(name: &str, otherwise: u64) -> u64 {
 }
 
 /// Every bad manner once, and the rest take what they get.
-fn manners(count: usize) -> Vec<Manner> {
-    let good = [Manner::Takes, Manner::TakesInOrder, Manner::TakesLate];
-    let good = good.into_iter().chain(std::iter::repeat(Manner::Takes));
+fn manners(count: usize) -> Vec<ReceiverBehavior> {
+    let good = [ReceiverBehavior::Takes, ReceiverBehavior::TakesInOrder, ReceiverBehavior::TakesLate];
+    let good = good.into_iter().chain(std::iter::repeat(ReceiverBehavior::Takes));
     BAD.into_iter().chain(good).take(count).collect()
 }
 
-async fn add_endpoints(service: &Service, receivers: &Receivers) {
+async fn add_endpoints(service: &Service, receivers: &ReceiverPool) {
     let token = gateway::token(service, "admin", MachineRole::Admin, &[]).await;
     let admin = service.token_of(&token).await.unwrap();
     for (at, manner) in receivers.all() {
@@ -68,15 +68,15 @@ async fn add_endpoints(service: &Service, receivers: &Receivers) {
             url: Secret::new(receivers.url(at)),
             events: BTreeSet::from([EventPattern::all()]),
             flows: BTreeSet::new(),
-            ordered: manner == Manner::TakesInOrder,
+            ordered: manner == ReceiverBehavior::TakesInOrder,
             headers: BTreeMap::new(),
             after: Some(0),
         };
-        service.add_endpoint(Puller::Token(&admin), &new).await.unwrap();
+        service.add_endpoint(Actor::Token(&admin), &new).await.unwrap();
     }
 }
 
-fn start(house: &House, sends: Sends) -> Child {
+fn start(house: &KillTestHome, sends: SenderConfig) -> Child {
     let mut orders = house.orders();
     orders.sends = Some(sends);
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -85,14 +85,14 @@ fn start(house: &House, sends: Sends) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap()
 }
 
-async fn service(house: &House, store: Arc<dyn Store>) -> Arc<Service> {
+async fn service(house: &KillTestHome, store: Arc<dyn Store>) -> Arc<Service> {
     let keyring = Keyring::open(house.orders().keyring.as_ref(), None).unwrap();
     let service = Service::open(store, keyring, Arc::new(SystemClock), settings()).await.unwrap();
     Arc::new(service.sending_by(gateway::outgoing()))
 }
 
 /// All kills may come before the log is as long as it is to be; the last gateway makes it so.
-async fn fill_the_log(service: &Service, house: &House, events: u64) {
+async fn fill_the_log(service: &Service, house: &KillTestHome, events: u64) {
     let host = service.token_of(&house.orders().host).await.unwrap();
     while service.log_length().await.unwrap() < events {
         let new = NewThread {
@@ -110,8 +110,8 @@ async fn fill_the_log(service: &Service, house: &House, events: u64) {
 }
 
 /// Sends until everybody who takes it has the whole log, or nothing more comes.
-async fn send_the_rest(service: &Arc<Service>, receivers: &Receivers) {
-    let sender = Sender::new(service);
+async fn send_the_rest(service: &Arc<Service>, receivers: &ReceiverPool) {
+    let sender = DeliveryWorker::new(service);
     let (mut had, mut rounds) = (0, 0);
     while rounds < ROUNDS_WITHOUT_MAX {
         // As the workers do: what is busy is tried again. A killed gateway's connections may end a little later.
@@ -130,10 +130,10 @@ async fn send_the_rest(service: &Arc<Service>, receivers: &Receivers) {
     sender.end(Duration::ZERO).await;
 }
 
-async fn killed_while_sending(house: &House, open: impl AsyncFn(&House) -> Arc<dyn Store>) {
+async fn killed_while_sending(house: &KillTestHome, open: impl AsyncFn(&KillTestHome) -> Arc<dyn Store>) {
     let events = number("TEST_EVENTS", 300);
     let count = usize::try_from(number("TEST_ENDPOINTS", 10)).unwrap();
-    let receivers = Receivers::open(manners(count)).await;
+    let receivers = ReceiverPool::open(manners(count)).await;
     let first = service(house, open(house).await).await;
     add_endpoints(&first, &receivers).await;
     drop(first);
@@ -144,7 +144,7 @@ async fn killed_while_sending(house: &House, open: impl AsyncFn(&House) -> Arc<d
         (0..KILLS).map(|_| 1 + u64::from_be_bytes(countersign::random::bytes()) % all_together).collect();
     moments.sort_unstable();
     for moment in moments {
-        let mut child = start(house, Sends { until: events });
+        let mut child = start(house, SenderConfig { until: events });
         tokio::select! {
             () = receivers.until(moment) => {}
             () = ended(&mut child) => panic!("it ended by itself"),
@@ -159,7 +159,7 @@ async fn killed_while_sending(house: &House, open: impl AsyncFn(&House) -> Arc<d
     send_the_rest(&last, &receivers).await;
     let wrong = left::look(&*store, &house.keys(), &[]).await;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    look(all(Reader { store: &*store, key: house.keys().row() }).await, &receivers, events);
+    look(all(RecordReader { store: &*store, key: house.keys().row() }).await, &receivers, events);
 }
 
 async fn ended(child: &mut Child) {
@@ -169,7 +169,7 @@ async fn ended(child: &mut Child) {
 }
 
 /// Everybody who takes it has everything that is in the log, and nothing else.
-fn look(log: BTreeMap<String, Event>, receivers: &Receivers, events: u64) {
+fn look(log: BTreeMap<String, Event>, receivers: &ReceiverPool, events: u64) {
     assert!(log.len() as u64 >= events, "{} events", log.len());
     let (mut all, mut again) = (0, 0);
     for (at, manner) in receivers.healthy() {
@@ -180,7 +180,7 @@ fn look(log: BTreeMap<String, Event>, receivers: &Receivers, events: u64) {
             assert!(got.mixed.is_empty(), "{manner:?}: two bodies under {:?}", got.mixed);
             all += got.times.len() as u64;
             again += got.times.values().map(|it| it - 1).sum::<u64>();
-            if manner == Manner::TakesInOrder {
+            if manner == ReceiverBehavior::TakesInOrder {
                 assert_in_order(&log, &got.order);
             }
         });
@@ -207,10 +207,10 @@ fn assert_in_order(log: &BTreeMap<String, Event>, order: &[String]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_while_it_sends_on_sqlite_it_sends_everything_and_little_twice() {
-    killed_while_sending(&House::on_sqlite().await, async |house| Arc::from(open_sqlite(house).await)).await;
+    killed_while_sending(&KillTestHome::on_sqlite().await, async |house| Arc::from(open_sqlite(house).await)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_while_it_sends_on_postgres_it_sends_everything_and_little_twice() {
-    killed_while_sending(&House::on_postgres().await, async |house| Arc::from(open_postgres(house).await)).await;
+    killed_while_sending(&KillTestHome::on_postgres().await, async |house| Arc::from(open_postgres(house).await)).await;
 }

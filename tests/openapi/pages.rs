@@ -118,7 +118,7 @@ fn page_lists_every_code_of_votes_and_of_the_state_guard() {
     };
     let words = |text: &str| text.split('"').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<_>>();
     let votes = words(&part("fn vote_code(", "\n}\n"));
-    let guard = part("(code.as_str(), code.detail())", "pub enum Alias");
+    let guard = part("(code.as_str(), code.detail())", "pub enum AgentStateGuardCode");
     let guard: BTreeSet<_> =
         guard.split("=> (\"").skip(1).filter_map(|it| it.split('"').next()).map(str::to_owned).collect();
     assert!(votes.len() >= 20 && guard.len() >= 14, "{votes:?} {guard:?}");

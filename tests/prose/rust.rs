@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::markdown;
-use crate::source::Source;
+use crate::source::RustSource;
 use crate::text::{CODE, Passage, SourceKind};
 
 /// A shorter string is a label, a key or a part of a sentence.
@@ -43,7 +43,7 @@ pub fn comments(path: &str, text: &str) -> Vec<Passage> {
 
 /// Reads the strings of a file that is no test.
 pub fn strings(path: &str, text: &str) -> Vec<Passage> {
-    let source = Source::read(text);
+    let source = RustSource::read(text);
     let spans = error_spans(&source);
     let all_errors = ERROR_FILES.iter().any(|it| path.ends_with(it));
     let in_store = path.starts_with("src/store");
@@ -68,7 +68,7 @@ fn looks_like_code(text: &str) -> bool {
 }
 
 /// The lines whose strings are errors: `#[error("…")]` attributes, and the functions that return the text of an error.
-fn error_spans(source: &Source) -> Vec<std::ops::RangeInclusive<usize>> {
+fn error_spans(source: &RustSource) -> Vec<std::ops::RangeInclusive<usize>> {
     let functions = source.functions().into_iter().filter(|it| ERROR_FUNCTIONS.contains(&it.0.as_str()));
     let mut spans: Vec<_> = functions.map(|(_, line, lines)| line..=line + lines).collect();
     let code = &source.code;

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The names, states and confidences of a case's branches, by a policy that says which of its lists have keys.
-fn joined(case: &Value) -> Result<Value, NotJoined> {
+fn joined(case: &Value) -> Result<Value, JoinRejected> {
     let keyed = case["keyed"].as_object().unwrap().iter();
     let keyed = keyed.map(|(place, key)| format!("[transitions.keyed_arrays.\"{}\"]\nkey = {key}\n", &place[1..]));
     let source = format!("flow = \"payments\"\n{}", keyed.collect::<String>());
@@ -13,11 +13,11 @@ fn joined(case: &Value) -> Result<Value, NotJoined> {
         .iter()
         .map(|it| (named(it), it["state"].clone(), u32::try_from(it["confidence"].as_u64().unwrap()).unwrap()))
         .collect();
-    let sides: Vec<Side<'_>> =
-        sides.iter().map(|(name, state, confidence)| Side { name, state, confidence: *confidence }).collect();
+    let sides: Vec<BranchState<'_>> =
+        sides.iter().map(|(name, state, confidence)| BranchState { name, state, confidence: *confidence }).collect();
     let resolutions = case.get("resolve").map(|it| Resolutions::read(it).unwrap()).unwrap_or_default();
     let strategy: Strategy = serde_json::from_value(case["strategy"].clone()).unwrap();
-    join(&case["base"], &sides, How { strategy, policy: &policy, resolutions: &resolutions })
+    join(&case["base"], &sides, JoinOptions { strategy, policy: &policy, resolutions: &resolutions })
 }
 
 #[test]
@@ -26,8 +26,8 @@ fn branches_come_to_one_state_or_do_not_agree_at_those_places() {
         let places = |key: &str| -> Vec<Pointer> { serde_json::from_value(case[key].clone()).unwrap() };
         let wanted = match (case.get("result"), case.get("conflicts")) {
             (Some(state), _) => Ok(state.clone()),
-            (None, Some(_)) => Err(NotJoined::Conflicts(places("conflicts"))),
-            (None, None) => Err(NotJoined::NoConflict(places("idle").remove(0))),
+            (None, Some(_)) => Err(JoinRejected::Conflicts(places("conflicts"))),
+            (None, None) => Err(JoinRejected::NoConflict(places("idle").remove(0))),
         };
         assert_eq!(joined(&case), wanted, "{}", case["name"]);
     }
@@ -50,7 +50,7 @@ fn forks_and_joins_have_their_names_digests_and_identities_and_no_other_form_is_
     for entry in all.iter().flat_map(|it| it.as_array().unwrap()) {
         let statement: Statement = serde_json::from_value(entry["statement"].clone()).unwrap();
         let root = serde_json::from_value::<Opening>(entry["opening"].clone()).unwrap().to.root().unwrap();
-        let link = Link { entry: text(entry, "entry"), statement: &statement, root };
+        let link = ChainLink { entry: text(entry, "entry"), statement: &statement, root };
         check_link(&link, &keys, "https://countersign.example").unwrap();
     }
     // Which of what is spoiled shows in one link alone: the gate of a fork or a join.
@@ -58,7 +58,7 @@ fn forks_and_joins_have_their_names_digests_and_identities_and_no_other_form_is_
         let place = &case["patch"][0];
         let at = Pointer::try_from(text(place, "path").strip_suffix("/entry").unwrap()).unwrap();
         let statement: Statement = serde_json::from_value(at.resolve(chains).unwrap()["statement"].clone()).unwrap();
-        let link = Link { entry: text(place, "value"), statement: &statement, root: statement.to };
+        let link = ChainLink { entry: text(place, "value"), statement: &statement, root: statement.to };
         assert!(check_link(&link, &keys, "https://countersign.example").is_err(), "{}", case["name"]);
     }
 }

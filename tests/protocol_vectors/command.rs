@@ -10,13 +10,13 @@ use super::*;
 const THEN: &str = "2026-11-02T09:05:00.000Z";
 
 /// What stands beside a receipt on the line.
-struct Beside {
+struct CommandFiles {
     folder: tempfile::TempDir,
     entries: Value,
     jwks: Value,
 }
 
-impl Beside {
+impl CommandFiles {
     fn of_the_export() -> Self {
         let entries = vectors("export/chain")["entries"].clone();
         Self { folder: tempfile::tempdir().unwrap(), entries, jwks: vectors("export/jwks") }
@@ -69,7 +69,7 @@ fn refused(check: &str, code: &str) -> (i32, String, Option<(String, String)>) {
 
 #[test]
 fn the_command_accepts_a_real_receipt_and_names_the_failing_check_of_each_spoiled_one() {
-    let beside = Beside::of_the_export();
+    let beside = CommandFiles::of_the_export();
     let (receipt, whole) = (beside.receipt(), beside.with_version(2));
     assert_eq!(beside.said(&receipt, &beside.jwks, THEN, &[]), (0, "genuine".to_owned(), None));
     assert_eq!(beside.said(&receipt, &beside.jwks, THEN, &whole), (0, "genuine".to_owned(), None));
@@ -97,7 +97,7 @@ fn the_command_accepts_a_real_receipt_and_names_the_failing_check_of_each_spoile
 
 #[test]
 fn the_command_names_what_does_not_belong_to_a_receipt() {
-    let beside = Beside::of_the_export();
+    let beside = CommandFiles::of_the_export();
     let receipt = beside.receipt();
     let said = |jwks: &Value, at: &str, rest: &[String]| beside.said(&receipt, jwks, at, rest);
     let jwks = &beside.jwks;
@@ -137,7 +137,7 @@ fn the_command_names_what_does_not_belong_to_a_receipt() {
 
 #[test]
 fn the_command_says_when_it_cannot_tell() {
-    let (beside, tokens) = (Beside::of_the_export(), vectors("tokens"));
+    let (beside, tokens) = (CommandFiles::of_the_export(), vectors("tokens"));
     for case in cases(&tokens, "could_not_tell") {
         let said = beside.said(text(&case, "token"), &tokens["jwks"], THEN, &[]);
         assert_eq!(said, (2, "could_not_tell".to_owned(), None), "{}", case["name"]);

@@ -7,9 +7,9 @@ use countersign::domain::keys::Keys;
 use super::*;
 
 /// A gateway's key with which anything may be signed.
-struct Forger(Keys);
+struct ForgingKeys(Keys);
 
-impl Forger {
+impl ForgingKeys {
     fn new() -> Self {
         let mut next = 0_u8;
         let mut random = |bytes: &mut [u8]| {
@@ -27,9 +27,10 @@ impl Forger {
     fn signed(&self, items: &Value, change: impl Fn(u64, &mut Entry)) -> Value {
         let mut items = items.clone();
         for item in items.as_array_mut().unwrap() {
-            let mut entry = jws::read::<Entry>(text(item, "entry"), Typ::Entry).unwrap().claims_unverified().clone();
+            let mut entry =
+                jws::read::<Entry>(text(item, "entry"), TokenType::Entry).unwrap().claims_unverified().clone();
             change(entry.version, &mut entry);
-            item["entry"] = json!(jws::sign(self.0.signing(KeyUse::Chain), Typ::Entry, &entry));
+            item["entry"] = json!(jws::sign(self.0.signing(KeyUse::Chain), TokenType::Entry, &entry));
         }
         items
     }
@@ -37,9 +38,9 @@ impl Forger {
     fn receipt(&self, change: impl Fn(&mut Receipt)) -> String {
         let published = export();
         let token = text(&published, "receipt");
-        let mut receipt = jws::read::<Receipt>(token, Typ::Receipt).unwrap().claims_unverified().clone();
+        let mut receipt = jws::read::<Receipt>(token, TokenType::Receipt).unwrap().claims_unverified().clone();
         change(&mut receipt);
-        jws::sign(self.0.signing(KeyUse::Chain), Typ::Receipt, &receipt)
+        jws::sign(self.0.signing(KeyUse::Chain), TokenType::Receipt, &receipt)
     }
 }
 
@@ -54,16 +55,16 @@ fn archive(items: &[Value]) -> Value {
     })
 }
 
-type Audited = (i32, Value, String);
+type AuditResult = (i32, Value, String);
 
-fn found(audited: &Audited, code: &str) {
+fn found(audited: &AuditResult, code: &str) {
     let (exit, told, said) = audited;
     assert_eq!((*exit, told["findings"][0]["code"].as_str()), (1, Some(code)), "{told} {said}");
 }
 
 /// With an archive among the files.
-fn with_archive(files: &[(&str, String)], name: &str, bytes: &[u8]) -> Audited {
-    let export = Export::of(files);
+fn with_archive(files: &[(&str, String)], name: &str, bytes: &[u8]) -> AuditResult {
+    let export = ExportFolder::of(files);
     std::fs::write(export.folder.path().join(name), bytes).unwrap();
     export.audited(&[])
 }
@@ -102,7 +103,7 @@ fn a_beginning_that_is_missing_is_said_and_no_reason_to_say_yes() {
 
 #[test]
 fn what_is_owed_is_not_lost_where_threads_meet() {
-    let (file, forger) = (vectors("branches"), Forger::new());
+    let (file, forger) = (vectors("branches"), ForgingKeys::new());
     let chains = &file["chains"];
     let (left, right) = (&chains["branches"]["left"], &chains["branches"]["right"]);
     let fork = left[0]["statement"]["fork"]["version"].as_u64().unwrap();
@@ -115,7 +116,7 @@ fn what_is_owed_is_not_lost_where_threads_meet() {
             ("left.json", page(&forger.signed(left, from(left_owes)))),
             ("right.json", page(&forger.signed(right, from(0)))),
         ];
-        Export::of(&files).audited(&[])
+        ExportFolder::of(&files).audited(&[])
     };
     let all_owe = audited(0, 0);
     assert_eq!(all_owe.0, 0, "{all_owe:?}");
@@ -127,14 +128,14 @@ fn what_is_owed_is_not_lost_where_threads_meet() {
 
 #[test]
 fn two_entries_of_one_version_are_told_apart() {
-    let (whole, forger) = (export(), Forger::new());
+    let (whole, forger) = (export(), ForgingKeys::new());
     let items = &whole["chain"]["entries"];
     let same = forger.signed(items, |_, _| ());
     let other = forger.signed(items, |_, it| it.committed_at = it.committed_at.plus(Duration::from_secs(1)));
     let audited = |other: &Value| {
         let other = page(&json!([other[9]]));
         let files = [("jwks.json", forger.keys().to_string()), ("a.json", page(&same)), ("b.json", other)];
-        Export::of(&files).audited(&[])
+        ExportFolder::of(&files).audited(&[])
     };
     assert_eq!(audited(&same).0, 0);
     found(&audited(&other), "chain");
@@ -142,7 +143,7 @@ fn two_entries_of_one_version_are_told_apart() {
 
 #[test]
 fn one_gateway_signs_all_of_an_export() {
-    let (whole, forger) = (export(), Forger::new());
+    let (whole, forger) = (export(), ForgingKeys::new());
     let branches = vectors("branches");
     let mut keys = forger.keys();
     keys.as_object_mut().unwrap().remove("issuer").unwrap();
@@ -150,7 +151,7 @@ fn one_gateway_signs_all_of_an_export() {
         let parent = forger.signed(&branches["chains"]["parent"], |_, it| it.iss = issuer.to_owned());
         let own = forger.signed(&whole["chain"]["entries"], |_, _| ());
         let files = [("jwks.json", keys.to_string()), ("one.json", page(&own)), ("other.json", page(&parent))];
-        Export::of(&files).audited(&[])
+        ExportFolder::of(&files).audited(&[])
     };
     let same = audited("https://countersign.example");
     assert_eq!(same.0, 0, "{same:?}");
@@ -163,7 +164,7 @@ fn a_change_that_is_closed_is_not_said_to_be_seen() {
     for item in whole["chain"]["entries"].as_array_mut().unwrap() {
         item["opening"] = json!({"from": item["statement"]["from"], "to": item["statement"]["to"]});
     }
-    let (exit, told, _) = Export::whole(&whole).audited(&[]);
+    let (exit, told, _) = ExportFolder::whole(&whole).audited(&[]);
     // Only what changed nothing is seen by its roots.
     let items = whole["chain"]["entries"].as_array().unwrap();
     let nothing = items.iter().filter(|it| it["statement"]["from"] == it["statement"]["to"]).count();
@@ -192,19 +193,19 @@ fn an_opening_has_one_form_at_each_place() {
     ] {
         let mut whole = whole.clone();
         whole["chain"]["entries"][2]["opening"]["to"]["object"]["target_user_id"] = other;
-        found(&Export::whole(&whole).audited(&[]), "opening");
+        found(&ExportFolder::whole(&whole).audited(&[]), "opening");
     }
 }
 
 #[test]
 fn receipts_are_whole_counted_once_and_of_their_own_thread() {
-    let (whole, forger) = (export(), Forger::new());
+    let (whole, forger) = (export(), ForgingKeys::new());
     let chain = page(&forger.signed(&whole["chain"]["entries"], |_, _| ()));
     let audited = |receipts: &[String]| {
         let named: Vec<String> = (0..receipts.len()).map(|it| format!("{it}.jwt")).collect();
         let mut files = vec![("jwks.json", forger.keys().to_string()), ("chain.json", chain.clone())];
         files.extend(named.iter().map(String::as_str).zip(receipts.iter().cloned()));
-        Export::of(&files).audited(&[])
+        ExportFolder::of(&files).audited(&[])
     };
     let good = forger.receipt(|_| ());
     let (exit, told, _) = audited(&[good.clone(), format!("{good}\r\n"), good]);
@@ -221,23 +222,23 @@ fn receipts_are_whole_counted_once_and_of_their_own_thread() {
     // One of a version that is not here may be good.
     let items = whole["chain"]["entries"].as_array().unwrap();
     let early = json!({"jwks": whole["jwks"], "receipt": whole["receipt"], "chain": {"entries": items[..2]}});
-    assert_eq!(Export::whole(&early).audited(&[]).0, 2);
+    assert_eq!(ExportFolder::whole(&early).audited(&[]).0, 2);
 }
 
 #[test]
 fn a_key_that_the_export_says_was_revoked_is_a_doubt() {
     let mut whole = export();
-    let trusted = Export::of(&[("keys", whole["jwks"].to_string())]);
+    let trusted = ExportFolder::of(&[("keys", whole["jwks"].to_string())]);
     let keys = trusted.folder.path().join("keys").display().to_string();
-    assert_eq!(Export::whole(&whole).audited(&["--jwks", &keys]).0, 0);
+    assert_eq!(ExportFolder::whole(&whole).audited(&["--jwks", &keys]).0, 0);
     whole["jwks"]["keys"][0]["status"] = json!("revoked");
-    let (exit, told, _) = Export::whole(&whole).audited(&["--jwks", &keys]);
+    let (exit, told, _) = ExportFolder::whole(&whole).audited(&["--jwks", &keys]);
     assert!(exit == 2 && told["could_not_tell"][0].as_str().unwrap().contains("was revoked"), "{told}");
 }
 
 #[test]
 fn names_make_no_lines_and_what_cannot_be_read_keeps_nothing_else_from_being_told() {
-    let export = Export::whole(&export());
+    let export = ExportFolder::whole(&export());
     let folder = export.folder.path();
     std::fs::write(folder.join("x\nnothing is wrong with what is here"), "").unwrap();
     std::os::unix::fs::symlink("chain.json", folder.join("linked.json")).unwrap();

@@ -9,11 +9,11 @@ use super::*;
 mod dishonest;
 
 /// A folder as an auditor has it.
-struct Export {
+struct ExportFolder {
     folder: tempfile::TempDir,
 }
 
-impl Export {
+impl ExportFolder {
     fn of(files: &[(&str, String)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -96,7 +96,7 @@ fn put(document: &mut Value, path: &str, value: Value) {
 
 #[test]
 fn an_export_holds_and_is_told_in_numbers() {
-    let (exit, told, _) = Export::whole(&export()).audited(&[]);
+    let (exit, told, _) = ExportFolder::whole(&export()).audited(&[]);
     let versions = export()["chain"]["entries"].as_array().unwrap().len();
     assert_eq!((exit, &told["sound"], &told["findings"]), (0, &json!(true), &json!([])), "{told}");
     let thread = &told["threads"][0];
@@ -112,7 +112,7 @@ fn each_spoiled_export_is_found_under_its_code() {
     let all = cases(&document, "cases");
     assert!(all.len() >= 70);
     for case in all {
-        let (exit, told, said) = Export::whole(&patched(&case["patch"])).audited(&[]);
+        let (exit, told, said) = ExportFolder::whole(&patched(&case["patch"])).audited(&[]);
         let (name, code) = (text(&case, "name"), text(&case, "code"));
         // A set with one unsound key is no set at all.
         if told.is_null() {
@@ -130,7 +130,7 @@ fn each_spoiled_export_is_found_under_its_code() {
         assert_eq!(told["findings"][0]["code"], code, "{name}: {told}");
     }
     for case in cases(&document, "accepted") {
-        let (exit, told, _) = Export::whole(&patched(&case["patch"])).audited(&[]);
+        let (exit, told, _) = ExportFolder::whole(&patched(&case["patch"])).audited(&[]);
         assert_eq!(exit, 0, "{}: {told}", text(&case, "name"));
     }
 }
@@ -147,10 +147,10 @@ fn paged(at: usize) -> Vec<(&'static str, String)> {
 
 #[test]
 fn pages_are_put_together_and_none_may_be_missing() {
-    assert_eq!(Export::of(&paged(3)).audited(&[]).0, 0);
+    assert_eq!(ExportFolder::of(&paged(3)).audited(&[]).0, 0);
     for (left_out, code) in [("b/1.json", "chain"), ("a/2.json", "chain")] {
         let files: Vec<_> = paged(3).into_iter().filter(|it| it.0 != left_out).collect();
-        let (exit, told, _) = Export::of(&files).audited(&[]);
+        let (exit, told, _) = ExportFolder::of(&files).audited(&[]);
         assert_eq!((exit, told["findings"][0]["code"].as_str()), (1, Some(code)), "{left_out}: {told}");
     }
 }
@@ -164,7 +164,7 @@ fn what_two_files_have_must_be_the_same() {
             ("other.json", other.to_string()),
             ("jwks.json", whole["jwks"].to_string()),
         ];
-        Export::of(&files).audited(&[])
+        ExportFolder::of(&files).audited(&[])
     };
     let some = |at: usize| json!({"entries": [whole["chain"]["entries"][at]], "next_page_token": null});
     assert_eq!(both(some(4)).0, 0);
@@ -178,10 +178,10 @@ fn what_two_files_have_must_be_the_same() {
 #[test]
 fn keys_that_are_trusted_go_before_those_of_the_export() {
     let mut whole = export();
-    let trusted = Export::of(&[("keys", whole["jwks"].to_string())]);
+    let trusted = ExportFolder::of(&[("keys", whole["jwks"].to_string())]);
     let keys = trusted.folder.path().join("keys").display().to_string();
     whole["jwks"] = json!({"issuer": "https://countersign.example", "keys": []});
-    let export = Export::whole(&whole);
+    let export = ExportFolder::whole(&whole);
     assert_eq!(export.audited(&[]).1["findings"][0]["code"], "unknown_key");
     assert_eq!(export.audited(&["--jwks", &keys]).0, 0);
 }
@@ -189,9 +189,9 @@ fn keys_that_are_trusted_go_before_those_of_the_export() {
 #[test]
 fn what_is_no_export_is_named_and_nothing_is_ignored_unsaid() {
     let whole = export();
-    let (exit, _, said) = Export::of(&[("chain.json", whole["chain"].to_string())]).audited(&[]);
+    let (exit, _, said) = ExportFolder::of(&[("chain.json", whole["chain"].to_string())]).audited(&[]);
     assert!(exit == 2 && said.contains("/.well-known/jwks.json"), "{said}");
-    let (exit, _, said) = Export::of(&[("jwks.json", whole["jwks"].to_string())]).audited(&[]);
+    let (exit, _, said) = ExportFolder::of(&[("jwks.json", whole["jwks"].to_string())]).audited(&[]);
     assert!(exit == 2 && said.contains("holds no chain"), "{said}");
     let files = [
         ("chain.json", whole["chain"].to_string()),
@@ -200,21 +200,21 @@ fn what_is_no_export_is_named_and_nothing_is_ignored_unsaid() {
         ("twice.json", r#"{"entries": [], "entries": []}"#.to_owned()),
         ("old.json.gz", "no archive".to_owned()),
     ];
-    let (exit, told, _) = Export::of(&files).audited(&[]);
+    let (exit, told, _) = ExportFolder::of(&files).audited(&[]);
     assert_eq!((exit, &told["passed_over"]), (1, &json!(["notes.txt"])), "{told}");
     let codes: Vec<&str> = told["findings"].as_array().unwrap().iter().map(|it| text(it, "code")).collect();
     assert_eq!(codes, ["chain", "duplicate_key"], "{told}");
 }
 
 /// A thread and the branches that it joined, each in a file.
-fn forked(chains: &Value, jwks: &Value) -> Export {
+fn forked(chains: &Value, jwks: &Value) -> ExportFolder {
     let chain = |it: &Value| json!({"entries": it, "next_page_token": null}).to_string();
     let branches = chains["branches"].as_object().unwrap().iter();
     let mut files =
         vec![("jwks.json".to_owned(), jwks.to_string()), ("parent.json".to_owned(), chain(&chains["parent"]))];
     files.extend(branches.map(|(name, it)| (format!("{name}.json"), chain(it))));
     let files: Vec<(&str, String)> = files.iter().map(|(name, text)| (name.as_str(), text.clone())).collect();
-    Export::of(&files)
+    ExportFolder::of(&files)
 }
 
 #[test]

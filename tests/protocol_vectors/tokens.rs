@@ -2,16 +2,23 @@
 
 use super::*;
 
-fn typ(name: &str) -> Typ {
-    let all = [Typ::Entry, Typ::Receipt, Typ::Denial, Typ::Verification, Typ::InterruptAnswer, Typ::Episode];
+fn typ(name: &str) -> TokenType {
+    let all = [
+        TokenType::Entry,
+        TokenType::Receipt,
+        TokenType::Denial,
+        TokenType::Verification,
+        TokenType::InterruptAnswer,
+        TokenType::Episode,
+    ];
     all.into_iter().find(|it| it.as_str() == name).unwrap()
 }
 
 /// What is said of a token: its claims, or the code it is refused with.
-fn believed(token: &str, accept_as: Typ, keys: &PublicKeys) -> Result<Value, &'static str> {
+fn believed(token: &str, accept_as: TokenType, keys: &PublicKeys) -> Result<Value, &'static str> {
     fn generic<C: DeserializeOwned + Serialize>(
         token: &str,
-        typ: Typ,
+        typ: TokenType,
         keys: &PublicKeys,
     ) -> Result<Value, &'static str> {
         let read = jws::read::<C>(token, typ).map_err(|_| "receipt_malformed")?;
@@ -22,15 +29,15 @@ fn believed(token: &str, accept_as: Typ, keys: &PublicKeys) -> Result<Value, &'s
         read.verify(key).map(|it| serde_json::to_value(it).unwrap()).ok_or("signature_invalid")
     }
     match accept_as {
-        Typ::Receipt => {
+        TokenType::Receipt => {
             read_receipt(token, keys, None).map(|it| serde_json::to_value(it).unwrap()).map_err(|it| it.as_str())
         }
-        Typ::Entry => generic::<Entry>(token, accept_as, keys),
-        Typ::Denial => generic::<Denial>(token, accept_as, keys),
-        Typ::Verification => generic::<Verification>(token, accept_as, keys),
-        Typ::InterruptAnswer => generic::<InterruptAnswer>(token, accept_as, keys),
-        Typ::Episode => generic::<manifest::Claims>(token, accept_as, keys),
-        Typ::Envelope => generic::<EnvelopeClaims>(token, accept_as, keys),
+        TokenType::Entry => generic::<Entry>(token, accept_as, keys),
+        TokenType::Denial => generic::<Denial>(token, accept_as, keys),
+        TokenType::Verification => generic::<Verification>(token, accept_as, keys),
+        TokenType::InterruptAnswer => generic::<InterruptAnswer>(token, accept_as, keys),
+        TokenType::Episode => generic::<manifest::ManifestClaims>(token, accept_as, keys),
+        TokenType::Envelope => generic::<EnvelopeClaims>(token, accept_as, keys),
     }
 }
 
@@ -72,7 +79,7 @@ fn claims_with_anything_wrong_are_no_claims() {
         "countersign-receipt+jwt" => whole(claims, Receipt::is_whole),
         "countersign-denial+jwt" => whole(claims, Denial::is_whole),
         "countersign-interrupt-answer+jwt" => whole(claims, InterruptAnswer::is_whole),
-        "countersign-episode+jwt" => whole(claims, manifest::Claims::is_whole),
+        "countersign-episode+jwt" => whole(claims, manifest::ManifestClaims::is_whole),
         _ => whole(claims, Verification::is_whole),
     };
     for (typ, whole) in file["whole"].as_object().unwrap() {
@@ -98,9 +105,9 @@ fn claims_with_anything_wrong_are_no_claims() {
 #[test]
 fn what_a_passkey_signs_of_a_vote_is_that_and_nothing_else() {
     let vectors = vectors("votes");
-    let pinned: Pinned = serde_json::from_value(vectors["passkey"].clone()).unwrap();
+    let pinned: PinnedPasskey = serde_json::from_value(vectors["passkey"].clone()).unwrap();
     let passkey = pinned.unused();
-    let evidence = |case: &Value| serde_json::from_value::<Evidence>(case["evidence"].clone()).unwrap();
+    let evidence = |case: &Value| serde_json::from_value::<VoteEvidence>(case["evidence"].clone()).unwrap();
     for case in cases(&vectors, "cases") {
         let evidence = evidence(&case);
         assert_eq!(canonical(&serde_json::to_value(&evidence.statement).unwrap()), text(&case, "jcs"));
@@ -108,26 +115,26 @@ fn what_a_passkey_signs_of_a_vote_is_that_and_nothing_else() {
         assert_eq!(evidence.digest(), digest(&case, "digest"));
         assert_eq!(evidence.check(&passkey), Ok(7), "{}", text(&case, "name"));
     }
-    type OfPolicy = Evidence<PolicyVoteStatement>;
-    let of_policy = |case: &Value| serde_json::from_value::<OfPolicy>(case["evidence"].clone()).unwrap();
+    type PolicyVoteEvidence = VoteEvidence<PolicyVoteStatement>;
+    let of_policy = |case: &Value| serde_json::from_value::<PolicyVoteEvidence>(case["evidence"].clone()).unwrap();
     for case in cases(&vectors, "policy_cases") {
         let evidence = of_policy(&case);
         assert_eq!(canonical(&serde_json::to_value(&evidence.statement).unwrap()), text(&case, "jcs"));
         assert_eq!(evidence.statement.challenge(), digest(&case, "challenge"));
         assert_eq!((evidence.digest(), evidence.check(&passkey)), (digest(&case, "digest"), Ok(7)));
-        assert!(serde_json::from_value::<Evidence>(case["evidence"].clone()).is_err(), "it is no vote on a review");
+        assert!(serde_json::from_value::<VoteEvidence>(case["evidence"].clone()).is_err(), "it is no vote on a review");
     }
     for case in cases(&vectors, "policy_spoiled") {
-        assert_eq!(of_policy(&case).check(&passkey), Err(Refused::Challenge), "{}", text(&case, "name"));
+        assert_eq!(of_policy(&case).check(&passkey), Err(AssertionRejected::Challenge), "{}", text(&case, "name"));
     }
     for case in cases(&vectors, "spoiled") {
         let why = match evidence(&case).check(&passkey) {
-            Err(Refused::Purpose) => "purpose",
-            Err(Refused::Origin) => "origin",
-            Err(Refused::Unverified) => "unverified",
-            Err(Refused::Challenge) => "challenge",
-            Err(Refused::NotTheirs) => "not_theirs",
-            Err(Refused::Signature) => "signature",
+            Err(AssertionRejected::Purpose) => "purpose",
+            Err(AssertionRejected::Origin) => "origin",
+            Err(AssertionRejected::Unverified) => "unverified",
+            Err(AssertionRejected::Challenge) => "challenge",
+            Err(AssertionRejected::NotTheirs) => "not_theirs",
+            Err(AssertionRejected::Signature) => "signature",
             other => panic!("{other:?} of {case}"),
         };
         assert_eq!(why, text(&case, "code"), "{}", text(&case, "name"));

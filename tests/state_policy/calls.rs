@@ -1,15 +1,15 @@
 //! Policies about tools and budgets, said in ours.
 
-use countersign::domain::json::patch::{Format, Patch};
+use countersign::domain::json::patch::{Patch, PatchFormat};
 use countersign::domain::policy::{
-    Circumstances, Judgement, Policy, RejectCode, Request, RequestKind, StateLimits, judge_in,
+    Judgement, Policy, PolicyRequest, RejectCode, RequestContext, RequestKind, StateLimits, judge_in,
 };
 use countersign::domain::primitives::id::NodeId;
 use countersign::domain::threads::tool_call::Tool;
 use countersign::domain::threads::usage::{Totals, Usage};
 use serde_json::{Value, json};
 
-use super::Outcome;
+use super::CaseOutcome;
 use super::said::compiled;
 
 const WHEN: &str =
@@ -41,10 +41,10 @@ fn said(expression: &str) -> String {
 }
 
 /// A node calls a tool, and writes nothing.
-fn call(policy: &Policy, node: &str, around: &Circumstances<'_>) -> Outcome {
-    let patch = Patch::read(Format::Merge, json!({})).unwrap();
+fn call(policy: &Policy, node: &str, around: &RequestContext<'_>) -> CaseOutcome {
+    let patch = Patch::read(PatchFormat::Merge, json!({})).unwrap();
     let node = NodeId::try_from(node).unwrap();
-    let request = Request { node: &node, kind: RequestKind::Propose { patch: &patch } };
+    let request = PolicyRequest { node: &node, kind: RequestKind::Propose { patch: &patch } };
     match judge_in(policy, &json!({}), &request, around, &StateLimits::default()) {
         Judgement::Commit { .. } => Ok(String::new()),
         Judgement::Hold { .. } => Err("held".to_owned()),
@@ -56,7 +56,7 @@ fn call(policy: &Policy, node: &str, around: &Circumstances<'_>) -> Outcome {
 }
 
 /// `op: tool`: whether a tool may be called.
-pub fn tool(case: &Value) -> (Outcome, Outcome) {
+pub fn tool(case: &Value) -> (CaseOutcome, CaseOutcome) {
     let theirs = match case["expect"]["reason"].as_str() {
         None => Ok(String::new()),
         Some(reason) if reason.starts_with("tool '") || reason == "DENY_ALL policy" => {
@@ -66,11 +66,11 @@ pub fn tool(case: &Value) -> (Outcome, Outcome) {
     };
     let policy = compiled(&format!("flow = \"f\"\n[nodes.n]\n{}", said(case["policy"].as_str().unwrap())));
     let tool = Tool::read(&json!({"name": case["tool"], "arguments": case["args"]})).unwrap();
-    (theirs, call(&policy, "n", &Circumstances { tool: Some(&tool), ..Circumstances::default() }))
+    (theirs, call(&policy, "n", &RequestContext { tool: Some(&tool), ..RequestContext::default() }))
 }
 
 /// `op: budget`: which calls of a sequence may be made, each for one unit of money, counted if it is made.
-pub fn budget(case: &Value) -> (Outcome, Outcome) {
+pub fn budget(case: &Value) -> (CaseOutcome, CaseOutcome) {
     let Some(decisions) = case["expect"]["decisions"].as_array() else { return denied_writer_is_charged(case) };
     let limit = |name: &str| case["limits"][name].as_f64().unwrap();
     let policy = compiled(&format!(
@@ -87,7 +87,7 @@ pub fn budget(case: &Value) -> (Outcome, Outcome) {
         let each =
             spent.map(|(name, units)| (name, json!({"calls": 0, "tokens": 0, "cost_millionths": units * 1_000_000})));
         let totals: Totals = serde_json::from_value(each.into_iter().collect()).unwrap();
-        let around = Circumstances { usage, spent: Some(&totals), ..Circumstances::default() };
+        let around = RequestContext { usage, spent: Some(&totals), ..RequestContext::default() };
         if call(&policy, node, &around).is_ok() {
             ours.push(format!("{index}:{node}"));
             spent.iter_mut().find(|it| it.0 == node).unwrap().1 += 1;
@@ -100,7 +100,7 @@ pub fn budget(case: &Value) -> (Outcome, Outcome) {
 
 /// There a node whose write was denied has spent all the same; here what came to nothing is not counted, which is the
 /// gateway's: `tests/api` has it.
-fn denied_writer_is_charged(case: &Value) -> (Outcome, Outcome) {
+fn denied_writer_is_charged(case: &Value) -> (CaseOutcome, CaseOutcome) {
     assert_eq!(case["name"], "state_denied_node_is_charged");
     assert_eq!(case["expect"]["spentRun"], 1.0);
     (Err("charged".to_owned()), Ok("not charged".to_owned()))

@@ -4,50 +4,50 @@ use countersign::domain::json::diff::leaves;
 use countersign::domain::policy::{Instruction, OnViolation, Policy};
 use serde_json::{Value, json};
 
-use crate::Outcome;
-use crate::said::{Said, compile, reason, write};
+use crate::CaseOutcome;
+use crate::said::{TranslatedPolicy, compile, reason, write};
 
 /// What a node does when it is called.
 #[derive(Clone, Copy)]
-enum Does {
+enum NodeBehavior {
     /// It sends this.
     Sends(&'static str),
     /// It ends with an error of its own, and sends nothing.
     Throws,
 }
 
-const DENIED: Does = Does::Sends(r#"{"payment":{"confirmed":true}}"#);
-const CLEAN: Does = Does::Sends(r#"{"ticket":{"draft":"ok"}}"#);
-const MIXED: Does = Does::Sends(r#"{"ticket":{"draft":"ok"},"payment":{"confirmed":true}}"#);
+const DENIED: NodeBehavior = NodeBehavior::Sends(r#"{"payment":{"confirmed":true}}"#);
+const CLEAN: NodeBehavior = NodeBehavior::Sends(r#"{"ticket":{"draft":"ok"}}"#);
+const MIXED: NodeBehavior = NodeBehavior::Sends(r#"{"ticket":{"draft":"ok"},"payment":{"confirmed":true}}"#);
 const TYPED: &str = "[schema.properties.ticket.properties.draft]\ntype = \"string\"\n";
 
 /// Nodes in their order, each with what it does at the first call, the second, and so on.
-fn nodes(name: &str) -> Vec<&'static [Does]> {
+fn nodes(name: &str) -> Vec<&'static [NodeBehavior]> {
     match name {
         it if it.starts_with("denied_first_node_") || it.starts_with("explicit_retry_") => vec![&[DENIED]],
         it if it.starts_with("denied_then_clean_") => vec![&[DENIED, CLEAN]],
-        it if it.starts_with("node_throws_then_ok_") => vec![&[Does::Throws, CLEAN]],
+        it if it.starts_with("node_throws_then_ok_") => vec![&[NodeBehavior::Throws, CLEAN]],
         it if it.starts_with("mixed_") => vec![&[MIXED]],
-        "skip_retains_earlier_updates" => vec![&[Does::Sends(r#"{"ticket":{"draft":"first"}}"#)], &[DENIED]],
+        "skip_retains_earlier_updates" => vec![&[NodeBehavior::Sends(r#"{"ticket":{"draft":"first"}}"#)], &[DENIED]],
         // Their map cannot hold null: the node fails before it has anything to send.
-        "null_update_value" => vec![&[Does::Throws]],
-        "wrong_type_value" | "wrong_type_value_skip" => vec![&[Does::Sends(r#"{"ticket":{"draft":1}}"#)]],
+        "null_update_value" => vec![&[NodeBehavior::Throws]],
+        "wrong_type_value" | "wrong_type_value_skip" => vec![&[NodeBehavior::Sends(r#"{"ticket":{"draft":1}}"#)]],
         "policy_throws" | "policy_throws_skip" | "policy_null_reason" => {
-            vec![&[Does::Sends(r#"{"ticket":{"draft":"v"}}"#)]]
+            vec![&[NodeBehavior::Sends(r#"{"ticket":{"draft":"v"}}"#)]]
         }
-        "deny_all_no_updates" => vec![&[Does::Sends("{}")]],
-        "same_name_two_types_allowed" => vec![&[Does::Sends(r#"{"k":true,"k":"s"}"#)]],
+        "deny_all_no_updates" => vec![&[NodeBehavior::Sends("{}")]],
+        "same_name_two_types_allowed" => vec![&[NodeBehavior::Sends(r#"{"k":true,"k":"s"}"#)]],
         "interrupted_with_denied_update" => vec![&[DENIED]],
         // A failed result is the runtime's to see; what it carries is never sent.
-        "error_result_with_denied_update" => vec![&[Does::Throws]],
+        "error_result_with_denied_update" => vec![&[NodeBehavior::Throws]],
         other => panic!("no such case: {other}"),
     }
 }
 
 /// What is seen of a graph at its end: the state's leaves, and how often its nodes were called; or why it failed.
-pub fn run(case: &Value) -> (Outcome, Outcome) {
+pub fn run(case: &Value) -> (CaseOutcome, CaseOutcome) {
     let name = case["name"].as_str().unwrap();
-    let said = Said::read(case["policy"].as_str().unwrap());
+    let said = TranslatedPolicy::read(case["policy"].as_str().unwrap());
     let on_violation = case["errorPolicy"].as_str().unwrap().to_lowercase();
     let schema = if name.starts_with("wrong_type") { TYPED } else { "" };
     let text = format!("flow = \"f\"\non_violation = {on_violation:?}\n{schema}{}{}", said.node("n"), said.rules());
@@ -58,18 +58,18 @@ pub fn run(case: &Value) -> (Outcome, Outcome) {
     (seen(&case["expect"]), ours)
 }
 
-fn ended(policy: &Policy, nodes: &[&[Does]]) -> Outcome {
+fn ended(policy: &Policy, nodes: &[&[NodeBehavior]]) -> CaseOutcome {
     let (mut state, mut calls) = (json!({}), 0_usize);
     for turns in nodes {
         let mut rejected = 0;
         for turn in 0.. {
             calls += 1;
             let (instruction, why) = match turns.get(turn).or(turns.last()).unwrap() {
-                Does::Throws => (of_a_throw(policy.on_violation(), turn), "the node threw".to_owned()),
-                Does::Sends(_) if policy.on_violation().is_exhausted(rejected) => {
+                NodeBehavior::Throws => (of_a_throw(policy.on_violation(), turn), "the node threw".to_owned()),
+                NodeBehavior::Sends(_) if policy.on_violation().is_exhausted(rejected) => {
                     panic!("a runtime that does as it is told never gets here")
                 }
-                Does::Sends(update) => match write(policy, "n", &state, update) {
+                NodeBehavior::Sends(update) => match write(policy, "n", &state, update) {
                     Ok(after) => {
                         state = after.expect("nothing is protected");
                         break;
@@ -109,7 +109,7 @@ fn names(state: &Value) -> String {
 }
 
 /// From `{a.b:Type=value, …} messages=2`.
-fn seen(expect: &Value) -> Outcome {
+fn seen(expect: &Value) -> CaseOutcome {
     if expect["cause"] == "StatePolicyViolation" {
         return Err(reason(expect["violationReason"].as_str().unwrap()));
     }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::json::parse::{Limits, parse};
-use countersign::domain::json::patch::{Format, Patch};
+use countersign::domain::json::parse::{ParseLimits, parse};
+use countersign::domain::json::patch::{Patch, PatchFormat};
 use countersign::domain::policy::{
-    Judgement, Policy, PolicyError, PolicySource, RejectCode, Request, RequestKind, StateLimits, judge,
+    Judgement, Policy, PolicyError, PolicyRequest, PolicySource, RejectCode, RequestKind, StateLimits, judge,
 };
 use countersign::domain::primitives::id::NodeId;
 use serde_json::{Value, json};
@@ -28,14 +28,14 @@ const PREDICATES: [(&str, &str, &str); 4] = [
 
 /// What a policy says, in our words.
 #[derive(Default)]
-pub struct Said {
+pub struct TranslatedPolicy {
     /// `None` is everything.
     writes: Option<Vec<String>>,
     deny: Vec<String>,
     rules: String,
 }
 
-impl Said {
+impl TranslatedPolicy {
     pub fn read(expression: &str) -> Self {
         match expression {
             "ALLOW_ALL" | "(default)" => return Self::default(),
@@ -100,12 +100,12 @@ pub fn compiled(text: &str) -> Policy {
 
 /// One node writes: the state after, `None` if people are asked, or what is said of the first thing that is wrong.
 pub fn write(policy: &Policy, node: &str, state: &Value, text: &str) -> Result<Option<Value>, String> {
-    let request = parse(text.as_bytes(), &Limits::default()).map_err(|error| error.code.as_str().to_owned())?;
-    let patch = Patch::read(Format::MergePatch, request.clone()).unwrap();
+    let request = parse(text.as_bytes(), &ParseLimits::default()).map_err(|error| error.code.as_str().to_owned())?;
+    let patch = Patch::read(PatchFormat::MergePatch, request.clone()).unwrap();
     // A null there is a value; in a merge-patch it would delete.
-    let patch = if text.contains("null") { Patch::read(Format::Merge, request).unwrap() } else { patch };
+    let patch = if text.contains("null") { Patch::read(PatchFormat::Merge, request).unwrap() } else { patch };
     let node = NodeId::try_from(node).unwrap();
-    let request = Request { node: &node, kind: RequestKind::Propose { patch: &patch } };
+    let request = PolicyRequest { node: &node, kind: RequestKind::Propose { patch: &patch } };
     match judge(policy, state, &request, &StateLimits::default()) {
         Judgement::Commit { after, .. } => Ok(Some(after)),
         Judgement::Hold { .. } => Ok(None),

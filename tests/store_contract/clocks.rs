@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use countersign::domain::primitives::time::Timestamp;
-use countersign::store::change::{Change, Guard, RowWrite};
+use countersign::store::change::{ChangeSet, Precondition, RowWrite};
 use countersign::store::{CLOCK_SKEW_MILLIS_MAX, StoreError};
 
-use crate::database::{Database, change, now, row};
+use crate::database::{TestDatabase, change, now, row};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn before(moment: Timestamp, decided_at: Timestamp, id: &str) -> Change {
-    let guards = vec![Guard::Before(moment)];
-    Change { decided_at, ..change(guards, vec![RowWrite::Insert(row(id))]) }
+fn before(moment: Timestamp, decided_at: Timestamp, id: &str) -> ChangeSet {
+    let guards = vec![Precondition::Before(moment)];
+    ChangeSet { decided_at, ..change(guards, vec![RowWrite::Insert(row(id))]) }
 }
 
-pub async fn a_change_is_refused_from_its_deadline_on_by_the_databases_clock(database: Database) {
+pub async fn a_change_is_refused_from_its_deadline_on_by_the_databases_clock(database: TestDatabase) {
     let store = database.open().await;
     let deadline = now().plus(MINUTE);
     store.commit(before(deadline, now(), "in time")).await.unwrap();
@@ -33,11 +33,11 @@ pub async fn a_change_is_refused_from_its_deadline_on_by_the_databases_clock(dat
     }
 }
 
-pub async fn a_gateway_whose_clock_is_off_is_refused_either_way(database: Database) {
+pub async fn a_gateway_whose_clock_is_off_is_refused_either_way(database: TestDatabase) {
     let store = database.open().await;
     let decided = |offset: i64, id: &str| {
         let decided_at = Timestamp::from_millis(now().millis() + offset);
-        Change { decided_at, ..change(Vec::new(), vec![RowWrite::Insert(row(id))]) }
+        ChangeSet { decided_at, ..change(Vec::new(), vec![RowWrite::Insert(row(id))]) }
     };
     // Room for the commit itself, on a machine that has much else to do: how long it waited is not the clocks' fault.
     // Where the line is to the millisecond, the check's own tests say.
@@ -53,7 +53,7 @@ pub async fn a_gateway_whose_clock_is_off_is_refused_either_way(database: Databa
     store.commit(decided(60_000, "both agree")).await.unwrap();
 }
 
-pub async fn the_store_tells_the_databases_time(database: Database) {
+pub async fn the_store_tells_the_databases_time(database: TestDatabase) {
     let store = database.open().await;
     let (earliest, told, latest) = (now(), store.now().await.unwrap(), now());
     assert!(earliest.millis() <= told.millis() + 1 && told <= latest, "{earliest} {told} {latest}");

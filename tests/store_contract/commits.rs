@@ -1,17 +1,19 @@
 //! What a commit promises.
 
 use countersign::store::change::RowWrite;
-use countersign::store::row::{Facets, Row, Table};
+use countersign::store::row::{Facets, SealedRow, Table};
 use countersign::store::{Store, StoreError};
 use futures_util::future::join_all;
 
-use crate::database::{Database, change, insert, key, named_row, next, over, remove, replace, row, sealed, unchanged};
+use crate::database::{
+    TestDatabase, change, insert, key, named_row, next, over, remove, replace, row, sealed, unchanged,
+};
 
-async fn there(store: &dyn Store, row: &Row) -> bool {
+async fn there(store: &dyn Store, row: &SealedRow) -> bool {
     store.get(row.table, &row.id).await.unwrap().as_ref() == Some(row)
 }
 
-pub async fn what_was_committed_is_read_back_in_every_column(database: Database) {
+pub async fn what_was_committed_is_read_back_in_every_column(database: TestDatabase) {
     let store = database.open().await;
     for (at, table) in Table::ALL.iter().enumerate() {
         let alias = (at % 2 == 0).then(|| "other name".to_owned());
@@ -21,14 +23,14 @@ pub async fn what_was_committed_is_read_back_in_every_column(database: Database)
         assert!(there(&*store, &row).await);
         let mut next = next(&row, "{}");
         next.facets.due = i64::MAX;
-        let next = Row::seal(key(), next.table, next.id, next.facets, next.revision, next.body);
+        let next = SealedRow::seal(key(), next.table, next.id, next.facets, next.revision, next.body);
         store.commit(replace(&row, next.clone())).await.unwrap();
         assert!(there(&*store, &next).await);
         assert_eq!(next.open(key()).unwrap(), "{}");
     }
 }
 
-pub async fn what_was_committed_is_there_when_the_store_is_opened_again(database: Database) {
+pub async fn what_was_committed_is_there_when_the_store_is_opened_again(database: TestDatabase) {
     let (first, second) = (row("first"), row("second"));
     let store = database.open().await;
     store.commit(insert(&[&first, &second])).await.unwrap();
@@ -41,18 +43,18 @@ pub async fn what_was_committed_is_there_when_the_store_is_opened_again(database
     assert_eq!(store.get(Table::Threads, "second").await.unwrap(), None);
 }
 
-pub async fn a_change_of_many_rows_and_large_bodies_is_kept(database: Database) {
+pub async fn a_change_of_many_rows_and_large_bodies_is_kept(database: TestDatabase) {
     let store = database.open().await;
     let body = format!("\"{}\"", "ä\u{1F4CE}x".repeat(150_000));
-    let large = Row::seal(key(), Table::States, "large".to_owned(), Facets::default(), 1, body);
-    let many: Vec<Row> = (0..2_000).map(|at| row(&format!("row {at:05}"))).collect();
-    let all: Vec<&Row> = many.iter().chain([&large]).collect();
+    let large = SealedRow::seal(key(), Table::States, "large".to_owned(), Facets::default(), 1, body);
+    let many: Vec<SealedRow> = (0..2_000).map(|at| row(&format!("row {at:05}"))).collect();
+    let all: Vec<&SealedRow> = many.iter().chain([&large]).collect();
     store.commit(insert(&all)).await.unwrap();
     assert!(there(&*store, &large).await);
     assert!(there(&*store, &many[0]).await && there(&*store, &many[1_999]).await);
 }
 
-pub async fn of_a_change_that_is_refused_nothing_is_kept(database: Database) {
+pub async fn of_a_change_that_is_refused_nothing_is_kept(database: TestDatabase) {
     let store = database.open().await;
     let taken = row("taken");
     store.commit(insert(&[&taken])).await.unwrap();
@@ -63,14 +65,14 @@ pub async fn of_a_change_that_is_refused_nothing_is_kept(database: Database) {
     assert!(!there(&*store, &event).await && !there(&*store, &holds).await && there(&*store, &taken).await);
 }
 
-pub async fn a_failure_in_the_middle_leaves_no_trace_and_quotes_no_content(database: Database) {
+pub async fn a_failure_in_the_middle_leaves_no_trace_and_quotes_no_content(database: TestDatabase) {
     let store = database.open().await;
     let before = row("before");
     store.commit(insert(&[&before])).await.unwrap();
     database.intrude().await.poison_events("poison").await;
     let outbox = sealed(Table::Outbox, "outbox", Facets::default(), 1);
     let body = "\"a secret\"".to_owned();
-    let poison = Row::seal(key(), Table::Events, "poison".to_owned(), Facets::default(), 1, body);
+    let poison = SealedRow::seal(key(), Table::Events, "poison".to_owned(), Facets::default(), 1, body);
     let log = sealed(Table::Log, "log", Facets::default(), 1);
     let mut writes = vec![over(&before, next(&before, "half done"))];
     writes.extend([&outbox, &poison, &log].map(|row| RowWrite::Insert(row.clone())));
@@ -82,14 +84,14 @@ pub async fn a_failure_in_the_middle_leaves_no_trace_and_quotes_no_content(datab
     }
 }
 
-pub async fn a_change_that_fails_or_is_refused_harms_no_other_in_its_group(database: Database) {
+pub async fn a_change_that_fails_or_is_refused_harms_no_other_in_its_group(database: TestDatabase) {
     let store = database.open().await;
     let taken = row("taken");
     store.commit(insert(&[&taken])).await.unwrap();
     database.intrude().await.poison_events("poison").await;
     let poison = sealed(Table::Events, "poison", Facets::default(), 1);
-    let good: Vec<Row> = (0..60).map(|at| row(&format!("good {at:02}"))).collect();
-    let spoiled: Vec<Row> = (0..60).map(|at| row(&format!("spoiled {at:02}"))).collect();
+    let good: Vec<SealedRow> = (0..60).map(|at| row(&format!("good {at:02}"))).collect();
+    let spoiled: Vec<SealedRow> = (0..60).map(|at| row(&format!("spoiled {at:02}"))).collect();
     let commits = good.iter().zip(&spoiled).enumerate().map(|(at, (good, spoiled))| {
         let stop = if at == 30 { &poison } else { &taken };
         [store.commit(insert(&[good])), store.commit(insert(&[spoiled, stop]))]
@@ -108,10 +110,10 @@ pub async fn a_change_that_fails_or_is_refused_harms_no_other_in_its_group(datab
     }
 }
 
-pub async fn a_guard_holds_only_for_the_row_as_it_was_read(database: Database) {
+pub async fn a_guard_holds_only_for_the_row_as_it_was_read(database: TestDatabase) {
     let store = database.open().await;
     let first = row("relied on");
-    let relying = |guarded: &Row, id: &str| change(vec![unchanged(guarded)], vec![RowWrite::Insert(row(id))]);
+    let relying = |guarded: &SealedRow, id: &str| change(vec![unchanged(guarded)], vec![RowWrite::Insert(row(id))]);
     let absent = store.commit(relying(&first, "too soon")).await;
     assert!(matches!(absent, Err(StoreError::Conflict("threads"))), "{absent:?}");
     store.commit(insert(&[&first])).await.unwrap();
@@ -120,7 +122,7 @@ pub async fn a_guard_holds_only_for_the_row_as_it_was_read(database: Database) {
     store.commit(replace(&first, second.clone())).await.unwrap();
     let changed = store.commit(relying(&first, "too late")).await;
     assert!(matches!(changed, Err(StoreError::Conflict("threads"))), "{changed:?}");
-    let alike = Row { mac: vec![0; 32], ..second.clone() };
+    let alike = SealedRow { mac: vec![0; 32], ..second.clone() };
     let alike = store.commit(relying(&alike, "another of that revision")).await;
     assert!(matches!(alike, Err(StoreError::Conflict("threads"))), "{alike:?}");
     store.commit(remove(&second)).await.unwrap();
@@ -136,14 +138,14 @@ pub async fn a_guard_holds_only_for_the_row_as_it_was_read(database: Database) {
     }
 }
 
-pub async fn a_replacement_needs_the_row_as_it_was_read(database: Database) {
+pub async fn a_replacement_needs_the_row_as_it_was_read(database: TestDatabase) {
     let store = database.open().await;
     let first = row("row");
     let second = next(&first, "{}");
     let absent = store.commit(replace(&first, second.clone())).await;
     assert!(matches!(absent, Err(StoreError::Conflict("threads"))), "{absent:?}");
     store.commit(insert(&[&first])).await.unwrap();
-    for other in [second.clone(), Row { mac: vec![0; 32], ..first.clone() }] {
+    for other in [second.clone(), SealedRow { mac: vec![0; 32], ..first.clone() }] {
         let stale = store.commit(replace(&other, next(&other, "{}"))).await;
         assert!(matches!(stale, Err(StoreError::Conflict("threads"))), "{stale:?}");
     }
@@ -153,7 +155,7 @@ pub async fn a_replacement_needs_the_row_as_it_was_read(database: Database) {
     store.commit(change(vec![unchanged(&first)], vec![over(&first, second)])).await.unwrap();
 }
 
-pub async fn a_replacement_moves_whatever_the_row_is_found_by(database: Database) {
+pub async fn a_replacement_moves_whatever_the_row_is_found_by(database: TestDatabase) {
     let store = database.open().await;
     let mut standing = row("row");
     store.commit(insert(&[&standing])).await.unwrap();
@@ -175,7 +177,7 @@ pub async fn a_replacement_moves_whatever_the_row_is_found_by(database: Database
     }
 }
 
-pub async fn an_id_is_given_once(database: Database) {
+pub async fn an_id_is_given_once(database: TestDatabase) {
     let store = database.open().await;
     let first = row("row");
     store.commit(insert(&[&first])).await.unwrap();
@@ -186,7 +188,7 @@ pub async fn an_id_is_given_once(database: Database) {
     assert!(there(&*store, &first).await && there(&*store, &elsewhere).await);
 }
 
-pub async fn an_alias_is_given_once(database: Database) {
+pub async fn an_alias_is_given_once(database: TestDatabase) {
     let store = database.open().await;
     let (first, second) = (named_row("first", "alias"), named_row("second", "other"));
     store.commit(insert(&[&first, &second])).await.unwrap();
@@ -205,7 +207,7 @@ pub async fn an_alias_is_given_once(database: Database) {
     assert_eq!(store.get_by_alias(Table::Threads, "other").await.unwrap().unwrap().id, "third");
 }
 
-pub async fn a_row_that_was_removed_is_gone_and_its_names_are_free(database: Database) {
+pub async fn a_row_that_was_removed_is_gone_and_its_names_are_free(database: TestDatabase) {
     let store = database.open().await;
     let first = named_row("row", "alias");
     store.commit(insert(&[&first])).await.unwrap();
@@ -220,11 +222,11 @@ pub async fn a_row_that_was_removed_is_gone_and_its_names_are_free(database: Dat
     assert!(there(&*store, &first).await);
 }
 
-pub async fn what_no_database_could_keep_is_refused(database: Database) {
+pub async fn what_no_database_could_keep_is_refused(database: TestDatabase) {
     let store = database.open().await;
     let facets = Facets::default;
     let seal = |id: &str, facets: Facets, revision: i64, body: &str| {
-        Row::seal(key(), Table::Threads, id.to_owned(), facets, revision, body.to_owned())
+        SealedRow::seal(key(), Table::Threads, id.to_owned(), facets, revision, body.to_owned())
     };
     let long = "x".repeat(1_025);
     for bad in [
@@ -243,7 +245,7 @@ pub async fn what_no_database_could_keep_is_refused(database: Database) {
     }
     let twice = store.commit(insert(&[&row("beside"), &row("beside")])).await;
     assert!(matches!(twice, Err(StoreError::Database(_))), "{twice:?}");
-    let too_many: Vec<Row> = (0..5_000).map(|at| row(&format!("{at}"))).collect();
+    let too_many: Vec<SealedRow> = (0..5_000).map(|at| row(&format!("{at}"))).collect();
     assert!(store.commit(insert(&too_many.iter().collect::<Vec<_>>())).await.is_err());
     assert_eq!(store.get(Table::Threads, "beside").await.unwrap(), None);
 }

@@ -8,22 +8,22 @@ use countersign::clock::{Clock as _, ClockOffset, SystemClock};
 use countersign::domain::keys::{Keys, RowKey};
 use countersign::domain::primitives::time::Timestamp;
 use countersign::store::Store;
-use countersign::store::change::{Change, Guard, Moves, RowWrite};
+use countersign::store::change::{ChangeSet, FacetChange, Precondition, RowWrite};
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
-use countersign::store::row::{Facets, Row, Table};
+use countersign::store::row::{Facets, SealedRow, Table};
 use countersign::store::sqlite::{OpenError, SqliteOptions, SqliteStore};
 use tempfile::TempDir;
 
 use crate::server;
 
 /// A database of one test's own.
-pub struct Database {
+pub struct TestDatabase {
     /// How far its clock is off, for every store on it.
     pub offset: ClockOffset,
-    place: Place,
+    place: TestDatabaseLocation,
 }
 
-enum Place {
+enum TestDatabaseLocation {
     Sqlite { path: PathBuf, _folder: TempDir },
     Postgres { url: String },
 }
@@ -34,15 +34,18 @@ pub enum Intruder {
     Postgres(tokio_postgres::Client),
 }
 
-impl Database {
+impl TestDatabase {
     pub fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::Sqlite { path: folder.path().join("countersign.db"), _folder: folder };
+        let place = TestDatabaseLocation::Sqlite { path: folder.path().join("countersign.db"), _folder: folder };
         Self { offset: ClockOffset::default(), place }
     }
 
     pub async fn postgres() -> Self {
-        Self { offset: ClockOffset::default(), place: Place::Postgres { url: server::new_database().await } }
+        Self {
+            offset: ClockOffset::default(),
+            place: TestDatabaseLocation::Postgres { url: server::new_database().await },
+        }
     }
 
     /// Another store on the same database, as another gateway would have.
@@ -53,11 +56,11 @@ impl Database {
     pub async fn try_open(&self) -> Result<Arc<dyn Store>, OpenError> {
         let clock_offset = self.offset.clone();
         match &self.place {
-            Place::Sqlite { path, .. } => {
+            TestDatabaseLocation::Sqlite { path, .. } => {
                 let options = SqliteOptions { clock_offset, ..SqliteOptions::default() };
                 SqliteStore::open(path, options).map(|store| -> Arc<dyn Store> { Arc::new(store) })
             }
-            Place::Postgres { url } => {
+            TestDatabaseLocation::Postgres { url } => {
                 // Longer than a slow machine makes anybody wait who is not stuck.
                 let lock_wait = Duration::from_secs(8);
                 let options = PostgresOptions { clock_offset, lock_wait, ..PostgresOptions::default() };
@@ -68,24 +71,24 @@ impl Database {
 
     pub async fn intrude(&self) -> Intruder {
         match &self.place {
-            Place::Sqlite { path, .. } => Intruder::Sqlite(rusqlite::Connection::open(path).unwrap()),
-            Place::Postgres { url } => Intruder::Postgres(server::connect(url).await),
+            TestDatabaseLocation::Sqlite { path, .. } => Intruder::Sqlite(rusqlite::Connection::open(path).unwrap()),
+            TestDatabaseLocation::Postgres { url } => Intruder::Postgres(server::connect(url).await),
         }
     }
 
     /// Where the file is, of a database that is one.
     pub fn path(&self) -> &Path {
         match &self.place {
-            Place::Sqlite { path, .. } => path,
-            Place::Postgres { .. } => unreachable!("only asked of SQLite"),
+            TestDatabaseLocation::Sqlite { path, .. } => path,
+            TestDatabaseLocation::Postgres { .. } => unreachable!("only asked of SQLite"),
         }
     }
 
     /// The address, of a database that has one.
     pub fn url(&self) -> &str {
         match &self.place {
-            Place::Sqlite { .. } => unreachable!("only asked of PostgreSQL"),
-            Place::Postgres { url } => url,
+            TestDatabaseLocation::Sqlite { .. } => unreachable!("only asked of PostgreSQL"),
+            TestDatabaseLocation::Postgres { url } => url,
         }
     }
 }
@@ -166,47 +169,47 @@ pub fn now() -> Timestamp {
 }
 
 /// A row of threads at its first revision.
-pub fn row(id: &str) -> Row {
+pub fn row(id: &str) -> SealedRow {
     sealed(Table::Threads, id, Facets { owner: "payments".to_owned(), ..Facets::default() }, 1)
 }
 
 /// The same, with a second name.
-pub fn named_row(id: &str, alias: &str) -> Row {
+pub fn named_row(id: &str, alias: &str) -> SealedRow {
     sealed(Table::Threads, id, Facets { alias: Some(alias.to_owned()), ..Facets::default() }, 1)
 }
 
-pub fn sealed(table: Table, id: &str, facets: Facets, revision: i64) -> Row {
-    Row::seal(key(), table, id.to_owned(), facets, revision, format!(r#"{{"id":"{id}"}}"#))
+pub fn sealed(table: Table, id: &str, facets: Facets, revision: i64) -> SealedRow {
+    SealedRow::seal(key(), table, id.to_owned(), facets, revision, format!(r#"{{"id":"{id}"}}"#))
 }
 
 /// The row's next revision, told apart from others by its body.
-pub fn next(row: &Row, body: &str) -> Row {
-    Row::seal(key(), row.table, row.id.clone(), row.facets.clone(), row.revision + 1, body.to_owned())
+pub fn next(row: &SealedRow, body: &str) -> SealedRow {
+    SealedRow::seal(key(), row.table, row.id.clone(), row.facets.clone(), row.revision + 1, body.to_owned())
 }
 
-pub fn change(guards: Vec<Guard>, writes: Vec<RowWrite>) -> Change {
-    Change { decided_at: now(), guards, writes, labels: Vec::new() }
+pub fn change(guards: Vec<Precondition>, writes: Vec<RowWrite>) -> ChangeSet {
+    ChangeSet { decided_at: now(), guards, writes, labels: Vec::new() }
 }
 
-pub fn insert(rows: &[&Row]) -> Change {
+pub fn insert(rows: &[&SealedRow]) -> ChangeSet {
     change(Vec::new(), rows.iter().map(|row| RowWrite::Insert((*row).clone())).collect())
 }
 
 /// `row` in place of the one that was read.
-pub fn over(read: &Row, row: Row) -> RowWrite {
-    let moves = Moves::between(&read.facets, &row.facets);
+pub fn over(read: &SealedRow, row: SealedRow) -> RowWrite {
+    let moves = FacetChange::between(&read.facets, &row.facets);
     RowWrite::Replace { row, over: read.mac.clone(), moves }
 }
 
-pub fn replace(read: &Row, row: Row) -> Change {
+pub fn replace(read: &SealedRow, row: SealedRow) -> ChangeSet {
     change(Vec::new(), vec![over(read, row)])
 }
 
-pub fn remove(row: &Row) -> Change {
+pub fn remove(row: &SealedRow) -> ChangeSet {
     let remove = RowWrite::Remove { table: row.table, id: row.id.clone(), seal: row.mac.clone() };
     change(Vec::new(), vec![remove])
 }
 
-pub fn unchanged(row: &Row) -> Guard {
-    Guard::Unchanged { table: row.table, id: row.id.clone(), seal: row.mac.clone() }
+pub fn unchanged(row: &SealedRow) -> Precondition {
+    Precondition::Unchanged { table: row.table, id: row.id.clone(), seal: row.mac.clone() }
 }

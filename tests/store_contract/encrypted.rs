@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use countersign::store::postgres::{OpenError, PostgresOptions, PostgresStore};
 use countersign::store::row::Table;
-use countersign::store::{Duty, Page, Store};
+use countersign::store::{LeaderTask, ScanPage, Store};
 
 use crate::database::{insert, row};
 use crate::server::{binaries, connect, unprivileged};
@@ -31,14 +31,14 @@ echo "$folder"
 cat >/dev/null
 "#;
 
-struct Server {
+struct TlsServer {
     port: u16,
     socket: String,
     /// Its open input keeps the server up.
     _keeper: Child,
 }
 
-static SERVER: LazyLock<Server> = LazyLock::new(|| {
+static SERVER: LazyLock<TlsServer> = LazyLock::new(|| {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut command = unprivileged();
     command.args(["sh", "-c", SCRIPT]).arg(binaries()).arg(port.to_string());
@@ -48,10 +48,10 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
     let mut socket = String::new();
     BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut socket).unwrap();
     assert!(!socket.is_empty(), "PostgreSQL did not start");
-    Server { port, socket: socket.trim_end().replace('/', "%2F"), _keeper: keeper }
+    TlsServer { port, socket: socket.trim_end().replace('/', "%2F"), _keeper: keeper }
 });
 
-impl Server {
+impl TlsServer {
     /// The address of a new database there, by that name of the server's.
     async fn address(&self, host: &str, name: &str, mode: &str) -> String {
         let beside = self.beside("postgres").await;
@@ -85,10 +85,10 @@ async fn every_connection_is_encrypted() {
     let kept = row("row");
     store.commit(insert(&[&kept])).await.unwrap();
     assert_eq!(store.get(Table::Threads, "row").await.unwrap().as_ref(), Some(&kept));
-    let duty = store.take(Duty::Sequencing).await.unwrap();
+    let duty = store.take(LeaderTask::Sequencing).await.unwrap();
     assert!(duty.is_some());
     let mut met = 0;
-    store.walk(&mut |page| met += usize::from(matches!(page, Page::Rows(_)))).await.unwrap();
+    store.walk(&mut |page| met += usize::from(matches!(page, ScanPage::Rows(_)))).await.unwrap();
     assert!(met > 0);
     let (encrypted, clear) = SERVER.sessions("every").await;
     // Who commits, who reads, who listens, and who has the duty.

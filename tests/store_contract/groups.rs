@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::domain::primitives::time::Timestamp;
-use countersign::store::change::{Change, Guard, RowWrite};
-use countersign::store::row::{Row, Table};
+use countersign::store::change::{ChangeSet, Precondition, RowWrite};
+use countersign::store::row::{SealedRow, Table};
 use countersign::store::{Store, StoreError};
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use crate::database::{Database, change, insert, named_row, next, over, remove, replace, row, unchanged};
+use crate::database::{TestDatabase, change, insert, named_row, next, over, remove, replace, row, unchanged};
 
 /// As many as write beside each other on either database.
 const WRITERS: usize = 2;
@@ -19,7 +19,7 @@ const WRITERS: usize = 2;
 const SETTLED: Duration = Duration::from_millis(50);
 
 /// Commits them in this order, while every writer is kept from it, so that they wait together.
-async fn together(database: &Database, store: &Arc<dyn Store>, changes: Vec<Change>) -> Vec<&'static str> {
+async fn together(database: &TestDatabase, store: &Arc<dyn Store>, changes: Vec<ChangeSet>) -> Vec<&'static str> {
     let intruder = database.intrude().await;
     intruder.begin_to_block().await;
     let mut before = Vec::new();
@@ -51,11 +51,11 @@ async fn there(store: &dyn Store, id: &str) -> bool {
 }
 
 /// Inserts a row of that id, relying on another.
-fn relying(on: &Row, id: &str) -> Change {
+fn relying(on: &SealedRow, id: &str) -> ChangeSet {
     change(vec![unchanged(on)], vec![RowWrite::Insert(row(id))])
 }
 
-pub async fn what_an_earlier_change_replaced_or_removed_is_relied_on_by_none_after_it(database: Database) {
+pub async fn what_an_earlier_change_replaced_or_removed_is_relied_on_by_none_after_it(database: TestDatabase) {
     let store = database.open().await;
     let (kept, replaced, removed) = (row("kept"), row("replaced"), row("removed"));
     store.commit(insert(&[&kept, &replaced, &removed])).await.unwrap();
@@ -76,7 +76,7 @@ pub async fn what_an_earlier_change_replaced_or_removed_is_relied_on_by_none_aft
     }
 }
 
-pub async fn of_changes_of_one_row_that_wait_together_the_first_wins(database: Database) {
+pub async fn of_changes_of_one_row_that_wait_together_the_first_wins(database: TestDatabase) {
     let store = database.open().await;
     let (first, goner) = (row("row"), row("goner"));
     store.commit(insert(&[&first, &goner])).await.unwrap();
@@ -99,7 +99,7 @@ pub async fn of_changes_of_one_row_that_wait_together_the_first_wins(database: D
     assert_eq!(store.get_by_alias(Table::Threads, "alias").await.unwrap().unwrap().id, "new");
 }
 
-pub async fn of_a_refused_change_nothing_stands_in_the_way_of_those_after_it(database: Database) {
+pub async fn of_a_refused_change_nothing_stands_in_the_way_of_those_after_it(database: TestDatabase) {
     let store = database.open().await;
     let (first, taken) = (row("row"), row("taken"));
     store.commit(insert(&[&first, &taken])).await.unwrap();
@@ -107,7 +107,7 @@ pub async fn of_a_refused_change_nothing_stands_in_the_way_of_those_after_it(dat
         let replaced = over(&first, next(&first, "half done"));
         change(Vec::new(), vec![replaced, RowWrite::Insert(named_row("half", "alias")), last])
     };
-    let late = Guard::Before(Timestamp::default());
+    let late = Precondition::Before(Timestamp::default());
     let changes = vec![
         half(RowWrite::Insert(taken.clone())),
         change(vec![late], vec![over(&first, next(&first, "late"))]),

@@ -1,24 +1,24 @@
 //! What labels promise: they come and go with the change of their row, and lists by them are in order either way.
 
-use countersign::store::change::Change;
-use countersign::store::label::{Label, Labelling, Labels};
-use countersign::store::row::{Facets, Row, Table};
+use countersign::store::change::ChangeSet;
+use countersign::store::label::{Label, LabelChange, Labels};
+use countersign::store::row::{Facets, SealedRow, Table};
 use countersign::store::{Cursor, Direction, LIST_ROWS_MAX, Store, StoreError};
 
-use crate::database::{Database, insert, next, replace, sealed, unchanged};
+use crate::database::{TestDatabase, insert, next, replace, sealed, unchanged};
 
 /// Moments that repeat, and ids that any collation but that of bytes would order otherwise.
 const ROWS: [(&str, i64); 6] = [("b", 7), ("a", 7), ("Z", -5), ("é", 0), ("_", 7), ("0", i64::MAX - 1)];
 
-fn labelled(id: &str, words: &[&str], due: i64) -> (Row, Vec<Labelling>) {
+fn labelled(id: &str, words: &[&str], due: i64) -> (SealedRow, Vec<LabelChange>) {
     let facets = Facets { alias: Some(format!("alias of {id}")), ..Facets::default() };
     let words = words.iter().map(|it| (*it).to_owned()).collect();
-    let labels = Labels { due, words }.on(Table::Holds, id).into_iter().map(Labelling::Put);
+    let labels = Labels { due, words }.on(Table::Holds, id).into_iter().map(LabelChange::Put);
     (sealed(Table::Holds, id, facets, 1), labels.collect())
 }
 
-fn with(change: Change, labels: Vec<Labelling>) -> Change {
-    Change { labels, ..change }
+fn with(change: ChangeSet, labels: Vec<LabelChange>) -> ChangeSet {
+    ChangeSet { labels, ..change }
 }
 
 async fn fill(store: &dyn Store) {
@@ -33,7 +33,7 @@ async fn ids(store: &dyn Store, word: &str, direction: Direction, after: Option<
     found.into_iter().map(|it| it.row.id).collect()
 }
 
-pub async fn lists_by_a_label_are_in_order_either_way_and_page(database: Database) {
+pub async fn lists_by_a_label_are_in_order_either_way_and_page(database: TestDatabase) {
     let store = database.open().await;
     fill(&*store).await;
     let whole = ["Z", "é", "_", "a", "b", "0"];
@@ -58,7 +58,7 @@ pub async fn lists_by_a_label_are_in_order_either_way_and_page(database: Databas
     }
 }
 
-pub async fn a_row_is_found_whole_with_the_moment_of_its_label(database: Database) {
+pub async fn a_row_is_found_whole_with_the_moment_of_its_label(database: TestDatabase) {
     let store = database.open().await;
     let (row, labels) = labelled("one", &["word"], 12);
     store.commit(with(insert(&[&row]), labels)).await.unwrap();
@@ -66,16 +66,16 @@ pub async fn a_row_is_found_whole_with_the_moment_of_its_label(database: Databas
     assert_eq!((found.due, found.row), (12, row));
 }
 
-pub async fn labels_come_and_go_with_their_change_or_not_at_all(database: Database) {
+pub async fn labels_come_and_go_with_their_change_or_not_at_all(database: TestDatabase) {
     let store = database.open().await;
     let (row, labels) = labelled("one", &["old", "both"], 1);
     store.commit(with(insert(&[&row]), labels.clone())).await.unwrap();
     // Once more, and one that is not there: nothing comes of it.
     let remove = |word: &str, due| {
         let label = Label { kept_in: "holds".to_owned(), word: word.to_owned(), due, id: "one".to_owned() };
-        Labelling::Remove(label)
+        LabelChange::Remove(label)
     };
-    let again = Change { labels: [labels, vec![remove("old", 2)]].concat(), ..insert(&[]) };
+    let again = ChangeSet { labels: [labels, vec![remove("old", 2)]].concat(), ..insert(&[]) };
     store.commit(again).await.unwrap();
     let new = |due| labelled("one", &["new"], due).1;
     let moved = [vec![remove("old", 1)], new(5)].concat();
@@ -87,14 +87,14 @@ pub async fn labels_come_and_go_with_their_change_or_not_at_all(database: Databa
     // The same change again is a conflict, and what it would do to labels is not done either.
     let late = with(replace(&row, next(&row, "[]")), [vec![remove("both", 1)], new(6)].concat());
     assert!(matches!(store.commit(late).await, Err(StoreError::Conflict(_))));
-    let late = Change { guards: vec![unchanged(&row)], labels: new(7), ..insert(&[]) };
+    let late = ChangeSet { guards: vec![unchanged(&row)], labels: new(7), ..insert(&[]) };
     assert!(matches!(store.commit(late).await, Err(StoreError::Conflict(_))));
     let all = store.labels(None, 100).await.unwrap();
     let ours: Vec<(&str, i64)> = all.iter().filter(|it| it.kept_in == "holds").map(|it| (&*it.word, it.due)).collect();
     assert_eq!(ours, [("both", 1), ("new", 5)]);
 }
 
-pub async fn a_label_without_its_row_takes_no_place_on_a_page(database: Database) {
+pub async fn a_label_without_its_row_takes_no_place_on_a_page(database: TestDatabase) {
     let store = database.open().await;
     fill(&*store).await;
     database.intrude().await.run("DELETE FROM holds WHERE id IN ('Z', 'é', '_')").await;
@@ -102,7 +102,7 @@ pub async fn a_label_without_its_row_takes_no_place_on_a_page(database: Database
     assert_eq!(ids(&*store, "all", Direction::Backward, None, 100).await, ["0", "b", "a"]);
 }
 
-pub async fn labels_are_told_whole_and_in_order(database: Database) {
+pub async fn labels_are_told_whole_and_in_order(database: TestDatabase) {
     let store = database.open().await;
     fill(&*store).await;
     let whole = store.labels(None, 100).await.unwrap();
@@ -124,7 +124,7 @@ pub async fn labels_are_told_whole_and_in_order(database: Database) {
     assert_eq!(pages, whole);
 }
 
-pub async fn rows_are_found_by_the_beginning_of_their_alias(database: Database) {
+pub async fn rows_are_found_by_the_beginning_of_their_alias(database: TestDatabase) {
     let store = database.open().await;
     fill(&*store).await;
     let found = async |prefix: &str, limit| -> Vec<String> {
@@ -138,7 +138,7 @@ pub async fn rows_are_found_by_the_beginning_of_their_alias(database: Database) 
     assert_eq!(found("a\0", 9).await, [""; 0]);
 }
 
-pub async fn where_there_are_no_labels_none_is_looked_for(database: Database) {
+pub async fn where_there_are_no_labels_none_is_looked_for(database: TestDatabase) {
     let store = database.open().await;
     for table in Table::ALL {
         let listed = store.labelled(*table, "word", Direction::Forward, None, LIST_ROWS_MAX).await;

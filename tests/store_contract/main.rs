@@ -20,7 +20,7 @@ mod sharing;
 mod sqlite_only;
 mod walks;
 
-use database::Database;
+use database::TestDatabase;
 
 /// Each claim, once on each database.
 macro_rules! promises {
@@ -29,7 +29,7 @@ macro_rules! promises {
             $($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $claim() {
-                    super::$file::$claim(super::Database::sqlite()).await;
+                    super::$file::$claim(super::TestDatabase::sqlite()).await;
                 }
             )*)*
         }
@@ -38,7 +38,7 @@ macro_rules! promises {
             $($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $claim() {
-                    super::$file::$claim(super::Database::postgres().await).await;
+                    super::$file::$claim(super::TestDatabase::postgres().await).await;
                 }
             )*)*
         }

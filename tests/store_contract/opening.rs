@@ -4,9 +4,9 @@ use countersign::store::row::Table;
 use countersign::store::sqlite::OpenError;
 use futures_util::future::join_all;
 
-use crate::database::{Database, insert, row};
+use crate::database::{TestDatabase, insert, row};
 
-pub async fn opening_again_changes_nothing(database: Database) {
+pub async fn opening_again_changes_nothing(database: TestDatabase) {
     let kept = row("kept");
     database.open().await.commit(insert(&[&kept])).await.unwrap();
     let migrations = "SELECT checksum FROM schema_migrations ORDER BY version";
@@ -19,14 +19,14 @@ pub async fn opening_again_changes_nothing(database: Database) {
     assert_eq!(database.intrude().await.ask(migrations).await, before);
 }
 
-pub async fn stores_that_open_a_new_database_at_once_all_succeed(database: Database) {
+pub async fn stores_that_open_a_new_database_at_once_all_succeed(database: TestDatabase) {
     let stores = join_all((0..6).map(|_| database.try_open())).await;
     for (at, store) in stores.into_iter().enumerate() {
         store.unwrap().commit(insert(&[&row(&at.to_string())])).await.unwrap();
     }
 }
 
-pub async fn a_database_that_a_newer_version_had_is_refused(database: Database) {
+pub async fn a_database_that_a_newer_version_had_is_refused(database: TestDatabase) {
     drop(database.open().await);
     let intruder = database.intrude().await;
     intruder.run("INSERT INTO schema_migrations (version, name, checksum) VALUES (9000, '9000_later', 'x')").await;
@@ -36,7 +36,7 @@ pub async fn a_database_that_a_newer_version_had_is_refused(database: Database) 
     assert!(database.try_open().await.is_ok());
 }
 
-pub async fn a_database_with_another_migration_of_a_known_number_is_refused(database: Database) {
+pub async fn a_database_with_another_migration_of_a_known_number_is_refused(database: TestDatabase) {
     drop(database.open().await);
     let intruder = database.intrude().await;
     intruder.run("UPDATE schema_migrations SET checksum = 'other' WHERE version = 1").await;

@@ -3,19 +3,19 @@
 use std::pin::pin;
 
 use countersign::store::StoreError;
-use countersign::store::row::Row;
+use countersign::store::row::SealedRow;
 use futures_util::future::join_all;
 use futures_util::poll;
 
-use crate::database::{Database, insert, row};
+use crate::database::{TestDatabase, insert, row};
 
-pub async fn when_too_much_is_queued_the_rest_is_told_to_come_again(database: Database) {
+pub async fn when_too_much_is_queued_the_rest_is_told_to_come_again(database: TestDatabase) {
     /// More than any queue and everything under way together.
     const CHANGES: usize = 8_000;
     let store = database.open().await;
     let intruder = database.intrude().await;
     intruder.begin_to_block().await;
-    let rows: Vec<Row> = (0..CHANGES).map(|at| row(&format!("{at:05}"))).collect();
+    let rows: Vec<SealedRow> = (0..CHANGES).map(|at| row(&format!("{at:05}"))).collect();
     let mut commits = pin!(join_all(rows.iter().map(|row| store.commit(insert(&[row])))));
     assert!(poll!(&mut commits).is_pending());
     intruder.end().await;

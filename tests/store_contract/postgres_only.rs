@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use countersign::store::change::{Change, RowWrite};
-use countersign::store::label::{Label, Labelling};
+use countersign::store::change::{ChangeSet, RowWrite};
+use countersign::store::label::{Label, LabelChange};
 use countersign::store::outage::Outage;
 use countersign::store::postgres::{OpenError, PostgresOptions, PostgresStore};
 use countersign::store::row::{Facets, Table};
-use countersign::store::{Direction, Filter, Store as _, StoreError};
+use countersign::store::{Direction, RowFilter, Store as _, StoreError};
 
-use crate::database::{Database, change, insert, next, replace, row, sealed, unchanged};
+use crate::database::{TestDatabase, change, insert, next, replace, row, sealed, unchanged};
 
 async fn refused(url: &str) -> OpenError {
     PostgresStore::open(url, PostgresOptions::default()).await.expect_err(url)
@@ -19,7 +19,7 @@ async fn refused(url: &str) -> OpenError {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broken_connection_is_replaced_unnoticed() {
-    let database = Database::postgres().await;
+    let database = TestDatabase::postgres().await;
     let store = database.open().await;
     let intruder = database.intrude().await;
     for round in 0..5 {
@@ -28,13 +28,13 @@ async fn a_broken_connection_is_replaced_unnoticed() {
         let row = row(&round.to_string());
         store.commit(insert(&[&row])).await.unwrap();
         assert_eq!(store.get(Table::Threads, &row.id).await.unwrap().as_ref(), Some(&row));
-        assert_eq!(store.list(Table::Threads, Filter::All, None, 10).await.unwrap().len(), round + 1);
+        assert_eq!(store.list(Table::Threads, RowFilter::All, None, 10).await.unwrap().len(), round + 1);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_read_goes_through_an_index() {
-    let database = Database::postgres().await;
+    let database = TestDatabase::postgres().await;
     let intruder = database.intrude().await;
     let others = "SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() \
                   AND pid <> pg_backend_pid() AND application_name = 'countersign'";
@@ -49,7 +49,7 @@ async fn every_read_goes_through_an_index() {
         store.get(*table, "x").await.unwrap();
         store.get_by_alias(*table, "x").await.unwrap();
         store.get_many(*table, &["x".to_owned()]).await.unwrap();
-        store.list(*table, Filter::All, None, 10).await.unwrap();
+        store.list(*table, RowFilter::All, None, 10).await.unwrap();
         store.by_alias_prefix(*table, "x", 10).await.unwrap();
         for direction in [Direction::Forward, Direction::Backward] {
             if table.is_labelled() {
@@ -60,15 +60,15 @@ async fn every_read_goes_through_an_index() {
             continue;
         }
         store.last_of(*table, "x").await.unwrap();
-        let due = Filter::DueBy("x", countersign::domain::primitives::time::Timestamp::default());
-        for filter in [Filter::Owner("x"), Filter::State("x"), due] {
+        let due = RowFilter::DueBy("x", countersign::domain::primitives::time::Timestamp::default());
+        for filter in [RowFilter::Owner("x"), RowFilter::State("x"), due] {
             store.list(*table, filter, None, 10).await.unwrap();
         }
     }
     store.labels(None, 10).await.unwrap();
     let label = |it| Label { kept_in: "holds".to_owned(), word: "x".to_owned(), due: 0, id: it };
-    let labels = vec![Labelling::Put(label("a".to_owned())), Labelling::Remove(label("b".to_owned()))];
-    store.commit(Change { labels, ..insert(&[]) }).await.unwrap();
+    let labels = vec![LabelChange::Put(label("a".to_owned())), LabelChange::Remove(label("b".to_owned()))];
+    store.commit(ChangeSet { labels, ..insert(&[]) }).await.unwrap();
     // Sessions count when they end.
     drop(store);
     while !intruder.ask(others).await.is_empty() {}
@@ -95,7 +95,7 @@ async fn an_address_that_cannot_be_used_is_refused_by_name_and_never_repeated() 
 
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_is_named_without_the_password() {
-    let database = Database::postgres().await;
+    let database = TestDatabase::postgres().await;
     let elsewhere = database.url().replace("/test_", "/absent_");
     let with_password = elsewhere.replace("countersign@", "countersign:hunter2@");
     for url in ["postgres://root:hunter2@127.0.0.1:1/x", &with_password] {
@@ -110,7 +110,7 @@ async fn a_server_that_cannot_be_reached_is_named_without_the_password() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_replaced_meanwhile_is_seen_where_transactions_otherwise_see_one_moment() {
-    let database = Database::postgres().await;
+    let database = TestDatabase::postgres().await;
     let otherwise = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = %L', \
                      current_database(), 'repeatable read'); END $$";
     database.intrude().await.run(otherwise).await;
@@ -125,7 +125,7 @@ const EACH: usize = 2;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_many_rely_on_is_replaced_however_many_go_on_relying_on_it() {
-    let database = Database::postgres().await;
+    let database = TestDatabase::postgres().await;
     let open = async || {
         // Longer than a slow machine takes for what is under way; nothing would be long enough for all that follows.
         let options = PostgresOptions { lock_wait: Duration::from_secs(3), ..PostgresOptions::default() };

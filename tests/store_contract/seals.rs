@@ -1,19 +1,19 @@
 //! What the seal notices of a hand at the database itself.
 
-use countersign::store::row::{Facets, Row, Table};
-use countersign::store::{Filter, Store, StoreError};
+use countersign::store::row::{Facets, SealedRow, Table};
+use countersign::store::{RowFilter, Store, StoreError};
 
-use crate::database::{Database, Intruder, another_keyring, insert, key, sealed};
+use crate::database::{Intruder, TestDatabase, another_keyring, insert, key, sealed};
 
-async fn only_row(store: &dyn Store, table: Table) -> Row {
-    store.list(table, Filter::All, None, 10).await.unwrap().remove(0)
+async fn only_row(store: &dyn Store, table: Table) -> SealedRow {
+    store.list(table, RowFilter::All, None, 10).await.unwrap().remove(0)
 }
 
-fn is_unsealed(row: &Row) -> bool {
+fn is_unsealed(row: &SealedRow) -> bool {
     matches!(row.open(key()), Err(StoreError::Unsealed(name)) if name == row.table.name())
 }
 
-fn full_row(table: Table, id: &str) -> Row {
+fn full_row(table: Table, id: &str) -> SealedRow {
     let facets =
         Facets { alias: Some(format!("alias of {id}")), owner: "owner".to_owned(), state: "open".to_owned(), due: 5 };
     sealed(table, id, facets, 1)
@@ -38,7 +38,7 @@ fn edits(column: &str, intruder: &Intruder) -> Vec<String> {
     }
 }
 
-pub async fn a_row_edited_in_any_column_is_unsealed(database: Database) {
+pub async fn a_row_edited_in_any_column_is_unsealed(database: TestDatabase) {
     let store = database.open().await;
     let intruder = database.intrude().await;
     for table in Table::ALL {
@@ -56,7 +56,7 @@ pub async fn a_row_edited_in_any_column_is_unsealed(database: Database) {
     }
 }
 
-pub async fn rows_that_were_swapped_are_unsealed(database: Database) {
+pub async fn rows_that_were_swapped_are_unsealed(database: TestDatabase) {
     let store = database.open().await;
     let intruder = database.intrude().await;
     for table in Table::ALL {
@@ -66,13 +66,13 @@ pub async fn rows_that_were_swapped_are_unsealed(database: Database) {
         for (from, to) in [("one", "spare"), ("two", "one"), ("spare", "two")] {
             intruder.run(&format!("UPDATE {name} SET id = '{to}' WHERE id = '{from}'")).await;
         }
-        for row in store.list(*table, Filter::All, None, 10).await.unwrap() {
+        for row in store.list(*table, RowFilter::All, None, 10).await.unwrap() {
             assert!(is_unsealed(&row), "{name} {}", row.id);
         }
     }
 }
 
-pub async fn a_row_put_into_another_table_is_unsealed(database: Database) {
+pub async fn a_row_put_into_another_table_is_unsealed(database: TestDatabase) {
     let store = database.open().await;
     let intruder = database.intrude().await;
     store.commit(insert(&[&full_row(Table::Gateway, "row")])).await.unwrap();
@@ -82,10 +82,10 @@ pub async fn a_row_put_into_another_table_is_unsealed(database: Database) {
     }
 }
 
-pub async fn a_row_of_another_key_is_unsealed(database: Database) {
+pub async fn a_row_of_another_key_is_unsealed(database: TestDatabase) {
     let store = database.open().await;
     let other = another_keyring();
-    let forged = Row::seal(other.row(), Table::Tokens, "row".to_owned(), Facets::default(), 1, "{}".to_owned());
+    let forged = SealedRow::seal(other.row(), Table::Tokens, "row".to_owned(), Facets::default(), 1, "{}".to_owned());
     store.commit(insert(&[&forged])).await.unwrap();
     let intruder = database.intrude().await;
     assert!(is_unsealed(&only_row(&*store, Table::Tokens).await));

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use countersign::store::outage::Outage;
-use countersign::store::row::{Facets, Row, Table};
+use countersign::store::row::{Facets, SealedRow, Table};
 use countersign::store::sqlite::SqliteStore;
-use countersign::store::{Duty, Store as _, StoreError};
+use countersign::store::{LeaderTask, Store as _, StoreError};
 
-use crate::database::{Database, insert, key, row};
+use crate::database::{TestDatabase, insert, key, row};
 
-fn beside(database: &Database, suffix: &str) -> PathBuf {
+fn beside(database: &TestDatabase, suffix: &str) -> PathBuf {
     let mut name = database.path().as_os_str().to_owned();
     name.push(suffix);
     name.into()
@@ -19,10 +19,10 @@ fn beside(database: &Database, suffix: &str) -> PathBuf {
 #[tokio::test]
 async fn nobody_else_may_read_the_file_or_its_log() {
     use std::os::unix::fs::PermissionsExt as _;
-    let database = Database::sqlite();
+    let database = TestDatabase::sqlite();
     let store = database.open().await;
     store.commit(insert(&[&row("row")])).await.unwrap();
-    let lock = store.take(Duty::Sequencing).await.unwrap();
+    let lock = store.take(LeaderTask::Sequencing).await.unwrap();
     for suffix in ["", "-wal", "-shm", "-sequencer"] {
         let mode = std::fs::metadata(beside(&database, suffix)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{suffix}");
@@ -32,7 +32,7 @@ async fn nobody_else_may_read_the_file_or_its_log() {
 
 #[tokio::test]
 async fn a_closed_store_leaves_one_file_that_holds_everything() {
-    let database = Database::sqlite();
+    let database = TestDatabase::sqlite();
     let store = database.open().await;
     store.commit(insert(&[&row("row")])).await.unwrap();
     drop(store);
@@ -44,11 +44,11 @@ async fn a_closed_store_leaves_one_file_that_holds_everything() {
 async fn the_log_does_not_grow_without_bound() {
     /// Three times the bound: where the keeper is in the writer's way, it is tried again after as much once more.
     const LOG_BYTES: u64 = 3 * 64 * 1024 * 1024;
-    let database = Database::sqlite();
+    let database = TestDatabase::sqlite();
     let store = database.open().await;
     let body = format!("\"{}\"", "x".repeat(1 << 20));
     for at in 0..320 {
-        let row = Row::seal(key(), Table::States, format!("{at:04}"), Facets::default(), 1, body.clone());
+        let row = SealedRow::seal(key(), Table::States, format!("{at:04}"), Facets::default(), 1, body.clone());
         store.commit(insert(&[&row])).await.unwrap();
         let log = std::fs::metadata(beside(&database, "-wal")).unwrap().len();
         assert!(log < LOG_BYTES, "{log} bytes after {at} MiB");
@@ -62,7 +62,7 @@ fn replaced<T>(refused: Result<T, StoreError>) -> bool {
 #[tokio::test]
 async fn nothing_is_reported_committed_that_went_into_a_log_that_was_removed() {
     for suffix in ["-wal", "-shm", ""] {
-        let database = Database::sqlite();
+        let database = TestDatabase::sqlite();
         let store = database.open().await;
         store.commit(insert(&[&row("before")])).await.unwrap();
         std::fs::remove_file(beside(&database, suffix)).unwrap();
@@ -75,7 +75,7 @@ async fn nothing_is_reported_committed_that_went_into_a_log_that_was_removed() {
 
 #[tokio::test]
 async fn a_store_whose_log_was_replaced_writes_nothing_into_the_file_of_others() {
-    let database = Database::sqlite();
+    let database = TestDatabase::sqlite();
     let store = database.open().await;
     store.commit(insert(&[&row("before")])).await.unwrap();
     for suffix in ["-wal", "-shm"] {
@@ -91,7 +91,7 @@ async fn a_store_whose_log_was_replaced_writes_nothing_into_the_file_of_others()
 
 #[tokio::test]
 async fn a_store_that_was_opened_to_be_read_takes_no_change() {
-    let database = Database::sqlite();
+    let database = TestDatabase::sqlite();
     let store = database.open().await;
     store.commit(insert(&[&row("before")])).await.unwrap();
     let reading = SqliteStore::open_to_read(database.path()).unwrap();

@@ -28,7 +28,7 @@ pub struct Authenticator {
 
 /// What the browser asks it for, and says of that.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct AuthenticatorRequest {
     pub kind: &'static str,
     pub origin: String,
     pub rp_id: String,
@@ -37,7 +37,7 @@ pub struct Ask {
     pub more: Value,
 }
 
-impl Ask {
+impl AuthenticatorRequest {
     /// As an honest browser asks for a signature.
     pub fn get(origin: &str, challenge: &str) -> Self {
         let host = origin.split("://").nth(1).unwrap().split(':').next().unwrap();
@@ -99,7 +99,7 @@ impl Authenticator {
     }
 
     /// A registration, without anything that vouches for it.
-    pub fn register(&mut self, ask: &Ask) -> Value {
+    pub fn register(&mut self, ask: &AuthenticatorRequest) -> Value {
         let mut data = self.data(&ask.rp_id, NEW_KEY);
         data.extend_from_slice(&[0; 16]);
         data.extend_from_slice(&u16::try_from(self.id.len()).unwrap().to_be_bytes());
@@ -110,7 +110,7 @@ impl Authenticator {
     }
 
     /// A signature.
-    pub fn sign(&mut self, ask: &Ask) -> Value {
+    pub fn sign(&mut self, ask: &AuthenticatorRequest) -> Value {
         let (data, client) = (self.data(&ask.rp_id, 0), ask.client_data());
         let signed = [&data[..], &Sha256::digest(&client)].concat();
         let signature: Signature = self.key.sign(&signed);

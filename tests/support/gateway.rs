@@ -12,26 +12,26 @@ use countersign::config::MetricsAccess;
 use countersign::config::Network;
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
-use countersign::domain::identity::login_throttle::Bounds;
+use countersign::domain::identity::login_throttle::LoginThrottleLimits;
 use countersign::domain::json::size::StateLimits;
 use countersign::domain::policy::PolicySource;
 use countersign::domain::primitives::id::PrincipalId;
 use countersign::domain::primitives::time::Timestamp;
-use countersign::domain::reviews::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
-use countersign::http_client::{Outgoing, OutgoingSettings};
+use countersign::domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof};
+use countersign::http_client::{HttpClient, HttpClientSettings};
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::{NewAccount, NewToken};
-use countersign::service::identity::oidc_sign_in::Ways;
+use countersign::service::identity::oidc_sign_in::SignInMethods;
 use countersign::service::identity::owner_names::NewOwner;
-use countersign::service::reviews::vote::Voted;
-use countersign::service::{PeopleSettings, Service, Settings};
+use countersign::service::reviews::vote::VoteOutcome;
+use countersign::service::{PeopleSettings, Service, ServiceSettings};
 use countersign::store::Store;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::web::client_ip::Peers;
-use countersign::web::limits::rate_limit::Throttle;
+use countersign::web::client_ip::TrustedProxies;
+use countersign::web::limits::rate_limit::RateLimiter;
 use countersign::web::server::serve;
-use countersign::web::state::{App, Edge};
+use countersign::web::state::{AppState, EdgeConfig};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ impl Clock for MovedClock {
     }
 }
 
-pub struct Gateway {
+pub struct TestGateway {
     pub url: String,
     pub service: Arc<Service>,
     pub clock: ClockOffset,
@@ -74,18 +74,18 @@ pub fn source(policy: &str) -> PolicySource {
     PolicySource { text: policy.to_owned(), schemas }
 }
 
-pub fn settings(url: &str) -> Settings {
+pub fn settings(url: &str) -> ServiceSettings {
     let session_lifetime = Duration::from_secs(3600);
     let people = people();
-    Settings { limits: StateLimits::default(), public_url: url.to_owned(), session_lifetime, people }
+    ServiceSettings { limits: StateLimits::default(), public_url: url.to_owned(), session_lifetime, people }
 }
 
 /// A gateway with the payments flow.
-pub async fn spawn_gateway() -> Gateway {
+pub async fn spawn_gateway() -> TestGateway {
     spawn_with_policy(POLICY).await
 }
 
-pub async fn spawn_with_policy(policy: &str) -> Gateway {
+pub async fn spawn_with_policy(policy: &str) -> TestGateway {
     let folder = tempfile::tempdir().unwrap();
     let clock = ClockOffset::default();
     let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
@@ -93,18 +93,23 @@ pub async fn spawn_with_policy(policy: &str) -> Gateway {
     spawn_on(folder, clock, store, policy).await
 }
 
-pub async fn spawn_on(folder: tempfile::TempDir, clock: ClockOffset, store: Arc<dyn Store>, policy: &str) -> Gateway {
-    let requests = Throttle::new(100_000, Duration::from_micros(1));
+pub async fn spawn_on(
+    folder: tempfile::TempDir,
+    clock: ClockOffset,
+    store: Arc<dyn Store>,
+    policy: &str,
+) -> TestGateway {
+    let requests = RateLimiter::new(100_000, Duration::from_micros(1));
     spawn_set(folder, clock, store, (policy, requests, people())).await
 }
 
 /// A gateway with the payments flow, set otherwise where people themselves are concerned.
-pub async fn spawn_for_people(people: PeopleSettings) -> Gateway {
+pub async fn spawn_for_people(people: PeopleSettings) -> TestGateway {
     let folder = tempfile::tempdir().unwrap();
     let clock = ClockOffset::default();
     let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
-    let requests = Throttle::new(100_000, Duration::from_micros(1));
+    let requests = RateLimiter::new(100_000, Duration::from_micros(1));
     spawn_set(folder, clock, store, (POLICY, requests, people)).await
 }
 
@@ -113,8 +118,8 @@ pub async fn spawn_bounded(
     folder: tempfile::TempDir,
     clock: ClockOffset,
     store: Arc<dyn Store>,
-    (policy, requests): (&str, Throttle),
-) -> Gateway {
+    (policy, requests): (&str, RateLimiter),
+) -> TestGateway {
     spawn_set(folder, clock, store, (policy, requests, people())).await
 }
 
@@ -122,37 +127,37 @@ async fn spawn_set(
     folder: tempfile::TempDir,
     clock: ClockOffset,
     store: Arc<dyn Store>,
-    (policy, requests, people): (&str, Throttle, PeopleSettings),
-) -> Gateway {
+    (policy, requests, people): (&str, RateLimiter, PeopleSettings),
+) -> TestGateway {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    spawn_letting_in(folder, (clock, store), (policy, requests, people), (listener, Ways::default())).await
+    spawn_letting_in(folder, (clock, store), (policy, requests, people), (listener, SignInMethods::default())).await
 }
 
 /// The same, on that port, with these ways in.
 pub async fn spawn_letting_in(
     folder: tempfile::TempDir,
     (clock, store): (ClockOffset, Arc<dyn Store>),
-    (policy, requests, people): (&str, Throttle, PeopleSettings),
-    (listener, ways): (TcpListener, Ways),
-) -> Gateway {
+    (policy, requests, people): (&str, RateLimiter, PeopleSettings),
+    (listener, ways): (TcpListener, SignInMethods),
+) -> TestGateway {
     countersign::tls::ready();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
     let keyring =
         Keyring::open_or_create(&folder.path().join("keyring.json"), Some("urn:test:gateway"), &SystemClock).unwrap();
     let moved = Arc::new(MovedClock(clock.clone()));
-    let settings = Settings { people, ..settings(&url) };
+    let settings = ServiceSettings { people, ..settings(&url) };
     let service = Service::open(store, keyring, moved, settings).await.unwrap();
     let service = service.archiving_in(archives_in(folder.path()));
     let service = Arc::new(service.letting_in(ways).sending_by(outgoing()));
-    let edge = Edge { requests, ..edge(&url, Peers::default()) };
-    let app = App { service: Arc::clone(&service), edge: Arc::new(edge) };
+    let edge = EdgeConfig { requests, ..edge(&url, TrustedProxies::default()) };
+    let app = AppState { service: Arc::clone(&service), edge: Arc::new(edge) };
     let server = serve(app, listener, 1, Duration::from_secs(1)).unwrap();
     tokio::spawn(server);
     let by = PrincipalId::try_from("tests").unwrap();
     service.activate_policy(&by, None, source(policy), BTreeSet::new()).await.unwrap();
     let alice = person(&service, "alice", &["reviewers"]).await;
     let bob = person(&service, "bob", &["reviewers"]).await;
-    Gateway {
+    TestGateway {
         host: owned_token(&service, "host", MachineRole::Host, &[], "storefront").await,
         parser: token(&service, "parser", MachineRole::Agent, &["input_parser"]).await,
         planner: token(&service, "planner", MachineRole::Agent, &["planner"]).await,
@@ -177,37 +182,37 @@ pub fn archives_in(folder: &std::path::Path) -> Archives {
 }
 
 /// What sends, to this machine too: receivers are here.
-pub fn outgoing() -> Outgoing {
+pub fn outgoing() -> HttpClient {
     let allowed = ["127.0.0.0/8", "::1"].iter().map(|it| Network::parse(it).unwrap()).collect();
-    Outgoing::new(OutgoingSettings { allowed, plain_http: false, timeout: Duration::from_secs(15) }).unwrap()
+    HttpClient::new(HttpClientSettings { allowed, plain_http: false, timeout: Duration::from_secs(15) }).unwrap()
 }
 
 /// What is set where people themselves are concerned.
 pub fn people() -> PeopleSettings {
-    let sign_ins = Bounds { free: SIGN_INS, window: Duration::from_secs(300) };
+    let sign_ins = LoginThrottleLimits { free: SIGN_INS, window: Duration::from_secs(300) };
     PeopleSettings { sign_ins, ..PeopleSettings::default() }
 }
 
 /// How many tries strangers have at an account before they must wait.
 pub const SIGN_INS: u32 = 5;
 
-pub fn edge(url: &str, peers: Peers) -> Edge {
-    Edge {
+pub fn edge(url: &str, peers: TrustedProxies) -> EdgeConfig {
+    EdgeConfig {
         body_bytes_max: 1024 * 1024,
         depth_max: 64,
         wait_max: Duration::from_secs(30),
         secure: false,
         origin: url.to_owned(),
         peers,
-        requests: Throttle::new(100_000, Duration::from_micros(1)),
+        requests: RateLimiter::new(100_000, Duration::from_micros(1)),
         elsewhere: countersign::web::pages::identity::oidc::throttle(),
         reveals: countersign::web::pages::reviews::reveal::throttle(),
         posts: countersign::web::api::interrupts::throttle(),
         metrics: MetricsAccess::Token,
         docs: true,
         hearing: Default::default(),
-        unread: countersign::web::limits::quota::Seats::new(1 << 26, 1 << 29),
-        waits: countersign::web::limits::quota::Seats::new(1_000, 1_000),
+        unread: countersign::web::limits::quota::CallerQuota::new(1 << 26, 1 << 29),
+        waits: countersign::web::limits::quota::CallerQuota::new(1_000, 1_000),
         streams: Default::default(),
     }
 }
@@ -236,12 +241,12 @@ pub async fn owned_token(service: &Service, name: &str, role: MachineRole, nodes
     service.add_token(&new).await.unwrap().1
 }
 
-pub struct Answer {
+pub struct ApiResponse {
     pub status: u16,
     pub body: Value,
 }
 
-impl Answer {
+impl ApiResponse {
     pub async fn of(response: Response) -> Self {
         let status = response.status().as_u16();
         let text = response.text().await.unwrap();
@@ -267,8 +272,8 @@ impl Answer {
 const BUSY_MAX: usize = 20;
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
-impl Gateway {
-    pub async fn send(&self, method: Method, path: &str, token: &str, body: Option<Value>) -> Answer {
+impl TestGateway {
+    pub async fn send(&self, method: Method, path: &str, token: &str, body: Option<Value>) -> ApiResponse {
         let mut patience = BUSY_MAX;
         loop {
             let answer = self.sent(&method, path, token, body.as_ref()).await;
@@ -280,7 +285,7 @@ impl Gateway {
         }
     }
 
-    async fn sent(&self, method: &Method, path: &str, token: &str, body: Option<&Value>) -> Answer {
+    async fn sent(&self, method: &Method, path: &str, token: &str, body: Option<&Value>) -> ApiResponse {
         let request = self.http.request(method.clone(), format!("{}{path}", self.url)).bearer_auth(token);
         let request = match body {
             Some(body) => request.json(body),
@@ -288,16 +293,16 @@ impl Gateway {
         };
         let response = request.send().await.unwrap();
         let kind = response.headers().get("content-type").map(|it| it.to_str().unwrap().to_owned());
-        let answer = Answer::of(response).await;
+        let answer = ApiResponse::of(response).await;
         crate::description::check(method.as_str(), path, (answer.status, &kind.unwrap_or_default(), &answer.body));
         answer
     }
 
-    pub async fn post(&self, path: &str, token: &str, body: Value) -> Answer {
+    pub async fn post(&self, path: &str, token: &str, body: Value) -> ApiResponse {
         self.send(Method::POST, path, token, Some(body)).await
     }
 
-    pub async fn get(&self, path: &str, token: &str) -> Answer {
+    pub async fn get(&self, path: &str, token: &str) -> ApiResponse {
         self.send(Method::GET, path, token, None).await
     }
 
@@ -307,7 +312,7 @@ impl Gateway {
         self.post("/v1/threads", &self.host, json!({"flow": "payments", "state": state})).await.expect(201)
     }
 
-    pub async fn propose(&self, thread: &Value, parent: &Value, node: (&str, &str), patch: Value) -> Answer {
+    pub async fn propose(&self, thread: &Value, parent: &Value, node: (&str, &str), patch: Value) -> ApiResponse {
         let path = format!("/v1/threads/{}/transitions", thread.as_str().unwrap());
         self.post(&path, node.0, json!({"node": node.1, "parent": parent, "patch": patch})).await
     }
@@ -318,7 +323,7 @@ impl Gateway {
         self.propose(&thread["thread"], &thread["transition"], (&self.planner, "planner"), patch).await.expect(202)
     }
 
-    pub async fn vote(&self, who: &Account, held: &Value, verdict: Verdict) -> Result<Voted, Error> {
+    pub async fn vote(&self, who: &Account, held: &Value, verdict: VoteVerdict) -> Result<VoteOutcome, Error> {
         self.service
             .vote(&who.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &ballot(held, verdict))
             .await
@@ -326,15 +331,15 @@ impl Gateway {
 
     /// Approves and gives the resume body.
     pub async fn approved(&self, held: &Value) -> Value {
-        assert_eq!(self.vote(&self.alice, held, Verdict::Approve).await.unwrap(), Voted::Approved);
+        assert_eq!(self.vote(&self.alice, held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
         self.decision(held).await.expect(200)
     }
 
-    pub async fn decision(&self, held: &Value) -> Answer {
+    pub async fn decision(&self, held: &Value) -> ApiResponse {
         self.get(&format!("/v1/transitions/{}/decision", held["transition"].as_str().unwrap()), &self.planner).await
     }
 
-    pub async fn verify(&self, thread: &Value, transition: &Value, receipt: &Value, write_id: &str) -> Answer {
+    pub async fn verify(&self, thread: &Value, transition: &Value, receipt: &Value, write_id: &str) -> ApiResponse {
         let mut ask = json!({"thread": thread, "transition": transition, "write_id": write_id});
         if !receipt.is_null() {
             ask["receipt"] = receipt.clone();
@@ -342,7 +347,7 @@ impl Gateway {
         self.post("/v1/verify", &self.writer, ask).await
     }
 
-    pub async fn confirm(&self, write_id: &str) -> Answer {
+    pub async fn confirm(&self, write_id: &str) -> ApiResponse {
         self.post(&format!("/v1/writes/{write_id}/confirm"), &self.writer, json!({"result": {"result_ref": "row 1"}}))
             .await
     }
@@ -354,7 +359,7 @@ impl Gateway {
     }
 }
 
-pub fn ballot(held: &Value, verdict: Verdict) -> Ballot {
+pub fn ballot(held: &Value, verdict: VoteVerdict) -> Ballot {
     Ballot {
         transition: Digest::try_from(held["transition"].as_str().unwrap()).unwrap(),
         delegation: None,
@@ -363,9 +368,9 @@ pub fn ballot(held: &Value, verdict: Verdict) -> Ballot {
         nonce: countersign::random::uuid_v4().to_string(),
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
-        proof: Proof::default(),
+        proof: VoterProof::default(),
         typed: None,
-        outcome_unknown_accepted: Ticked::No,
+        outcome_unknown_accepted: CheckboxState::No,
         told: None,
     }
 }

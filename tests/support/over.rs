@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use countersign::domain::primitives::time::Timestamp;
-use countersign::store::change::Change;
-use countersign::store::label::{Label, Labelled};
-use countersign::store::row::{Row, Table};
-use countersign::store::{Cursor, Direction, Duty, Filter, OnDuty, Page, Store, StoreError};
+use countersign::store::change::ChangeSet;
+use countersign::store::label::{Label, LabelledRow};
+use countersign::store::row::{SealedRow, Table};
+use countersign::store::{Cursor, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError};
 
 /// What a store is asked, as far as any test looks at it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Asked<'a> {
+pub enum StoreOperation<'a> {
     Commit,
     Rows(Table),
     Labels,
@@ -23,65 +23,65 @@ pub enum Asked<'a> {
 
 /// Whoever hears what is asked before it is answered, and decides what becomes of a change and of a duty.
 #[async_trait]
-pub trait Watching: Send + Sync + 'static {
-    async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
+pub trait StoreInterceptor: Send + Sync + 'static {
+    async fn commit(&self, inner: &dyn Store, change: ChangeSet) -> Result<(), StoreError> {
         inner.commit(change).await
     }
 
-    async fn take(&self, inner: &dyn Store, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+    async fn take(&self, inner: &dyn Store, duty: LeaderTask) -> Result<Option<Box<dyn LeaderLock>>, StoreError> {
         inner.take(duty).await
     }
 
-    async fn asked(&self, _what: Asked<'_>) {}
+    async fn asked(&self, _what: StoreOperation<'_>) {}
 
     /// This is met on a walk next, and whoever walks waits meanwhile.
-    fn met(&self, _page: &Page) {}
+    fn met(&self, _page: &ScanPage) {}
 }
 
 #[async_trait]
-impl<F: Fn(Asked<'_>) + Send + Sync + 'static> Watching for F {
-    async fn asked(&self, what: Asked<'_>) {
+impl<F: Fn(StoreOperation<'_>) + Send + Sync + 'static> StoreInterceptor for F {
+    async fn asked(&self, what: StoreOperation<'_>) {
         self(what);
     }
 }
 
-pub struct Over<W> {
+pub struct InterceptedStore<W> {
     inner: Arc<dyn Store>,
     pub watching: W,
 }
 
-impl<W> Over<W> {
+impl<W> InterceptedStore<W> {
     pub fn new(inner: Arc<dyn Store>, watching: W) -> Arc<Self> {
         Arc::new(Self { inner, watching })
     }
 }
 
 #[async_trait]
-impl<W: Watching> Store for Over<W> {
-    async fn commit(&self, change: Change) -> Result<(), StoreError> {
-        self.watching.asked(Asked::Commit).await;
+impl<W: StoreInterceptor> Store for InterceptedStore<W> {
+    async fn commit(&self, change: ChangeSet) -> Result<(), StoreError> {
+        self.watching.asked(StoreOperation::Commit).await;
         self.watching.commit(&*self.inner, change).await
     }
-    async fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
-        self.watching.asked(Asked::Rows(table)).await;
+    async fn get(&self, table: Table, id: &str) -> Result<Option<SealedRow>, StoreError> {
+        self.watching.asked(StoreOperation::Rows(table)).await;
         self.inner.get(table, id).await
     }
-    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
-        self.watching.asked(Asked::Rows(table)).await;
+    async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<SealedRow>, StoreError> {
+        self.watching.asked(StoreOperation::Rows(table)).await;
         self.inner.get_by_alias(table, alias).await
     }
-    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
-        self.watching.asked(Asked::Rows(table)).await;
+    async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<SealedRow>, StoreError> {
+        self.watching.asked(StoreOperation::Rows(table)).await;
         self.inner.get_many(table, ids).await
     }
     async fn list(
         &self,
         table: Table,
-        filter: Filter<'_>,
+        filter: RowFilter<'_>,
         after: Option<&Cursor>,
         limit: u32,
-    ) -> Result<Vec<Row>, StoreError> {
-        self.watching.asked(Asked::Rows(table)).await;
+    ) -> Result<Vec<SealedRow>, StoreError> {
+        self.watching.asked(StoreOperation::Rows(table)).await;
         self.inner.list(table, filter, after, limit).await
     }
     async fn labelled(
@@ -91,34 +91,34 @@ impl<W: Watching> Store for Over<W> {
         direction: Direction,
         after: Option<&Cursor>,
         limit: u32,
-    ) -> Result<Vec<Labelled>, StoreError> {
-        self.watching.asked(Asked::Rows(table)).await;
+    ) -> Result<Vec<LabelledRow>, StoreError> {
+        self.watching.asked(StoreOperation::Rows(table)).await;
         self.inner.labelled(table, word, direction, after, limit).await
     }
     async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {
-        self.watching.asked(Asked::Labels).await;
+        self.watching.asked(StoreOperation::Labels).await;
         self.inner.labels(after, limit).await
     }
-    async fn walk(&self, meet: &mut (dyn FnMut(Page) + Send)) -> Result<(), StoreError> {
-        self.watching.asked(Asked::Walk).await;
+    async fn walk(&self, meet: &mut (dyn FnMut(ScanPage) + Send)) -> Result<(), StoreError> {
+        self.watching.asked(StoreOperation::Walk).await;
         let mut met = |page| {
             self.watching.met(&page);
             meet(page);
         };
         self.inner.walk(&mut met).await
     }
-    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
-        self.watching.asked(Asked::Rows(table)).await;
+    async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<SealedRow>, StoreError> {
+        self.watching.asked(StoreOperation::Rows(table)).await;
         self.inner.by_alias_prefix(table, prefix, limit).await
     }
-    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
-        self.watching.asked(Asked::LastOf(owner)).await;
+    async fn last_of(&self, table: Table, owner: &str) -> Result<Option<SealedRow>, StoreError> {
+        self.watching.asked(StoreOperation::LastOf(owner)).await;
         self.inner.last_of(table, owner).await
     }
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.inner.now().await
     }
-    async fn take(&self, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+    async fn take(&self, duty: LeaderTask) -> Result<Option<Box<dyn LeaderLock>>, StoreError> {
         self.watching.take(&*self.inner, duty).await
     }
     fn queued(&self) -> usize {

@@ -24,13 +24,13 @@ cat >/dev/null
 /// waits as in earnest.
 const FSYNC: &str = if cfg!(debug_assertions) { "off" } else { "on" };
 
-struct Cluster {
+struct PostgresCluster {
     socket: String,
     /// Its open input keeps the cluster up.
     _keeper: Child,
 }
 
-static CLUSTER: LazyLock<Cluster> = LazyLock::new(start);
+static CLUSTER: LazyLock<PostgresCluster> = LazyLock::new(start);
 
 /// The address of a new, empty database. Fails, and does not skip, where PostgreSQL is not installed.
 pub async fn new_database() -> String {
@@ -57,7 +57,7 @@ pub fn url(database: &str) -> String {
     format!("postgres://countersign@{}/{database}", CLUSTER.socket.replace('/', "%2F"))
 }
 
-fn start() -> Cluster {
+fn start() -> PostgresCluster {
     let mut command = unprivileged();
     command.args(["sh", "-c", SCRIPT]).arg(binaries()).arg(FSYNC);
     command.current_dir("/").process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -69,7 +69,7 @@ fn start() -> Cluster {
         keeper.stderr.take().unwrap().read_to_string(&mut reason).unwrap();
         assert!(reason.is_empty() && !socket.is_empty(), "PostgreSQL did not start: {reason}");
     }
-    Cluster { socket: socket.trim_end().to_owned(), _keeper: keeper }
+    PostgresCluster { socket: socket.trim_end().to_owned(), _keeper: keeper }
 }
 
 /// PostgreSQL refuses to run as root.

@@ -7,9 +7,9 @@ use std::process::{Child, Command};
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
 
 /// A process that ends with whoever has it, whatever the test comes to.
-pub struct Ending(pub Child);
+pub struct ChildProcess(pub Child);
 
-impl Deref for Ending {
+impl Deref for ChildProcess {
     type Target = Child;
 
     fn deref(&self) -> &Child {
@@ -17,13 +17,13 @@ impl Deref for Ending {
     }
 }
 
-impl DerefMut for Ending {
+impl DerefMut for ChildProcess {
     fn deref_mut(&mut self) -> &mut Child {
         &mut self.0
     }
 }
 
-impl Drop for Ending {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

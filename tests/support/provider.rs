@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use countersign::config::Oidc;
+use countersign::config::OidcConfig;
 use countersign::domain::identity::account::PersonRole;
-use countersign::domain::identity::oidc_identity::{Admit, Mapping};
+use countersign::domain::identity::oidc_identity::{AdmissionRule, ClaimMapping};
 use countersign::domain::primitives::secret::Secret;
 use serde_json::{Value, json};
 
@@ -19,9 +19,9 @@ pub const CLIENT: &str = "countersign";
 pub const CLIENT_SECRET: &str = "a secret between gateway and provider";
 
 /// What a gateway would say of a provider: who is in `fin` reviews, who is in `ops` runs it.
-pub fn settings(issuer: &str) -> Oidc {
+pub fn settings(issuer: &str) -> OidcConfig {
     let group = |value: &str, group: &str| (value.to_owned(), group.try_into().unwrap());
-    Oidc {
+    OidcConfig {
         issuer: issuer.to_owned(),
         client_id: CLIENT.to_owned(),
         client_secret: Some(Secret::new(CLIENT_SECRET.to_owned())),
@@ -30,10 +30,10 @@ pub fn settings(issuer: &str) -> Oidc {
         button: "Sign in with Example".to_owned(),
         name_claim: "preferred_username".to_owned(),
         groups_claim: "groups".to_owned(),
-        mapping: Mapping {
+        mapping: ClaimMapping {
             groups: vec![group("fin", "reviewers"), group("sec", "security")],
             roles: vec![("ops".to_owned(), PersonRole::Admin)],
-            admit: Admit::Mapped,
+            admit: AdmissionRule::Mapped,
         },
         session: Duration::from_secs(1800),
     }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::rules::{is_ours, module, squeezed};
-use super::source::{File, Source};
+use super::source::{File, RustSource};
 
 /// What each module imports, by names as `domain::chain::verify`.
 type Imports = BTreeMap<String, BTreeSet<String>>;
@@ -27,7 +27,7 @@ fn imports(files: &[File]) -> Imports {
     let ours: Vec<&File> = files.iter().filter(|it| it.path.ends_with(".rs") && is_ours(it)).collect();
     let names: BTreeSet<String> = ours.iter().map(|it| module(it).join("::")).collect();
     let imported = |file: &&File| {
-        let (own, code) = (module(file), squeezed(&Source::read(&file.text).code));
+        let (own, code) = (module(file), squeezed(&RustSource::read(&file.text).code));
         let named = paths(&code).into_iter().filter_map(|path| absolute(&own, &path));
         let rooms = named
             .filter_map(|path| (1..=path.len()).rev().map(|it| path[..it].join("::")).find(|it| names.contains(it)));

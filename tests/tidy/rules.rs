@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::source::{File, Source, words};
+use crate::source::{File, RustSource, words};
 
 /// From one file to complaints.
-pub type Rule = fn(&File, &Source) -> Vec<String>;
+pub type TidyRule = fn(&File, &RustSource) -> Vec<String>;
 
 /// The rooms of the house, each with those below it that it may use.
 pub const ROOMS: &[(&str, &[&str])] = &[
@@ -120,7 +120,7 @@ const OUT_OF_TURN: [&str; 4] = [
 const CHANCE_MAX: usize = 8;
 
 /// The rules for one Rust file.
-pub fn rust_rules() -> [Rule; 10] {
+pub fn rust_rules() -> [TidyRule; 10] {
     [arrows, pure_domain, databases_in_store, sql_in_store, turns, forms, sizes, silenced, printing, chances]
 }
 
@@ -144,7 +144,7 @@ fn say(file: &File, problem: impl std::fmt::Display) -> String {
     format!("{}: {problem}", file.path)
 }
 
-pub fn arrows(file: &File, source: &Source) -> Vec<String> {
+pub fn arrows(file: &File, source: &RustSource) -> Vec<String> {
     if !is_ours(file) {
         return Vec::new();
     }
@@ -219,13 +219,13 @@ pub fn squeezed(code: &str) -> String {
     out
 }
 
-fn uses(source: &Source, names: &[&str]) -> Vec<String> {
+fn uses(source: &RustSource, names: &[&str]) -> Vec<String> {
     let code: Vec<char> = source.code.chars().collect();
     let found: BTreeSet<String> = words(&code).map(|it| it.1).filter(|it| names.contains(&it.as_str())).collect();
     found.into_iter().collect()
 }
 
-pub fn pure_domain(file: &File, source: &Source) -> Vec<String> {
+pub fn pure_domain(file: &File, source: &RustSource) -> Vec<String> {
     const EDGES: [&str; 9] = [
         "async",
         "tokio",
@@ -255,7 +255,7 @@ pub fn pure_domain(file: &File, source: &Source) -> Vec<String> {
         .collect()
 }
 
-pub fn databases_in_store(file: &File, source: &Source) -> Vec<String> {
+pub fn databases_in_store(file: &File, source: &RustSource) -> Vec<String> {
     if !is_ours(file) || module(file)[0] == "store" || OTHER_DATABASES.contains(&file.path.as_str()) {
         return Vec::new();
     }
@@ -264,7 +264,7 @@ pub fn databases_in_store(file: &File, source: &Source) -> Vec<String> {
 }
 
 /// Fields of forms are had only together with the check that a page of ours sent them.
-pub fn forms(file: &File, source: &Source) -> Vec<String> {
+pub fn forms(file: &File, source: &RustSource) -> Vec<String> {
     if !is_ours(file) || file.path == "src/web/pages/shared/form.rs" || !squeezed(&source.code).contains("web::Form<") {
         return Vec::new();
     }
@@ -272,7 +272,7 @@ pub fn forms(file: &File, source: &Source) -> Vec<String> {
 }
 
 /// Whatever a request begins beside the threads that answer, it begins in its asker's turn.
-pub fn turns(file: &File, source: &Source) -> Vec<String> {
+pub fn turns(file: &File, source: &RustSource) -> Vec<String> {
     let taken = file.path == "src/service/platform/fair_queue.rs" || OUT_OF_TURN.contains(&file.path.as_str());
     if !is_ours(file) || module(file)[0] != "service" || taken {
         return Vec::new();
@@ -281,7 +281,7 @@ pub fn turns(file: &File, source: &Source) -> Vec<String> {
     found.into_iter().map(|it| say(file, format_args!("{it} is out of turn, begin it by Turn::work"))).collect()
 }
 
-pub fn sql_in_store(file: &File, source: &Source) -> Vec<String> {
+pub fn sql_in_store(file: &File, source: &RustSource) -> Vec<String> {
     if !is_ours(file) || module(file)[0] == "store" || OTHER_DATABASES.contains(&file.path.as_str()) {
         return Vec::new();
     }
@@ -319,7 +319,7 @@ fn is_sql(text: &str) -> bool {
     })
 }
 
-pub fn sizes(file: &File, source: &Source) -> Vec<String> {
+pub fn sizes(file: &File, source: &RustSource) -> Vec<String> {
     if !is_ours(file) {
         return Vec::new();
     }
@@ -332,7 +332,7 @@ pub fn sizes(file: &File, source: &Source) -> Vec<String> {
     long.into_iter().chain(functions).collect()
 }
 
-pub fn silenced(file: &File, source: &Source) -> Vec<String> {
+pub fn silenced(file: &File, source: &RustSource) -> Vec<String> {
     let code = squeezed(&source.all_code);
     let allows = code.match_indices("allow(").filter(|(at, _)| {
         let before = &code[..*at];
@@ -345,7 +345,7 @@ pub fn silenced(file: &File, source: &Source) -> Vec<String> {
     allows.chain(ignores).collect()
 }
 
-pub fn printing(file: &File, source: &Source) -> Vec<String> {
+pub fn printing(file: &File, source: &RustSource) -> Vec<String> {
     if !is_ours(file) || module(file)[0] == "cli" {
         return Vec::new();
     }
@@ -356,7 +356,7 @@ pub fn printing(file: &File, source: &Source) -> Vec<String> {
 }
 
 /// What must not be there is looked for by a text that no id, digest or token has by chance.
-pub fn chances(file: &File, _source: &Source) -> Vec<String> {
+pub fn chances(file: &File, _source: &RustSource) -> Vec<String> {
     if !file.path.starts_with("tests/") || file.path == "tests/tidy.rs" {
         return Vec::new();
     }

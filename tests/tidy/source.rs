@@ -8,7 +8,7 @@ pub struct File {
 }
 
 /// A file taken apart. Lines are those of the file.
-pub struct Source {
+pub struct RustSource {
     /// Comments and the insides of texts are spaces; so are items under `#[cfg(test)]`.
     pub code: String,
     /// The same, tests included.
@@ -19,7 +19,7 @@ pub struct Source {
     pub lines: usize,
 }
 
-impl Source {
+impl RustSource {
     pub fn read(text: &str) -> Self {
         let (all_code, texts) = blank(text);
         let tests = test_spans(&all_code);

@@ -10,7 +10,7 @@ use crate::domain::primitives::id::{FlowId, GroupName, NodeId, TokenId};
 
 /// `user …`
 #[derive(Subcommand, Debug)]
-pub enum User {
+pub enum UserCommand {
     /// Add an account. A name that already exists is refused, and that account does not change.
     ///
     /// The command also refuses a name that looks like an existing one, and a new group whose name looks like an existing
@@ -57,7 +57,7 @@ pub struct UserName {
 
 /// `token …`
 #[derive(Subcommand, Debug)]
-pub enum Token {
+pub enum TokenCommand {
     /// Create a token and print it once.
     ///
     /// Standard output has only the token. Standard error lists the reviewers that the owner excludes. With `--json` they are

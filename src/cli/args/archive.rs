@@ -8,7 +8,7 @@ use crate::domain::primitives::id::ThreadId;
 
 /// `archive …`
 #[derive(Subcommand, Debug)]
-pub enum Archive {
+pub enum ArchiveCommand {
     /// List archives with their versions, size and file.
     List(ArchiveList),
     /// Verify archive files offline.

@@ -8,7 +8,7 @@ use crate::domain::primitives::id::{NodeId, ThreadId};
 
 /// `envelope …`
 #[derive(Subcommand, Debug)]
-pub enum Envelope {
+pub enum EnvelopeCommand {
     /// Verify a signed context envelope.
     ///
     /// Checks the signature, the content, the thread, the node and the token budget.

@@ -9,7 +9,7 @@ use crate::domain::primitives::id::ThreadId;
 
 /// `episode …`
 #[derive(Subcommand, Debug)]
-pub enum Episode {
+pub enum EpisodeCommand {
     /// Verify a folder of run artifacts.
     ///
     /// Checks the files against the manifest, the events, and the projections of the events.

@@ -7,7 +7,7 @@ use crate::domain::primitives::secret::Secret;
 
 /// Flags that may stand anywhere on the line.
 #[derive(clap::Args, Debug)]
-pub struct Global {
+pub struct GlobalArgs {
     /// The data directory: SQLite database, keyring and archives.
     #[arg(long, global = true, value_name = "DIR")]
     pub data: Option<PathBuf>,
@@ -22,7 +22,7 @@ pub struct Global {
     pub json: bool,
 }
 
-impl Global {
+impl GlobalArgs {
     /// Whether it says which gateway is meant.
     pub(super) const fn names_a_gateway(&self) -> bool {
         self.data.is_some() || self.database.is_some()

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 
 use super::values::{dialect, path};
-use crate::domain::guard::Dialect;
+use crate::domain::guard::SchemaDialect;
 
 /// `guard …`
 #[derive(Subcommand, Debug)]
-pub enum Guard {
+pub enum GuardCommand {
     /// Check a state against a schema.
     Payload(GuardPayload),
     /// Check a transition from one state to another against a schema and rules.
@@ -20,9 +20,9 @@ pub enum Guard {
     Create(GuardCreate),
 }
 
-impl Guard {
+impl GuardCommand {
     /// The schema with the dialect that it must be in, and the rules: what every command has.
-    pub fn files(&self) -> (&Path, Option<Dialect>, Option<&Path>) {
+    pub fn files(&self) -> (&Path, Option<SchemaDialect>, Option<&Path>) {
         let (schema, dialect, rules) = match self {
             Self::Payload(it) => (&it.schema, it.dialect, &it.rules),
             Self::Transition(it) => (&it.schema, it.dialect, &it.rules),
@@ -41,7 +41,7 @@ pub struct GuardPayload {
     pub schema: PathBuf,
     /// The required dialect of the schema: `guard` or `json-schema-2020-12`. The schema text declares its dialect.
     #[arg(long, value_name = "DIALECT", value_parser = dialect)]
-    pub dialect: Option<Dialect>,
+    pub dialect: Option<SchemaDialect>,
     /// The rules file. It must be valid, but a single state is not checked against it.
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub rules: Option<PathBuf>,
@@ -58,7 +58,7 @@ pub struct GuardTransition {
     pub schema: PathBuf,
     /// The required dialect of the schema: `guard` or `json-schema-2020-12`. The schema text declares its dialect.
     #[arg(long, value_name = "DIALECT", value_parser = dialect)]
-    pub dialect: Option<Dialect>,
+    pub dialect: Option<SchemaDialect>,
     /// The rules file. Without rules no transition passes.
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub rules: Option<PathBuf>,
@@ -78,7 +78,7 @@ pub struct GuardCommit {
     pub schema: PathBuf,
     /// The required dialect of the schema: `guard` or `json-schema-2020-12`. The schema text declares its dialect.
     #[arg(long, value_name = "DIALECT", value_parser = dialect)]
-    pub dialect: Option<Dialect>,
+    pub dialect: Option<SchemaDialect>,
     /// The rules file. Without rules no transition passes.
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub rules: Option<PathBuf>,
@@ -107,7 +107,7 @@ pub struct GuardCreate {
     pub schema: PathBuf,
     /// The required dialect of the schema: `guard` or `json-schema-2020-12`. The schema text declares its dialect.
     #[arg(long, value_name = "DIALECT", value_parser = dialect)]
-    pub dialect: Option<Dialect>,
+    pub dialect: Option<SchemaDialect>,
     /// The rules file. The state must contain every field that the rules name.
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub rules: Option<PathBuf>,

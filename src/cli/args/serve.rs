@@ -2,29 +2,29 @@
 
 use std::net::SocketAddr;
 
-use crate::cli::serve::ClockBack;
+use crate::cli::serve::ClockPolicy;
 
 /// `serve …`
 #[derive(clap::Args, Debug)]
-pub struct Serve {
+pub struct ServeArgs {
     /// Where to listen.
     #[command(flatten)]
-    pub listen: Listen,
+    pub listen: ListenArgs,
     /// Start although the clock is behind the newest event. Use it once, if the clock was ahead before and is correct now.
     #[arg(long)]
     pub clock_was_ahead: bool,
 }
 
-impl Serve {
+impl ServeArgs {
     /// Whether to start with a clock that is behind the newest event.
-    pub const fn clock_back(&self) -> ClockBack {
-        if self.clock_was_ahead { ClockBack::Allowed } else { ClockBack::Refused }
+    pub const fn clock_back(&self) -> ClockPolicy {
+        if self.clock_was_ahead { ClockPolicy::Allowed } else { ClockPolicy::Refused }
     }
 }
 
 /// Where to listen.
 #[derive(clap::Args, Debug)]
-pub struct Listen {
+pub struct ListenArgs {
     /// The IP address and port to listen on.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,

@@ -117,22 +117,25 @@ fn names_that_begin_with_a_dash_are_read_whatever_comes_next() {
         for line in [format!("keys revoke {kid} --json"), format!("keys revoke --json {kid}")] {
             let args = read(&line).unwrap();
             assert!(args.global.json, "{line}");
-            assert!(matches!(args.command, Command::Keys(Keys::Revoke(it)) if it.kid == kid), "{line}");
+            assert!(matches!(args.command, Command::Keys(KeysCommand::Revoke(it)) if it.kid == kid), "{line}");
         }
         let jti = format!("-{next}rK_qmxVWaYVA9wwBF6Iw");
         let line = format!("receipt revoke {jti} --reason mine");
-        assert!(matches!(command(&line), Command::Receipt(Receipt::Revoke(it)) if it.jti.as_str() == jti), "{line}");
+        assert!(
+            matches!(command(&line), Command::Receipt(ReceiptCommand::Revoke(it)) if it.jti.as_str() == jti),
+            "{line}"
+        );
     }
 }
 
 #[test]
 fn a_receipt_is_itself_a_file_or_standard_input() {
     for (text, expected) in [
-        ("-", Input::Stdin),
-        ("eyJ.eyJ.AA-_", Input::Given("eyJ.eyJ.AA-_".to_owned())),
-        ("./a.b.c", Input::File("./a.b.c".into())),
-        ("receipt.jws", Input::File("receipt.jws".into())),
-        ("a..c", Input::File("a..c".into())),
+        ("-", InputSource::Stdin),
+        ("eyJ.eyJ.AA-_", InputSource::Given("eyJ.eyJ.AA-_".to_owned())),
+        ("./a.b.c", InputSource::File("./a.b.c".into())),
+        ("receipt.jws", InputSource::File("receipt.jws".into())),
+        ("a..c", InputSource::File("a..c".into())),
     ] {
         assert_eq!(input(text), Ok(expected));
     }
@@ -140,8 +143,8 @@ fn a_receipt_is_itself_a_file_or_standard_input() {
 
 #[test]
 fn a_halt_is_for_a_flow_or_for_all() {
-    assert_eq!(scope("all"), Ok(Scope::All));
-    assert_eq!(scope("payments"), Ok(Scope::Flow(FlowId::try_from("payments").unwrap())));
+    assert_eq!(scope("all"), Ok(HaltScopeArg::All));
+    assert_eq!(scope("payments"), Ok(HaltScopeArg::Flow(FlowId::try_from("payments").unwrap())));
     assert!(scope("not a flow").is_err());
 }
 

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
-use crate::domain::guard::Dialect;
+use crate::domain::guard::SchemaDialect;
 use crate::domain::identity::account::{MachineRole, PersonRole};
-use crate::domain::json::patch::Format;
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::keys::KeyUse;
 use crate::domain::primitives::id::{FlowId, NodeId};
 use crate::domain::primitives::secret::Secret;
@@ -16,7 +16,7 @@ use crate::domain::primitives::time::Timestamp;
 
 /// Where a token is to be had.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Input {
+pub enum InputSource {
     /// On standard input.
     Stdin,
     /// In this file.
@@ -27,7 +27,7 @@ pub enum Input {
 
 /// What a halt is for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Scope {
+pub enum HaltScopeArg {
     /// Every flow.
     All,
     /// This one.
@@ -36,7 +36,7 @@ pub enum Scope {
 
 /// What a halt stops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Halted {
+pub enum HaltAspectArg {
     /// Halt proposals, new threads and votes.
     Proposing,
     /// Halt writes: no writer is authorized.
@@ -45,7 +45,7 @@ pub enum Halted {
 
 /// Names of nodes, by commas; none in an empty text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Nodes(pub BTreeSet<NodeId>);
+pub struct NodeList(pub BTreeSet<NodeId>);
 
 /// Names and reasons are a line in a log or on a page.
 const LABEL_CHARS_MAX: usize = 200;
@@ -83,17 +83,17 @@ pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
     serde_json::from_value(text.into()).map_err(|_| expected.to_owned())
 }
 
-pub(super) fn scope(text: &str) -> Result<Scope, String> {
+pub(super) fn scope(text: &str) -> Result<HaltScopeArg, String> {
     match text {
-        "all" => Ok(Scope::All),
-        flow => FlowId::try_from(flow).map(Scope::Flow).map_err(|refused| refused.to_string()),
+        "all" => Ok(HaltScopeArg::All),
+        flow => FlowId::try_from(flow).map(HaltScopeArg::Flow).map_err(|refused| refused.to_string()),
     }
 }
 
-pub(super) fn nodes(text: &str) -> Result<Nodes, String> {
+pub(super) fn nodes(text: &str) -> Result<NodeList, String> {
     let names = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
     let read = names.map(|it| NodeId::try_from(it).map_err(|refused| refused.to_string()));
-    read.collect::<Result<_, _>>().map(Nodes)
+    read.collect::<Result<_, _>>().map(NodeList)
 }
 
 pub(super) fn digest(text: &str) -> Result<String, String> {
@@ -104,25 +104,25 @@ pub(super) fn digest(text: &str) -> Result<String, String> {
 
 /// A token has two dots and nothing but base64url around them; every path that has those too can be said
 /// with `./` in front.
-pub(super) fn dialect(text: &str) -> Result<Dialect, String> {
-    let all = [Dialect::Guard, Dialect::JsonSchema];
+pub(super) fn dialect(text: &str) -> Result<SchemaDialect, String> {
+    let all = [SchemaDialect::Guard, SchemaDialect::JsonSchema];
     all.into_iter().find(|it| it.as_str() == text).ok_or_else(|| "must be guard or json-schema-2020-12".to_owned())
 }
 
-pub(super) fn format(text: &str) -> Result<Format, String> {
-    let all = [Format::Merge, Format::MergePatch, Format::JsonPatch];
+pub(super) fn format(text: &str) -> Result<PatchFormat, String> {
+    let all = [PatchFormat::Merge, PatchFormat::MergePatch, PatchFormat::JsonPatch];
     all.into_iter().find(|it| it.as_str() == text).ok_or_else(|| "must be merge, merge-patch or json-patch".to_owned())
 }
 
-pub(super) fn input(text: &str) -> Result<Input, String> {
+pub(super) fn input(text: &str) -> Result<InputSource, String> {
     let base64url =
         |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it));
     let parts = text.split('.').count();
     match text {
-        "-" => Ok(Input::Stdin),
+        "-" => Ok(InputSource::Stdin),
         // As every token begins, whatever became of the rest.
-        token if token.starts_with("eyJ") && parts > 1 => Ok(Input::Given(token.to_owned())),
-        token if parts == 3 && token.split('.').all(base64url) => Ok(Input::Given(token.to_owned())),
-        path => Ok(Input::File(PathBuf::from(path))),
+        token if token.starts_with("eyJ") && parts > 1 => Ok(InputSource::Given(token.to_owned())),
+        token if parts == 3 && token.split('.').all(base64url) => Ok(InputSource::Given(token.to_owned())),
+        path => Ok(InputSource::File(PathBuf::from(path))),
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::Stage;
-use super::client::Machine;
+use super::DemoSetup;
+use super::client::DemoMachine;
 use crate::cli::{CliError, open_service};
 use crate::domain::identity::account::{MachineRole, PersonRole};
 use crate::domain::policy::PolicySource;
@@ -16,12 +16,12 @@ use crate::service::identity::accounts::{NewAccount, NewToken};
 use crate::service::identity::owner_names::NewOwner;
 
 /// The machines.
-pub(super) struct Cast {
-    pub(super) host: Machine,
-    pub(super) agent: Machine,
-    pub(super) writer: Machine,
-    pub(super) second_host: Machine,
-    pub(super) second_agent: Machine,
+pub(super) struct DemoMachines {
+    pub(super) host: DemoMachine,
+    pub(super) agent: DemoMachine,
+    pub(super) writer: DemoMachine,
+    pub(super) second_host: DemoMachine,
+    pub(super) second_agent: DemoMachine,
     /// Who looks after people and stops.
     pub(super) admin: AccountId,
 }
@@ -48,7 +48,7 @@ pub(super) fn source(flow: &str, (text, state, planner): (&str, &str, &str)) -> 
 }
 
 /// Engages everybody and says who they are.
-pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &Stage) -> Result<Cast, CliError> {
+pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &DemoSetup) -> Result<DemoMachines, CliError> {
     let by = open_service::principal();
     service.activate_policy(&by, None, source("payments", PAYMENTS), BTreeSet::new()).await?;
     service.activate_policy(&by, None, source("payouts", PAYOUTS), BTreeSet::new()).await?;
@@ -66,9 +66,9 @@ pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &Stage) -> 
     stage.voice.say("\nThree machines, each with a token of its own: a host, an agent and a writer. Their requests and answers follow.");
     let machine = |name: &'static str, role, flow: &'static str, nodes: &'static [&'static str]| async move {
         let text = token(service, name, (role, flow, nodes)).await?;
-        Machine::new(name, text, stage)
+        DemoMachine::new(name, text, stage)
     };
-    Ok(Cast {
+    Ok(DemoMachines {
         host: machine("host", MachineRole::Host, "payments", &[]).await?,
         agent: machine("agent", MachineRole::Agent, "payments", &["planner", "input_parser"]).await?,
         writer: machine("writer", MachineRole::Writer, "payments", &["database_writer"]).await?,

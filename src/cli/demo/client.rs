@@ -3,15 +3,15 @@
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::Stage;
+use super::DemoSetup;
 use crate::cli::CliError;
 use crate::tls;
 
 /// Where lines go. Nobody listens any more once the demonstration was stopped.
 #[derive(Clone)]
-pub(super) struct Voice(UnboundedSender<String>);
+pub(super) struct DemoOutput(UnboundedSender<String>);
 
-impl Voice {
+impl DemoOutput {
     pub(super) fn new(to: UnboundedSender<String>) -> Self {
         Self(to)
     }
@@ -22,16 +22,16 @@ impl Voice {
 }
 
 /// A host, an agent or a writer.
-pub(super) struct Machine {
+pub(super) struct DemoMachine {
     name: &'static str,
     token: String,
     base: String,
     http: reqwest::Client,
-    voice: Voice,
+    voice: DemoOutput,
 }
 
 /// A request: method, path and, where there is one, its body.
-pub(super) enum Ask {
+pub(super) enum DemoRequest {
     Get(String),
     /// A read that waits up to so many seconds.
     Wait(String, u64),
@@ -39,12 +39,12 @@ pub(super) enum Ask {
 }
 
 /// What came back.
-pub(super) struct Answer {
+pub(super) struct DemoHttpResponse {
     pub(super) status: u16,
     pub(super) body: Value,
 }
 
-impl Answer {
+impl DemoHttpResponse {
     /// A text member of the answer.
     pub(super) fn text(&self, name: &str) -> &str {
         self.body.get(name).and_then(Value::as_str).unwrap_or_default()
@@ -65,8 +65,8 @@ impl Answer {
 /// Tokens and digests are shortened to this on the screen; everything else is shown whole.
 const SHOWN_CHARS_MAX: usize = 90;
 
-impl Machine {
-    pub(super) fn new(name: &'static str, token: String, stage: &Stage) -> Result<Self, CliError> {
+impl DemoMachine {
+    pub(super) fn new(name: &'static str, token: String, stage: &DemoSetup) -> Result<Self, CliError> {
         // A proxy of the environment has no business on the loopback.
         tls::ready();
         let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().map_err(failed)?;
@@ -74,11 +74,11 @@ impl Machine {
     }
 
     /// Asks, aloud.
-    pub(super) async fn ask(&self, ask: Ask) -> Result<Answer, CliError> {
+    pub(super) async fn ask(&self, ask: DemoRequest) -> Result<DemoHttpResponse, CliError> {
         let request = match &ask {
-            Ask::Get(path) => format!("GET {path}"),
-            Ask::Wait(path, secs) => format!("GET {path}   Prefer: wait={secs}"),
-            Ask::Post(path, body) => format!("POST {path}\n           {}", shown(body)),
+            DemoRequest::Get(path) => format!("GET {path}"),
+            DemoRequest::Wait(path, secs) => format!("GET {path}   Prefer: wait={secs}"),
+            DemoRequest::Post(path, body) => format!("POST {path}\n           {}", shown(body)),
         };
         self.voice.say(&format!("\n{:>8} ▸ {request}", self.name));
         let answer = self.ask_quietly(ask).await?;
@@ -87,21 +87,21 @@ impl Machine {
     }
 
     /// Says what it was answered.
-    pub(super) fn say(&self, answer: &Answer) {
+    pub(super) fn say(&self, answer: &DemoHttpResponse) {
         self.voice.say(&format!("{:>8} ◂ {} {}", self.name, answer.status, shown(&answer.body)));
     }
 
     /// Asks again what was asked aloud before.
-    pub(super) async fn ask_quietly(&self, ask: Ask) -> Result<Answer, CliError> {
+    pub(super) async fn ask_quietly(&self, ask: DemoRequest) -> Result<DemoHttpResponse, CliError> {
         let url = |path: String| format!("{}{path}", self.base);
         let request = match ask {
-            Ask::Get(path) => self.http.get(url(path)),
-            Ask::Wait(path, secs) => self.http.get(url(path)).header("prefer", format!("wait={secs}")),
-            Ask::Post(path, body) => self.http.post(url(path)).json(&body),
+            DemoRequest::Get(path) => self.http.get(url(path)),
+            DemoRequest::Wait(path, secs) => self.http.get(url(path)).header("prefer", format!("wait={secs}")),
+            DemoRequest::Post(path, body) => self.http.post(url(path)).json(&body),
         };
         let response = request.bearer_auth(&self.token).send().await.map_err(failed)?;
         let status = response.status().as_u16();
-        Ok(Answer { status, body: response.json().await.map_err(failed)? })
+        Ok(DemoHttpResponse { status, body: response.json().await.map_err(failed)? })
     }
 }
 

@@ -5,14 +5,19 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Stage;
-use super::client::{Ask, Machine};
+use super::DemoSetup;
+use super::client::{DemoMachine, DemoRequest};
 use crate::cli::CliError;
 
 /// Writes the files of one approved version.
-pub(super) async fn keep(host: &Machine, stage: &Stage, thread: &str, decision: &Value) -> Result<String, CliError> {
-    let chain = host.ask_quietly(Ask::Get(format!("/v1/threads/{thread}/chain"))).await?.must_be(200)?;
-    let jwks = host.ask_quietly(Ask::Get("/.well-known/jwks.json".to_owned())).await?.must_be(200)?;
+pub(super) async fn keep(
+    host: &DemoMachine,
+    stage: &DemoSetup,
+    thread: &str,
+    decision: &Value,
+) -> Result<String, CliError> {
+    let chain = host.ask_quietly(DemoRequest::Get(format!("/v1/threads/{thread}/chain"))).await?.must_be(200)?;
+    let jwks = host.ask_quietly(DemoRequest::Get("/.well-known/jwks.json".to_owned())).await?.must_be(200)?;
     let version = chain.body["entries"]
         .as_array()
         .and_then(|entries| entries.iter().find(|it| it["transition"] == decision["transition_digest"]))
@@ -31,7 +36,7 @@ pub(super) async fn keep(host: &Machine, stage: &Stage, thread: &str, decision: 
 }
 
 /// The line that replays the demonstration's own database.
-pub(super) fn audit_line(stage: &Stage) -> String {
+pub(super) fn audit_line(stage: &DemoSetup) -> String {
     format!("  {} audit --data {}", program(), stage.data.display())
 }
 

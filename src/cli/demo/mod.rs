@@ -18,33 +18,33 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::output::Output;
-use super::serve::{self, ClockBack, Running};
-use super::{CliError, Exit, open_service};
-use crate::config::{Config, Database};
+use super::output::CommandOutput;
+use super::serve::{self, ClockPolicy, RunningGateway};
+use super::{CliError, CommandExit, open_service};
+use crate::config::{Config, DatabaseConfig};
 use crate::keyring::KeyringSource;
 use crate::random;
 use crate::service::Service;
-use client::Voice;
+use client::DemoOutput;
 
 /// Between two steps of the story: long enough to read one.
 const PACE: Duration = Duration::from_millis(1_200);
 
 /// Plays the demonstration until ctrl-c.
-pub fn run(config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub fn run(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     let listener = serve::bind(config.listen)?;
     let bound = listener.local_addr().map_err(CliError::Runtime)?;
     say(out, &format!("Countersign's demonstration starts at http://localhost:{}", bound.port()))?;
     let config = of_its_own(config, bound)?;
     open_service::block_on(async {
-        let running = Running::start(&config, listener, ClockBack::Refused).await?;
+        let running = RunningGateway::start(&config, listener, ClockPolicy::Refused).await?;
         play(&config, running, bound, out).await?;
         say(out, &format!("\nStopped. What happened stays in {}", config.data.display()))?;
-        Ok(Exit::Yes)
+        Ok(CommandExit::Yes)
     })
 }
 
-fn say(out: &mut Output<'_>, line: &str) -> Result<(), CliError> {
+fn say(out: &mut CommandOutput<'_>, line: &str) -> Result<(), CliError> {
     Ok(out.answer(line, || json!({"demo": line}))?)
 }
 
@@ -54,7 +54,7 @@ fn of_its_own(config: &Config, bound: SocketAddr) -> Result<Config, CliError> {
     Ok(Config {
         listen: bound,
         keyring: KeyringSource::File(data.join("keyring.json")),
-        database: Database::Sqlite,
+        database: DatabaseConfig::Sqlite,
         public_url: None,
         issuer: None,
         trusted_proxies: Vec::new(),
@@ -68,9 +68,14 @@ fn of_its_own(config: &Config, bound: SocketAddr) -> Result<Config, CliError> {
 }
 
 /// The story and the people's time both run until someone says stop.
-async fn play(config: &Config, running: Running, bound: SocketAddr, out: &mut Output<'_>) -> Result<(), CliError> {
+async fn play(
+    config: &Config,
+    running: RunningGateway,
+    bound: SocketAddr,
+    out: &mut CommandOutput<'_>,
+) -> Result<(), CliError> {
     let (voice, mut lines) = mpsc::unbounded_channel();
-    let stage = Stage { data: config.data.clone(), bound, pace: PACE, voice: Voice::new(voice) };
+    let stage = DemoSetup { data: config.data.clone(), bound, pace: PACE, voice: DemoOutput::new(voice) };
     let service = Arc::clone(&running.service);
     let url = running.url.as_str().to_owned();
     let mut story = tokio::spawn(async move {
@@ -98,9 +103,9 @@ async fn play(config: &Config, running: Running, bound: SocketAddr, out: &mut Ou
 }
 
 /// What was before, quietly, while the story begins; and a little that goes on beside it.
-async fn past(service: &Arc<Service>, cast: &accounts::Cast, stage: &Stage) -> Result<(), CliError> {
+async fn past(service: &Arc<Service>, cast: &accounts::DemoMachines, stage: &DemoSetup) -> Result<(), CliError> {
     receivers::engage(service, &cast.admin).await?;
-    let played = seed_history::Played::engage(service).await?;
+    let played = seed_history::DemoHistoryActors::engage(service).await?;
     played.live(&cast.admin).await?;
     let folder = played.leaves_a_run(&stage.data).await?;
     stage.voice.say(
@@ -116,14 +121,14 @@ async fn past(service: &Arc<Service>, cast: &accounts::Cast, stage: &Stage) -> R
 }
 
 /// Where the story plays.
-struct Stage {
+struct DemoSetup {
     data: PathBuf,
     bound: SocketAddr,
     pace: Duration,
-    voice: Voice,
+    voice: DemoOutput,
 }
 
-impl Stage {
+impl DemoSetup {
     /// Time to read.
     async fn pause(&self) {
         tokio::time::sleep(self.pace).await;

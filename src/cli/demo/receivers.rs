@@ -8,7 +8,7 @@ use std::sync::Arc;
 use actix_web::{App, HttpResponse, HttpServer, web};
 
 use crate::cli::CliError;
-use crate::config::{Network, Webhooks};
+use crate::config::{Network, WebhooksConfig};
 use crate::domain::delivery::endpoint::EventPattern;
 use crate::domain::primitives::id::AccountId;
 use crate::domain::primitives::secret::Secret;
@@ -16,14 +16,14 @@ use crate::service::Service;
 use crate::service::delivery::endpoint_kind::NewKind;
 use crate::service::delivery::endpoints::NewEndpoint;
 use crate::service::error::{Error, Result};
-use crate::service::operations::halt_request::Puller;
+use crate::service::operations::halt_request::Actor;
 
 /// Where they are.
 const HERE: &str = "127.0.0.1";
 
 /// What the demonstration's gateway may send to: nobody but them.
-pub(super) fn settings() -> Webhooks {
-    Webhooks { allow_networks: Network::parse(HERE).into_iter().collect(), plain_http: false }
+pub(super) fn settings() -> WebhooksConfig {
+    WebhooksConfig { allow_networks: Network::parse(HERE).into_iter().collect(), plain_http: false }
 }
 
 /// Lets them listen, and has them told of what happens.
@@ -57,6 +57,6 @@ async fn add(service: &Service, admin: &AccountId, name: &str, (port, events): (
         after: None,
     };
     let admin = service.account_row(admin).await?;
-    service.add_endpoint(Puller::Person(&admin), &new).await?;
+    service.add_endpoint(Actor::Person(&admin), &new).await?;
     Ok(())
 }

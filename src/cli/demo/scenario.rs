@@ -4,11 +4,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use super::Stage;
-use super::accounts::Cast;
-use super::client::{Answer, Ask, Machine};
+use super::DemoSetup;
+use super::accounts::DemoMachines;
+use super::client::{DemoHttpResponse, DemoMachine, DemoRequest};
 use super::export_files;
-use super::target_database::Ledger;
+use super::target_database::DemoTarget;
 use crate::cli::CliError;
 use crate::domain::json::canonical::canonical;
 
@@ -19,8 +19,8 @@ const SECOND_THREAD: &str = "payout-9";
 const WAIT_SECS: u64 = 20;
 
 /// Tells it all. Both holds are open at once; the second runs out if nobody decides it.
-pub(super) async fn tell(cast: &Cast, stage: &Stage) -> Result<(), CliError> {
-    let ledger = Ledger::make(&stage.data)?;
+pub(super) async fn tell(cast: &DemoMachines, stage: &DemoSetup) -> Result<(), CliError> {
+    let ledger = DemoTarget::make(&stage.data)?;
     stage.pause().await;
     stage.voice.say("\n— The host starts a thread with the authority that its job has.");
     let made = cast.host.ask(create("payments", THREAD)).await?.must_be(201)?;
@@ -54,25 +54,28 @@ pub(super) async fn tell(cast: &Cast, stage: &Stage) -> Result<(), CliError> {
     Ok(())
 }
 
-fn create(flow: &str, thread: &str) -> Ask {
+fn create(flow: &str, thread: &str) -> DemoRequest {
     let state = json!({
         "raw_text": "Please refund Eva's 40 EUR.", "requested_action": "none", "target_user_id": 17,
         "payment": {"amount": 40, "currency": "EUR", "card": "4000 0000 0000 0002"},
     });
     let context = json!({"title": format!("{flow}: refund 40 EUR to customer 17"), "on_behalf_of": "Eva Example"});
-    Ask::Post("/v1/threads".to_owned(), json!({"flow": flow, "thread": thread, "state": state, "context": context}))
+    DemoRequest::Post(
+        "/v1/threads".to_owned(),
+        json!({"flow": flow, "thread": thread, "state": state, "context": context}),
+    )
 }
 
-async fn propose(agent: &Machine, thread: &str, parent: &str, patch: Value) -> Result<Answer, CliError> {
+async fn propose(agent: &DemoMachine, thread: &str, parent: &str, patch: Value) -> Result<DemoHttpResponse, CliError> {
     let body = json!({"node": "planner", "parent": parent, "patch": patch, "rationale": "The message asks for it."});
-    agent.ask(Ask::Post(format!("/v1/threads/{thread}/transitions"), body)).await
+    agent.ask(DemoRequest::Post(format!("/v1/threads/{thread}/transitions"), body)).await
 }
 
-fn review_url(held: &Answer) -> String {
+fn review_url(held: &DemoHttpResponse) -> String {
     held.body["review"]["url"].as_str().unwrap_or_default().to_owned()
 }
 
-async fn open_second(cast: &Cast, stage: &Stage) -> Result<Answer, CliError> {
+async fn open_second(cast: &DemoMachines, stage: &DemoSetup) -> Result<DemoHttpResponse, CliError> {
     stage.voice.say("\n— In another flow the same takes two people, and has a short deadline.");
     let made = cast.second_host.ask(create("payouts", SECOND_THREAD)).await?.must_be(201)?;
     let patch = json!({"target_user_id": 99});
@@ -85,8 +88,8 @@ async fn open_second(cast: &Cast, stage: &Stage) -> Result<Answer, CliError> {
 }
 
 /// Asks aloud once, and then again and again until there is a decision.
-async fn wait(agent: &Machine, stage: &Stage, which: &str, digest: &str) -> Result<Answer, CliError> {
-    let ask = || Ask::Wait(format!("/v1/transitions/{digest}/decision"), WAIT_SECS);
+async fn wait(agent: &DemoMachine, stage: &DemoSetup, which: &str, digest: &str) -> Result<DemoHttpResponse, CliError> {
+    let ask = || DemoRequest::Wait(format!("/v1/transitions/{digest}/decision"), WAIT_SECS);
     let mut answer = agent.ask(ask()).await?;
     let mut waited = false;
     while answer.status == 202 {
@@ -100,7 +103,7 @@ async fn wait(agent: &Machine, stage: &Stage, which: &str, digest: &str) -> Resu
     answer.must_be(200)
 }
 
-fn second_decided(stage: &Stage, decision: &Answer) {
+fn second_decided(stage: &DemoSetup, decision: &DemoHttpResponse) {
     stage.voice.say(&match decision.text("decision") {
         "approved" => "\n— The second review: approved, by two people.".to_owned(),
         "expired" => {
@@ -112,7 +115,12 @@ fn second_decided(stage: &Stage, decision: &Answer) {
     });
 }
 
-async fn after_decision(cast: &Cast, stage: &Stage, ledger: &Ledger, decision: &Answer) -> Result<(), CliError> {
+async fn after_decision(
+    cast: &DemoMachines,
+    stage: &DemoSetup,
+    ledger: &DemoTarget,
+    decision: &DemoHttpResponse,
+) -> Result<(), CliError> {
     stage.voice.say(&format!("\n— The first review is decided: {}.", decision.text("decision")));
     if decision.body["approved"] != json!(true) {
         show_rows(stage, ledger, "Nothing was approved, so nothing is written")?;
@@ -129,12 +137,17 @@ async fn after_decision(cast: &Cast, stage: &Stage, ledger: &Ledger, decision: &
     Ok(())
 }
 
-fn verify(transition: &str, receipt: &str, write_id: &str) -> Ask {
+fn verify(transition: &str, receipt: &str, write_id: &str) -> DemoRequest {
     let body = json!({"thread": THREAD, "transition": transition, "receipt": receipt, "write_id": write_id});
-    Ask::Post("/v1/verify".to_owned(), body)
+    DemoRequest::Post("/v1/verify".to_owned(), body)
 }
 
-async fn write(cast: &Cast, stage: &Stage, ledger: &Ledger, decision: &Answer) -> Result<(), CliError> {
+async fn write(
+    cast: &DemoMachines,
+    stage: &DemoSetup,
+    ledger: &DemoTarget,
+    decision: &DemoHttpResponse,
+) -> Result<(), CliError> {
     stage.pause().await;
     stage.voice.say("\n— The writer verifies, writes a row of its own table, and confirms.");
     let ask = verify(decision.text("transition_digest"), decision.text("receipt"), "write-1");
@@ -142,17 +155,22 @@ async fn write(cast: &Cast, stage: &Stage, ledger: &Ledger, decision: &Answer) -
     ledger.write(THREAD, &allowed.body)?;
     show_rows(stage, ledger, "The row is written")?;
     let result = json!({"result": {"result_ref": "write-1"}});
-    cast.writer.ask(Ask::Post("/v1/writes/write-1/confirm".to_owned(), result)).await?.must_be(200)?;
+    cast.writer.ask(DemoRequest::Post("/v1/writes/write-1/confirm".to_owned(), result)).await?.must_be(200)?;
     Ok(())
 }
 
-async fn cheat(cast: &Cast, stage: &Stage, ledger: &Ledger, decision: &Answer) -> Result<(), CliError> {
+async fn cheat(
+    cast: &DemoMachines,
+    stage: &DemoSetup,
+    ledger: &DemoTarget,
+    decision: &DemoHttpResponse,
+) -> Result<(), CliError> {
     let (transition, receipt) = (decision.text("transition_digest"), decision.text("receipt"));
     stage.pause().await;
     stage.voice.say("\n— A replay: the very same call again.");
     denied(cast, stage, ledger, verify(transition, receipt, "write-1")).await?;
     stage.voice.say("\n— A stale receipt: a harmless change went on top, and the old receipt is shown for it.");
-    let now = cast.writer.ask_quietly(Ask::Get(format!("/v1/threads/{THREAD}"))).await?.must_be(200)?;
+    let now = cast.writer.ask_quietly(DemoRequest::Get(format!("/v1/threads/{THREAD}"))).await?.must_be(200)?;
     let patch = json!({"requested_action": "payout"});
     let moved = propose(&cast.agent, THREAD, now.text("transition"), patch).await?.must_be(201)?;
     denied(cast, stage, ledger, verify(moved.text("transition"), receipt, "write-2")).await?;
@@ -161,7 +179,7 @@ async fn cheat(cast: &Cast, stage: &Stage, ledger: &Ledger, decision: &Answer) -
     denied(cast, stage, ledger, verify(moved.text("transition"), &forged, "write-3")).await
 }
 
-async fn denied(cast: &Cast, stage: &Stage, ledger: &Ledger, ask: Ask) -> Result<(), CliError> {
+async fn denied(cast: &DemoMachines, stage: &DemoSetup, ledger: &DemoTarget, ask: DemoRequest) -> Result<(), CliError> {
     let answer = cast.writer.ask(ask).await?.must_be(403)?;
     show_rows(stage, ledger, &format!("403 {}: the table is unchanged", answer.text("code")))?;
     stage.pause().await;
@@ -169,7 +187,7 @@ async fn denied(cast: &Cast, stage: &Stage, ledger: &Ledger, ask: Ask) -> Result
 }
 
 /// The receipt as an attacker would like it: other claims, the same key's name, the signature that there is.
-fn forge(receipt: &str, head: &Answer) -> Result<String, CliError> {
+fn forge(receipt: &str, head: &DemoHttpResponse) -> Result<String, CliError> {
     let broken = || CliError::Demo("the receipt is not one".to_owned());
     let mut parts = receipt.split('.');
     let (Some(header), Some(claims), Some(signature)) = (parts.next(), parts.next(), parts.next()) else {
@@ -182,7 +200,7 @@ fn forge(receipt: &str, head: &Answer) -> Result<String, CliError> {
     Ok(format!("{header}.{}.{signature}", URL_SAFE_NO_PAD.encode(canonical(&claims))))
 }
 
-fn show_rows(stage: &Stage, ledger: &Ledger, words: &str) -> Result<(), CliError> {
+fn show_rows(stage: &DemoSetup, ledger: &DemoTarget, words: &str) -> Result<(), CliError> {
     let rows = ledger.rows()?;
     let rows = if rows.is_empty() { "  (no row)".to_owned() } else { format!("  {}", rows.join("\n  ")) };
     stage.voice.say(&format!("\n  {words}. The table `payments`:\n{rows}"));

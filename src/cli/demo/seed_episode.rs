@@ -4,20 +4,20 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::seed_history::{Played, name};
+use super::seed_history::{DemoHistoryActors, name};
 use crate::cli::CliError;
 use crate::cli::episode::{read, written};
 use crate::cli::open_service::principal;
 use crate::domain::episode::agent_event::Phase;
 use crate::domain::identity::party::Party;
 use crate::domain::primitives::id::{EventId, ThreadId};
-use crate::domain::reviews::Verdict;
+use crate::domain::reviews::VoteVerdict;
 use crate::service::episodes::NewEvent;
 use crate::service::error::{Error, Result};
 
 const THREAD: &str = "refund-109";
 
-impl Played {
+impl DemoHistoryActors {
     /// A refund that is planned, held, approved, written and ended, and its folder; which is brought in again, as one of
     /// another gateway would be.
     pub(super) async fn leaves_a_run(&self, data: &Path) -> std::result::Result<PathBuf, CliError> {
@@ -44,7 +44,7 @@ impl Played {
         ]});
         let planned = self.tells(Phase::Plan, plan, Some(saw)).await?;
         let held = self.ask(THREAD, json!({"target_user_id": 19})).await?;
-        self.say(&self.cleo, &held, (Verdict::Approve, Some("Order 4712 is theirs."))).await?;
+        self.say(&self.cleo, &held, (VoteVerdict::Approve, Some("Order 4712 is theirs."))).await?;
         let asked = json!({"step_id": "approval", "step_status": "done", "tool": "countersign", "outcome": "ok",
             "input_excerpt": "target_user_id 19"});
         self.tells(Phase::Act, asked, Some(planned.clone())).await?;

@@ -7,36 +7,36 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Stage;
+use super::DemoSetup;
 use super::accounts::{PAYMENTS, new_account, source};
 use crate::cli::open_service;
 use crate::domain::chain::hash::Digest;
-use crate::domain::episode::goal::Terms;
+use crate::domain::episode::goal::EpisodeTerms;
 use crate::domain::identity::account::{MachineRole, PersonRole, Token};
 use crate::domain::identity::party::Party;
-use crate::domain::json::patch::Format;
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::operations::halt::Halt;
 use crate::domain::policy::PolicySource;
 use crate::domain::primitives::id::{AccountId, FlowId, NodeId, ReviewId, ThreadId, WriteId};
-use crate::domain::reviews::edit::Edit;
-use crate::domain::reviews::{Ballot, BrowserCheck, Proof, Ticked, Verdict};
+use crate::domain::reviews::edit::ReviewEdit;
+use crate::domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof};
 use crate::domain::threads::thread::Context;
 use crate::domain::threads::usage::Usage;
 use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::identity::accounts::NewToken;
-use crate::service::identity::delegations::Naming;
+use crate::service::identity::delegations::NewDelegation;
 use crate::service::identity::owner_names::NewOwner;
-use crate::service::identity::passkeys::Confirmation;
-use crate::service::operations::halt::Scope;
-use crate::service::proposals::request::{Asked, Proposal};
-use crate::service::proposals::rollback::Rollback;
-use crate::service::reviews::comment::Saying;
-use crate::service::reviews::edit::{Rewrite, Rewritten};
+use crate::service::identity::passkeys::PasskeyConfirmation;
+use crate::service::operations::halt::HaltScope;
+use crate::service::proposals::request::{Proposal, ProposalKind};
+use crate::service::proposals::rollback::RollbackInput;
+use crate::service::reviews::comment::NewComment;
+use crate::service::reviews::edit::{EditRequest, EditResult};
 use crate::service::threads::NewThread;
-use crate::service::threads::commit::Answer;
+use crate::service::threads::commit::ProposalOutcome;
 use crate::service::writes::revoke_receipt::Revoker;
-use crate::service::writes::verify::VerifyAsk;
+use crate::service::writes::verify::VerifyInput;
 use crate::service::{Service, Stored};
 
 const FLOW: &str = "refunds";
@@ -52,7 +52,7 @@ const EVERY: Duration = Duration::from_secs(15);
 const AWAY: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The people whom the program plays, and their machines.
-pub(super) struct Played {
+pub(super) struct DemoHistoryActors {
     pub(super) service: Arc<Service>,
     pub(super) cleo: AccountId,
     dan: AccountId,
@@ -63,7 +63,7 @@ pub(super) struct Played {
 }
 
 /// What is held.
-pub(super) struct Held {
+pub(super) struct HeldSample {
     pub(super) transition: Digest,
     review: ReviewId,
 }
@@ -82,7 +82,7 @@ fn refunds(ttl: &str) -> PolicySource {
     source(FLOW, (&text, PAYMENTS.1, PAYMENTS.2))
 }
 
-impl Played {
+impl DemoHistoryActors {
     /// Engages them.
     pub(super) async fn engage(service: &Arc<Service>) -> Result<Self> {
         service.activate_policy(&open_service::principal(), None, refunds(TTL), BTreeSet::new()).await?;
@@ -110,7 +110,7 @@ impl Played {
     }
 
     /// A little goes on happening, so that what follows the log has something to follow.
-    pub(super) async fn go_on(&self, stage: &Stage) -> Result<()> {
+    pub(super) async fn go_on(&self, stage: &DemoSetup) -> Result<()> {
         for round in 0..MORE {
             tokio::time::sleep(EVERY).await;
             let thread = format!("refund-{}", 200 + round);
@@ -118,8 +118,8 @@ impl Played {
             let held = self.ask(&thread, json!({"payment": {"amount": 100 + round}})).await?;
             tokio::time::sleep(stage.pace * u32::try_from(round % 5 + 1).unwrap_or(1)).await;
             match round % 4 {
-                0 | 2 => self.say(&self.cleo, &held, (Verdict::Approve, None)).await?,
-                1 => self.say(&self.dan, &held, (Verdict::Deny, Some("Not what the customer asked for."))).await?,
+                0 | 2 => self.say(&self.cleo, &held, (VoteVerdict::Approve, None)).await?,
+                1 => self.say(&self.dan, &held, (VoteVerdict::Deny, Some("Not what the customer asked for."))).await?,
                 // This one nobody decides.
                 _ => {}
             }
@@ -127,7 +127,7 @@ impl Played {
         Ok(())
     }
 
-    pub(super) async fn begin(&self, thread: &str, episode: Option<Terms>) -> Result<Digest> {
+    pub(super) async fn begin(&self, thread: &str, episode: Option<EpisodeTerms>) -> Result<Digest> {
         let context = Context {
             title: Some(format!("Refund {thread}")),
             on_behalf_of: Some("Eva Example".to_owned()),
@@ -141,13 +141,13 @@ impl Played {
         Ok(self.service.create_thread(&self.host, &new).await?.transition)
     }
 
-    async fn propose(&self, thread: &str, patch: Value) -> Result<Answer> {
+    async fn propose(&self, thread: &str, patch: Value) -> Result<ProposalOutcome> {
         let thread: ThreadId = name(thread)?;
         let proposal = Proposal {
             parent: self.service.overview(&thread).await?.thread.head.transition,
             thread,
             node: name("planner")?,
-            ask: Asked::Patch { format: Format::MergePatch, patch },
+            ask: ProposalKind::Patch { format: PatchFormat::MergePatch, patch },
             attempt: 1,
             rationale: Some("The customer's message asks for it.".to_owned()),
             tool: None,
@@ -157,14 +157,19 @@ impl Played {
         self.service.propose(&self.agent, &proposal).await
     }
 
-    pub(super) async fn ask(&self, thread: &str, patch: Value) -> Result<Held> {
+    pub(super) async fn ask(&self, thread: &str, patch: Value) -> Result<HeldSample> {
         match self.propose(thread, patch).await? {
-            Answer::Held { transition, hold, .. } => Ok(Held { transition, review: hold.id }),
+            ProposalOutcome::Held { transition, hold, .. } => Ok(HeldSample { transition, review: hold.id }),
             _ => Err(Error::WrongState("it is not held")),
         }
     }
 
-    pub(super) async fn say(&self, who: &AccountId, of: &Held, (verdict, why): (Verdict, Option<&str>)) -> Result<()> {
+    pub(super) async fn say(
+        &self,
+        who: &AccountId,
+        of: &HeldSample,
+        (verdict, why): (VoteVerdict, Option<&str>),
+    ) -> Result<()> {
         let ballot = Ballot {
             delegation: None,
             transition: of.transition,
@@ -174,9 +179,9 @@ impl Played {
             comment: why.map(str::to_owned),
             // No browser had a part in it.
             browser_check: BrowserCheck::NotRecomputed,
-            proof: Proof::default(),
+            proof: VoterProof::default(),
             typed: None,
-            outcome_unknown_accepted: Ticked::No,
+            outcome_unknown_accepted: CheckboxState::No,
             told: None,
         };
         self.service.vote(who, &of.review, &ballot).await.map(drop)
@@ -189,13 +194,13 @@ impl Played {
         self.propose("refund-101", json!({"is_admin": true})).await?;
         self.propose("refund-101", json!({"execution_permissions": ["all"]})).await?;
         let held = self.ask("refund-101", json!({"target_user_id": 18})).await?;
-        let comment = Saying {
+        let comment = NewComment {
             transition: held.transition,
             words: "The order was placed for 18, I looked it up.".to_owned(),
             nonce: nonce(),
         };
         self.service.comment(&self.dan, &held.review, &comment).await?;
-        self.say(&self.cleo, &held, (Verdict::Approve, Some("Right, order 4711."))).await?;
+        self.say(&self.cleo, &held, (VoteVerdict::Approve, Some("Right, order 4711."))).await?;
         let write = self.verify("refund-101", Some(held.transition), "refund-write-1").await?;
         self.service.confirm(&self.writer, &write, &json!({"result_ref": "refund-write-1"})).await?;
         Ok(())
@@ -208,7 +213,7 @@ impl Played {
             Some(transition) => self.service.decision(transition, &Party::Receiver).await?.1.and_then(|it| it.receipt),
             None => None,
         };
-        let ask = VerifyAsk { thread, transition: head, receipt, write_id: name(write_id)?, expect: Vec::new() };
+        let ask = VerifyInput { thread, transition: head, receipt, write_id: name(write_id)?, expect: Vec::new() };
         Ok(self.service.verify(&self.writer, &ask).await?.write.key.write_id)
     }
 
@@ -216,7 +221,7 @@ impl Played {
     async fn decided_otherwise(&self) -> Result<()> {
         self.begin("refund-102", None).await?;
         let held = self.ask("refund-102", json!({"payment": {"amount": 4_000}})).await?;
-        self.say(&self.dan, &held, (Verdict::Deny, Some("A hundred times what was paid."))).await?;
+        self.say(&self.dan, &held, (VoteVerdict::Deny, Some("A hundred times what was paid."))).await?;
         let held = self.ask("refund-102", json!({"payment": {"amount": 400}})).await?;
         self.service.cancel(&self.agent, held.transition, "the customer wrote again").await?;
         self.service.close_thread(&open_service::principal(), &name("refund-102")?, "settled by phone").await?;
@@ -232,9 +237,9 @@ impl Played {
     async fn talked_over(&self) -> Result<()> {
         self.begin("refund-105", None).await?;
         let held = self.ask("refund-105", json!({"payment": {"amount": 45}})).await?;
-        let comment = Saying { transition: held.transition, words: "45, not 40?".to_owned(), nonce: nonce() };
+        let comment = NewComment { transition: held.transition, words: "45, not 40?".to_owned(), nonce: nonce() };
         self.service.comment(&self.cleo, &held.review, &comment).await?;
-        self.say(&self.dan, &held, (Verdict::Approve, Some("Postage included."))).await
+        self.say(&self.dan, &held, (VoteVerdict::Approve, Some("Postage included."))).await
     }
 
     /// What an agent asked for, rewritten by one and approved by the other.
@@ -242,12 +247,12 @@ impl Played {
         self.begin("refund-106", None).await?;
         let held = self.ask("refund-106", json!({"target_user_id": 71})).await?;
         let pointer = "/target_user_id".try_into().map_err(|_| Error::NotFound("place"))?;
-        let edit = Edit { values: BTreeMap::from([(pointer, json!(17))]), more: None };
-        let ask = Rewrite { transition: held.transition, edit, why: "Two digits were swapped.".to_owned() };
-        if let Rewritten::Held(review) = self.service.rewrite(&self.cleo, &held.review, &ask).await? {
+        let edit = ReviewEdit { values: BTreeMap::from([(pointer, json!(17))]), more: None };
+        let ask = EditRequest { transition: held.transition, edit, why: "Two digits were swapped.".to_owned() };
+        if let EditResult::Held(review) = self.service.rewrite(&self.cleo, &held.review, &ask).await? {
             let by = self.service.decision(held.transition, &Party::Receiver).await?.1.and_then(|it| it.superseded_by);
             let transition = by.ok_or(Error::WrongState("nothing superseded it"))?;
-            self.say(&self.dan, &Held { transition, review }, (Verdict::Approve, None)).await?;
+            self.say(&self.dan, &HeldSample { transition, review }, (VoteVerdict::Approve, None)).await?;
         }
         Ok(())
     }
@@ -258,7 +263,7 @@ impl Played {
         self.propose("refund-107", json!({"requested_action": "payout"})).await?;
         let thread: ThreadId = name("refund-107")?;
         let head = self.service.overview(&thread).await?.thread.head.transition;
-        let rollback = Rollback {
+        let rollback = RollbackInput {
             thread,
             node: name("planner")?,
             parent: head,
@@ -269,20 +274,20 @@ impl Played {
         let review = self.service.ask_for_rollback(&self.dan, &rollback).await?;
         let cleo = self.service.account_row(&self.cleo).await?.record;
         let transition = self.service.review(&review, &cleo).await?.transition.digest;
-        self.say(&self.cleo, &Held { transition, review }, (Verdict::Approve, None)).await
+        self.say(&self.cleo, &HeldSample { transition, review }, (VoteVerdict::Approve, None)).await
     }
 
     /// A receipt, a token and a halt.
     async fn taken_back(&self) -> Result<()> {
         self.begin("refund-108", None).await?;
         let held = self.ask("refund-108", json!({"target_user_id": 81})).await?;
-        self.say(&self.cleo, &held, (Verdict::Approve, None)).await?;
+        self.say(&self.cleo, &held, (VoteVerdict::Approve, None)).await?;
         let receipt = self.service.decision(held.transition, &Party::Receiver).await?.1.and_then(|it| it.nonce);
         let receipt = receipt.ok_or(Error::NotFound("receipt"))?;
         self.service.revoke_receipt(&Revoker::Reviewer(self.cleo.clone()), &receipt, "I took 81 for 18.").await?;
         let spare = token(&self.service, "refund-agent-old", (MachineRole::Agent, &["planner"])).await?;
         self.service.revoke_token(&spare.record.id).await?;
-        let scope = Scope::Flow(name(FLOW)?);
+        let scope = HaltScope::Flow(name(FLOW)?);
         for (proposing, reason) in [(true, "A drill: does everything stop?"), (false, "It did.")] {
             let halt = Halt { proposing, verifying: proposing, reason: reason.to_owned() };
             self.service.set_halt(&open_service::principal(), &scope, &halt).await?;
@@ -293,8 +298,8 @@ impl Played {
     /// Somebody is away for a week, is invited, and another policy waits for those who approve it.
     async fn looked_after(&self, admin: &AccountId) -> Result<()> {
         let (dan, _) = self.service.sign_in("dan", self.dans_password.clone()).await?;
-        let naming = Naming { to: "cleo".to_owned(), length: AWAY };
-        self.service.delegate_to(&dan, &naming, Confirmation::Password(self.dans_password.clone())).await?;
+        let naming = NewDelegation { to: "cleo".to_owned(), length: AWAY };
+        self.service.delegate_to(&dan, &naming, PasskeyConfirmation::Password(self.dans_password.clone())).await?;
         self.service.sign_out(&dan).await?;
         let admin = self.service.account_row(admin).await?;
         self.service.invite(&admin, &new_account("emil", (PersonRole::Reviewer, &["finance"]))).await?;

@@ -8,13 +8,13 @@ use serde_json::Value;
 use crate::cli::CliError;
 
 /// The writer's own database. Opened anew for each use, as by a process of its own.
-pub(super) struct Ledger(PathBuf);
+pub(super) struct DemoTarget(PathBuf);
 
 fn failed(error: rusqlite::Error) -> CliError {
     CliError::Demo(format!("the writer's own table: {error}"))
 }
 
-impl Ledger {
+impl DemoTarget {
     pub(super) fn make(folder: &Path) -> Result<Self, CliError> {
         let ledger = Self(folder.join("ledger.db"));
         // A fence that was seen before is refused by the table itself.

@@ -4,15 +4,19 @@ use serde_json::{Value, json};
 
 use super::{exit, keys, read, told};
 use crate::cli::args;
-use crate::cli::output::Output;
-use crate::cli::{CliError, Exit, open_service};
+use crate::cli::output::CommandOutput;
+use crate::cli::{CliError, CommandExit, open_service};
 use crate::config::Config;
-use crate::domain::episode::imported::{Imported, Voucher};
+use crate::domain::episode::imported::{RunImport, RunSigner};
 use crate::domain::primitives::sanitize::printed_line;
-use crate::service::episodes::import::Import;
+use crate::service::episodes::import::ImportOutcome;
 
 /// Checks the folder, and keeps it if nothing is wrong.
-pub(super) fn run(asked: &args::EpisodeImport, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub(super) fn run(
+    asked: &args::EpisodeImport,
+    config: &Config,
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let given = asked.jwks.as_deref().map(keys).transpose()?;
     let (folder, by) = (read(&asked.folder)?, open_service::principal());
@@ -20,30 +24,30 @@ pub(super) fn run(asked: &args::EpisodeImport, config: &Config, out: &mut Output
         service.import_episode(&by, &folder, given.as_ref()).await
     })?;
     match done {
-        Import::Refused(report) => {
+        ImportOutcome::Refused(report) => {
             let text = format!("{}\nnothing was imported", told(&report));
             out.answer(text, || json!({"imported": false, "report": report.json()}))?;
             Ok(exit(&report))
         }
-        Import::Kept(import, report) => {
+        ImportOutcome::Kept(import, report) => {
             let text = format!("{}\n{}: imported, {}", told(&report), import.id, vouched(&import.voucher));
             out.answer(text, || answer(&import, &report.json()))?;
-            Ok(Exit::Yes)
+            Ok(CommandExit::Yes)
         }
-        Import::KeptBefore(import, report) => {
+        ImportOutcome::KeptBefore(import, report) => {
             let text = format!("{}: was imported before, {}", import.id, vouched(&import.voucher));
             out.answer(text, || answer(&import, &report.json()))?;
-            Ok(Exit::Yes)
+            Ok(CommandExit::Yes)
         }
     }
 }
 
-fn answer(import: &Imported, report: &Value) -> Value {
+fn answer(import: &RunImport, report: &Value) -> Value {
     let voucher = match &import.voucher {
-        Voucher::Nobody {} => json!({"by": "nobody"}),
-        Voucher::Unchecked { kid } => json!({"by": "unchecked", "kid": kid}),
-        Voucher::Gateway { kid } => json!({"by": "gateway", "kid": kid}),
-        Voucher::Other { issuer, kid, .. } => json!({"by": "other", "issuer": issuer, "kid": kid}),
+        RunSigner::Nobody {} => json!({"by": "nobody"}),
+        RunSigner::Unchecked { kid } => json!({"by": "unchecked", "kid": kid}),
+        RunSigner::Gateway { kid } => json!({"by": "gateway", "kid": kid}),
+        RunSigner::Other { issuer, kid, .. } => json!({"by": "other", "issuer": issuer, "kid": kid}),
     };
     json!({
         "imported": true, "thread": import.id, "episode_id": import.episode_id, "at": import.at, "signed": voucher,
@@ -51,11 +55,11 @@ fn answer(import: &Imported, report: &Value) -> Value {
     })
 }
 
-fn vouched(voucher: &Voucher) -> String {
+fn vouched(voucher: &RunSigner) -> String {
     match voucher {
-        Voucher::Nobody {} => "signed by nobody".to_owned(),
-        Voucher::Unchecked { kid } => format!("signed by {}, which was not checked", printed_line(kid)),
-        Voucher::Gateway { kid } => format!("signed by this gateway ({kid})"),
-        Voucher::Other { issuer, kid, .. } => format!("signed by {} ({kid})", printed_line(issuer)),
+        RunSigner::Nobody {} => "signed by nobody".to_owned(),
+        RunSigner::Unchecked { kid } => format!("signed by {}, which was not checked", printed_line(kid)),
+        RunSigner::Gateway { kid } => format!("signed by this gateway ({kid})"),
+        RunSigner::Other { issuer, kid, .. } => format!("signed by {} ({kid})", printed_line(issuer)),
     }
 }

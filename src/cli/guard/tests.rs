@@ -2,16 +2,16 @@ use super::*;
 
 #[test]
 fn a_file_that_was_replaced_and_not_synced_is_told_as_neither_yes_nor_no() {
-    let guard = Guard::new(br#"{"type":"null"}"#, None).unwrap();
-    for form in [Form::Text, Form::Json] {
+    let guard = StateGuard::new(br#"{"type":"null"}"#, None).unwrap();
+    for form in [OutputFormat::Text, OutputFormat::Json] {
         let state = guard.check(b"null").unwrap();
-        let committed = Box::new(Committed { path: "/states/a.json".into(), bytes: 4, previous: None, state });
-        let verdict = Verdict::Unsynced { committed, cause: io::Error::other("no space") };
+        let committed = Box::new(WrittenState { path: "/states/a.json".into(), bytes: 4, previous: None, state });
+        let verdict = GuardResult::Unsynced { committed, cause: io::Error::other("no space") };
         let mut said = Vec::new();
-        let exit = tell(guard.dialect(), verdict, &mut Output::new(form, &mut said)).unwrap();
-        assert_eq!(exit, Exit::CouldNotTell);
+        let exit = tell(guard.dialect(), verdict, &mut CommandOutput::new(form, &mut said)).unwrap();
+        assert_eq!(exit, CommandExit::CouldNotTell);
         let said = String::from_utf8(said).unwrap();
-        if form == Form::Text {
+        if form == OutputFormat::Text {
             assert!(said.starts_with("could not tell: the file was replaced, but"), "{said}");
             assert!(said.ends_with("/states/a.json: 4 bytes\nno space\n"), "{said}");
             continue;

@@ -3,9 +3,9 @@ use std::sync::{Arc, Mutex};
 use super::*;
 
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
+struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Kept {
+impl Write for CapturedLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().write(bytes)
     }
@@ -17,8 +17,8 @@ impl Write for Kept {
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}a\u{202e}b\u{200b}\u{9b}31m";
 
 /// What is logged of it, as a message, as a field, and as what a field debugs to.
-fn logged<L: tracing_subscriber::Layer<Registry> + Send + Sync>(layer: impl Fn(Kept) -> L) -> String {
-    let kept = Kept::default();
+fn logged<L: tracing_subscriber::Layer<Registry> + Send + Sync>(layer: impl Fn(CapturedLog) -> L) -> String {
+    let kept = CapturedLog::default();
     tracing::subscriber::with_default(Registry::default().with(layer(kept.clone())), || {
         tracing::error!(shown = %HOSTILE, debugged = ?HOSTILE, "{HOSTILE}");
     });
@@ -29,17 +29,17 @@ fn logged<L: tracing_subscriber::Layer<Registry> + Send + Sync>(layer: impl Fn(K
 #[test]
 fn what_is_logged_acts_on_no_terminal() {
     let text = logged(|to| {
-        let to = move || Lines { form: LogFormat::Text, to: to.clone() };
+        let to = move || SanitizedFormatter { form: LogFormat::Text, to: to.clone() };
         fmt::layer().with_ansi(false).with_writer(to)
     });
     let json = logged(|to| {
-        let to = move || Lines { form: LogFormat::Json, to: to.clone() };
+        let to = move || SanitizedFormatter { form: LogFormat::Json, to: to.clone() };
         fmt::layer().json().with_writer(to)
     });
     for line in [&text, &json] {
         assert!(line.contains("owned") && line.ends_with('\n'), "{line:?}");
         let line = line.trim_end_matches('\n');
-        assert_eq!(sanitize::inert_line(line), [sanitize::Segment::Text(line)], "{line:?}");
+        assert_eq!(sanitize::inert_line(line), [sanitize::TextSegment::Text(line)], "{line:?}");
     }
     assert!(text.contains("shown=⟨U+001B⟩[2J") && text.contains("a⟨U+202E⟩b⟨U+200B⟩⟨U+009B⟩31m"), "{text:?}");
     let told: serde_json::Value = serde_json::from_str(&json).unwrap();

@@ -11,7 +11,7 @@ const NOT_READ: i64 = -32700;
 
 /// As much of a message as is looked at. The gateway reads the rest.
 #[derive(Deserialize)]
-pub struct Message {
+pub struct McpMessage {
     /// What the answer is known by; a notification has none.
     pub id: Option<Value>,
     /// What is asked.
@@ -20,7 +20,7 @@ pub struct Message {
     params: Value,
 }
 
-impl Message {
+impl McpMessage {
     /// Reads a line.
     pub fn read(line: &[u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()

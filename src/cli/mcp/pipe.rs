@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 use url::Url;
 
-use super::message::{self, Message};
+use super::message::{self, McpMessage};
 use crate::cli::CliError;
 use crate::domain::primitives::sanitize;
 use crate::domain::primitives::secret::Secret;
@@ -35,7 +35,7 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 const AT_ONCE_MAX: usize = 32;
 
 /// A pipe to one gateway.
-pub struct Pipe {
+pub struct McpPipe {
     client: Client,
     address: Url,
     /// What both sides agreed on when they began.
@@ -48,7 +48,7 @@ pub fn is_here(url: &Url) -> bool {
     matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }
 
-impl Pipe {
+impl McpPipe {
     /// Opens nothing yet.
     pub fn new(address: Url, token: &Secret<String>) -> Result<Self, CliError> {
         tls::ready();
@@ -113,7 +113,7 @@ impl Pipe {
     }
 
     /// Posts a message and hands its answer on.
-    async fn carry(self: Arc<Self>, line: Vec<u8>, message: Message, answers: mpsc::Sender<Vec<u8>>) {
+    async fn carry(self: Arc<Self>, line: Vec<u8>, message: McpMessage, answers: mpsc::Sender<Vec<u8>>) {
         let _room = self.room.acquire().await;
         let answer = match self.post(line, &message).await {
             Ok(None) => return,
@@ -132,7 +132,7 @@ impl Pipe {
         let _ = answers.send(answer).await;
     }
 
-    async fn post(&self, line: Vec<u8>, message: &Message) -> Result<Option<Vec<u8>>, Problem> {
+    async fn post(&self, line: Vec<u8>, message: &McpMessage) -> Result<Option<Vec<u8>>, PipeError> {
         let agreed = self.version.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let version = message.version().map(str::to_owned).or(agreed);
         let headers = [
@@ -146,24 +146,24 @@ impl Pipe {
                 post = post.header(name, value);
             }
         }
-        let answer = post.body(line).send().await.map_err(|error| Problem::away(&error))?;
+        let answer = post.body(line).send().await.map_err(|error| PipeError::away(&error))?;
         let status = answer.status().as_u16();
         let body = read_answer(answer).await?;
         match status {
             202 => Ok(None),
             _ if message::is_message(&body) => Ok(Some(on_one_line(body))),
-            _ => Err(Problem::refused(status, &body)),
+            _ => Err(PipeError::refused(status, &body)),
         }
     }
 }
 
 /// A message, or `None` after it was told that it is none.
-async fn read(line: &[u8], answers: &mpsc::Sender<Vec<u8>>) -> Option<Message> {
+async fn read(line: &[u8], answers: &mpsc::Sender<Vec<u8>>) -> Option<McpMessage> {
     if line.len() > LINE_BYTES_MAX {
         let _ = answers.send(message::not_read("the line is too long").into_bytes()).await;
         return None;
     }
-    let message = Message::read(line);
+    let message = McpMessage::read(line);
     if message.is_none() && !line.trim_ascii().is_empty() {
         let _ = answers.send(message::not_read("the line is no message in JSON").into_bytes()).await;
     }
@@ -192,11 +192,11 @@ async fn next_line(from: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<
     Ok(Some(line))
 }
 
-async fn read_answer(mut answer: Response) -> Result<Vec<u8>, Problem> {
+async fn read_answer(mut answer: Response) -> Result<Vec<u8>, PipeError> {
     let mut body = Vec::new();
-    while let Some(piece) = answer.chunk().await.map_err(|error| Problem::away(&error))? {
+    while let Some(piece) = answer.chunk().await.map_err(|error| PipeError::away(&error))? {
         if body.len() + piece.len() > ANSWER_BYTES_MAX {
-            return Err(Problem { text: "the gateway's answer is too long".to_owned(), code: None });
+            return Err(PipeError { text: "the gateway's answer is too long".to_owned(), code: None });
         }
         body.extend_from_slice(&piece);
     }
@@ -214,12 +214,12 @@ fn on_one_line(mut body: Vec<u8>) -> Vec<u8> {
 }
 
 /// Why there is no answer. The gateway's own words, or ours; never an address, which may hold what is not said.
-struct Problem {
+struct PipeError {
     text: String,
     code: Option<String>,
 }
 
-impl Problem {
+impl PipeError {
     fn away(error: &reqwest::Error) -> Self {
         let text = if error.is_timeout() {
             "the gateway did not answer in time; ask again"

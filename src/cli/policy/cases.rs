@@ -7,29 +7,29 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{canonical_ascii, source_of, unsound};
-use crate::cli::output::Output;
-use crate::cli::{CliError, Exit, args};
-use crate::domain::policy::{Case, CaseError, Expected, Policy, StateLimits, WhatIf, read_cases};
+use crate::cli::output::CommandOutput;
+use crate::cli::{CliError, CommandExit, args};
+use crate::domain::policy::{CaseError, ExpectedJudgement, Policy, PolicyTestCase, StateLimits, WhatIf, read_cases};
 
 /// Ten thousand cases of some kilobytes each.
 const CASES_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// A case that came to something else than expected.
-struct Failure {
-    case: Case,
+struct CaseFailure {
+    case: PolicyTestCase,
     told: WhatIf,
 }
 
 /// Yes if all agree, no if some differ, could not tell where policy or cases are not understood.
-pub(super) fn run(test: &args::PolicyTest, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub(super) fn run(test: &args::PolicyTest, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     let Ok(policy) = Policy::compile(&source_of(&test.file)?) else { return unsound(&test.file, out) };
     let cases = read_cases(&text(&test.cases)?).map_err(|it| not_understood(&test.cases, &it))?;
     let all = cases.len();
     let judged = cases.into_iter().map(|case| {
         let told = case.judged(&policy, &StateLimits::default());
-        Failure { case, told }
+        CaseFailure { case, told }
     });
-    let failures: Vec<Failure> = judged.filter(|it| !it.case.expected.agrees(&it.told)).collect();
+    let failures: Vec<CaseFailure> = judged.filter(|it| !it.case.expected.agrees(&it.told)).collect();
     let (passed, failed) = (all - failures.len(), failures.len());
     let mut report: String = failures.iter().map(|it| line(it) + "\n").collect();
     report.push_str(&format!("{passed} passed, {failed} failed"));
@@ -37,7 +37,7 @@ pub(super) fn run(test: &args::PolicyTest, out: &mut Output<'_>) -> Result<Exit,
         let failures: Vec<Value> = failures.iter().map(row).collect();
         json!({"policy": policy.digest(), "passed": passed, "failed": failed, "failures": failures})
     })?;
-    Ok(if failed == 0 { Exit::Yes } else { Exit::No })
+    Ok(if failed == 0 { CommandExit::Yes } else { CommandExit::No })
 }
 
 fn text(path: &Path) -> Result<String, CliError> {
@@ -56,16 +56,16 @@ fn not_understood(path: &Path, error: &CaseError) -> CliError {
     CliError::Given(format!("{}{place}: {}", path.display(), error.detail))
 }
 
-fn row(failure: &Failure) -> Value {
-    let Failure { case, told } = failure;
+fn row(failure: &CaseFailure) -> Value {
+    let CaseFailure { case, told } = failure;
     json!({"name": case.name, "line": case.line, "expected": case.expected, "got": told})
 }
 
 /// Name, expected, got, why. What a case is called may be anything.
-fn line(failure: &Failure) -> String {
-    let Failure { case, told } = failure;
-    let got = Expected::all_of(told);
-    let got = Expected {
+fn line(failure: &CaseFailure) -> String {
+    let CaseFailure { case, told } = failure;
+    let got = ExpectedJudgement::all_of(told);
+    let got = ExpectedJudgement {
         codes: got.codes.filter(|it| case.expected.codes.is_some() || !it.is_empty()),
         pointers: got.pointers.filter(|_| case.expected.pointers.is_some()),
         rules: got.rules.filter(|_| case.expected.rules.is_some()),
@@ -82,7 +82,7 @@ fn line(failure: &Failure) -> String {
     format!("FAILED {}: expected {}, got {}{why}", ascii(&case.name), words(&case.expected), words(&got))
 }
 
-fn words(it: &Expected) -> String {
+fn words(it: &ExpectedJudgement) -> String {
     let sets = [
         ("codes", &it.codes),
         ("pointers", &it.pointers),

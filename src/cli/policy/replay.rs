@@ -3,31 +3,31 @@
 use serde_json::json;
 
 use super::{canonical_ascii, source_of, unsound};
-use crate::cli::output::Output;
-use crate::cli::{CliError, Exit, args, open_service};
+use crate::cli::output::CommandOutput;
+use crate::cli::{CliError, CommandExit, args, open_service};
 use crate::config::Config;
-use crate::domain::policy::{Compared, Policy, Was, WouldBe};
-use crate::service::policy_changes::replay::{REPLAYED_MAX, ReplayFrom, Replayed};
+use crate::domain::policy::{HypotheticalOutcome, Policy, RecordedOutcome, ReplayComparison};
+use crate::service::policy_changes::replay::{REPLAYED_MAX, ReplayCursor, ReplayedProposal};
 
 /// What many calls have come to. Only what is listed is kept.
 #[derive(Default)]
-struct Sum {
+struct ReplayTotals {
     same: usize,
     differs: usize,
     unknown: usize,
-    listed: Vec<Replayed>,
-    next: Option<ReplayFrom>,
+    listed: Vec<ReplayedProposal>,
+    next: Option<ReplayCursor>,
 }
 
-impl Sum {
-    fn add(&mut self, row: Replayed) {
+impl ReplayTotals {
+    fn add(&mut self, row: ReplayedProposal) {
         match row.compared {
-            Compared::Same { .. } => {
+            ReplayComparison::Same { .. } => {
                 self.same += 1;
                 return;
             }
-            Compared::Differs { .. } => self.differs += 1,
-            Compared::Unknown { .. } => self.unknown += 1,
+            ReplayComparison::Differs { .. } => self.differs += 1,
+            ReplayComparison::Unknown { .. } => self.unknown += 1,
         }
         self.listed.push(row);
     }
@@ -38,15 +38,19 @@ impl Sum {
 }
 
 /// Yes if all would be as it was, no if something would differ, could not tell if only that keeps it from a yes.
-pub(super) fn run(ask: &args::PolicyReplay, config: &Config, out: &mut Output<'_>) -> Result<Exit, CliError> {
+pub(super) fn run(
+    ask: &args::PolicyReplay,
+    config: &Config,
+    out: &mut CommandOutput<'_>,
+) -> Result<CommandExit, CliError> {
     let source = source_of(&ask.file)?;
     let Ok(policy) = Policy::compile(&source) else { return unsound(&ask.file, out) };
     open_service::need_database(config)?;
     let flow = ask.flow.clone().unwrap_or_else(|| policy.flow().clone());
     let wrong = || CliError::Given("--after takes what the last line of an earlier answer says".to_owned());
-    let after = ask.after.as_deref().map(|it| ReplayFrom::read(it).ok_or_else(wrong)).transpose()?;
+    let after = ask.after.as_deref().map(|it| ReplayCursor::read(it).ok_or_else(wrong)).transpose()?;
     let sum = open_service::with_service(config, |service| async move {
-        let mut sum = Sum { next: after, ..Sum::default() };
+        let mut sum = ReplayTotals { next: after, ..ReplayTotals::default() };
         let limit = usize::try_from(ask.limit).unwrap_or(usize::MAX);
         loop {
             let left = u32::try_from(limit - sum.all()).unwrap_or(REPLAYED_MAX);
@@ -60,10 +64,10 @@ pub(super) fn run(ask: &args::PolicyReplay, config: &Config, out: &mut Output<'_
             }
         }
     })?;
-    let Sum { same, differs, unknown, .. } = sum;
+    let ReplayTotals { same, differs, unknown, .. } = sum;
     let mut text: String = sum.listed.iter().map(|it| line(it) + "\n").collect();
     text.push_str(&format!("{same} the same, {differs} would differ, {unknown} unknown"));
-    let next = sum.next.as_ref().map(ReplayFrom::token);
+    let next = sum.next.as_ref().map(ReplayCursor::token);
     if let Some(next) = &next {
         text.push_str(&format!("\nthere are more: --after {next}"));
     }
@@ -74,23 +78,23 @@ pub(super) fn run(ask: &args::PolicyReplay, config: &Config, out: &mut Output<'_
         })
     })?;
     Ok(match (differs, unknown) {
-        (0, 0) => Exit::Yes,
-        (0, _) => Exit::CouldNotTell,
-        _ => Exit::No,
+        (0, 0) => CommandExit::Yes,
+        (0, _) => CommandExit::CouldNotTell,
+        _ => CommandExit::No,
     })
 }
 
-fn line(row: &Replayed) -> String {
+fn line(row: &ReplayedProposal) -> String {
     let (word, became) = match &row.compared {
-        Compared::Same { would_be } => ("same", would(would_be)),
-        Compared::Differs { would_be } => ("differs", would(would_be)),
-        Compared::Unknown { why } => ("unknown", format!("unknown: {}", why.detail())),
+        ReplayComparison::Same { would_be } => ("same", would(would_be)),
+        ReplayComparison::Differs { would_be } => ("differs", would(would_be)),
+        ReplayComparison::Unknown { why } => ("unknown", format!("unknown: {}", why.detail())),
     };
     let proposal = row.transition.unwrap_or(row.proposal);
     format!("{word} {} version {} {} {proposal}: {} → {became}", row.thread, row.on_version, row.node, was(&row.was))
 }
 
-fn was(was: &Was) -> String {
+fn was(was: &RecordedOutcome) -> String {
     let codes: Vec<_> = was.codes.iter().map(String::as_str).collect();
     if codes.is_empty() {
         was.outcome.as_str().to_owned()
@@ -99,7 +103,7 @@ fn was(was: &Was) -> String {
     }
 }
 
-fn would(it: &WouldBe) -> String {
+fn would(it: &HypotheticalOutcome) -> String {
     let errors = it.errors.iter().map(|it| {
         let rule =
             it.rule.as_ref().map(|rule| format!(" (rule {})", canonical_ascii(&json!(rule)))).unwrap_or_default();

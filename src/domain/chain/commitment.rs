@@ -48,7 +48,7 @@ pub struct OriginMissing;
 
 /// Describes which leaves a transition sets.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting<'a> {
+pub struct LeafSource<'a> {
     /// Proposal whose id salts the leaves that it sets.
     pub proposal: &'a ProposalId,
     /// Leaves that count as set although their value is the same. A node names them outside its reads. Without a new
@@ -57,9 +57,9 @@ pub struct Setting<'a> {
 }
 
 /// Values and trees of a container before the change.
-type Before<'b, Values, Trees> = (&'b Values, &'b Arc<Trees>);
+type PreviousNodes<'b, Values, Trees> = (&'b Values, &'b Arc<Trees>);
 
-struct Grower<'a> {
+struct TreeBuilder<'a> {
     secret: &'a ThreadSecret,
     buffer: Vec<u8>,
 }
@@ -67,21 +67,21 @@ struct Grower<'a> {
 impl Tree {
     /// Builds the tree of a state whose every leaf was set by one proposal: version 0, or the root of `{}`.
     pub fn new(secret: &ThreadSecret, state: &Value, proposal: &ProposalId) -> Self {
-        let setting = Setting { proposal, named: &BTreeSet::new() };
-        Grower::new(secret).grow(None, state, &Pointer::root(), &setting).0
+        let setting = LeafSource { proposal, named: &BTreeSet::new() };
+        TreeBuilder::new(secret).grow(None, state, &Pointer::root(), &setting).0
     }
 
     /// Returns the tree after a change. Leaves that were not set keep origin, salt and commitment.
     #[must_use]
-    pub fn advance(&self, secret: &ThreadSecret, before: &Value, after: &Value, setting: &Setting<'_>) -> Self {
-        Grower::new(secret).grow(Some((before, self)), after, &Pointer::root(), setting).0
+    pub fn advance(&self, secret: &ThreadSecret, before: &Value, after: &Value, setting: &LeafSource<'_>) -> Self {
+        TreeBuilder::new(secret).grow(Some((before, self)), after, &Pointer::root(), setting).0
     }
 
     /// Rebuilds the tree of a stored state from its stored origins.
     pub fn restore(secret: &ThreadSecret, state: &Value, origins: &Origins) -> Result<Self, OriginMissing> {
         let by_leaf: BTreeMap<&Pointer, &ProposalId> =
             origins.0.iter().flat_map(|(proposal, leaves)| leaves.iter().map(move |leaf| (leaf, proposal))).collect();
-        Grower::new(secret).restore(state, &Pointer::root(), &by_leaf)
+        TreeBuilder::new(secret).restore(state, &Pointer::root(), &by_leaf)
     }
 
     /// Returns the root of the state.
@@ -132,7 +132,7 @@ pub(super) fn is_leaf(value: &Value) -> bool {
     }
 }
 
-impl<'a> Grower<'a> {
+impl<'a> TreeBuilder<'a> {
     fn new(secret: &'a ThreadSecret) -> Self {
         Self { secret, buffer: Vec::with_capacity(256) }
     }
@@ -143,7 +143,7 @@ impl<'a> Grower<'a> {
         before: Option<(&Value, &Tree)>,
         value: &Value,
         at: &Pointer,
-        setting: &Setting<'_>,
+        setting: &LeafSource<'_>,
     ) -> (Tree, bool) {
         match (value, before) {
             (Value::Object(members), before) if !members.is_empty() => {
@@ -175,10 +175,10 @@ impl<'a> Grower<'a> {
 
     fn grow_members(
         &mut self,
-        old: Option<Before<'_, Map<String, Value>, BTreeMap<String, Tree>>>,
+        old: Option<PreviousNodes<'_, Map<String, Value>, BTreeMap<String, Tree>>>,
         members: &Map<String, Value>,
         at: &Pointer,
-        setting: &Setting<'_>,
+        setting: &LeafSource<'_>,
     ) -> (BTreeMap<String, Tree>, bool) {
         let mut same = old.is_some_and(|(values, _)| values.len() == members.len());
         let mut children = BTreeMap::new();
@@ -193,10 +193,10 @@ impl<'a> Grower<'a> {
 
     fn grow_items(
         &mut self,
-        old: Option<Before<'_, Vec<Value>, Vec<Tree>>>,
+        old: Option<PreviousNodes<'_, Vec<Value>, Vec<Tree>>>,
         items: &[Value],
         at: &Pointer,
-        setting: &Setting<'_>,
+        setting: &LeafSource<'_>,
     ) -> (Vec<Tree>, bool) {
         let mut same = old.is_some_and(|(values, _)| values.len() == items.len());
         let mut children = Vec::with_capacity(items.len());

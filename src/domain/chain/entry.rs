@@ -9,7 +9,7 @@ use crate::domain::primitives::time::Timestamp;
 /// How a transition was committed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Gate {
+pub enum CommitGate {
     /// The policy committed it without approval.
     Auto {},
     /// An enforcing flow would have held it. This flow only observes.
@@ -37,7 +37,7 @@ pub enum Gate {
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Entry {
     pub committed_at: Timestamp,
-    pub gate: Gate,
+    pub gate: CommitGate,
     pub iss: String,
     pub owes: bool,
     pub parent: Option<Digest>,
@@ -52,13 +52,13 @@ impl Entry {
     /// written.
     pub fn is_whole(&self) -> bool {
         let first = self.version == 0;
-        let gated = matches!(self.gate, Gate::Approved { .. } | Gate::Written { .. });
+        let gated = matches!(self.gate, CommitGate::Approved { .. } | CommitGate::Written { .. });
         self.parent.is_none() == first && !(first && gated)
     }
 
     /// Returns whether a head with this entry verifies only with the receipt of that very head. An observed head needs
     /// one once its flow enforces.
     pub fn needs_receipt(&self) -> bool {
-        self.owes || matches!(self.gate, Gate::Approved { .. } | Gate::Observed {})
+        self.owes || matches!(self.gate, CommitGate::Approved { .. } | CommitGate::Observed {})
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use crate::domain::keys::ThreadSecret;
-use crate::domain::primitives::openapi_schema::{Form, has_form};
+use crate::domain::primitives::openapi_schema::{StringFormat, has_form};
 
 /// Kind of hashed content. Its text is part of the hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -160,7 +160,7 @@ impl Digest {
 
 has_form!(
     Digest,
-    Form {
+    StringFormat {
         what: "a SHA-256 digest",
         pattern: "^sha256:[0-9a-f]{64}$",
         chars: (Digest::TEXT_LEN, Digest::TEXT_LEN),

@@ -13,12 +13,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::domain::json::canonical::{canonical, canonical_of_sorted};
-use crate::domain::json::parse::{Limits, parse};
+use crate::domain::json::parse::{ParseLimits, parse};
 use crate::domain::keys::{PublicKey, SigningKey};
 
 /// Type of a signed document. No type is accepted in the place of another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Typ {
+pub enum TokenType {
     /// A committed transition in a thread's chain.
     Entry,
     /// An approval: a writer may write once.
@@ -35,7 +35,7 @@ pub enum Typ {
     Envelope,
 }
 
-impl Typ {
+impl TokenType {
     /// Returns the `typ` header.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -108,12 +108,12 @@ impl<C> fmt::Debug for Unverified<C> {
     }
 }
 
-fn header(kid: &str, typ: Typ) -> String {
+fn header(kid: &str, typ: TokenType) -> String {
     canonical(&json!({"alg": "EdDSA", "kid": kid, "typ": typ.as_str()}))
 }
 
 /// Signs claims as a token of this type. Claims are plain structs whose members are declared in alphabetical order.
-pub fn sign<C: Serialize>(key: &SigningKey, typ: Typ, claims: &C) -> String {
+pub fn sign<C: Serialize>(key: &SigningKey, typ: TokenType, claims: &C) -> String {
     let mut token = URL_SAFE_NO_PAD.encode(header(key.kid(), typ));
     token.push('.');
     URL_SAFE_NO_PAD.encode_string(canonical_of_sorted(claims), &mut token);
@@ -124,7 +124,7 @@ pub fn sign<C: Serialize>(key: &SigningKey, typ: Typ, claims: &C) -> String {
 }
 
 /// Parses a token without verifying it. Refuses every spelling except the one that `sign` makes.
-pub fn read<C: DeserializeOwned + Serialize>(token: &str, typ: Typ) -> Result<Unverified<C>, JwsError> {
+pub fn read<C: DeserializeOwned + Serialize>(token: &str, typ: TokenType) -> Result<Unverified<C>, JwsError> {
     if token.len() > TOKEN_BYTES_MAX {
         return Err(JwsError::Form);
     }
@@ -137,7 +137,7 @@ pub fn read<C: DeserializeOwned + Serialize>(token: &str, typ: Typ) -> Result<Un
     let signature = <[u8; 64]>::try_from(decode(signature)?).map_err(|_| JwsError::Form)?;
     let kid = read_header(&decode(head)?, typ)?;
     let payload = decode(body)?;
-    let value = parse(&payload, &Limits::default()).map_err(|_| JwsError::Claims)?;
+    let value = parse(&payload, &ParseLimits::default()).map_err(|_| JwsError::Claims)?;
     let claims: C = serde_json::from_value(value).map_err(|_| JwsError::Claims)?;
     if canonical_of_sorted(&claims).as_bytes() != payload {
         return Err(JwsError::Claims);
@@ -145,8 +145,8 @@ pub fn read<C: DeserializeOwned + Serialize>(token: &str, typ: Typ) -> Result<Un
     Ok(Unverified { kid, claims, signed_len: head.len() + 1 + body.len(), signature, text: token.to_owned() })
 }
 
-fn read_header(bytes: &[u8], typ: Typ) -> Result<String, JwsError> {
-    let value = parse(bytes, &Limits::default()).map_err(|_| JwsError::Header)?;
+fn read_header(bytes: &[u8], typ: TokenType) -> Result<String, JwsError> {
+    let value = parse(bytes, &ParseLimits::default()).map_err(|_| JwsError::Header)?;
     let kid = value.get("kid").and_then(Value::as_str).ok_or(JwsError::Header)?;
     if header(kid, typ).as_bytes() == bytes {
         return Ok(kid.to_owned());

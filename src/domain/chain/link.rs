@@ -1,15 +1,15 @@
 //! Checks one stored link of a chain before it is used.
 
 use super::denial::DenialCode;
-use super::entry::{Entry, Gate};
+use super::entry::{CommitGate, Entry};
 use super::hash::Digest;
-use super::jws::{self, Typ};
-use super::statement::{Kind, Statement};
+use super::jws::{self, TokenType};
+use super::statement::{Statement, TransitionType};
 use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
 
 /// A committed transition as stored. Verify and audit check it before they use it.
 #[derive(Clone, Copy, Debug)]
-pub struct Link<'a> {
+pub struct ChainLink<'a> {
     /// Signed entry.
     pub entry: &'a str,
     /// Statement that was stored with it.
@@ -20,9 +20,9 @@ pub struct Link<'a> {
 
 /// Checks one link of a chain. The signature is valid, the statement hashes to the entry's digest, statement and entry
 /// agree, and the stored state commits to the statement's root.
-pub fn check_link(link: &Link<'_>, keys: &PublicKeys, issuer: &str) -> Result<Entry, DenialCode> {
+pub fn check_link(link: &ChainLink<'_>, keys: &PublicKeys, issuer: &str) -> Result<Entry, DenialCode> {
     let broken = DenialCode::ChainBroken;
-    let unverified = jws::read::<Entry>(link.entry, Typ::Entry).map_err(|_| broken)?;
+    let unverified = jws::read::<Entry>(link.entry, TokenType::Entry).map_err(|_| broken)?;
     let key = keys.public(KeyUse::Chain, unverified.kid()).ok_or(broken)?;
     if matches!(key.state(), KeyState::Revoked | KeyState::Next) {
         return Err(broken);
@@ -44,11 +44,16 @@ pub fn check_link(link: &Link<'_>, keys: &PublicKeys, issuer: &str) -> Result<En
 
 /// Returns whether a gate fits a type. A confirm is always written. A change that requires approval is never committed
 /// automatically.
-pub(super) fn gate_fits(gate: &Gate, kind: Kind) -> bool {
+pub(super) fn gate_fits(gate: &CommitGate, kind: TransitionType) -> bool {
     match gate {
-        Gate::Written { .. } => kind == Kind::Confirm,
-        Gate::Auto {} => matches!(kind, Kind::Create | Kind::Fork | Kind::Propose | Kind::Join),
-        Gate::Observed {} => !matches!(kind, Kind::Fork | Kind::Confirm),
-        Gate::Approved { .. } => !matches!(kind, Kind::Create | Kind::Fork | Kind::Confirm),
+        CommitGate::Written { .. } => kind == TransitionType::Confirm,
+        CommitGate::Auto {} => matches!(
+            kind,
+            TransitionType::Create | TransitionType::Fork | TransitionType::Propose | TransitionType::Join
+        ),
+        CommitGate::Observed {} => !matches!(kind, TransitionType::Fork | TransitionType::Confirm),
+        CommitGate::Approved { .. } => {
+            !matches!(kind, TransitionType::Create | TransitionType::Fork | TransitionType::Confirm)
+        }
     }
 }

@@ -19,7 +19,7 @@ use crate::domain::json::pointer::{Pointer, array_index};
 /// One tree, opened in places.
 #[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
-pub enum Opened {
+pub enum OpenedTree {
     /// Hidden or unchanged: its commitment alone.
     Bare(Digest),
     /// A leaf with its salt.
@@ -48,7 +48,7 @@ pub struct OpenedLeaf {
 pub struct OpenedObject {
     /// Every member.
     #[schema(no_recursion)]
-    pub object: BTreeMap<String, Opened>,
+    pub object: BTreeMap<String, OpenedTree>,
 }
 
 /// An opened array.
@@ -57,7 +57,7 @@ pub struct OpenedObject {
 pub struct OpenedArray {
     /// Every item.
     #[schema(no_recursion)]
-    pub array: Vec<Opened>,
+    pub array: Vec<OpenedTree>,
 }
 
 /// The openings of both trees of a transition.
@@ -65,32 +65,32 @@ pub struct OpenedArray {
 #[serde(deny_unknown_fields)]
 pub struct Opening {
     /// The tree before.
-    pub from: Opened,
+    pub from: OpenedTree,
     /// The tree after.
-    pub to: Opened,
+    pub to: OpenedTree,
 }
 
 /// Reads each part directly. The derived implementation would keep a copy of the content below at every level.
-impl<'de> Deserialize<'de> for Opened {
+impl<'de> Deserialize<'de> for OpenedTree {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reading)
+        deserializer.deserialize_any(OpeningVisitor)
     }
 }
 
-struct Reading;
+struct OpeningVisitor;
 
-impl<'de> Visitor<'de> for Reading {
-    type Value = Opened;
+impl<'de> Visitor<'de> for OpeningVisitor {
+    type Value = OpenedTree;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a commitment, or an opened leaf, object or array")
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Opened, E> {
-        text.parse().map(Opened::Bare).map_err(|_| E::invalid_value(Unexpected::Str(""), &self))
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<OpenedTree, E> {
+        text.parse().map(OpenedTree::Bare).map_err(|_| E::invalid_value(Unexpected::Str(""), &self))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Opened, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OpenedTree, A::Error> {
         let (mut object, mut array, mut value, mut salt) = (None, None, None, None);
         while let Some(name) = map.next_key::<Cow<'de, str>>()? {
             let again = match name.as_ref() {
@@ -105,9 +105,9 @@ impl<'de> Visitor<'de> for Reading {
             }
         }
         match (object, array, value, salt) {
-            (Some(object), None, None, None) => Ok(Opened::Object(OpenedObject { object })),
-            (None, Some(array), None, None) => Ok(Opened::Array(OpenedArray { array })),
-            (None, None, Some(value), Some(salt)) => Ok(Opened::Leaf(OpenedLeaf { value, salt })),
+            (Some(object), None, None, None) => Ok(OpenedTree::Object(OpenedObject { object })),
+            (None, Some(array), None, None) => Ok(OpenedTree::Array(OpenedArray { array })),
+            (None, None, Some(value), Some(salt)) => Ok(OpenedTree::Leaf(OpenedLeaf { value, salt })),
             _ => Err(A::Error::invalid_type(Unexpected::Map, &Self)),
         }
     }
@@ -126,7 +126,7 @@ fn salt_from_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Salt, D:
     Salt::try_from(bytes).map_err(|_| serde::de::Error::custom("a salt is 32 bytes"))
 }
 
-impl Opened {
+impl OpenedTree {
     /// Returns the root that this opening commits to, or `None` if an opened leaf is not a leaf.
     pub fn root(&self) -> Option<Digest> {
         match self {
@@ -146,7 +146,7 @@ impl Opened {
     }
 }
 
-impl Opened {
+impl OpenedTree {
     /// Returns the closed paths at and below `at`.
     pub fn closed(&self, at: &Pointer) -> Vec<Pointer> {
         match self {
@@ -177,7 +177,7 @@ impl Opened {
 
 /// Opened leaves whose salts contradict their values.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Salting {
+pub struct SaltComparison {
     /// Leaves that differ under the same salt. No gateway makes such a pair.
     pub kept: BTreeSet<Pointer>,
     /// Leaves that a request without sight of them set to the same value.
@@ -191,25 +191,28 @@ impl Opening {
     }
 
     /// Compares each opened leaf's salts with its values.
-    pub fn salting(&self) -> Salting {
-        let mut found = Salting::default();
+    pub fn salting(&self) -> SaltComparison {
+        let mut found = SaltComparison::default();
         found.compare(&self.from, &self.to, &Pointer::root());
         found
     }
 }
 
 /// Returns whether all differences between two nodes are opened.
-fn is_seen(old: Option<&Opened>, new: Option<&Opened>) -> bool {
+fn is_seen(old: Option<&OpenedTree>, new: Option<&OpenedTree>) -> bool {
     match (old, new) {
-        (Some(Opened::Bare(one)), Some(Opened::Bare(other))) => one == other,
-        (Some(closed @ Opened::Bare(_)), Some(open)) | (Some(open), Some(closed @ Opened::Bare(_))) => {
+        (Some(OpenedTree::Bare(one)), Some(OpenedTree::Bare(other))) => one == other,
+        (Some(closed @ OpenedTree::Bare(_)), Some(open)) | (Some(open), Some(closed @ OpenedTree::Bare(_))) => {
             closed.root() == open.root()
         }
-        (Some(Opened::Object(OpenedObject { object: old })), Some(Opened::Object(OpenedObject { object: new }))) => {
+        (
+            Some(OpenedTree::Object(OpenedObject { object: old })),
+            Some(OpenedTree::Object(OpenedObject { object: new })),
+        ) => {
             let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
             keys.into_iter().all(|key| is_seen(old.get(key), new.get(key)))
         }
-        (Some(Opened::Array(OpenedArray { array: old })), Some(Opened::Array(OpenedArray { array: new }))) => {
+        (Some(OpenedTree::Array(OpenedArray { array: old })), Some(OpenedTree::Array(OpenedArray { array: new }))) => {
             (0..old.len().max(new.len())).all(|at| is_seen(old.get(at), new.get(at)))
         }
         (Some(one), Some(other)) => is_open(one) && is_open(other),
@@ -219,32 +222,32 @@ fn is_seen(old: Option<&Opened>, new: Option<&Opened>) -> bool {
 }
 
 /// Returns whether the node has no closed part.
-fn is_open(node: &Opened) -> bool {
+fn is_open(node: &OpenedTree) -> bool {
     node.closed(&Pointer::root()).is_empty()
 }
 
-impl Salting {
-    fn compare(&mut self, old: &Opened, new: &Opened, at: &Pointer) {
+impl SaltComparison {
+    fn compare(&mut self, old: &OpenedTree, new: &OpenedTree, at: &Pointer) {
         match (old, new) {
-            (Opened::Leaf(old), Opened::Leaf(new)) => {
+            (OpenedTree::Leaf(old), OpenedTree::Leaf(new)) => {
                 match (old.value == new.value, old.salt == new.salt) {
                     (true, false) => _ = self.set_again.insert(at.clone()),
                     (false, true) => _ = self.kept.insert(at.clone()),
                     (true, true) | (false, false) => {}
                 };
             }
-            (Opened::Object(OpenedObject { object: old }), Opened::Object(OpenedObject { object: new })) => {
+            (OpenedTree::Object(OpenedObject { object: old }), OpenedTree::Object(OpenedObject { object: new })) => {
                 for (key, (old, new)) in old.iter().filter_map(|(key, old)| Some((key, (old, new.get(key)?)))) {
                     self.compare(old, new, &at.child(key));
                 }
             }
-            (Opened::Array(OpenedArray { array: old }), Opened::Array(OpenedArray { array: new })) => {
+            (OpenedTree::Array(OpenedArray { array: old }), OpenedTree::Array(OpenedArray { array: new })) => {
                 for (index, (old, new)) in old.iter().zip(new).enumerate() {
                     self.compare(old, new, &at.index(index));
                 }
             }
             // A change of kind sets everything below again, even if path and value coincide.
-            (Opened::Array(_), Opened::Object(_)) | (Opened::Object(_), Opened::Array(_)) => {
+            (OpenedTree::Array(_), OpenedTree::Object(_)) | (OpenedTree::Object(_), OpenedTree::Array(_)) => {
                 let (old, new) = (ends(old, at), ends(new, at));
                 self.kept.extend(old.into_iter().filter(|(at, it)| new.get(at) == Some(it)).map(|(at, _)| at));
             }
@@ -254,20 +257,20 @@ impl Salting {
 }
 
 /// Returns the leaves and bare commitments at and below a path, as commitments.
-fn ends(node: &Opened, at: &Pointer) -> BTreeMap<Pointer, Option<Digest>> {
+fn ends(node: &OpenedTree, at: &Pointer) -> BTreeMap<Pointer, Option<Digest>> {
     match node {
-        Opened::Object(OpenedObject { object }) => {
+        OpenedTree::Object(OpenedObject { object }) => {
             object.iter().flat_map(|(key, node)| ends(node, &at.child(key))).collect()
         }
-        Opened::Array(OpenedArray { array }) => {
+        OpenedTree::Array(OpenedArray { array }) => {
             array.iter().enumerate().flat_map(|(index, node)| ends(node, &at.index(index))).collect()
         }
-        Opened::Leaf(_) | Opened::Bare(_) => BTreeMap::from([(at.clone(), node.root())]),
+        OpenedTree::Leaf(_) | OpenedTree::Bare(_) => BTreeMap::from([(at.clone(), node.root())]),
     }
 }
 
 /// Selects what an opening shows. Nothing below a redacted pointer is opened, even if it is wanted.
-pub struct View<'a> {
+pub struct OpeningSelection<'a> {
     /// Returns whether a pointer is redacted.
     pub hidden: &'a dyn Fn(&Pointer) -> bool,
     /// Returns whether to show a path at, above or below a pointer although it did not change.
@@ -275,7 +278,7 @@ pub struct View<'a> {
 }
 
 /// Opens both trees along the change and the wanted paths.
-pub fn open(before: (&Value, &Tree), after: (&Value, &Tree), view: &View<'_>) -> Opening {
+pub fn open(before: (&Value, &Tree), after: (&Value, &Tree), view: &OpeningSelection<'_>) -> Opening {
     open_within(before, after, view, &mut usize::MAX.clone()).expect("there is room for any")
 }
 
@@ -283,7 +286,7 @@ pub fn open(before: (&Value, &Tree), after: (&Value, &Tree), view: &View<'_>) ->
 pub fn open_within(
     before: (&Value, &Tree),
     after: (&Value, &Tree),
-    view: &View<'_>,
+    view: &OpeningSelection<'_>,
     room: &mut usize,
 ) -> Option<Opening> {
     let root = Pointer::root();
@@ -302,9 +305,9 @@ fn open_one(
     (value, tree): (&Value, &Tree),
     other: Option<&Tree>,
     at: &Pointer,
-    view: &View<'_>,
+    view: &OpeningSelection<'_>,
     room: &mut usize,
-) -> Option<Opened> {
+) -> Option<OpenedTree> {
     let mut take = |bytes: usize| {
         *room = room.checked_sub(bytes)?;
         Some(())
@@ -312,7 +315,7 @@ fn open_one(
     let unchanged = other.is_some_and(|it| it.commitment == tree.commitment);
     if (view.hidden)(at) || (unchanged && !(view.wanted)(at)) {
         take(LEAF_BYTES)?;
-        return Some(Opened::Bare(tree.commitment));
+        return Some(OpenedTree::Bare(tree.commitment));
     }
     let opened = match (value, &tree.node) {
         (Value::Object(members), Node::Object(trees)) => {
@@ -326,7 +329,7 @@ fn open_one(
                 let other = other.and_then(|it| it.get(key));
                 Some((key.clone(), open_one((value, tree), other, &at.child(key), view, room)?))
             };
-            Opened::Object(OpenedObject { object: trees.iter().map(open).collect::<Option<_>>()? })
+            OpenedTree::Object(OpenedObject { object: trees.iter().map(open).collect::<Option<_>>()? })
         }
         (Value::Array(items), Node::Array(trees)) => {
             let other = match other.map(|it| &it.node) {
@@ -339,13 +342,13 @@ fn open_one(
                 open_one((value, tree), other, &at.index(index), view, room)
             };
             let items = items.iter().zip(trees.iter()).enumerate();
-            Opened::Array(OpenedArray { array: items.map(open).collect::<Option<_>>()? })
+            OpenedTree::Array(OpenedArray { array: items.map(open).collect::<Option<_>>()? })
         }
         (leaf, Node::Leaf { salt, .. }) => {
             take(LEAF_BYTES + leaf.as_str().map_or(0, str::len))?;
-            Opened::Leaf(OpenedLeaf { value: leaf.clone(), salt: *salt })
+            OpenedTree::Leaf(OpenedLeaf { value: leaf.clone(), salt: *salt })
         }
-        _ => Opened::Bare(tree.commitment),
+        _ => OpenedTree::Bare(tree.commitment),
     };
     Some(opened)
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::hash::Digest;
-use super::jws::{self, Typ};
+use super::jws::{self, TokenType};
 use crate::domain::keys::SigningKey;
 use crate::domain::primitives::id::{AccountId, FlowId, Jti, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
 use crate::domain::primitives::time::Timestamp;
@@ -12,13 +12,13 @@ use crate::domain::primitives::time::Timestamp;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
-pub struct Approval {
+pub struct ApprovalClaim {
     pub at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evidence: Option<Digest>,
     #[serde(rename = "for", skip_serializing_if = "Option::is_none", default)]
     pub absent: Option<AccountId>,
-    pub method: Method,
+    pub method: ApprovalMethod,
     pub reviewer: AccountId,
     pub stage: u32,
 }
@@ -26,7 +26,7 @@ pub struct Approval {
 /// How a reviewer authenticated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Method {
+pub enum ApprovalMethod {
     /// By a session that was opened with a password.
     Password,
     /// By a session that an OpenID provider authenticated.
@@ -42,7 +42,7 @@ pub enum Method {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Receipt {
-    pub approvals: Vec<Approval>,
+    pub approvals: Vec<ApprovalClaim>,
     pub aud: Vec<NodeId>,
     pub exp: i64,
     pub flow: FlowId,
@@ -73,7 +73,7 @@ impl Receipt {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
-pub struct Refusal {
+pub struct DenialClaim {
     pub at: Timestamp,
     #[serde(rename = "for", skip_serializing_if = "Option::is_none", default)]
     pub absent: Option<AccountId>,
@@ -94,7 +94,7 @@ pub struct Denial {
     pub parent: Option<Digest>,
     pub policy: Digest,
     pub review: ReviewId,
-    pub reviewers: Vec<Refusal>,
+    pub reviewers: Vec<DenialClaim>,
     pub sub: ThreadId,
     pub transition: Digest,
 }
@@ -137,16 +137,16 @@ impl Verification {
 /// A receipt as this process signed it. If a caller shows the same bytes, form and signature need no second check, only
 /// the key's state.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Issued {
+pub struct IssuedReceipt {
     kid: String,
     claims: Receipt,
     token: String,
 }
 
-impl Issued {
+impl IssuedReceipt {
     /// Signs a receipt.
     pub fn sign(key: &SigningKey, claims: Receipt) -> Self {
-        let token = jws::sign(key, Typ::Receipt, &claims);
+        let token = jws::sign(key, TokenType::Receipt, &claims);
         Self { kid: key.kid().to_owned(), claims, token }
     }
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::hash::{Digest, Tag};
-use crate::domain::identity::passkey::{Assertion, Passkey, Refused};
+use crate::domain::identity::passkey::{Assertion, AssertionRejected, Passkey};
 use crate::domain::json::canonical::canonical;
 use crate::domain::primitives::id::{AccountId, AmendmentId, InterruptId, ReviewId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::Verdict;
+use crate::domain::reviews::VoteVerdict;
 
 /// How long a signature over a vote is valid. The reviewer signs after reading the change, so this implements "a
 /// passkey not older than five minutes".
@@ -28,7 +28,7 @@ pub struct VoteStatement {
     pub reviewer: AccountId,
     pub stage: u32,
     pub transition: Digest,
-    pub verdict: Verdict,
+    pub verdict: VoteVerdict,
 }
 
 /// Statement of a vote on a policy change request.
@@ -44,7 +44,7 @@ pub struct PolicyVoteStatement {
     pub nonce: String,
     pub reviewer: AccountId,
     pub stage: u32,
-    pub verdict: Verdict,
+    pub verdict: VoteVerdict,
 }
 
 /// Statement of a vote on an interrupt.
@@ -60,7 +60,7 @@ pub struct InterruptVoteStatement {
     pub nonce: String,
     pub reviewer: AccountId,
     pub stage: u32,
-    pub verdict: Verdict,
+    pub verdict: VoteVerdict,
 }
 
 /// A statement that a passkey signs. Each kind has its own tag, so a signature over one is never valid for another.
@@ -110,21 +110,21 @@ pub fn comment_hash(comment: Option<&str>) -> Option<Digest> {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
-pub struct Evidence<S = VoteStatement> {
+pub struct VoteEvidence<S = VoteStatement> {
     pub assertion: Assertion,
     pub statement: S,
 }
 
-impl<S: Signable> Evidence<S> {
+impl<S: Signable> VoteEvidence<S> {
     /// Returns the digest that an approval names.
     pub fn digest(&self) -> Digest {
         Digest::of(Tag::Evidence, &[canonical_text(self).as_bytes()])
     }
 
     /// Returns the authenticator's new counter if this passkey of the reviewer signed this statement.
-    pub fn check(&self, passkey: &Passkey) -> Result<u32, Refused> {
+    pub fn check(&self, passkey: &Passkey) -> Result<u32, AssertionRejected> {
         if passkey.account != *self.statement.reviewer() {
-            return Err(Refused::NotTheirs);
+            return Err(AssertionRejected::NotTheirs);
         }
         self.assertion.check(passkey, self.statement.challenge().bytes())
     }

@@ -7,13 +7,13 @@ use super::hash::{Digest, Tag};
 use crate::domain::json::canonical::canonical;
 use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ProposalId, ThreadId, WriteId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::branch::{Branch, Joining};
+use crate::domain::threads::branch::{Branch, JoinStatement};
 
 /// What kind of step a transition is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = TransitionType)]
-pub enum Kind {
+pub enum TransitionType {
     /// Version 0, by a host application.
     Create,
     /// Version 0 of a branch, with another thread's head.
@@ -32,7 +32,7 @@ pub enum Kind {
     Confirm,
 }
 
-impl Kind {
+impl TransitionType {
     /// Returns whether the request is based on the view of the head that its node was given. A reaffirmation, a
     /// rollback and a writer's result are not.
     pub const fn is_given_context(self) -> bool {
@@ -60,7 +60,7 @@ impl Kind {
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Statement {
     #[serde(rename = "type")]
-    pub kind: Kind,
+    pub kind: TransitionType,
     pub flow: FlowId,
     pub policy: Digest,
     pub thread: ThreadId,
@@ -88,7 +88,7 @@ pub struct Statement {
     /// Of a join alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    pub join: Option<Joining>,
+    pub join: Option<JoinStatement>,
 }
 
 impl Statement {
@@ -100,18 +100,18 @@ impl Statement {
 
     /// Returns whether the statement has every member that its type requires and no other.
     pub fn is_whole(&self) -> bool {
-        let first = matches!(self.kind, Kind::Create | Kind::Fork);
-        let asked = !first && self.kind != Kind::Confirm;
+        let first = matches!(self.kind, TransitionType::Create | TransitionType::Fork);
+        let asked = !first && self.kind != TransitionType::Confirm;
         let placed = (self.version == 0) == first && self.parent.is_none() == first;
-        let by_host = self.kind == Kind::Create;
+        let by_host = self.kind == TransitionType::Create;
         let tried = if asked { self.attempt.is_some_and(|it| it > 0) } else { self.attempt.is_none() };
         placed
             && tried
             && self.node.is_none() == by_host
-            && self.write_id.is_some() == (self.kind == Kind::Confirm)
-            && self.restores.is_some() == (self.kind == Kind::Rollback)
-            && (self.kind != Kind::Reaffirm || self.from == self.to)
-            && self.supersedes.is_some() == (self.kind == Kind::Edit)
+            && self.write_id.is_some() == (self.kind == TransitionType::Confirm)
+            && self.restores.is_some() == (self.kind == TransitionType::Rollback)
+            && (self.kind != TransitionType::Reaffirm || self.from == self.to)
+            && self.supersedes.is_some() == (self.kind == TransitionType::Edit)
             && self.is_of_branches()
     }
 
@@ -121,8 +121,8 @@ impl Statement {
         let forked = self.fork.as_ref().is_some_and(|it| it.own_thread() == self.thread && it.thread != self.thread);
         let joined = self.join.as_ref().is_some_and(|it| it.is_whole(&self.thread));
         match self.kind {
-            Kind::Fork => forked && self.join.is_none(),
-            Kind::Join => joined && self.fork.is_none(),
+            TransitionType::Fork => forked && self.join.is_none(),
+            TransitionType::Join => joined && self.fork.is_none(),
             _ => self.fork.is_none() && self.join.is_none(),
         }
     }

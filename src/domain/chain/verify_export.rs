@@ -8,39 +8,39 @@ use std::collections::HashMap;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::entry::{Entry, Gate};
+use super::entry::{CommitGate, Entry};
 use super::hash::Digest;
 use super::jws;
-use super::jws::Typ;
+use super::jws::TokenType;
 use super::link::gate_fits;
 use super::opening::Opening;
 use super::receipt::Receipt;
-use super::statement::{Kind, Statement};
+use super::statement::{Statement, TransitionType};
 use crate::domain::keys::{KeyState, KeyUse, PublicKey, PublicKeys};
 use crate::domain::primitives::id::{FlowId, ThreadId};
-use crate::domain::threads::branch::{Branch, Joining};
+use crate::domain::threads::branch::{Branch, JoinStatement};
 
 /// An export failed a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what} [{code}]")]
-pub struct Broken {
+pub struct ExportError {
     /// Code for programs.
     pub code: &'static str,
     /// Explanation for people.
     pub what: &'static str,
 }
 
-const fn broken(code: &'static str, what: &'static str) -> Broken {
-    Broken { code, what }
+const fn broken(code: &'static str, what: &'static str) -> ExportError {
+    ExportError { code, what }
 }
 
-const fn say(holds: bool, code: &'static str, what: &'static str) -> Result<(), Broken> {
+const fn say(holds: bool, code: &'static str, what: &'static str) -> Result<(), ExportError> {
     if holds { Ok(()) } else { Err(broken(code, what)) }
 }
 
 /// One exported version.
 #[derive(Clone, Copy, Debug)]
-pub struct Exhibit<'a> {
+pub struct ExportedVersion<'a> {
     /// Version number.
     pub version: u64,
     /// Digest of the transition.
@@ -55,7 +55,7 @@ pub struct Exhibit<'a> {
 
 /// One version of a page of `GET /v1/threads/{thread}/chain`.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Exported {
+pub struct ExportedEntry {
     version: u64,
     transition: Digest,
     statement: Statement,
@@ -63,9 +63,9 @@ pub struct Exported {
     opening: Option<Opening>,
 }
 
-impl Exported {
+impl ExportedEntry {
     /// Reads one version. Members that the chain does not need are ignored.
-    pub fn read(item: &Value) -> Result<Self, Broken> {
+    pub fn read(item: &Value) -> Result<Self, ExportError> {
         let member = |name: &str| item.get(name).filter(|it| !it.is_null());
         let lacking = broken("chain", "a version lacks its number, transition, statement or entry");
         let version = member("version").and_then(Value::as_u64).ok_or(lacking)?;
@@ -82,30 +82,30 @@ impl Exported {
     }
 
     /// Returns the version in the form that a chain checks.
-    pub const fn exhibit(&self) -> Exhibit<'_> {
+    pub const fn exhibit(&self) -> ExportedVersion<'_> {
         let Self { version, transition, statement, entry, opening } = self;
         let (version, transition) = (*version, *transition);
-        Exhibit { version, transition, statement, entry: entry.as_str(), opening: opening.as_ref() }
+        ExportedVersion { version, transition, statement, entry: entry.as_str(), opening: opening.as_ref() }
     }
 }
 
 /// The part of a checked version that later checks need.
 #[derive(Clone, Debug)]
-struct Link {
+struct VerifiedVersion {
     transition: Digest,
     parent: Option<Digest>,
     policy: Digest,
     to: Digest,
     entry: Digest,
-    gate: Gate,
+    gate: CommitGate,
     owes: bool,
-    seen: Seen,
-    join: Option<Joining>,
+    seen: ChangeVisibility,
+    join: Option<JoinStatement>,
 }
 
 /// How much of a change an opening shows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Seen {
+pub enum ChangeVisibility {
     /// Nothing: the version links, and has no opening.
     Nothing,
     /// Everything except redacted parts.
@@ -116,7 +116,7 @@ pub enum Seen {
 
 /// Result of comparing two chains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Held {
+pub enum CrossChainCheck {
     /// They agree.
     Agreed,
     /// The version that decides is not in the export.
@@ -125,7 +125,7 @@ pub enum Held {
 
 /// The checked part of a chain.
 #[derive(Clone, Debug)]
-pub struct Chain {
+pub struct VerifiedChain {
     /// Thread of the chain.
     pub thread: ThreadId,
     /// Flow of the thread.
@@ -135,13 +135,13 @@ pub struct Chain {
     /// Head that the branch was made from, if this is a branch.
     pub fork: Option<Branch>,
     first: u64,
-    links: Vec<Link>,
+    links: Vec<VerifiedVersion>,
     places: HashMap<Digest, usize>,
 }
 
 /// A receipt that a key of the set signed, for any chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Genuine {
+pub struct GenuineReceipt {
     /// Claims of the receipt.
     pub receipt: Receipt,
     /// Whether the signature alone proves the receipt. A stolen retired key may have signed it later, and only the
@@ -149,11 +149,11 @@ pub struct Genuine {
     pub certain: bool,
 }
 
-impl Genuine {
+impl GenuineReceipt {
     /// Reads a receipt. Does not check whether it is still usable.
-    pub fn read(token: &str, keys: &PublicKeys) -> Result<Self, Broken> {
+    pub fn read(token: &str, keys: &PublicKeys) -> Result<Self, ExportError> {
         let malformed = broken("receipt_malformed", "the text is not a receipt in its one spelling");
-        let unverified = jws::read::<Receipt>(token, Typ::Receipt).map_err(|_| malformed)?;
+        let unverified = jws::read::<Receipt>(token, TokenType::Receipt).map_err(|_| malformed)?;
         let key = believed(keys, unverified.kid())?;
         let certain = key.state() == KeyState::Signing;
         let receipt = unverified.verify(key).ok_or(SIGNATURE_INVALID)?;
@@ -162,10 +162,10 @@ impl Genuine {
     }
 }
 
-impl Chain {
+impl VerifiedChain {
     /// Begins a chain with its first version: version 0, or the first of an archive. If the key set names an issuer,
     /// the chain must be that issuer's.
-    pub fn begin(first: &Exhibit<'_>, keys: &PublicKeys) -> Result<Self, Broken> {
+    pub fn begin(first: &ExportedVersion<'_>, keys: &PublicKeys) -> Result<Self, ExportError> {
         let entry = signed(first, keys)?;
         let statement = first.statement;
         say(keys.issuer().is_none_or(|it| it == entry.iss), "issuer_mismatch", "another gateway signed it")?;
@@ -183,7 +183,7 @@ impl Chain {
     }
 
     /// Adds the next version.
-    pub fn follow(&mut self, next: &Exhibit<'_>, keys: &PublicKeys) -> Result<(), Broken> {
+    pub fn follow(&mut self, next: &ExportedVersion<'_>, keys: &PublicKeys) -> Result<(), ExportError> {
         let numbered = next.version == self.next_version();
         say(numbered, "chain", "a version is missing, there twice, or out of its place")?;
         let entry = signed(next, keys)?;
@@ -194,13 +194,15 @@ impl Chain {
         say(statement.flow == self.flow, "flow_mismatch", "it is of another flow")?;
         say(entry.iss == self.issuer, "issuer_mismatch", "another gateway signed it")?;
         // Only an approval under a policy with `covers = "commit"` settles the requirement.
-        let settled = !before.owes || matches!(entry.gate, Gate::Approved { .. });
+        let settled = !before.owes || matches!(entry.gate, CommitGate::Approved { .. });
         say(entry.owes || settled, "owes", "it forgets what is owed")?;
         let restored = statement.restores.is_none_or(|it| self.first > 0 || self.places.contains_key(&it));
         say(restored, "unknown_transition", "it restores what is no version of this chain")?;
         let written_by = match (&entry.gate, &before.gate) {
-            (Gate::Written { receipt: used, .. }, Gate::Approved { receipt, .. }) => used.as_ref() == Some(receipt),
-            (Gate::Written { receipt: used, .. }, _) => used.is_none(),
+            (CommitGate::Written { receipt: used, .. }, CommitGate::Approved { receipt, .. }) => {
+                used.as_ref() == Some(receipt)
+            }
+            (CommitGate::Written { receipt: used, .. }, _) => used.is_none(),
             _ => true,
         };
         say(written_by, "gate", "it was not written by the receipt that the version before was approved by")?;
@@ -208,7 +210,7 @@ impl Chain {
     }
 
     /// Checks a version that another file contains too.
-    pub fn again(&mut self, it: &Exhibit<'_>, keys: &PublicKeys) -> Result<(), Broken> {
+    pub fn again(&mut self, it: &ExportedVersion<'_>, keys: &PublicKeys) -> Result<(), ExportError> {
         signed(it, keys)?;
         let other = broken("chain", "two files have different versions of that number");
         let place =
@@ -219,10 +221,10 @@ impl Chain {
         Ok(())
     }
 
-    fn keep(&mut self, it: &Exhibit<'_>, entry: Entry) -> Result<(), Broken> {
+    fn keep(&mut self, it: &ExportedVersion<'_>, entry: Entry) -> Result<(), ExportError> {
         let seen = seen(it)?;
         self.places.insert(it.transition, self.links.len());
-        self.links.push(Link {
+        self.links.push(VerifiedVersion {
             transition: it.transition,
             parent: entry.parent,
             policy: entry.policy,
@@ -236,7 +238,7 @@ impl Chain {
         Ok(())
     }
 
-    fn last(&self) -> &Link {
+    fn last(&self) -> &VerifiedVersion {
         self.links.last().expect("a chain begins with a version")
     }
 
@@ -251,18 +253,18 @@ impl Chain {
     }
 
     /// Counts the versions whose change is shown to this extent.
-    pub fn seen(&self, so_much: Seen) -> usize {
+    pub fn seen(&self, so_much: ChangeVisibility) -> usize {
         self.links.iter().filter(|it| it.seen == so_much).count()
     }
 
     /// Counts the approved versions.
     pub fn approved(&self) -> usize {
-        self.links.iter().filter(|it| matches!(it.gate, Gate::Approved { .. })).count()
+        self.links.iter().filter(|it| matches!(it.gate, CommitGate::Approved { .. })).count()
     }
 
     /// Counts the versions that record a write.
     pub fn written(&self) -> usize {
-        self.links.iter().filter(|it| matches!(it.gate, Gate::Written { .. })).count()
+        self.links.iter().filter(|it| matches!(it.gate, CommitGate::Written { .. })).count()
     }
 
     /// Returns whether the chain contains this version.
@@ -270,48 +272,49 @@ impl Chain {
         self.first <= version && version < self.next_version()
     }
 
-    fn at(&self, transition: Digest) -> Option<(u64, &Link)> {
+    fn at(&self, transition: Digest) -> Option<(u64, &VerifiedVersion)> {
         let place = *self.places.get(&transition)?;
         Some((self.first + place as u64, &self.links[place]))
     }
 
     /// Checks that a receipt is the one by which a version of this chain was approved.
-    pub fn receipt(&self, receipt: &Receipt) -> Result<Held, Broken> {
+    pub fn receipt(&self, receipt: &Receipt) -> Result<CrossChainCheck, ExportError> {
         say(receipt.iss == self.issuer, "issuer_mismatch", "another gateway issued it")?;
         say(receipt.sub == self.thread, "thread_mismatch", "it is for another thread")?;
         let unknown = broken("unknown_transition", "it approves what is no version of this chain");
         let Some((version, link)) = self.at(receipt.transition) else {
-            return if self.reaches(receipt.version) { Err(unknown) } else { Ok(Held::NotSeen) };
+            return if self.reaches(receipt.version) { Err(unknown) } else { Ok(CrossChainCheck::NotSeen) };
         };
         say(receipt.flow == self.flow, "flow_mismatch", "it is for another flow")?;
         say(receipt.policy == link.policy, "policy_mismatch", "it names another policy than its version")?;
         say(receipt.version == version, "version_mismatch", "it is for another version")?;
         say(receipt.parent == link.parent, "parent_mismatch", "it is for another parent")?;
         say(receipt.to == link.to, "to_mismatch", "it is for another state")?;
-        let named = matches!(&link.gate, Gate::Approved { receipt: jti, .. } if *jti == receipt.jti);
+        let named = matches!(&link.gate, CommitGate::Approved { receipt: jti, .. } if *jti == receipt.jti);
         say(named, "receipt_mismatch", "its version was not approved by this receipt")?;
-        Ok(Held::Agreed)
+        Ok(CrossChainCheck::Agreed)
     }
 }
 
-fn entry_hash(it: &Exhibit<'_>) -> Digest {
+fn entry_hash(it: &ExportedVersion<'_>) -> Digest {
     Digest::of_file(it.entry.as_bytes())
 }
 
-const SIGNATURE_INVALID: Broken = broken("signature_invalid", "the signature is not that of the key that it names");
+const SIGNATURE_INVALID: ExportError =
+    broken("signature_invalid", "the signature is not that of the key that it names");
 
-fn believed<'k>(keys: &'k PublicKeys, kid: &str) -> Result<&'k PublicKey, Broken> {
+fn believed<'k>(keys: &'k PublicKeys, kid: &str) -> Result<&'k PublicKey, ExportError> {
     let key = keys.public(KeyUse::Chain, kid).filter(|it| matches!(it.state(), KeyState::Signing | KeyState::Retired));
     key.ok_or(broken("unknown_key", "the key that it names is not published, was revoked, or does not sign yet"))
 }
 
 /// Checks one version by itself: its statement is whole, and its entry is signed over that statement.
-fn signed(it: &Exhibit<'_>, keys: &PublicKeys) -> Result<Entry, Broken> {
+fn signed(it: &ExportedVersion<'_>, keys: &PublicKeys) -> Result<Entry, ExportError> {
     let statement = it.statement;
     say(statement.is_whole(), "statement", "it does not say what such a statement must say")?;
     say(statement.digest() == it.transition, "digest_mismatch", "the statement has another digest")?;
     let malformed = broken("receipt_malformed", "the text is not an entry in its one spelling");
-    let unverified = jws::read::<Entry>(it.entry, Typ::Entry).map_err(|_| malformed)?;
+    let unverified = jws::read::<Entry>(it.entry, TokenType::Entry).map_err(|_| malformed)?;
     let key = believed(keys, unverified.kid())?;
     let entry = unverified.verify(key).ok_or(SIGNATURE_INVALID)?;
     say(entry.is_whole(), malformed.code, "the entry contradicts itself")?;
@@ -323,26 +326,26 @@ fn signed(it: &Exhibit<'_>, keys: &PublicKeys) -> Result<Entry, Broken> {
     say(entry.policy == statement.policy, "policy_mismatch", "entry and statement have different policies")?;
     say(gate_fits(&entry.gate, statement.kind), "gate", "what was stated does not pass by this gate")?;
     let own_write = match &entry.gate {
-        Gate::Written { write_id, .. } => statement.write_id.as_ref() == Some(write_id),
+        CommitGate::Written { write_id, .. } => statement.write_id.as_ref() == Some(write_id),
         _ => true,
     };
     say(own_write, "gate", "it records another write than was stated")?;
-    let observed = matches!(entry.gate, Gate::Observed {});
+    let observed = matches!(entry.gate, CommitGate::Observed {});
     say(entry.owes || !observed, "owes", "it was only observed, and owes nothing")?;
     Ok(entry)
 }
 
 /// Returns how much an opening shows. Fails if its roots are not the statement's, or its salts do not fit the
 /// statement's type.
-fn seen(it: &Exhibit<'_>) -> Result<Seen, Broken> {
-    let (Some(opening), statement) = (it.opening, it.statement) else { return Ok(Seen::Nothing) };
+fn seen(it: &ExportedVersion<'_>) -> Result<ChangeVisibility, ExportError> {
+    let (Some(opening), statement) = (it.opening, it.statement) else { return Ok(ChangeVisibility::Nothing) };
     let roots = opening.from.root() == Some(statement.from) && opening.to.root() == Some(statement.to);
     say(roots, "root_mismatch", "the opening gives other roots than were signed")?;
     let salting = opening.salting();
     say(salting.kept.is_empty(), "resalted", "something differs under the salt that it had")?;
     // Only a request that names a leaf can set it to the same value.
-    let names = matches!(statement.kind, Kind::Propose | Kind::Edit | Kind::Confirm);
+    let names = matches!(statement.kind, TransitionType::Propose | TransitionType::Edit | TransitionType::Confirm);
     let may = names || salting.set_again.is_empty();
     say(may, "resalted", "it sets something to the value that it had, which it cannot")?;
-    Ok(if opening.is_whole() { Seen::Whole } else { Seen::Partly })
+    Ok(if opening.is_whole() { ChangeVisibility::Whole } else { ChangeVisibility::Partly })
 }

@@ -3,27 +3,27 @@
 
 mod approvals;
 
-pub use approvals::Pinned;
+pub use approvals::PinnedPasskey;
 
 use std::fmt;
 
-use super::entry::{Entry, Gate};
+use super::entry::{CommitGate, Entry};
 use super::hash::Digest;
 use super::jws;
-use super::jws::{Typ, Unverified};
+use super::jws::{TokenType, Unverified};
 use super::opening::Opening;
 use super::receipt::Receipt;
 use super::signed_vote;
-use super::statement::{Kind, Statement};
+use super::statement::{Statement, TransitionType};
 use super::verify_write::{check_binding, check_times, read_receipt};
 use crate::domain::chain::denial::DenialCode;
-use crate::domain::chain::link::{Link, check_link};
+use crate::domain::chain::link::{ChainLink, check_link};
 use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
 use crate::domain::primitives::time::Timestamp;
 
 /// Input of the check: a receipt, the accepted keys, and the objects that the receipt should belong to.
 #[derive(Clone, Copy)]
-pub struct Evidence<'a> {
+pub struct ReceiptEvidence<'a> {
     /// Receipt as text.
     pub receipt: &'a str,
     /// Published keys.
@@ -35,14 +35,14 @@ pub struct Evidence<'a> {
     /// Opening of the two trees.
     pub opening: Option<&'a Opening>,
     /// Evidence of the passkey signatures on its approvals.
-    pub votes: &'a [signed_vote::Evidence],
+    pub votes: &'a [signed_vote::VoteEvidence],
     /// Pinned passkeys.
-    pub passkeys: Option<&'a [Pinned]>,
+    pub passkeys: Option<&'a [PinnedPasskey]>,
 }
 
 /// Result of a check.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// The check passed.
     Passed,
     /// The check failed.
@@ -120,11 +120,11 @@ checks! {
 
 /// A check with its result.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Check {
+pub struct ReceiptCheck {
     /// Name of the check.
     pub name: CheckName,
     /// Result of the check.
-    pub outcome: Outcome,
+    pub outcome: CheckOutcome,
 }
 
 /// Combined result of all checks.
@@ -145,11 +145,11 @@ impl fmt::Display for CheckName {
 }
 
 /// Combines the results. One failure refuses, and one undecided check leaves the result undecided.
-pub fn conclusion(checks: &[Check]) -> Conclusion {
-    let any = |wanted: fn(&Outcome) -> bool| checks.iter().any(|it| wanted(&it.outcome));
-    if any(|it| matches!(it, Outcome::Failed { .. })) {
+pub fn conclusion(checks: &[ReceiptCheck]) -> Conclusion {
+    let any = |wanted: fn(&CheckOutcome) -> bool| checks.iter().any(|it| wanted(&it.outcome));
+    if any(|it| matches!(it, CheckOutcome::Failed { .. })) {
         Conclusion::Refused
-    } else if any(|it| matches!(it, Outcome::CouldNotTell { .. })) {
+    } else if any(|it| matches!(it, CheckOutcome::CouldNotTell { .. })) {
         Conclusion::CouldNotTell
     } else {
         Conclusion::Genuine
@@ -157,76 +157,76 @@ pub fn conclusion(checks: &[Check]) -> Conclusion {
 }
 
 /// Makes every possible check, in order. After a failure the remaining checks are skipped.
-pub fn check(evidence: &Evidence<'_>, now: Timestamp) -> Vec<Check> {
-    let mut seen = Seen::default();
+pub fn check(evidence: &ReceiptEvidence<'_>, now: Timestamp) -> Vec<ReceiptCheck> {
+    let mut seen = OfflineCheckState::default();
     let mut failed = false;
     let run = |name: &CheckName| {
         let outcome = match failed {
-            true => Outcome::NotChecked { detail: "an earlier check failed" },
+            true => CheckOutcome::NotChecked { detail: "an earlier check failed" },
             false => seen.run(*name, evidence, now),
         };
-        failed |= matches!(outcome, Outcome::Failed { .. });
-        Check { name: *name, outcome }
+        failed |= matches!(outcome, CheckOutcome::Failed { .. });
+        ReceiptCheck { name: *name, outcome }
     };
     CheckName::ALL.iter().map(run).collect()
 }
 
 /// Results of earlier checks that later ones need.
 #[derive(Default)]
-struct Seen {
+struct OfflineCheckState {
     receipt: Option<Receipt>,
     entry: Option<Entry>,
 }
 
-fn fail(code: DenialCode, detail: &'static str) -> Outcome {
-    Outcome::Failed { code, detail }
+fn fail(code: DenialCode, detail: &'static str) -> CheckOutcome {
+    CheckOutcome::Failed { code, detail }
 }
 
-fn passed_if(passed: bool, code: DenialCode, detail: &'static str) -> Outcome {
-    if passed { Outcome::Passed } else { fail(code, detail) }
+fn passed_if(passed: bool, code: DenialCode, detail: &'static str) -> CheckOutcome {
+    if passed { CheckOutcome::Passed } else { fail(code, detail) }
 }
 
-const NO_ENTRY: Outcome = Outcome::NotChecked { detail: "no entry was given" };
-const NO_STATEMENT: Outcome = Outcome::NotChecked { detail: "no statement was given" };
-const NEITHER: Outcome = Outcome::NotChecked { detail: "neither entry nor statement was given" };
+const NO_ENTRY: CheckOutcome = CheckOutcome::NotChecked { detail: "no entry was given" };
+const NO_STATEMENT: CheckOutcome = CheckOutcome::NotChecked { detail: "no statement was given" };
+const NEITHER: CheckOutcome = CheckOutcome::NotChecked { detail: "neither entry nor statement was given" };
 
-impl Seen {
-    fn run(&mut self, name: CheckName, evidence: &Evidence<'_>, now: Timestamp) -> Outcome {
+impl OfflineCheckState {
+    fn run(&mut self, name: CheckName, evidence: &ReceiptEvidence<'_>, now: Timestamp) -> CheckOutcome {
         match name {
             CheckName::Form => form(evidence.receipt),
             CheckName::Key => key(evidence.receipt, evidence.keys),
             CheckName::Signature => self.signature(evidence),
             CheckName::Entry => self.check_entry(evidence),
             _ => match &self.receipt {
-                None => Outcome::NotChecked { detail: "the receipt is not believed" },
+                None => CheckOutcome::NotChecked { detail: "the receipt is not believed" },
                 Some(receipt) => self.of_receipt(name, receipt, evidence, now),
             },
         }
     }
 
     /// Reads the receipt as verify does. Only the meaning of a retired key differs.
-    fn signature(&mut self, evidence: &Evidence<'_>) -> Outcome {
+    fn signature(&mut self, evidence: &ReceiptEvidence<'_>) -> CheckOutcome {
         let broken = fail(DenialCode::SignatureInvalid, "the signature is not that key's");
         match read_receipt(evidence.receipt, evidence.keys, None) {
             Ok(receipt) => {
                 self.receipt = Some(receipt);
-                Outcome::Passed
+                CheckOutcome::Passed
             }
             Err(DenialCode::UnknownKey) => {
                 // A retired key was reported by the check of the key. An invalid signature is still refused.
                 let Some(unverified) = read(evidence.receipt) else { return broken };
                 let key = evidence.keys.public(KeyUse::Chain, unverified.kid()).cloned();
                 self.receipt = key.and_then(|it| unverified.verify(&it));
-                if self.receipt.is_some() { Outcome::Passed } else { broken }
+                if self.receipt.is_some() { CheckOutcome::Passed } else { broken }
             }
             Err(_) => broken,
         }
     }
 
-    fn check_entry(&mut self, evidence: &Evidence<'_>) -> Outcome {
+    fn check_entry(&mut self, evidence: &ReceiptEvidence<'_>) -> CheckOutcome {
         let Some(token) = evidence.entry else { return NO_ENTRY };
         let broken = DenialCode::ChainBroken;
-        let Ok(unverified) = jws::read::<Entry>(token, Typ::Entry) else {
+        let Ok(unverified) = jws::read::<Entry>(token, TokenType::Entry) else {
             return fail(broken, "the text is not an entry in its one spelling");
         };
         let Some(key) = evidence.keys.public(KeyUse::Chain, unverified.kid()) else {
@@ -243,20 +243,26 @@ impl Seen {
             (Some(entry), Some(receipt)) if entry.iss != receipt.iss => {
                 fail(DenialCode::IssuerMismatch, "the entry was issued by another gateway")
             }
-            _ => Outcome::Passed,
+            _ => CheckOutcome::Passed,
         }
     }
 
-    fn of_receipt(&self, name: CheckName, receipt: &Receipt, evidence: &Evidence<'_>, now: Timestamp) -> Outcome {
+    fn of_receipt(
+        &self,
+        name: CheckName,
+        receipt: &Receipt,
+        evidence: &ReceiptEvidence<'_>,
+        now: Timestamp,
+    ) -> CheckOutcome {
         match name {
             CheckName::Issuer => match evidence.keys.issuer() {
                 Some(issuer) => {
                     passed_if(issuer == receipt.iss, DenialCode::IssuerMismatch, "another gateway issued it")
                 }
-                None => Outcome::NotChecked { detail: "the keys do not say whose they are" },
+                None => CheckOutcome::NotChecked { detail: "the keys do not say whose they are" },
             },
             CheckName::Time => match check_times(receipt, now) {
-                Ok(()) => Outcome::Passed,
+                Ok(()) => CheckOutcome::Passed,
                 Err(code) => fail(code, code.detail()),
             },
             CheckName::Statement => match evidence.statement {
@@ -275,7 +281,7 @@ impl Seen {
     }
 
     /// Compares a receipt with entry and statement.
-    fn belongs(&self, name: CheckName, receipt: &Receipt, statement: Option<&Statement>) -> Outcome {
+    fn belongs(&self, name: CheckName, receipt: &Receipt, statement: Option<&Statement>) -> CheckOutcome {
         let entry = self.entry.as_ref();
         if entry.is_none() && statement.is_none() {
             return NEITHER;
@@ -308,24 +314,24 @@ impl Seen {
 }
 
 fn binds_entry(receipt: &Receipt, entry: &Entry) -> bool {
-    let gate = matches!(&entry.gate, Gate::Approved { receipt: jti, .. } if *jti == receipt.jti);
+    let gate = matches!(&entry.gate, CommitGate::Approved { receipt: jti, .. } if *jti == receipt.jti);
     gate && receipt.transition == entry.transition && receipt.parent == entry.parent
 }
 
 fn read(receipt: &str) -> Option<Unverified<Receipt>> {
-    jws::read::<Receipt>(receipt, Typ::Receipt).ok()
+    jws::read::<Receipt>(receipt, TokenType::Receipt).ok()
 }
 
-fn form(receipt: &str) -> Outcome {
+fn form(receipt: &str) -> CheckOutcome {
     passed_if(read(receipt).is_some(), DenialCode::ReceiptMalformed, "the text is not a receipt in its one spelling")
 }
 
-fn key(receipt: &str, keys: &PublicKeys) -> Outcome {
+fn key(receipt: &str, keys: &PublicKeys) -> CheckOutcome {
     let unknown = |detail| fail(DenialCode::UnknownKey, detail);
     let Some(unverified) = read(receipt) else { return form(receipt) };
     match keys.public(KeyUse::Chain, unverified.kid()).map(|it| it.state()) {
-        Some(KeyState::Signing) => Outcome::Passed,
-        Some(KeyState::Retired) => Outcome::CouldNotTell {
+        Some(KeyState::Signing) => CheckOutcome::Passed,
+        Some(KeyState::Retired) => CheckOutcome::CouldNotTell {
             detail: "the key is retired: only the gateway can say whether it issued this receipt before",
         },
         Some(KeyState::Revoked) => unknown("the key was revoked"),
@@ -334,20 +340,20 @@ fn key(receipt: &str, keys: &PublicKeys) -> Outcome {
     }
 }
 
-fn link(evidence: &Evidence<'_>, issuer: &str) -> Outcome {
+fn link(evidence: &ReceiptEvidence<'_>, issuer: &str) -> CheckOutcome {
     let (Some(entry), Some(statement)) = (evidence.entry, evidence.statement) else {
-        return Outcome::NotChecked { detail: "it takes both entry and statement" };
+        return CheckOutcome::NotChecked { detail: "it takes both entry and statement" };
     };
     // The state is not part of the input. The opening has its own check against the statement's roots.
-    let link = Link { entry, statement, root: statement.to };
+    let link = ChainLink { entry, statement, root: statement.to };
     match check_link(&link, evidence.keys, issuer) {
-        Ok(_) => Outcome::Passed,
+        Ok(_) => CheckOutcome::Passed,
         Err(code) => fail(code, "entry and statement do not say the same"),
     }
 }
 
-fn opening(evidence: &Evidence<'_>, to: Digest) -> Outcome {
-    let Some(opening) = evidence.opening else { return Outcome::NotChecked { detail: "no opening was given" } };
+fn opening(evidence: &ReceiptEvidence<'_>, to: Digest) -> CheckOutcome {
+    let Some(opening) = evidence.opening else { return CheckOutcome::NotChecked { detail: "no opening was given" } };
     let before = evidence.statement.is_none_or(|it| opening.from.root() == Some(it.from));
     if !before || opening.to.root() != Some(to) {
         return fail(DenialCode::DigestMismatch, "the opening gives other roots than were signed");
@@ -357,7 +363,8 @@ fn opening(evidence: &Evidence<'_>, to: Digest) -> Outcome {
         return fail(DenialCode::ChainBroken, "something differs under the salt that it had");
     }
     // Only a request that names a leaf can set it to the same value.
-    let names = |it: &Statement| matches!(it.kind, Kind::Propose | Kind::Edit | Kind::Confirm);
+    let names =
+        |it: &Statement| matches!(it.kind, TransitionType::Propose | TransitionType::Edit | TransitionType::Confirm);
     let may_set_again = salting.set_again.is_empty() || evidence.statement.is_none_or(names);
     passed_if(
         may_set_again,

@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 
 use super::denial::DenialCode;
-use super::entry::{Entry, Gate};
+use super::entry::{CommitGate, Entry};
 use super::hash::Digest;
 use super::jws;
-use super::jws::{JwsError, Typ};
-use super::receipt::{Issued, Receipt};
+use super::jws::{JwsError, TokenType};
+use super::receipt::{IssuedReceipt, Receipt};
 use super::statement::Statement;
 use crate::domain::keys::{KeyState, KeyUse, PublicKey, PublicKeys};
 use crate::domain::primitives::id::{Jti, NodeId, PrincipalId, WriteId};
@@ -20,7 +20,7 @@ use crate::domain::writes::write::Write;
 
 /// Request of a writer.
 #[derive(Clone, Debug)]
-pub struct Ask<'a> {
+pub struct WriteCheckRequest<'a> {
     /// Principal of the request.
     pub principal: &'a PrincipalId,
     /// Writer node.
@@ -37,7 +37,7 @@ pub struct Ask<'a> {
 pub type CheckedHead<'a> = Result<(&'a Entry, &'a Statement), DenialCode>;
 
 /// All facts about the gateway that verify reads.
-pub struct Facts<'a> {
+pub struct WriteCheckFacts<'a> {
     /// Thread of the request.
     pub thread: &'a Thread,
     /// Whether verifying is halted, for the flow or for all flows.
@@ -53,7 +53,7 @@ pub struct Facts<'a> {
     /// Stored receipt with this id: its bytes and whether it was revoked.
     pub stored_receipt: Option<StoredReceipt<'a>>,
     /// Receipt as this process signed it, if it did.
-    pub issued: Option<&'a Issued>,
+    pub issued: Option<&'a IssuedReceipt>,
     /// Trusted keys, with their states.
     pub keys: &'a PublicKeys,
     /// Issuer name of this gateway.
@@ -73,7 +73,7 @@ pub struct StoredReceipt<'a> {
 
 /// Permission to write.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Allow {
+pub enum WriteAllowed {
     /// First call: reserve the head and use up the receipt.
     Reserve {
         /// Receipt that is used up.
@@ -86,7 +86,11 @@ pub enum Allow {
 }
 
 /// Decides whether a writer may write. The protocol specifies the order of the checks.
-pub fn verify(facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) -> Result<Allow, DenialCode> {
+pub fn verify(
+    facts: &WriteCheckFacts<'_>,
+    ask: &WriteCheckRequest<'_>,
+    now: Timestamp,
+) -> Result<WriteAllowed, DenialCode> {
     if facts.halted {
         return Err(DenialCode::Halted);
     }
@@ -111,14 +115,14 @@ pub fn verify(facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) -> Result<Allow,
     }
     check_free(facts.thread, entry, now)?;
     // An approved head has a receipt. A write uses it up even if the flow has changed to observe mode since.
-    let observed_only = facts.mode == Mode::Observe && !matches!(entry.gate, Gate::Approved { .. });
+    let observed_only = facts.mode == Mode::Observe && !matches!(entry.gate, CommitGate::Approved { .. });
     if observed_only || !entry.needs_receipt() {
         // This head needs no receipt. A head on top of a revoked approval is refused, and so is one on top of a version
         // under a withdrawn policy.
         return match (facts.thread.taken_back, facts.thread.lineage.is_accepted(facts.accepted)) {
             (true, _) => Err(DenialCode::Revoked),
             (false, false) => Err(DenialCode::PolicyMismatch),
-            (false, true) => Ok(Allow::Reserve { receipt: None, not_after: None }),
+            (false, true) => Ok(WriteAllowed::Reserve { receipt: None, not_after: None }),
         };
     }
     let token = ask.receipt.ok_or(DenialCode::ReceiptMissing)?;
@@ -135,7 +139,7 @@ pub fn verify(facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) -> Result<Allow,
         Some(_) | None => return Err(DenialCode::ChainBroken),
     }
     let not_after = Timestamp::from_millis(receipt.exp.saturating_mul(1000));
-    Ok(Allow::Reserve { receipt: Some(receipt.jti), not_after: Some(not_after) })
+    Ok(WriteAllowed::Reserve { receipt: Some(receipt.jti), not_after: Some(not_after) })
 }
 
 fn head_agrees(thread: &Thread, entry: &Entry) -> bool {
@@ -150,18 +154,23 @@ fn head_agrees(thread: &Thread, entry: &Entry) -> bool {
 
 /// Answers a known write again while its lease is active. After that it is refused, and also once its expiry was
 /// recorded, even if a clock goes back.
-fn replay(write: &Write, thread: &Thread, ask: &Ask<'_>, now: Timestamp) -> Result<Allow, DenialCode> {
+fn replay(
+    write: &Write,
+    thread: &Thread,
+    ask: &WriteCheckRequest<'_>,
+    now: Timestamp,
+) -> Result<WriteAllowed, DenialCode> {
     let same = write.thread == thread.id && write.transition == ask.transition && write.node == *ask.node;
     let lapsed = thread.unresolved.contains(&write.key);
     if same && write.is_live(now) && write.holds_head(thread) && !lapsed {
-        Ok(Allow::Replay)
+        Ok(WriteAllowed::Replay)
     } else {
         Err(DenialCode::AlreadyUsed)
     }
 }
 
 fn check_free(thread: &Thread, entry: &Entry, now: Timestamp) -> Result<(), DenialCode> {
-    if matches!(entry.gate, Gate::Written { .. }) {
+    if matches!(entry.gate, CommitGate::Written { .. }) {
         return Err(DenialCode::AlreadyUsed);
     }
     match &thread.head.usage {
@@ -171,7 +180,12 @@ fn check_free(thread: &Thread, entry: &Entry, now: Timestamp) -> Result<(), Deni
     }
 }
 
-fn check_receipt(token: &str, facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) -> Result<Receipt, DenialCode> {
+fn check_receipt(
+    token: &str,
+    facts: &WriteCheckFacts<'_>,
+    ask: &WriteCheckRequest<'_>,
+    now: Timestamp,
+) -> Result<Receipt, DenialCode> {
     let receipt = match facts.issued.filter(|it| it.token() == token) {
         Some(issued) => recognise(issued, facts.keys)?,
         None => read_receipt(token, facts.keys, facts.stored_receipt)?,
@@ -190,7 +204,7 @@ fn check_receipt(token: &str, facts: &Facts<'_>, ask: &Ask<'_>, now: Timestamp) 
 }
 
 /// Recognizes the bytes that this process signed. Only the state of their key remains to check.
-fn recognise(issued: &Issued, keys: &PublicKeys) -> Result<Receipt, DenialCode> {
+fn recognise(issued: &IssuedReceipt, keys: &PublicKeys) -> Result<Receipt, DenialCode> {
     let state = keys.public(KeyUse::Chain, issued.kid()).map(PublicKey::state);
     match state {
         Some(KeyState::Signing | KeyState::Retired) => Ok(issued.claims().clone()),
@@ -200,7 +214,7 @@ fn recognise(issued: &Issued, keys: &PublicKeys) -> Result<Receipt, DenialCode> 
 
 /// Checks form, key and signature. A retired key is accepted only for the stored bytes.
 pub fn read_receipt(token: &str, keys: &PublicKeys, stored: Option<StoredReceipt<'_>>) -> Result<Receipt, DenialCode> {
-    let unverified = jws::read::<Receipt>(token, Typ::Receipt).map_err(|error| match error {
+    let unverified = jws::read::<Receipt>(token, TokenType::Receipt).map_err(|error| match error {
         JwsError::Form | JwsError::Header | JwsError::Typ | JwsError::Claims => DenialCode::ReceiptMalformed,
     })?;
     let key = keys.public(KeyUse::Chain, unverified.kid()).ok_or(DenialCode::UnknownKey)?;
@@ -235,7 +249,7 @@ pub fn check_binding(receipt: &Receipt, entry: &Entry, statement: &Statement) ->
     if receipt.version != entry.version {
         return Err(DenialCode::VersionMismatch);
     }
-    let gate_agrees = matches!(&entry.gate, Gate::Approved { receipt: jti, .. } if *jti == receipt.jti);
+    let gate_agrees = matches!(&entry.gate, CommitGate::Approved { receipt: jti, .. } if *jti == receipt.jti);
     let same = receipt.transition == entry.transition
         && receipt.parent == entry.parent
         && receipt.to == statement.to

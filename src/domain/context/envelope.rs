@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::tokenizer::Encoding;
-use super::truncate::{Fitted, Truncated};
+use super::truncate::{FittedView, Truncated};
 use crate::domain::chain::hash::{Digest, Tag};
-use crate::domain::chain::jws::{self, Typ};
+use crate::domain::chain::jws::{self, TokenType};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::SigningKey;
@@ -155,8 +155,8 @@ pub(super) fn truncated_digest(truncated: &[Truncated]) -> Digest {
 
 impl Envelope {
     /// Signs the fitted view.
-    pub fn seal(key: &SigningKey, claims: EnvelopeClaims, fitted: Fitted) -> Self {
-        let Fitted { payload, tokens, truncated } = fitted;
+    pub fn seal(key: &SigningKey, claims: EnvelopeClaims, fitted: FittedView) -> Self {
+        let FittedView { payload, tokens, truncated } = fitted;
         let claims = EnvelopeClaims {
             tokens,
             payload: payload_digest(&payload),
@@ -171,7 +171,7 @@ impl Envelope {
             payload,
             truncated,
             transition: claims.transition,
-            signature: jws::sign(key, Typ::Envelope, &claims),
+            signature: jws::sign(key, TokenType::Envelope, &claims),
             hmac: None,
         }
     }

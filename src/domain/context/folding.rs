@@ -19,7 +19,7 @@ const CALLERS_MAX: usize = 10_000;
 
 /// A kind of refusal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Kind {
+pub struct EnvelopeRefusalKind {
     /// Code of the refusal.
     pub code: EnvelopeCode,
     /// Thread, if it is known.
@@ -30,7 +30,7 @@ pub struct Kind {
 
 /// Counts for one event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Told {
+pub struct RefusalCounts {
     /// Refusals of this kind since its last event, including this one.
     pub times: u64,
     /// Refusals of the caller whose kinds exceeded the bound.
@@ -39,37 +39,37 @@ pub struct Told {
 
 /// Refusals of this process.
 #[derive(Debug, Default)]
-pub struct Folded {
-    callers: HashMap<PrincipalId, Caller>,
+pub struct EnvelopeRefusalLog {
+    callers: HashMap<PrincipalId, CallerRefusals>,
 }
 
 #[derive(Debug)]
-struct Caller {
+struct CallerRefusals {
     since: Timestamp,
     told: usize,
-    kinds: HashMap<Kind, u64>,
+    kinds: HashMap<EnvelopeRefusalKind, u64>,
     others: u64,
 }
 
-impl Caller {
+impl CallerRefusals {
     fn at(now: Timestamp) -> Self {
         Self { since: now, told: 0, kinds: HashMap::new(), others: 0 }
     }
 }
 
-impl Folded {
+impl EnvelopeRefusalLog {
     /// Counts a refusal. Returns the counts for the event that is due, or `None` if the refusal is only counted.
-    pub fn note(&mut self, by: &PrincipalId, kind: Kind, now: Timestamp) -> Option<Told> {
+    pub fn note(&mut self, by: &PrincipalId, kind: EnvelopeRefusalKind, now: Timestamp) -> Option<RefusalCounts> {
         if self.callers.len() >= CALLERS_MAX && !self.callers.contains_key(by) {
             self.callers.retain(|_, it| is_of_window(it.since, now));
             if self.callers.len() >= CALLERS_MAX {
                 return None;
             }
         }
-        let caller = self.callers.entry(by.clone()).or_insert_with(|| Caller::at(now));
+        let caller = self.callers.entry(by.clone()).or_insert_with(|| CallerRefusals::at(now));
         let carried = if is_of_window(caller.since, now) { HashMap::new() } else { std::mem::take(&mut caller.kinds) };
         if !carried.is_empty() {
-            *caller = Caller { others: caller.others, ..Caller::at(now) };
+            *caller = CallerRefusals { others: caller.others, ..CallerRefusals::at(now) };
         }
         if let Some(untold) = caller.kinds.get_mut(&kind) {
             *untold += 1;
@@ -85,11 +85,11 @@ impl Folded {
         let left: u64 = carried.iter().filter(|(it, _)| **it != kind).map(|(_, untold)| untold).sum();
         let others = std::mem::take(&mut caller.others) + left;
         caller.kinds.insert(kind, 0);
-        Some(Told { times: before + 1, others })
+        Some(RefusalCounts { times: before + 1, others })
     }
 
     /// Undoes a count whose event could not be written.
-    pub fn untold(&mut self, by: &PrincipalId, kind: &Kind) {
+    pub fn untold(&mut self, by: &PrincipalId, kind: &EnvelopeRefusalKind) {
         if let Some(caller) = self.callers.get_mut(by)
             && caller.kinds.remove(kind).is_some()
         {
@@ -111,9 +111,9 @@ mod tests {
         PrincipalId::try_from(name.to_owned()).unwrap()
     }
 
-    fn kind(thread: usize) -> Kind {
+    fn kind(thread: usize) -> EnvelopeRefusalKind {
         let thread = ThreadId::try_from(format!("t-{thread}")).unwrap();
-        Kind { code: EnvelopeCode::OverBudget, thread: Some(thread), node: None }
+        EnvelopeRefusalKind { code: EnvelopeCode::OverBudget, thread: Some(thread), node: None }
     }
 
     fn at(secs: i64) -> Timestamp {
@@ -122,31 +122,35 @@ mod tests {
 
     #[test]
     fn a_kind_is_told_once_an_hour_with_how_often_it_came() {
-        let mut folded = Folded::default();
-        let once = Some(Told { times: 1, others: 0 });
+        let mut folded = EnvelopeRefusalLog::default();
+        let once = Some(RefusalCounts { times: 1, others: 0 });
         assert_eq!(folded.note(&by("a"), kind(1), at(0)), once);
         for second in 1..3600 {
             assert_eq!(folded.note(&by("a"), kind(1), at(second)), None);
         }
         assert_eq!(folded.note(&by("a"), kind(2), at(9)), once, "another kind");
         assert_eq!(folded.note(&by("b"), kind(1), at(9)), once, "another caller");
-        assert_eq!(folded.note(&by("a"), kind(1), at(3600)), Some(Told { times: 3600, others: 0 }));
+        assert_eq!(folded.note(&by("a"), kind(1), at(3600)), Some(RefusalCounts { times: 3600, others: 0 }));
         assert_eq!(folded.note(&by("a"), kind(1), at(3600)), None);
-        assert_eq!(folded.note(&by("a"), kind(1), at(10)), Some(Told { times: 2, others: 0 }), "the clock went back");
+        assert_eq!(
+            folded.note(&by("a"), kind(1), at(10)),
+            Some(RefusalCounts { times: 2, others: 0 }),
+            "the clock went back"
+        );
     }
 
     #[test]
     fn one_caller_has_a_bounded_number_of_events() {
-        let mut folded = Folded::default();
+        let mut folded = EnvelopeRefusalLog::default();
         let told = (0..10_000).filter(|it| folded.note(&by("a"), kind(*it), at(0)).is_some()).count();
         assert_eq!(told, KINDS_MAX);
         let next = folded.note(&by("a"), kind(20_000), at(3600));
-        assert_eq!(next, Some(Told { times: 1, others: 10_000 - KINDS_MAX as u64 }));
+        assert_eq!(next, Some(RefusalCounts { times: 1, others: 10_000 - KINDS_MAX as u64 }));
     }
 
     #[test]
     fn what_could_not_be_written_is_due_again() {
-        let mut folded = Folded::default();
+        let mut folded = EnvelopeRefusalLog::default();
         assert!(folded.note(&by("a"), kind(1), at(0)).is_some());
         folded.untold(&by("a"), &kind(1));
         assert!(folded.note(&by("a"), kind(1), at(1)).is_some());

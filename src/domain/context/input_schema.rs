@@ -10,18 +10,18 @@ const MISFITS_MAX: usize = 100;
 
 /// Schema of what a node receives.
 #[derive(Clone, Debug)]
-pub struct Receives(Schema);
+pub struct InputSchema(Schema);
 
 /// A path of a payload that does not fit. The text contains no value.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Misfit {
+pub struct InputMismatch {
     /// Path.
     pub pointer: Pointer,
     /// Cause.
     pub detail: &'static str,
 }
 
-impl Receives {
+impl InputSchema {
     /// Reads a schema from a file. Like a node's schema, it is closed at the top unless it says otherwise.
     pub fn read(name: &str, text: &str) -> Result<Self, String> {
         let schema = SchemaSource::file(name, text).and_then(|it| it.compile(Openness::Closed));
@@ -34,10 +34,10 @@ impl Receives {
     }
 
     /// Returns where the payload does not fit, in the order of the paths.
-    pub fn misfits(&self, payload: &Value) -> Vec<Misfit> {
-        let told = |pointer, detail| Misfit { pointer, detail };
+    pub fn misfits(&self, payload: &Value) -> Vec<InputMismatch> {
+        let told = |pointer, detail| InputMismatch { pointer, detail };
         let faults = self.0.faults(payload).into_iter();
-        let mut misfits: Vec<Misfit> = faults.map(|it| told(it.pointer, it.kind.detail())).collect();
+        let mut misfits: Vec<InputMismatch> = faults.map(|it| told(it.pointer, it.kind.detail())).collect();
         misfits.sort();
         misfits.dedup();
         misfits.truncate(MISFITS_MAX);
@@ -55,7 +55,7 @@ mod tests {
         "required": ["question"]}"#;
 
     fn places(payload: &Value) -> Vec<(String, &'static str)> {
-        let misfits = Receives::read("brief", SCHEMA).unwrap().misfits(payload);
+        let misfits = InputSchema::read("brief", SCHEMA).unwrap().misfits(payload);
         misfits.into_iter().map(|it| (it.pointer.to_string(), it.detail)).collect()
     }
 
@@ -73,7 +73,7 @@ mod tests {
         let unknown = "the schema does not know this member";
         assert_eq!(places(&json!({"question": "Who?", "notes": "more"})), [("/notes".to_owned(), unknown)]);
         let open = SCHEMA.replacen('{', r#"{"additionalProperties": true, "#, 1);
-        let open = Receives::read("brief", &open).unwrap();
+        let open = InputSchema::read("brief", &open).unwrap();
         assert_eq!(open.misfits(&json!({"question": "Who?", "notes": "more"})), []);
     }
 
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn what_is_no_schema_is_refused_in_words() {
-        assert!(Receives::read("brief", "{").unwrap_err().contains("brief"));
-        Receives::read("brief", r#"{"type": "text"}"#).unwrap_err();
+        assert!(InputSchema::read("brief", "{").unwrap_err().contains("brief"));
+        InputSchema::read("brief", r#"{"type": "text"}"#).unwrap_err();
     }
 }

@@ -10,9 +10,9 @@ mod truncate;
 mod verify;
 
 pub use envelope::{Envelope, EnvelopeClaims, EnvelopeCode, EnvelopeMac, Epoch, MacAlg};
-pub use folding::{Folded, Kind, Told};
-pub use input_schema::{Misfit, Receives};
-pub use node_mac::{NodeSecrets, Rotation, ShownSecret, ShownSecrets};
+pub use folding::{EnvelopeRefusalKind, EnvelopeRefusalLog, RefusalCounts};
+pub use input_schema::{InputMismatch, InputSchema};
+pub use node_mac::{NodeSecretView, NodeSecrets, NodeSecretsView, Rotation};
 pub use tokenizer::Encoding;
-pub use truncate::{Fitted, How, NotFitted, Truncated, Wish, count_given, fit};
-pub use verify::{Expected, check, check_signed, check_sound};
+pub use truncate::{FittedView, Truncated, TruncationKind, ViewRejected, ViewRequirements, count_given, fit};
+pub use verify::{ExpectedEnvelope, check, check_signed, check_sound};

@@ -89,14 +89,14 @@ impl NodeSecret {
 }
 
 /// A secret with the end of its validity.
-struct Dated {
+struct DatedSecret {
     epoch: Epoch,
     good_until: Timestamp,
     secret: NodeSecret,
 }
 
 /// Valid secrets of a node, the current one first.
-pub struct NodeSecrets(Vec<Dated>);
+pub struct NodeSecrets(Vec<DatedSecret>);
 
 impl std::fmt::Debug for NodeSecrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -107,7 +107,7 @@ impl std::fmt::Debug for NodeSecrets {
 /// A secret as shown to its node.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ShownSecret {
+pub struct NodeSecretView {
     /// Period of the secret.
     pub epoch: Epoch,
     /// End of its validity.
@@ -120,7 +120,7 @@ pub struct ShownSecret {
 /// Answer to a node: its secrets, and the moment of the next rotation.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ShownSecrets {
+pub struct NodeSecretsView {
     /// Flow of the node.
     pub flow: FlowId,
     /// Name of the node.
@@ -130,7 +130,7 @@ pub struct ShownSecrets {
     /// Beginning of the next period.
     pub rotates_at: Timestamp,
     /// Valid secrets, the current one first.
-    pub secrets: Vec<ShownSecret>,
+    pub secrets: Vec<NodeSecretView>,
 }
 
 mod shown_text {
@@ -150,16 +150,19 @@ mod shown_text {
 impl NodeSecrets {
     /// Derives the secrets from the keyring.
     pub fn of(key: &RowKey, whose: (&FlowId, &NodeId), rotation: &Rotation, now: Timestamp) -> Self {
-        let dated =
-            |epoch| Dated { epoch, good_until: rotation.good_until(epoch), secret: NodeSecret::of(key, whose, epoch) };
+        let dated = |epoch| DatedSecret {
+            epoch,
+            good_until: rotation.good_until(epoch),
+            secret: NodeSecret::of(key, whose, epoch),
+        };
         Self(rotation.good(now).map(dated).collect())
     }
 
     /// Reads the secrets of a stored answer that are valid at a moment. Returns `None` if one of them is malformed.
-    pub fn read(shown: &ShownSecrets, now: Timestamp) -> Option<Self> {
-        let dated = |it: &ShownSecret| {
+    pub fn read(shown: &NodeSecretsView, now: Timestamp) -> Option<Self> {
+        let dated = |it: &NodeSecretView| {
             let secret = NodeSecret::read(it.secret.expose())?;
-            Some(Dated { epoch: it.epoch, good_until: it.good_until, secret })
+            Some(DatedSecret { epoch: it.epoch, good_until: it.good_until, secret })
         };
         let mut all: Vec<_> = shown.secrets.iter().map(dated).collect::<Option<_>>()?;
         all.retain(|it| now < it.good_until);
@@ -167,8 +170,9 @@ impl NodeSecrets {
     }
 
     /// Returns the secrets as shown to their node.
-    pub fn shown(&self) -> Vec<ShownSecret> {
-        let shown = |it: &Dated| ShownSecret { epoch: it.epoch, good_until: it.good_until, secret: it.secret.shown() };
+    pub fn shown(&self) -> Vec<NodeSecretView> {
+        let shown =
+            |it: &DatedSecret| NodeSecretView { epoch: it.epoch, good_until: it.good_until, secret: it.secret.shown() };
         self.0.iter().map(shown).collect()
     }
 

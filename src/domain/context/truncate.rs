@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::input_schema::{Misfit, Receives};
+use super::input_schema::{InputMismatch, InputSchema};
 use super::tokenizer::Encoding;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
@@ -18,7 +18,7 @@ const CUT_MARK: &str = "…";
 /// What became of a part that did not fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum TruncationKind {
     /// The part is absent.
     Dropped,
     /// The beginning of the text is present.
@@ -32,12 +32,12 @@ pub struct Truncated {
     /// Where.
     pub pointer: Pointer,
     /// What became of it.
-    pub how: How,
+    pub how: TruncationKind,
 }
 
 /// The fitted view.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Fitted {
+pub struct FittedView {
     /// The part of the view that fits.
     pub payload: Value,
     /// Number of tokens of its canonical JSON.
@@ -48,7 +48,7 @@ pub struct Fitted {
 
 /// Reason why there is no envelope.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum NotFitted {
+pub enum ViewRejected {
     /// The view lacks required paths.
     Missing(Vec<Pointer>),
     /// The required parts alone exceed the budget.
@@ -57,12 +57,12 @@ pub enum NotFitted {
         tokens: u64,
     },
     /// The payload does not fit the schema of what the node receives.
-    Unfit(Vec<Misfit>),
+    Unfit(Vec<InputMismatch>),
 }
 
 /// Requirements for a view.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish<'a> {
+pub struct ViewRequirements<'a> {
     /// Paths that must be present.
     pub requires: &'a [Pointer],
     /// Paths that are dropped last, the most important first. Parts that it does not name are dropped before all of
@@ -73,22 +73,22 @@ pub struct Wish<'a> {
     /// Counted how.
     pub encoding: Encoding,
     /// Schema of what the node may receive, if the policy has one.
-    pub receives: Option<&'a Receives>,
+    pub receives: Option<&'a InputSchema>,
 }
 
 /// A part of a view that can be dropped by itself.
-struct Part {
+struct RemovablePart {
     /// Rank of the part. A larger rank is dropped first.
     rank: usize,
     pointer: Pointer,
 }
 
 /// Fits a view into its budget, and checks the result against the schema of what its node receives.
-pub fn fit(view: &Value, wish: &Wish<'_>) -> Result<Fitted, NotFitted> {
+pub fn fit(view: &Value, wish: &ViewRequirements<'_>) -> Result<FittedView, ViewRejected> {
     let fitted = fit_into(view, wish)?;
     // The schema checks what the model will see, so a part that was dropped for lack of room is noticed.
     let misfits = wish.receives.map_or_else(Vec::new, |it| it.misfits(&fitted.payload));
-    if misfits.is_empty() { Ok(fitted) } else { Err(NotFitted::Unfit(misfits)) }
+    if misfits.is_empty() { Ok(fitted) } else { Err(ViewRejected::Unfit(misfits)) }
 }
 
 /// Counts are rounded to this step, so that frequent requests reveal no more about what other nodes are given.
@@ -97,20 +97,20 @@ const COUNTED_IN: u64 = 100;
 /// Counts the tokens of a view that a node is given, rounded up. If there is no envelope, the whole view is counted,
 /// because the node may still read it. Otherwise a node could make a required path disappear and read everything at no
 /// cost.
-pub fn count_given(view: &Value, wish: &Wish<'_>) -> u64 {
+pub fn count_given(view: &Value, wish: &ViewRequirements<'_>) -> u64 {
     let tokens = fit(view, wish).map_or_else(|_| wish.encoding.count(&canonical(view)), |it| it.tokens);
     tokens.div_ceil(COUNTED_IN).saturating_mul(COUNTED_IN)
 }
 
-fn fit_into(view: &Value, wish: &Wish<'_>) -> Result<Fitted, NotFitted> {
+fn fit_into(view: &Value, wish: &ViewRequirements<'_>) -> Result<FittedView, ViewRejected> {
     let missing: Vec<Pointer> = wish.requires.iter().filter(|it| it.resolve(view).is_none()).cloned().collect();
     if !missing.is_empty() {
-        return Err(NotFitted::Missing(missing));
+        return Err(ViewRejected::Missing(missing));
     }
     let count = |payload: &Value| wish.encoding.count(&canonical(payload));
     let tokens = count(view);
     let Some(max) = wish.max_tokens.filter(|it| tokens > *it) else {
-        return Ok(Fitted { payload: view.clone(), tokens, truncated: Vec::new() });
+        return Ok(FittedView { payload: view.clone(), tokens, truncated: Vec::new() });
     };
     let mut parts = Vec::new();
     wish.parts(&Pointer::root(), view, usize::MAX, &mut parts);
@@ -118,7 +118,7 @@ fn fit_into(view: &Value, wish: &Wish<'_>) -> Result<Fitted, NotFitted> {
     let without = |gone: usize| parts.iter().take(gone).fold(view.clone(), |kept, it| removed(kept, &it.pointer));
     let least = count(&without(parts.len()));
     if least > max {
-        return Err(NotFitted::OverBudget { tokens: least });
+        return Err(ViewRejected::OverBudget { tokens: least });
     }
     // Find the smallest number of dropped parts with which the rest fits.
     let (mut few, mut enough) = (0, parts.len());
@@ -126,24 +126,24 @@ fn fit_into(view: &Value, wish: &Wish<'_>) -> Result<Fitted, NotFitted> {
         let half = few + (enough - few) / 2;
         if count(&without(half)) <= max { enough = half } else { few = half }
     }
-    let gone = |it: &Part| Truncated { pointer: it.pointer.clone(), how: How::Dropped };
+    let gone = |it: &RemovablePart| Truncated { pointer: it.pointer.clone(), how: TruncationKind::Dropped };
     let mut truncated: Vec<Truncated> = parts.iter().take(enough).map(gone).collect();
     let mut payload = without(enough);
     if let Some((last, cut)) =
         parts.get(enough - 1).and_then(|last| Some((last, cut(view, &payload, last, &|it| count(it) <= max)?)))
     {
         truncated.retain(|it| it.pointer != last.pointer);
-        truncated.push(Truncated { pointer: last.pointer.clone(), how: How::Cut });
+        truncated.push(Truncated { pointer: last.pointer.clone(), how: TruncationKind::Cut });
         payload = cut;
     }
     truncated.sort_by(|a, b| a.pointer.cmp(&b.pointer));
-    Ok(Fitted { tokens: count(&payload), payload, truncated })
+    Ok(FittedView { tokens: count(&payload), payload, truncated })
 }
 
-impl Wish<'_> {
+impl ViewRequirements<'_> {
     /// Collects the parts below a path that can be dropped, none inside another. Only members of objects are dropped,
     /// because dropping an item would shift the list.
-    fn parts(&self, at: &Pointer, value: &Value, above: usize, found: &mut Vec<Part>) {
+    fn parts(&self, at: &Pointer, value: &Value, above: usize, found: &mut Vec<RemovablePart>) {
         if self.requires.iter().any(|it| it.covers(at)) {
             return;
         }
@@ -158,7 +158,7 @@ impl Wish<'_> {
                 }
             }
             _ if required_below.is_some() => {}
-            _ => found.push(Part { rank: rank.min(named_below.unwrap_or(usize::MAX)), pointer: at.clone() }),
+            _ => found.push(RemovablePart { rank: rank.min(named_below.unwrap_or(usize::MAX)), pointer: at.clone() }),
         }
     }
 }
@@ -173,7 +173,7 @@ fn removed(mut state: Value, pointer: &Pointer) -> Value {
 }
 
 /// Adds the beginning of a dropped text, as long as it fits. Returns `None` if too little of it fits.
-fn cut(view: &Value, payload: &Value, part: &Part, fits: &impl Fn(&Value) -> bool) -> Option<Value> {
+fn cut(view: &Value, payload: &Value, part: &RemovablePart, fits: &impl Fn(&Value) -> bool) -> Option<Value> {
     let text: Vec<char> = part.pointer.resolve(view)?.as_str()?.chars().collect();
     let (above, key) = part.pointer.split_last()?;
     let with = |length: usize| -> Option<Value> {
@@ -206,14 +206,23 @@ mod tests {
         all.iter().map(|it| Pointer::try_from(*it).unwrap()).collect()
     }
 
-    fn fitted(view: &Value, requires: &[&str], priority: &[&str], max_tokens: u64) -> Result<Fitted, NotFitted> {
+    fn fitted(view: &Value, requires: &[&str], priority: &[&str], max_tokens: u64) -> Result<FittedView, ViewRejected> {
         let (requires, priority) = (pointers(requires), pointers(priority));
         let encoding = Encoding::O200kBase;
         let receives = None;
-        fit(view, &Wish { requires: &requires, priority: &priority, max_tokens: Some(max_tokens), encoding, receives })
+        fit(
+            view,
+            &ViewRequirements {
+                requires: &requires,
+                priority: &priority,
+                max_tokens: Some(max_tokens),
+                encoding,
+                receives,
+            },
+        )
     }
 
-    fn gone(fitted: &Fitted) -> Vec<(&str, How)> {
+    fn gone(fitted: &FittedView) -> Vec<(&str, TruncationKind)> {
         fitted.truncated.iter().map(|it| (it.pointer.as_str(), it.how)).collect()
     }
 
@@ -241,18 +250,18 @@ mod tests {
         for (left, places) in steps {
             let fitted = fitted(&view, &requires, &priority, count(&left)).unwrap();
             assert_eq!(fitted.payload, left);
-            assert_eq!(gone(&fitted), places.iter().map(|it| (*it, How::Dropped)).collect::<Vec<_>>());
+            assert_eq!(gone(&fitted), places.iter().map(|it| (*it, TruncationKind::Dropped)).collect::<Vec<_>>());
             assert_eq!(fitted.tokens, count(&left));
         }
         let over = fitted(&view, &requires, &priority, count(&json!({"a": [1, 2, 3], "d": {}})) - 1);
-        assert!(matches!(over, Err(NotFitted::OverBudget { .. })), "{over:?}");
+        assert!(matches!(over, Err(ViewRejected::OverBudget { .. })), "{over:?}");
     }
 
     #[test]
     fn the_last_text_that_goes_is_cut_where_it_still_fits() {
         let view = json!({"kept": "short", "long": "word ".repeat(200)});
         let fitted = fitted(&view, &["/kept"], &["/long"], 60).unwrap();
-        assert_eq!(gone(&fitted), [("/long", How::Cut)]);
+        assert_eq!(gone(&fitted), [("/long", TruncationKind::Cut)]);
         assert!(fitted.tokens <= 60 && fitted.tokens > 55, "{}", fitted.tokens);
         assert!(fitted.payload["long"].as_str().unwrap().ends_with(CUT_MARK));
         assert_eq!(fitted.tokens, count(&fitted.payload));
@@ -261,21 +270,21 @@ mod tests {
     #[test]
     fn what_is_required_and_not_there_is_named() {
         let missing = fitted(&json!({"a": 1}), &["/a", "/b", "/c/d"], &[], 100);
-        assert_eq!(missing, Err(NotFitted::Missing(pointers(&["/b", "/c/d"]))));
+        assert_eq!(missing, Err(ViewRejected::Missing(pointers(&["/b", "/c/d"]))));
     }
 
     #[test]
     fn what_is_given_is_held_against_the_schema_as_it_is_given() {
         let text = r#"{"properties": {"a": {"type": "string"}, "b": {}}, "required": ["a", "b"]}"#;
-        let receives = Receives::read("given", text).unwrap();
+        let receives = InputSchema::read("given", text).unwrap();
         let fitted = |view: &Value, max_tokens| {
             let (requires, priority, encoding) = (&[][..], &[][..], Encoding::O200kBase);
-            fit(view, &Wish { requires, priority, max_tokens, encoding, receives: Some(&receives) })
+            fit(view, &ViewRequirements { requires, priority, max_tokens, encoding, receives: Some(&receives) })
         };
         let whole = json!({"a": "one", "b": "two"});
         assert_eq!(fitted(&whole, None).unwrap().payload, whole);
-        let places = |unfit: Result<Fitted, NotFitted>| match unfit {
-            Err(NotFitted::Unfit(misfits)) => misfits.into_iter().map(|it| it.pointer).collect::<Vec<_>>(),
+        let places = |unfit: Result<FittedView, ViewRejected>| match unfit {
+            Err(ViewRejected::Unfit(misfits)) => misfits.into_iter().map(|it| it.pointer).collect::<Vec<_>>(),
             _ => Vec::new(),
         };
         assert_eq!(places(fitted(&json!({"a": 1, "b": 2}), None)), pointers(&["/a"]));
@@ -287,7 +296,10 @@ mod tests {
         let view = json!({"kept": "short", "long": "word ".repeat(300)});
         let counted = |requires: &[&str], max_tokens| {
             let (requires, encoding) = (pointers(requires), Encoding::O200kBase);
-            count_given(&view, &Wish { requires: &requires, priority: &[], max_tokens, encoding, receives: None })
+            count_given(
+                &view,
+                &ViewRequirements { requires: &requires, priority: &[], max_tokens, encoding, receives: None },
+            )
         };
         assert!(count(&view) > 300 && count(&view) < 400);
         assert_eq!(counted(&[], None), 400);
@@ -295,9 +307,9 @@ mod tests {
         assert_eq!(counted(&["/kept"], Some(60)), 100);
         assert_eq!(counted(&["/gone"], Some(60)), 400, "what is required is not there");
         assert_eq!(counted(&["/long"], Some(60)), 400, "what is required is too much");
-        let receives = Receives::read("given", r#"{"required": ["other"]}"#).unwrap();
+        let receives = InputSchema::read("given", r#"{"required": ["other"]}"#).unwrap();
         let (requires, priority, encoding) = (&[][..], &[][..], Encoding::O200kBase);
-        let unfit = Wish { requires, priority, max_tokens: Some(60), encoding, receives: Some(&receives) };
+        let unfit = ViewRequirements { requires, priority, max_tokens: Some(60), encoding, receives: Some(&receives) };
         assert_eq!(count_given(&view, &unfit), 400, "it is not what the node receives");
     }
 

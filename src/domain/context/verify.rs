@@ -1,16 +1,16 @@
 //! Checks whether an envelope is valid and may be given to a model.
 
 use super::envelope::{Envelope, EnvelopeClaims, EnvelopeCode, payload_digest, truncated_digest};
-use super::input_schema::Receives;
+use super::input_schema::InputSchema;
 use super::node_mac::NodeSecrets;
-use crate::domain::chain::jws::{self, Typ};
+use crate::domain::chain::jws::{self, TokenType};
 use crate::domain::json::canonical::canonical;
 use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
 use crate::domain::primitives::id::{NodeId, ThreadId};
 
 /// Expectations that an envelope is checked against.
 #[derive(Clone, Copy, Debug)]
-pub struct Expected<'a> {
+pub struct ExpectedEnvelope<'a> {
     /// Accepted keys.
     pub keys: &'a PublicKeys,
     /// Issuer of the keys, if it is known.
@@ -22,12 +22,12 @@ pub struct Expected<'a> {
     /// Known version of the thread, if any.
     pub version: Option<u64>,
     /// Schema of what the node may receive, if the checker has it.
-    pub receives: Option<&'a Receives>,
+    pub receives: Option<&'a InputSchema>,
     /// Secrets of the node, if the checker has them. The envelope must then have an HMAC by one of them.
     pub secrets: Option<&'a NodeSecrets>,
 }
 
-impl<'a> Expected<'a> {
+impl<'a> ExpectedEnvelope<'a> {
     /// Accepts every envelope that one of these keys signed.
     pub const fn by(keys: &'a PublicKeys) -> Self {
         Self { keys, issuer: None, thread: None, node: None, version: None, receives: None, secrets: None }
@@ -39,7 +39,7 @@ fn is(holds: bool, code: EnvelopeCode) -> Result<(), EnvelopeCode> {
 }
 
 /// Checks everything that can be checked without the gateway. Returns the signed claims.
-pub fn check(envelope: &Envelope, expected: &Expected<'_>) -> Result<EnvelopeClaims, EnvelopeCode> {
+pub fn check(envelope: &Envelope, expected: &ExpectedEnvelope<'_>) -> Result<EnvelopeClaims, EnvelopeCode> {
     let claims = check_signed(envelope, expected)?;
     if let Some(secrets) = expected.secrets {
         secrets.check(envelope, &claims)?;
@@ -50,9 +50,9 @@ pub fn check(envelope: &Envelope, expected: &Expected<'_>) -> Result<EnvelopeCla
 
 /// Makes the first checks: a key of the gateway signed the envelope, and it is for the expected thread and node.
 /// Returns the signed claims.
-pub fn check_signed(envelope: &Envelope, expected: &Expected<'_>) -> Result<EnvelopeClaims, EnvelopeCode> {
+pub fn check_signed(envelope: &Envelope, expected: &ExpectedEnvelope<'_>) -> Result<EnvelopeClaims, EnvelopeCode> {
     let malformed = EnvelopeCode::EnvelopeMalformed;
-    let unverified = jws::read::<EnvelopeClaims>(&envelope.signature, Typ::Envelope).map_err(|_| malformed)?;
+    let unverified = jws::read::<EnvelopeClaims>(&envelope.signature, TokenType::Envelope).map_err(|_| malformed)?;
     let key = expected.keys.public(KeyUse::Chain, unverified.kid()).ok_or(EnvelopeCode::UnknownKey)?;
     if matches!(key.state(), KeyState::Next | KeyState::Revoked) {
         return Err(EnvelopeCode::UnknownKey);
@@ -73,7 +73,11 @@ pub fn check_signed(envelope: &Envelope, expected: &Expected<'_>) -> Result<Enve
 }
 
 /// Makes the last checks: the signed content may be given to its node.
-pub fn check_sound(envelope: &Envelope, claims: &EnvelopeClaims, expected: &Expected<'_>) -> Result<(), EnvelopeCode> {
+pub fn check_sound(
+    envelope: &Envelope,
+    claims: &EnvelopeClaims,
+    expected: &ExpectedEnvelope<'_>,
+) -> Result<(), EnvelopeCode> {
     is(expected.version.is_none_or(|it| claims.version >= it), EnvelopeCode::Stale)?;
     let there = claims.requires.iter().all(|it| it.resolve(&envelope.payload).is_some());
     is(there, EnvelopeCode::RequiredMissing)?;

@@ -20,7 +20,7 @@ pub enum Chat {
 
 /// What stands in a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Note {
+pub struct ChatMessage {
     /// The first line.
     pub title: String,
     /// What there is to know, each with its name.
@@ -50,7 +50,7 @@ pub const fn patience() -> Duration {
 
 impl Chat {
     /// The body of the request.
-    pub fn message(self, note: &Note) -> Value {
+    pub fn message(self, note: &ChatMessage) -> Value {
         match self {
             Self::Slack => slack(note),
             Self::Teams => teams(note),
@@ -59,7 +59,7 @@ impl Chat {
 }
 
 /// Facts are plain text, which Slack takes as it is. In the other places three characters mean something.
-fn slack(note: &Note) -> Value {
+fn slack(note: &ChatMessage) -> Value {
     let facts = note.facts.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("\n");
     let (title, page) = (escaped(&note.title), escaped(&note.page));
     json!({
@@ -78,7 +78,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn teams(note: &Note) -> Value {
+fn teams(note: &ChatMessage) -> Value {
     let facts: Vec<Value> =
         note.facts.iter().map(|(name, value)| json!({"title": name, "value": unmarked(value)})).collect();
     json!({
@@ -117,8 +117,8 @@ fn unmarked(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn note() -> Note {
-        Note {
+    fn note() -> ChatMessage {
+        ChatMessage {
             title: "A review waits: pay<!channel>".to_owned(),
             facts: vec![("Risk", "protected: [a](https://evil.example) & *b* <https://evil.example|c>".to_owned())],
             page: "https://gate.example/reviews/1?a&b".to_owned(),

@@ -7,7 +7,7 @@ use crate::domain::primitives::id::EventId;
 
 /// How a review ended.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Decided {
+pub struct DecisionPayload {
     /// The event that tells it.
     pub event: EventId,
     /// The review's flow.
@@ -31,7 +31,7 @@ pub struct Decided {
 /// What stands for everything where nothing was decided.
 const MADE_UP: &str = "test";
 
-impl Decided {
+impl DecisionPayload {
     /// No decision: something to fill gaps with where an endpoint is tried out.
     pub fn made_up(event: &EventId) -> Self {
         let text = || MADE_UP.to_owned();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::failure::FailureCode;
-use super::preflight::Saw;
+use super::preflight::PreflightResult;
 use super::retry_schedule;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{EndpointId, EventId, ThreadId};
@@ -30,7 +30,7 @@ pub struct Delivery {
     /// How many attempts were made since it was last asked for.
     pub tries: u32,
     /// The last ones.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<DeliveryAttempt>,
 }
 
 /// How a delivery stands.
@@ -81,13 +81,13 @@ impl DeliveryState {
 /// One attempt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Attempt {
+pub struct DeliveryAttempt {
     /// When it was begun; its `webhook-timestamp`, too.
     pub at: Timestamp,
     /// How long it took.
     pub took_ms: u64,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: AttemptOutcome,
 }
 
 /// Nothing was sent, because of what was seen.
@@ -99,7 +99,7 @@ const WAS_OVER: &str = "over";
 /// How an attempt ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Ended {
+pub enum AttemptOutcome {
     /// By an answer.
     Answered {
         /// Its status.
@@ -114,7 +114,7 @@ pub enum Ended {
         /// The status of the answer to the look.
         status: u16,
         /// What was seen.
-        saw: Saw,
+        saw: PreflightResult,
     },
     /// Before anything was sent: what would have been told is over.
     Over {},
@@ -125,7 +125,7 @@ pub enum Ended {
     },
 }
 
-impl Ended {
+impl AttemptOutcome {
     /// Only these are a receiver's yes. Where it sends one on to is not where the administrator meant. Where nobody waits
     /// any more there is nothing left to do.
     pub const fn arrived(&self) -> bool {
@@ -172,7 +172,7 @@ pub const OVER: &str = "It was decided, or nobody can decide it any more. Nothin
 /// Attempts that stay to be read: two rounds of the schedule.
 const ATTEMPTS_KEPT: usize = 20;
 
-impl Attempt {
+impl DeliveryAttempt {
     /// When it was over.
     pub fn ended_at(&self) -> Timestamp {
         self.at.plus(Duration::from_millis(self.took_ms))
@@ -190,7 +190,7 @@ impl Delivery {
     }
 
     /// What the attempt makes of it. `chance` spreads the next ones.
-    pub fn tried(&self, attempt: Attempt, chance: u32, retry_after: Option<Duration>) -> Self {
+    pub fn tried(&self, attempt: DeliveryAttempt, chance: u32, retry_after: Option<Duration>) -> Self {
         let ended_at = attempt.ended_at();
         let tries = self.tries.saturating_add(1);
         let state = if attempt.ended.arrived() {

@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-pub use super::endpoint_kind::{EndpointKind, KindName, NoSuchKind, NotThere, PayloadVersion};
-use super::signature::Secrets;
+pub use super::endpoint_kind::{EndpointAddressError, EndpointKind, KindName, PayloadVersion, UnknownEndpointKind};
+use super::signature::EndpointSecrets;
 use crate::domain::json::canonical::canonical;
-use crate::domain::keys::Hidden;
+use crate::domain::keys::EncryptedValue;
 use crate::domain::log::event::{Event, EventType};
 use crate::domain::primitives::id::{EndpointId, FlowId, PrincipalId};
 use crate::domain::primitives::time::Timestamp;
@@ -25,7 +25,7 @@ pub struct Endpoint {
     /// What is sent.
     pub kind: EndpointKind,
     /// Where to. Such addresses often hold a secret, so the database has them hidden.
-    pub url: Hidden,
+    pub url: EncryptedValue,
     /// What others may see of the address: scheme and host.
     pub origin: String,
     /// Which events.
@@ -35,9 +35,9 @@ pub struct Endpoint {
     /// Whether a thread's events are sent one after another, each only when the one before has ended.
     pub ordered: bool,
     /// Headers of its own, their values hidden.
-    pub headers: BTreeMap<String, Hidden>,
+    pub headers: BTreeMap<String, EncryptedValue>,
     /// What its deliveries are signed with.
-    pub secrets: Secrets,
+    pub secrets: EndpointSecrets,
     /// Whether it is served.
     pub state: EndpointState,
     /// Since when it exists.
@@ -58,7 +58,7 @@ pub enum EndpointState {
         /// Since when.
         at: Timestamp,
         /// Why.
-        why: WhyDisabled,
+        why: DisabledReason,
     },
     /// It is over. The row stays, so that what was sent can be read.
     Removed {
@@ -70,7 +70,7 @@ pub enum EndpointState {
 /// Why an endpoint is not served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WhyDisabled {
+pub enum DisabledReason {
     /// It answered 410.
     Gone,
     /// Nothing arrived for [`FAILING_MAX`].
@@ -79,7 +79,7 @@ pub enum WhyDisabled {
     ByHand,
 }
 
-impl WhyDisabled {
+impl DisabledReason {
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -104,7 +104,7 @@ pub struct EventPattern(String);
 /// Not the name of any event.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("no event is called so; name one, or a family as `review.*`, or `*` for all")]
-pub struct NoSuchEvent;
+pub struct UnknownEventName;
 
 impl EventPattern {
     /// All events.
@@ -126,12 +126,12 @@ impl EventPattern {
 }
 
 impl TryFrom<String> for EventPattern {
-    type Error = NoSuchEvent;
-    fn try_from(text: String) -> Result<Self, NoSuchEvent> {
+    type Error = UnknownEventName;
+    fn try_from(text: String) -> Result<Self, UnknownEventName> {
         let family = text.strip_suffix('*').is_none_or(|it| it.is_empty() || it.ends_with('.'));
         let pattern = Self(text);
         let known = EventType::ALL.iter().any(|it| pattern.fits(it.name()));
-        if family && known { Ok(pattern) } else { Err(NoSuchEvent) }
+        if family && known { Ok(pattern) } else { Err(UnknownEventName) }
     }
 }
 
@@ -170,7 +170,7 @@ impl Endpoint {
 /// interest to it; what lies beyond was not looked at. So nothing is lost that was ever committed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lane {
+pub struct DeliveryPosition {
     /// Whose.
     pub endpoint: EndpointId,
     /// The last place in the log that needs no looking at.
@@ -183,7 +183,7 @@ pub struct Lane {
     pub failed_at: Option<Timestamp>,
 }
 
-impl Lane {
+impl DeliveryPosition {
     /// One that begins after a place in the log.
     pub const fn new(endpoint: EndpointId, reached: u64) -> Self {
         Self { endpoint, reached, failing_since: None, arrived_at: None, failed_at: None }

@@ -8,9 +8,9 @@ use url::Url;
 
 use super::chat;
 use super::chat::Chat;
-use super::decision_payload::{Decided, ends_review};
+use super::decision_payload::{DecisionPayload, ends_review};
 use super::langgraph;
-use super::template::{NoTemplate, Template};
+use super::template::{Template, TemplateError};
 use crate::domain::log::event::EventType;
 
 /// What is sent.
@@ -68,17 +68,17 @@ pub enum KindName {
 /// No endpoint is of this kind.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{0}` is no kind of endpoint; there are {kinds}", kinds = KindName::ALL.map(KindName::as_str).join(", "))]
-pub struct NoSuchKind(String);
+pub struct UnknownEndpointKind(String);
 
 /// Why an endpoint of a kind cannot be at an address.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum NotThere {
+pub enum EndpointAddressError {
     /// It is where something else begins.
     #[error("the address of such a server is its base: it has no part behind a `?`")]
     Query,
     /// Its gaps are wrong.
     #[error(transparent)]
-    Template(#[from] NoTemplate),
+    Template(#[from] TemplateError),
 }
 
 impl KindName {
@@ -98,9 +98,9 @@ impl KindName {
 }
 
 impl TryFrom<&str> for KindName {
-    type Error = NoSuchKind;
-    fn try_from(text: &str) -> Result<Self, NoSuchKind> {
-        Self::ALL.into_iter().find(|it| it.as_str() == text).ok_or_else(|| NoSuchKind(text.to_owned()))
+    type Error = UnknownEndpointKind;
+    fn try_from(text: &str) -> Result<Self, UnknownEndpointKind> {
+        Self::ALL.into_iter().find(|it| it.as_str() == text).ok_or_else(|| UnknownEndpointKind(text.to_owned()))
     }
 }
 
@@ -150,7 +150,7 @@ impl EndpointKind {
     }
 
     /// Whether this decision can be told there at all. What cannot, is passed over.
-    pub fn reaches(&self, decided: &Decided) -> bool {
+    pub fn reaches(&self, decided: &DecisionPayload) -> bool {
         match self {
             Self::Webhook { .. } => true,
             Self::Chat { .. } => false,
@@ -160,10 +160,10 @@ impl EndpointKind {
     }
 
     /// The same at this address, if it can be there.
-    pub fn at(self, url: &Url) -> Result<Self, NotThere> {
+    pub fn at(self, url: &Url) -> Result<Self, EndpointAddressError> {
         match self {
             Self::Webhook { .. } | Self::Chat { .. } => Ok(self),
-            Self::LangGraph { .. } if url.query().is_some() => Err(NotThere::Query),
+            Self::LangGraph { .. } if url.query().is_some() => Err(EndpointAddressError::Query),
             Self::LangGraph { .. } => Ok(self),
             Self::Resume { template } => Ok(Self::Resume { template: template.at(url)? }),
         }

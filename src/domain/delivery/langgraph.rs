@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::decision_payload::Decided;
-use super::preflight::Saw;
+use super::decision_payload::DecisionPayload;
+use super::preflight::PreflightResult;
 
 /// What people wait for may be in several branches of a graph; more than these are not one decision's.
 const WAITING_MAX: usize = 64;
@@ -22,22 +22,22 @@ const NAME_CHARS: usize = 32;
 
 /// A thread as the server tells it; there is more in it.
 #[derive(Deserialize)]
-struct Thread {
+struct LangGraphThread {
     thread_id: String,
     status: String,
     /// By the task that stopped.
     #[serde(default)]
-    interrupts: BTreeMap<String, Vec<Waiting>>,
+    interrupts: BTreeMap<String, Vec<LangGraphInterrupt>>,
 }
 
 #[derive(Deserialize)]
-struct Waiting {
+struct LangGraphInterrupt {
     id: String,
     value: Value,
 }
 
 /// The thread of a decision, if it has one that such a server can have: they are called by UUIDs.
-pub fn thread_of(decided: &Decided) -> Option<&str> {
+pub fn thread_of(decided: &DecisionPayload) -> Option<&str> {
     decided.thread.as_deref().filter(|it| is_uuid(it))
 }
 
@@ -56,31 +56,31 @@ pub fn below(base: &Url, path: &[&str]) -> Option<Url> {
 }
 
 /// The names of the interrupts that wait for this decision, or why nothing is sent.
-pub fn waiting(answer: &[u8], decided: &Decided) -> Result<Vec<String>, Saw> {
-    let thread: Thread = serde_json::from_slice(answer).map_err(|_| Saw::Unclear)?;
+pub fn waiting(answer: &[u8], decided: &DecisionPayload) -> Result<Vec<String>, PreflightResult> {
+    let thread: LangGraphThread = serde_json::from_slice(answer).map_err(|_| PreflightResult::Unclear)?;
     if !thread_of(decided).is_some_and(|it| it.eq_ignore_ascii_case(&thread.thread_id)) {
-        return Err(Saw::Unclear);
+        return Err(PreflightResult::Unclear);
     }
     match thread.status.as_str() {
         "interrupted" => (),
-        "busy" => return Err(Saw::Busy),
-        "idle" | "error" => return Err(Saw::NotWaiting),
-        _ => return Err(Saw::Unclear),
+        "busy" => return Err(PreflightResult::Busy),
+        "idle" | "error" => return Err(PreflightResult::NotWaiting),
+        _ => return Err(PreflightResult::Unclear),
     }
-    let named = |it: &Waiting| decided.interrupt.as_ref().is_none_or(|name| *name == it.id);
-    let waiting: Vec<Waiting> = thread.interrupts.into_values().flatten().filter(named).collect();
+    let named = |it: &LangGraphInterrupt| decided.interrupt.as_ref().is_none_or(|name| *name == it.id);
+    let waiting: Vec<LangGraphInterrupt> = thread.interrupts.into_values().flatten().filter(named).collect();
     let by_name = decided.interrupt.is_some() && !waiting.is_empty();
-    let says = |it: &Waiting| it.value.get("transition_digest").and_then(Value::as_str).map(str::to_owned);
+    let says = |it: &LangGraphInterrupt| it.value.get("transition_digest").and_then(Value::as_str).map(str::to_owned);
     if by_name && waiting.iter().any(|it| says(it).is_none()) {
-        return Err(Saw::NoDigest);
+        return Err(PreflightResult::NoDigest);
     }
     let ours: Vec<String> =
         waiting.into_iter().filter(|it| says(it).as_ref() == Some(&decided.digest)).map(|it| it.id).collect();
     match ours.len() {
-        0 if by_name => Err(Saw::Another),
-        0 => Err(Saw::NotWaiting),
+        0 if by_name => Err(PreflightResult::Another),
+        0 => Err(PreflightResult::NotWaiting),
         1..=WAITING_MAX if ours.iter().all(|it| is_name(it)) => Ok(ours),
-        _ => Err(Saw::Unclear),
+        _ => Err(PreflightResult::Unclear),
     }
 }
 
@@ -89,7 +89,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// The run that resumes them.
-pub fn run(assistant: &str, interrupts: &[String], decided: &Decided) -> Value {
+pub fn run(assistant: &str, interrupts: &[String], decided: &DecisionPayload) -> Value {
     let resume: Map<String, Value> = interrupts.iter().map(|it| (it.clone(), decided.answer.clone())).collect();
     json!({"assistant_id": assistant, "command": {"resume": resume}, "multitask_strategy": "reject"})
 }
@@ -103,12 +103,12 @@ pub fn search(assistant: &str) -> Value {
 }
 
 /// What the beginning of the answer to that says.
-pub fn found(answer: &[u8]) -> Saw {
+pub fn found(answer: &[u8]) -> PreflightResult {
     let text = String::from_utf8_lossy(answer);
     match text.split_whitespace().collect::<String>().as_str() {
-        "[]" => Saw::NoAssistant,
-        list if list.starts_with("[{") && list.contains("\"assistant_id\"") => Saw::There,
-        _ => Saw::Unclear,
+        "[]" => PreflightResult::NoAssistant,
+        list if list.starts_with("[{") && list.contains("\"assistant_id\"") => PreflightResult::There,
+        _ => PreflightResult::Unclear,
     }
 }
 

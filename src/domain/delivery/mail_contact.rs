@@ -17,7 +17,7 @@ pub struct MailAddress(String);
 /// Not a mail address.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("that is not a mail address, such as name@example.org")]
-pub struct NoMailAddress;
+pub struct InvalidMailAddress;
 
 /// What SMTP takes, of the whole and of what stands before the `@`.
 const ADDRESS_CHARS_MAX: usize = 254;
@@ -26,7 +26,7 @@ const LOCAL_CHARS_MAX: usize = 64;
 /// How often a person is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Pace {
+pub enum MailPace {
     /// A mail for each review.
     #[default]
     Each,
@@ -37,13 +37,13 @@ pub enum Pace {
 /// Where a person is told, and how often.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Contact {
+pub struct MailContact {
     /// Whose.
     pub account: AccountId,
     /// Where to.
     pub mail: MailAddress,
     /// How often.
-    pub pace: Pace,
+    pub pace: MailPace,
     /// Since when.
     pub at: Timestamp,
 }
@@ -51,11 +51,11 @@ pub struct Contact {
 /// Something that one person is to be told: it stands until they were, or until there is nothing to tell any more.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Letter {
+pub struct MailNotification {
     /// Who.
     pub account: AccountId,
     /// What of.
-    pub about: About,
+    pub about: MailTopic,
     /// What happened. With the account it names the mail, however often that is sent.
     pub event: EventId,
     /// Not before then.
@@ -67,7 +67,7 @@ pub struct Letter {
 /// What a letter tells of.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum About {
+pub enum MailTopic {
     /// A review that waits.
     Review(ReviewId),
     /// An interrupt that waits.
@@ -78,7 +78,7 @@ pub enum About {
     EndpointRecovered(EndpointId),
 }
 
-impl About {
+impl MailTopic {
     /// What is told of an event, by what it says, if anybody is told of it by letter.
     pub fn of(kind: EventType, data: &serde_json::Value) -> Option<Self> {
         let review = || ReviewId::try_from(data.get("review")?.as_str()?).ok();
@@ -140,9 +140,9 @@ impl From<MailAddress> for String {
 }
 
 impl TryFrom<String> for MailAddress {
-    type Error = NoMailAddress;
-    fn try_from(text: String) -> Result<Self, NoMailAddress> {
-        let (local, host) = text.rsplit_once('@').ok_or(NoMailAddress)?;
+    type Error = InvalidMailAddress;
+    fn try_from(text: String) -> Result<Self, InvalidMailAddress> {
+        let (local, host) = text.rsplit_once('@').ok_or(InvalidMailAddress)?;
         let atom = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+/=?^_`{|}~-".contains(&it);
         let atoms = local.len() <= LOCAL_CHARS_MAX && local.split('.').all(|it| !it.is_empty() && it.bytes().all(atom));
         let label = |it: &str| {
@@ -150,17 +150,17 @@ impl TryFrom<String> for MailAddress {
             plain && !it.is_empty() && it.len() <= 63 && !it.starts_with('-') && !it.ends_with('-')
         };
         let fits = atoms && host.split('.').all(label) && text.len() <= ADDRESS_CHARS_MAX;
-        if fits { Ok(Self(text)) } else { Err(NoMailAddress) }
+        if fits { Ok(Self(text)) } else { Err(InvalidMailAddress) }
     }
 }
 
-impl Contact {
+impl MailContact {
     /// When they are told of what came up then, where digests are so far apart.
     pub fn told_at(&self, at: Timestamp, digests: Duration) -> Timestamp {
         let patient = at.plus(PATIENCE);
         match self.pace {
-            Pace::Each => patient,
-            Pace::Digest => {
+            MailPace::Each => patient,
+            MailPace::Digest => {
                 let apart = i64::try_from(digests.as_millis()).unwrap_or(i64::MAX).max(1);
                 Timestamp::from_millis((patient.millis().div_euclid(apart) + 1).saturating_mul(apart))
             }
@@ -168,7 +168,7 @@ impl Contact {
     }
 }
 
-impl Letter {
+impl MailNotification {
     /// The same after one more try in vain; nothing if it is given up.
     pub fn again(&self, now: Timestamp) -> Option<Self> {
         let delay = DELAYS.get(self.tries as usize)?;
@@ -224,7 +224,7 @@ mod tests {
     fn digests_come_together_at_the_same_moments() {
         let mail = MailAddress::try_from("a@b".to_owned()).unwrap();
         let account = AccountId::try_from("anna".to_owned()).unwrap();
-        let contact = Contact { account, mail, pace: Pace::Digest, at: Timestamp::from_millis(0) };
+        let contact = MailContact { account, mail, pace: MailPace::Digest, at: Timestamp::from_millis(0) };
         let hour = Duration::from_secs(3600);
         let told = |millis| contact.told_at(Timestamp::from_millis(millis), hour).millis();
         assert_eq!([told(0), told(3_000_000), told(3_584_999)], [3_600_000; 3]);
@@ -234,8 +234,8 @@ mod tests {
     #[test]
     fn a_letter_is_given_up_after_a_bounded_number_of_tries() {
         let (account, due) = (AccountId::try_from("anna").unwrap(), Timestamp::from_millis(0));
-        let (about, event) = (About::Review(ReviewId::try_from("r").unwrap()), EventId::try_from("e").unwrap());
-        let mut letter = Some(Letter { account, about, event, due, tries: 0 });
+        let (about, event) = (MailTopic::Review(ReviewId::try_from("r").unwrap()), EventId::try_from("e").unwrap());
+        let mut letter = Some(MailNotification { account, about, event, due, tries: 0 });
         let mut tries = 0;
         while let Some(it) = letter {
             letter = it.again(it.due);

@@ -9,7 +9,7 @@ pub const LOOK_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Saw {
+pub enum PreflightResult {
     /// Nothing waits there for this any more: it went on before, or was stopped.
     NotWaiting,
     /// Something else waits under the very name.
@@ -28,7 +28,7 @@ pub enum Saw {
     NoAssistant,
 }
 
-impl Saw {
+impl PreflightResult {
     /// The word that stands in answers.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -22,18 +22,18 @@ const PUBLIC_KEY_PREFIX: &str = "whpk_";
 /// The secrets of one endpoint. During a rotation there are two, and both sign.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Secrets {
+pub struct EndpointSecrets {
     /// The one that counts.
-    pub now: Generation,
+    pub now: SecretGeneration,
     /// The one before, for as long as it still signs beside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Outgoing>,
+    pub before: Option<RotatedSecret>,
 }
 
 /// What one secret is made from.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Generation {
+pub struct SecretGeneration {
     /// Random; no secret by itself.
     pub salt: String,
     /// Since when.
@@ -43,14 +43,14 @@ pub struct Generation {
 /// A secret that was rotated.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outgoing {
+pub struct RotatedSecret {
     /// What it is made from.
-    pub generation: Generation,
+    pub generation: SecretGeneration,
     /// Until when it signs.
     pub until: Timestamp,
 }
 
-impl Generation {
+impl SecretGeneration {
     /// A new one.
     pub fn new(random: [u8; 16], made_at: Timestamp) -> Self {
         Self { salt: STANDARD.encode(random), made_at }
@@ -67,9 +67,9 @@ impl Generation {
     }
 }
 
-impl Secrets {
+impl EndpointSecrets {
     /// Those that sign at a moment.
-    fn signing(&self, now: Timestamp) -> impl Iterator<Item = &Generation> {
+    fn signing(&self, now: Timestamp) -> impl Iterator<Item = &SecretGeneration> {
         let before = self.before.as_ref().filter(|it| now < it.until).map(|it| &it.generation);
         [Some(&self.now), before].into_iter().flatten()
     }
@@ -83,7 +83,7 @@ pub fn public_keys(keys: &Keys) -> Vec<String> {
 }
 
 /// A body under the gateway's own signature: the same for all who are sent it in the same second.
-pub struct Stamped {
+pub struct SignedBody {
     id: EventId,
     seconds: i64,
     body: String,
@@ -95,7 +95,7 @@ pub fn second_of(at: Timestamp) -> i64 {
     at.millis().div_euclid(1000)
 }
 
-impl Stamped {
+impl SignedBody {
     /// Signed now. The id is the event's on every attempt.
     pub fn new(keys: &Keys, (id, at): (&EventId, Timestamp), body: String) -> Self {
         let seconds = second_of(at);
@@ -114,7 +114,12 @@ impl Stamped {
     }
 
     /// The headers of one delivery: its id, its moment, and every signature, those under the endpoint's secrets first.
-    pub fn headers(&self, key: &RowKey, endpoint: &EndpointId, secrets: &Secrets) -> [(&'static str, String); 3] {
+    pub fn headers(
+        &self,
+        key: &RowKey,
+        endpoint: &EndpointId,
+        secrets: &EndpointSecrets,
+    ) -> [(&'static str, String); 3] {
         let symmetric = secrets.signing(Timestamp::from_millis(self.seconds * 1000)).filter_map(|it| {
             let secret = it.secret(key, endpoint).expose().clone();
             Webhook::from_bytes(secret).ok()?.sign(self.id.as_str(), self.seconds, self.body.as_bytes()).ok()

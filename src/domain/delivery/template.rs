@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::decision_payload::Decided;
-use super::preflight::Saw;
+use super::decision_payload::DecisionPayload;
+use super::preflight::PreflightResult;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::keys::Hidden;
+use crate::domain::keys::EncryptedValue;
 
 #[cfg(test)]
 mod tests;
@@ -30,15 +30,15 @@ pub struct Template {
     pub needs: BTreeSet<Placeholder>,
     /// What is looked at before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub look: Option<LookTemplate>,
+    pub look: Option<PreflightTemplate>,
 }
 
 /// What is looked at before something is sent.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LookTemplate {
+pub struct PreflightTemplate {
     /// Where, hidden as the endpoint's own address is.
-    pub url: Hidden,
+    pub url: EncryptedValue,
     /// What others may see of it: the endpoint's own, since its headers go along.
     pub origin: String,
     /// What that address cannot do without.
@@ -67,7 +67,7 @@ pub enum Placeholder {
 
 /// Why something is no template.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum NoTemplate {
+pub enum TemplateError {
     /// Nothing is called so.
     #[error("`{{{0}}}` is no placeholder; there are {all}", all = Placeholder::ALL.map(Placeholder::as_str).join(", "))]
     Unknown(String),
@@ -120,7 +120,7 @@ impl Placeholder {
     }
 
     /// What is put in as a value.
-    fn value(self, decided: &Decided) -> Value {
+    fn value(self, decided: &DecisionPayload) -> Value {
         match self {
             Self::Answer => decided.answer.clone(),
             Self::Approved => json!(decided.approved),
@@ -129,7 +129,7 @@ impl Placeholder {
     }
 
     /// What is put in as a text, if it is one and there.
-    fn text(self, decided: &Decided) -> Option<&str> {
+    fn text(self, decided: &DecisionPayload) -> Option<&str> {
         match self {
             Self::Answer | Self::Approved => None,
             Self::Decision => Some(&decided.decision),
@@ -142,21 +142,21 @@ impl Placeholder {
         }
     }
 
-    fn as_name(self) -> Result<Self, NoTemplate> {
+    fn as_name(self) -> Result<Self, TemplateError> {
         match self {
-            Self::Answer | Self::Approved => Err(NoTemplate::NoText(self.as_str())),
+            Self::Answer | Self::Approved => Err(TemplateError::NoText(self.as_str())),
             text => Ok(text),
         }
     }
 
     /// The placeholder that a text is, if it is one. One that is none of ours, or not the whole text, is refused.
-    fn of(text: &str) -> Result<Option<Self>, NoTemplate> {
+    fn of(text: &str) -> Result<Option<Self>, TemplateError> {
         let Some((at, name)) = first_braced(text) else { return Ok(None) };
         let known = Self::ALL.into_iter().find(|it| it.as_str() == name);
-        let known = known.ok_or_else(|| NoTemplate::Unknown(name.to_owned()))?;
+        let known = known.ok_or_else(|| TemplateError::Unknown(name.to_owned()))?;
         match at == 0 && text.len() == name.len() + 2 {
             true => Ok(Some(known)),
-            false => Err(NoTemplate::NotAlone(name.to_owned())),
+            false => Err(TemplateError::NotAlone(name.to_owned())),
         }
     }
 }
@@ -173,34 +173,34 @@ fn first_braced(text: &str) -> Option<(usize, &str)> {
 
 impl Template {
     /// The same, sent to this address.
-    pub fn at(self, url: &Url) -> Result<Self, NoTemplate> {
+    pub fn at(self, url: &Url) -> Result<Self, TemplateError> {
         if self.look.as_ref().is_some_and(|it| it.origin != url.origin().ascii_serialization()) {
-            return Err(NoTemplate::Elsewhere);
+            return Err(TemplateError::Elsewhere);
         }
         let needs = needs_of_address(url)?.into_iter().chain(needs_of_body(&self.body)?).collect();
         Ok(Self { needs, ..self })
     }
 
     /// Whether a decision has all that is needed.
-    pub fn reaches(&self, decided: &Decided) -> bool {
+    pub fn reaches(&self, decided: &DecisionPayload) -> bool {
         let look = self.look.iter().flat_map(|it| &it.needs);
         self.needs.iter().chain(look).all(|it| it.text(decided).is_some())
     }
 
     /// The body for a decision; nothing if two of its names would be the same.
-    pub fn filled(&self, decided: &Decided) -> Option<Value> {
+    pub fn filled(&self, decided: &DecisionPayload) -> Option<Value> {
         filled(&self.body, decided)
     }
 }
 
-impl LookTemplate {
+impl PreflightTemplate {
     /// What an answer says.
-    pub fn seen(&self, answer: &[u8]) -> Result<(), Saw> {
-        let answer: Value = serde_json::from_slice(answer).map_err(|_| Saw::Unclear)?;
+    pub fn seen(&self, answer: &[u8]) -> Result<(), PreflightResult> {
+        let answer: Value = serde_json::from_slice(answer).map_err(|_| PreflightResult::Unclear)?;
         match self.pointer.resolve(&answer) {
-            None => Err(Saw::Unclear),
+            None => Err(PreflightResult::Unclear),
             Some(value) if *value == self.waiting => Ok(()),
-            Some(_) => Err(Saw::NotWaiting),
+            Some(_) => Err(PreflightResult::NotWaiting),
         }
     }
 }
@@ -211,7 +211,7 @@ pub fn plain_parts(address: &str) -> impl Iterator<Item = &str> {
     first.chain(address.split("%7B").skip(1).map(|it| it.split_once("%7D").map_or(it, |(_, rest)| rest)))
 }
 
-fn filled(value: &Value, decided: &Decided) -> Option<Value> {
+fn filled(value: &Value, decided: &DecisionPayload) -> Option<Value> {
     match value {
         Value::String(text) => match Placeholder::of(text).ok()? {
             Some(it) => Some(it.value(decided)),
@@ -237,16 +237,16 @@ fn filled(value: &Value, decided: &Decided) -> Option<Value> {
 }
 
 /// What a body needs to have its names, or what is wrong with it.
-pub fn needs_of_body(body: &Value) -> Result<BTreeSet<Placeholder>, NoTemplate> {
+pub fn needs_of_body(body: &Value) -> Result<BTreeSet<Placeholder>, TemplateError> {
     if canonical(body).len() > TEMPLATE_BYTES_MAX {
-        return Err(NoTemplate::TooLarge);
+        return Err(TemplateError::TooLarge);
     }
     let mut needs = BTreeSet::new();
     look_through(body, &mut needs)?;
     Ok(needs)
 }
 
-fn look_through(value: &Value, needs: &mut BTreeSet<Placeholder>) -> Result<(), NoTemplate> {
+fn look_through(value: &Value, needs: &mut BTreeSet<Placeholder>) -> Result<(), TemplateError> {
     match value {
         Value::String(text) => Placeholder::of(text).map(drop),
         Value::Array(items) => items.iter().try_for_each(|it| look_through(it, needs)),
@@ -260,10 +260,10 @@ fn look_through(value: &Value, needs: &mut BTreeSet<Placeholder>) -> Result<(), 
 
 /// What an address needs, or what is wrong with it. An address is read by the URL standard first, which writes the braces
 /// of a path as `%7B` and `%7D`.
-pub fn needs_of_address(url: &Url) -> Result<BTreeSet<Placeholder>, NoTemplate> {
+pub fn needs_of_address(url: &Url) -> Result<BTreeSet<Placeholder>, TemplateError> {
     let elsewhere = [url.host_str(), url.query()];
     if elsewhere.into_iter().flatten().any(|it| first_braced(&braced(it)).is_some()) {
-        return Err(NoTemplate::NotInPath);
+        return Err(TemplateError::NotInPath);
     }
     let parts = url.path().split('/').map(|it| Placeholder::of(&braced(it))?.map(Placeholder::as_name).transpose());
     let needs: Result<Vec<_>, _> = parts.collect();
@@ -271,7 +271,7 @@ pub fn needs_of_address(url: &Url) -> Result<BTreeSet<Placeholder>, NoTemplate> 
 }
 
 /// The address for a decision; nothing if a part would not stay one part.
-pub fn filled_address(url: &Url, decided: &Decided) -> Option<Url> {
+pub fn filled_address(url: &Url, decided: &DecisionPayload) -> Option<Url> {
     let part = |part: &str| match Placeholder::of(&braced(part)).ok()? {
         Some(it) => it.text(decided).and_then(encoded),
         None => Some(part.to_owned()),

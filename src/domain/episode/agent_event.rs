@@ -5,7 +5,7 @@ mod schema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::state::Status;
+use super::state::RunStatus;
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::json::canonical::canonical;
 use crate::domain::primitives::id::{EventId, NodeId, PrincipalId, ThreadId};
@@ -87,7 +87,7 @@ impl Phase {
 /// An event that an agent added, as stored.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Posted {
+pub struct AgentEvent {
     /// Id, which is that of the thread's event about it.
     pub id: EventId,
     /// Thread of the episode.
@@ -110,11 +110,11 @@ pub struct Posted {
     pub at: Timestamp,
 }
 
-impl Posted {
+impl AgentEvent {
     /// Returns the final status, if this event ends the episode.
-    pub fn ended_by(&self) -> Option<Status> {
+    pub fn ended_by(&self) -> Option<RunStatus> {
         let said = self.payload.get("status").filter(|_| self.phase == Phase::Terminate)?;
-        Status::named(said.as_str()?)
+        RunStatus::named(said.as_str()?)
     }
 
     /// Returns the digest that the audit log names.

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::Artefact;
-use super::event_line::{Record, phase};
+use super::event_line::{EventRecord, phase};
 use super::manifest;
-use super::state::{self, Evidence, PROJECTOR, status};
+use super::state::{self, OutcomeDetail, PROJECTOR, status};
 use crate::domain::chain::hash::Digest;
 use crate::domain::json::canonical::canonical;
 
@@ -18,14 +18,14 @@ pub const PAUSES_TOLD_MAX: usize = 100;
 /// Complete timeline of an episode: each event with its link, and a projection wherever the state was written.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timeline {
-    events: Vec<Record>,
+    events: Vec<EventRecord>,
     lines: Vec<u8>,
 }
 
 impl Timeline {
     /// Builds the timeline. A projection follows each of the first pauses, the end, and the last event. So an export at
     /// one pause is the beginning of a later export.
-    pub fn of(happened: Vec<Record>) -> Self {
+    pub fn of(happened: Vec<EventRecord>) -> Self {
         let mut timeline = Self { events: Vec::with_capacity(happened.len() + 1), lines: Vec::new() };
         let last = happened.len().saturating_sub(1);
         let (mut before, mut pauses) = (Value::Null, 0);
@@ -36,14 +36,15 @@ impl Timeline {
             let writes = at == last || told || event.is(phase::TERMINATE);
             timeline.push(event, &mut before);
             if writes {
-                let projection = projection(&timeline.events, if told { Evidence::Short } else { Evidence::Whole });
+                let projection =
+                    projection(&timeline.events, if told { OutcomeDetail::Short } else { OutcomeDetail::Whole });
                 timeline.push(projection, &mut before);
             }
         }
         timeline
     }
 
-    fn push(&mut self, mut event: Record, before: &mut Value) {
+    fn push(&mut self, mut event: EventRecord, before: &mut Value) {
         event.previous = Some(before.take());
         let line = event.line();
         *before = Digest::of_file(line.as_bytes()).to_string().into();
@@ -53,7 +54,7 @@ impl Timeline {
     }
 
     /// Returns the events.
-    pub fn events(&self) -> &[Record] {
+    pub fn events(&self) -> &[EventRecord] {
         &self.events
     }
 
@@ -94,13 +95,13 @@ impl Timeline {
     }
 }
 
-fn is_pause(event: &Record) -> bool {
+fn is_pause(event: &EventRecord) -> bool {
     event.is(phase::RUNTIME) && event.event_type.as_deref().is_some_and(|it| PAUSES.contains(&it))
 }
 
-fn projection(events: &[Record], evidence: Evidence) -> Record {
+fn projection(events: &[EventRecord], evidence: OutcomeDetail) -> EventRecord {
     let last = events.last().expect("a projection follows an event");
-    Record {
+    EventRecord {
         agent_id: PROJECTOR.to_owned(),
         caused_by: last.id.clone(),
         episode_id: last.episode_id.clone(),

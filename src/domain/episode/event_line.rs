@@ -4,10 +4,10 @@ use chrono::DateTime;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::finding::{Code, Finding};
+use super::finding::{Code, RunFinding};
 use crate::domain::chain::hash::Digest;
 use crate::domain::json::canonical::canonical;
-use crate::domain::json::parse::{DEPTH_MAX, Limits, parse};
+use crate::domain::json::parse::{DEPTH_MAX, ParseLimits, parse};
 use crate::domain::primitives::time::Timestamp;
 
 /// Maximum number of events of one episode: those of agents, those that a gateway adds of a thread, and room for other
@@ -16,7 +16,7 @@ pub const EVENTS_MAX: usize = 50_000;
 
 /// Limits of one line or of a state. An agent's content has as many levels as a request, and a projection adds some
 /// around it. The state of a long episode is longer than a request, and never longer than its file.
-pub const LIMITS: Limits = Limits { bytes_max: BYTES_MAX, depth_max: DEPTH_MAX + LEVELS_AROUND };
+pub const LIMITS: ParseLimits = ParseLimits { bytes_max: BYTES_MAX, depth_max: DEPTH_MAX + LEVELS_AROUND };
 /// Maximum size of a file. The longest timeline has some megabytes.
 pub const BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Levels of `outcomes.metrics` in the payload of a projection, with room for what other systems put around it.
@@ -57,7 +57,7 @@ pub const STATE_PROJECTION: &str = "run.state_projection";
 
 /// An event. Unknown members stay in the file and are not projected.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Record {
+pub struct EventRecord {
     /// Agent that did it.
     pub agent_id: String,
     /// Event that caused it.
@@ -89,7 +89,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
     Value::deserialize(deserializer).map(Some)
 }
 
-impl Record {
+impl EventRecord {
     /// Returns its line, without the line feed.
     pub fn line(&self) -> String {
         canonical(&serde_json::to_value(self).expect("an event is a plain struct with text keys"))
@@ -113,35 +113,35 @@ impl Record {
 
 /// A line as read.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Line {
+pub struct EventLine {
     /// Event of the line.
-    pub record: Record,
+    pub record: EventRecord,
     /// Hash that the next line links to.
     pub hash: Digest,
 }
 
 /// Reads a timeline. A malformed line is reported and skipped.
-pub fn read(bytes: &[u8], file: &str) -> (Vec<Line>, Vec<Finding>) {
+pub fn read(bytes: &[u8], file: &str) -> (Vec<EventLine>, Vec<RunFinding>) {
     let (mut lines, mut found) = (Vec::new(), Vec::new());
     if !bytes.is_empty() && !bytes.ends_with(b"\n") {
-        found.push(Finding::at(Code::EventsTruncated, file, bytes.split(|it| *it == b'\n').count()));
+        found.push(RunFinding::at(Code::EventsTruncated, file, bytes.split(|it| *it == b'\n').count()));
     }
     let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     for (at, line) in text.split(|it| *it == b'\n').enumerate().filter(|_| !bytes.is_empty()) {
         if at == EVENTS_MAX {
-            found.push(Finding::at(Code::EventsTooMany, file, at + 1));
+            found.push(RunFinding::at(Code::EventsTooMany, file, at + 1));
             break;
         }
         match record(line) {
-            Some(record) => lines.push(Line { record, hash: Digest::of_file(line) }),
-            None => found.push(Finding::at(Code::EventMalformed, file, at + 1)),
+            Some(record) => lines.push(EventLine { record, hash: Digest::of_file(line) }),
+            None => found.push(RunFinding::at(Code::EventMalformed, file, at + 1)),
         }
     }
     (lines, found)
 }
 
-fn record(line: &[u8]) -> Option<Record> {
-    let record: Record = serde_json::from_value(parse(line, &LIMITS).ok()?).ok()?;
+fn record(line: &[u8]) -> Option<EventRecord> {
+    let record: EventRecord = serde_json::from_value(parse(line, &LIMITS).ok()?).ok()?;
     is_moment(&record.timestamp).then_some(record)
 }
 

@@ -120,7 +120,7 @@ codes! {
 
 /// A finding or note with its location.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Found<C> {
+pub struct LocatedFinding<C> {
     /// Code.
     pub code: C,
     /// File. Empty for the folder.
@@ -132,11 +132,11 @@ pub struct Found<C> {
 }
 
 /// A violation with its location.
-pub type Finding = Found<Code>;
+pub type RunFinding = LocatedFinding<Code>;
 /// A note with its location.
-pub type Noted = Found<Note>;
+pub type RunNote = LocatedFinding<Note>;
 
-impl<C> Found<C> {
+impl<C> LocatedFinding<C> {
     /// Reports on a whole file.
     pub fn of(code: C, file: &str) -> Self {
         Self { code, file: file.to_owned(), line: None, about: None }
@@ -164,14 +164,14 @@ impl<C> Found<C> {
     }
 }
 
-impl Finding {
+impl RunFinding {
     /// Returns it as JSON.
     pub fn json(&self) -> Value {
         self.told(self.code.as_str(), self.code.detail())
     }
 }
 
-impl Noted {
+impl RunNote {
     /// Returns it as JSON.
     pub fn json(&self) -> Value {
         self.told(self.code.as_str(), self.code.detail())

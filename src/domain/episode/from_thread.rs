@@ -5,10 +5,10 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::agent_event::Posted;
+use super::agent_event::AgentEvent;
 use super::artefacts::PAUSES_TOLD_MAX;
-use super::event_line::{EVENTS_MAX, Record, phase};
-use super::goal::Terms;
+use super::event_line::{EVENTS_MAX, EventRecord, phase};
+use super::goal::EpisodeTerms;
 use super::state::PROJECTOR;
 use crate::domain::json::canonical::canonical;
 use crate::domain::log::event::{Event, EventType};
@@ -45,13 +45,13 @@ const PAUSED: &str = "paused";
 const RESUMED: &str = "resumed";
 
 /// Builds the start event of an episode.
-pub fn started(event: &Event, run: &str, terms: &Terms) -> Record {
+pub fn started(event: &Event, run: &str, terms: &EpisodeTerms) -> EventRecord {
     let flow = event.flow.as_ref().map(ToString::to_string).unwrap_or_default();
     record(run, event.id.as_str(), event.at, (PROJECTOR, phase::START, terms.start(&flow)))
 }
 
 /// Builds the record of an agent's event.
-pub fn said(posted: &Posted) -> Record {
+pub fn said(posted: &AgentEvent) -> EventRecord {
     let said = (posted.node.as_str(), posted.phase.as_str(), posted.payload.clone());
     let mut told = record(posted.thread.as_str(), posted.id.as_str(), posted.at, said);
     told.caused_by = posted.caused_by.as_ref().map(ToString::to_string);
@@ -60,7 +60,7 @@ pub fn said(posted: &Posted) -> Record {
 }
 
 /// Builds the record of a gateway event, if it concerns the episode.
-pub fn done(event: &Event, run: &str) -> Option<Record> {
+pub fn done(event: &Event, run: &str) -> Option<EventRecord> {
     let change = match event.kind {
         EventType::TransitionHeld => Some(PAUSED),
         EventType::TransitionApproved
@@ -91,8 +91,8 @@ pub fn done(event: &Event, run: &str) -> Option<Record> {
     Some(told)
 }
 
-fn record(run: &str, id: &str, at: Timestamp, (who, phase, payload): (&str, &str, Map<String, Value>)) -> Record {
-    Record {
+fn record(run: &str, id: &str, at: Timestamp, (who, phase, payload): (&str, &str, Map<String, Value>)) -> EventRecord {
+    EventRecord {
         agent_id: who.to_owned(),
         caused_by: None,
         episode_id: run.to_owned(),
@@ -163,21 +163,21 @@ fn masked_names(payload: &Map<String, Value>, mask: &impl Fn(&str) -> String) ->
 }
 
 /// Returns the branches that an event names.
-pub fn branches_named(record: &Record) -> Vec<&str> {
+pub fn branches_named(record: &EventRecord) -> Vec<&str> {
     let made = record.payload.get(BRANCHES);
     let branches = made.or_else(|| record.payload.get(JOIN)?.get(BRANCHES)).and_then(Value::as_array);
     branches.into_iter().flatten().filter_map(|it| it["name"].as_str()).collect()
 }
 
 /// Redacts a record. Names that the gateway chose stay.
-pub fn masked_record(mut record: Record, mask: &impl Fn(&str) -> String) -> Record {
+pub fn masked_record(mut record: EventRecord, mask: &impl Fn(&str) -> String) -> EventRecord {
     record.payload = masked_payload(&record.phase, &record.payload, mask);
     record.evidence_ids = record.evidence_ids.iter().map(|it| mask(it)).collect();
     record
 }
 
 /// Returns the second of a record that this gateway made.
-pub fn second_of(record: &Record) -> u64 {
+pub fn second_of(record: &EventRecord) -> u64 {
     let at = Timestamp::parse(&record.timestamp).map_or(0, Timestamp::seconds);
     u64::try_from(at).unwrap_or_default()
 }

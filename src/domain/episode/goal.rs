@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value, json};
 
-use super::state::Status;
+use super::state::RunStatus;
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::usage::Malformed;
+use crate::domain::threads::usage::InvalidUsage;
 
 /// Maximum length of a task, which is a paragraph at the head of a page.
 const TASK_CHARS_MAX: usize = 2_000;
@@ -66,7 +66,7 @@ pub enum TagValue {
 /// What makes a thread an episode.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Terms {
+pub struct EpisodeTerms {
     /// What it is for.
     pub goal: Goal,
     /// What its randomness was drawn from; 0 unless said.
@@ -85,12 +85,12 @@ pub struct Terms {
     pub intuition_mode: Option<IntuitionMode>,
 }
 
-impl Terms {
+impl EpisodeTerms {
     /// Checks whether the terms can be stored and shown on a page.
-    pub fn check(&self) -> Result<(), Malformed> {
+    pub fn check(&self) -> Result<(), InvalidUsage> {
         let wrong = |at: &[&str], detail| {
             let pointer = at.iter().fold(Pointer::root(), |above, it| above.child(it));
-            Err(Malformed { pointer, detail })
+            Err(InvalidUsage { pointer, detail })
         };
         let fits = |text: &str, most: usize| !text.trim().is_empty() && text.chars().count() <= most;
         if !fits(&self.goal.task, TASK_CHARS_MAX) {
@@ -142,20 +142,20 @@ impl Terms {
 #[serde(deny_unknown_fields)]
 pub struct Episode {
     /// Terms of the episode.
-    pub terms: Terms,
+    pub terms: EpisodeTerms,
     /// Number of events that agents have added.
     pub events: u64,
     /// End of the episode, once an agent has set it. No event follows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<Ended>,
+    pub ended: Option<EpisodeEnd>,
 }
 
 /// End of an episode.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ended {
+pub struct EpisodeEnd {
     /// Final status.
-    pub status: Status,
+    pub status: RunStatus,
     /// When.
     pub at: Timestamp,
     /// Number of the thread's event that ended it. The episode covers everything up to that event.
@@ -164,7 +164,7 @@ pub struct Ended {
 
 impl Episode {
     /// Begins an episode.
-    pub const fn new(terms: Terms) -> Self {
+    pub const fn new(terms: EpisodeTerms) -> Self {
         Self { terms, events: 0, ended: None }
     }
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::event_line::phase;
-use super::state::Status;
-use super::verify::{Content, Folder, Report, Run, Signature, verify};
+use super::state::RunStatus;
+use super::verify::{FileContent, Folder, RunFolder, RunReport, SignatureRequirement, verify};
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::json::canonical::canonical;
 use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
@@ -33,7 +33,7 @@ const WORD_CHARS_MAX: usize = 200;
 /// Who signed the files.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Voucher {
+pub enum RunSigner {
     /// No signer: the manifest is not signed.
     Nobody {},
     /// The manifest is signed, and no key was given to check it.
@@ -60,7 +60,7 @@ pub enum Voucher {
 /// A file of the folder.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KeptFile {
+pub struct ImportedFile {
     /// Name in the folder.
     pub name: String,
     /// Plain SHA-256 of its bytes.
@@ -72,7 +72,7 @@ pub struct KeptFile {
 /// An imported episode.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Imported {
+pub struct RunImport {
     /// Thread name under which it is shown.
     pub id: ThreadId,
     /// Digest over names, hashes and sizes of its files.
@@ -82,11 +82,11 @@ pub struct Imported {
     /// Task.
     pub task: String,
     /// Final status.
-    pub status: Status,
+    pub status: RunStatus,
     /// Files, by name.
-    pub files: Vec<KeptFile>,
+    pub files: Vec<ImportedFile>,
     /// Who signed them.
-    pub voucher: Voucher,
+    pub voucher: RunSigner,
     /// Who imported it.
     pub by: PrincipalId,
     /// Moment of the import.
@@ -96,7 +96,7 @@ pub struct Imported {
 /// A part of an imported folder's bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Piece {
+pub struct ImportChunk {
     /// Import that it belongs to.
     pub import: ThreadId,
     /// Number of the piece, from 0.
@@ -107,18 +107,18 @@ pub struct Piece {
 
 /// Result of checking a folder before it is stored.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Checked {
+pub struct CheckedImport {
     /// Content of the folder.
-    pub run: Run,
+    pub run: RunFolder,
     /// Report of the check.
-    pub report: Report,
+    pub report: RunReport,
     /// Who signed it.
-    pub voucher: Voucher,
+    pub voucher: RunSigner,
 }
 
 /// A valid folder is not stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum NotKept {
+pub enum ImportRejected {
     /// It has more than [`FOLDER_BYTES_MAX`].
     #[error("a folder of more than 16 MiB is not imported")]
     TooLarge,
@@ -135,66 +135,66 @@ pub fn is_name(thread: &ThreadId) -> bool {
 
 /// Checks a folder as `episode verify` does, and who signed it. If `given` has keys, one of them must have signed it.
 /// Otherwise this gateway must have, if the manifest names one of its keys.
-pub fn check(folder: &Folder, own: &PublicKeys, given: Option<&PublicKeys>) -> Checked {
-    let (run, unchecked) = verify(folder, Signature::Unchecked);
+pub fn check(folder: &Folder, own: &PublicKeys, given: Option<&PublicKeys>) -> CheckedImport {
+    let (run, unchecked) = verify(folder, SignatureRequirement::Unchecked);
     let named = run.manifest.as_ref().and_then(|it| it.signer.as_ref()).map(|it| it.kid.clone());
     let ours = named.as_ref().is_some_and(|kid| own.public(KeyUse::Chain, kid).is_some());
     let by = given.or(ours.then_some(own));
     let Some(keys) = by else {
-        let voucher = named.map_or(Voucher::Nobody {}, |kid| Voucher::Unchecked { kid: cut(&kid, WORD_CHARS_MAX) });
-        return Checked { run, report: unchecked, voucher };
+        let voucher = named.map_or(RunSigner::Nobody {}, |kid| RunSigner::Unchecked { kid: cut(&kid, WORD_CHARS_MAX) });
+        return CheckedImport { run, report: unchecked, voucher };
     };
-    let (run, report) = verify(folder, Signature::By(keys));
+    let (run, report) = verify(folder, SignatureRequirement::By(keys));
     let signed = |keys| run.manifest.as_ref().and_then(|it| Some((it.signer.as_ref()?, it.signed_by(keys)?)));
     let voucher = match (signed(own), signed(keys)) {
-        (Some((signer, _)), _) => Voucher::Gateway { kid: signer.kid.clone() },
+        (Some((signer, _)), _) => RunSigner::Gateway { kid: signer.kid.clone() },
         (None, Some((signer, issuer))) => {
             let kid = signer.kid.clone();
             let jwks: Vec<Value> = keys.iter().filter(|it| it.kid() == kid).map(|it| it.jwk()).collect();
-            Voucher::Other { keys: json!({"issuer": issuer, "keys": jwks}), issuer, kid }
+            RunSigner::Other { keys: json!({"issuer": issuer, "keys": jwks}), issuer, kid }
         }
         // The report contains the finding in this case.
-        (None, None) => Voucher::Nobody {},
+        (None, None) => RunSigner::Nobody {},
     };
-    Checked { run, report, voucher }
+    CheckedImport { run, report, voucher }
 }
 
-impl Imported {
+impl RunImport {
     /// Builds the stored form of a checked folder.
     pub fn of(
         folder: &Folder,
-        (run, voucher): (&Run, Voucher),
+        (run, voucher): (&RunFolder, RunSigner),
         by: PrincipalId,
         at: Timestamp,
-    ) -> Result<(Self, Vec<Piece>), NotKept> {
+    ) -> Result<(Self, Vec<ImportChunk>), ImportRejected> {
         let mut bytes: Vec<(&str, &[u8])> = Vec::with_capacity(folder.entries.len());
         for (name, content) in &folder.entries {
-            let Content::Bytes(content) = content else { return Err(NotKept::NoFiles) };
+            let FileContent::Bytes(content) = content else { return Err(ImportRejected::NoFiles) };
             bytes.push((name, content));
         }
         bytes.sort_unstable();
         if bytes.iter().map(|it| it.1.len() as u64).sum::<u64>() > FOLDER_BYTES_MAX {
-            return Err(NotKept::TooLarge);
+            return Err(ImportRejected::TooLarge);
         }
-        let file = |(name, bytes): &(&str, &[u8])| KeptFile {
+        let file = |(name, bytes): &(&str, &[u8])| ImportedFile {
             name: (*name).to_owned(),
             sha256: Digest::of_file(bytes),
             size_bytes: bytes.len() as u64,
         };
-        let files: Vec<KeptFile> = bytes.iter().map(file).collect();
+        let files: Vec<ImportedFile> = bytes.iter().map(file).collect();
         let digest = Digest::of(Tag::Imported, &[canonical(&json!(files)).as_bytes()]);
         let id = named(digest);
         let all: Vec<u8> = bytes.iter().flat_map(|it| it.1).copied().collect();
         let pieces = all.chunks(PIECE_BYTES_MAX).zip(0..);
-        let piece = |(bytes, number)| Piece { import: id.clone(), number, bytes: STANDARD_NO_PAD.encode(bytes) };
+        let piece = |(bytes, number)| ImportChunk { import: id.clone(), number, bytes: STANDARD_NO_PAD.encode(bytes) };
         let pieces = pieces.map(piece).collect();
         let (episode_id, task) = (run.episode_id.as_deref().unwrap_or_default(), task_of(run));
-        let status = run.state.as_ref().and_then(|it| it["outcomes"]["status"].as_str()).and_then(Status::named);
+        let status = run.state.as_ref().and_then(|it| it["outcomes"]["status"].as_str()).and_then(RunStatus::named);
         let imported = Self {
             digest,
             episode_id: cut(episode_id, WORD_CHARS_MAX),
             task: cut(task, TASK_CHARS_MAX),
-            status: status.unwrap_or(Status::Pending),
+            status: status.unwrap_or(RunStatus::Pending),
             files,
             voucher,
             by,
@@ -215,7 +215,7 @@ impl Imported {
     }
 
     /// Rebuilds the folder, if these are its pieces in order.
-    pub fn folder(&self, pieces: &[Piece]) -> Option<Folder> {
+    pub fn folder(&self, pieces: &[ImportChunk]) -> Option<Folder> {
         let whole = pieces.len() as u64 == self.pieces()
             && self.size_bytes() <= FOLDER_BYTES_MAX
             && pieces.iter().zip(0..).all(|(it, number)| it.import == self.id && it.number == number);
@@ -231,7 +231,7 @@ impl Imported {
                 return None;
             }
             rest = after;
-            folder.entries.push((file.name.clone(), Content::Bytes(bytes.to_vec())));
+            folder.entries.push((file.name.clone(), FileContent::Bytes(bytes.to_vec())));
         }
         let same = Digest::of(Tag::Imported, &[canonical(&json!(self.files)).as_bytes()]) == self.digest;
         (whole && rest.is_empty() && same && named(self.digest) == self.id).then_some(folder)
@@ -246,17 +246,17 @@ impl Imported {
     }
 }
 
-impl Voucher {
+impl RunSigner {
     /// Checks whether the recorded signer signed exactly this episode. If the gateway's own key was revoked since the
     /// import, the result is [`Standing::Revoked`].
-    pub fn stands(&self, run: &Run, own: &PublicKeys) -> Standing {
+    pub fn stands(&self, run: &RunFolder, own: &PublicKeys) -> RunSignerStatus {
         let signer = run.manifest.as_ref().and_then(|it| it.signer.as_ref());
         let by = |keys: &PublicKeys| run.manifest.as_ref().and_then(|it| it.signed_by(keys));
         let holds = match self {
             Self::Nobody {} => signer.is_none(),
             Self::Unchecked { kid } => signer.is_some_and(|it| cut(&it.kid, WORD_CHARS_MAX) == *kid),
             Self::Gateway { kid } => match own.public(KeyUse::Chain, kid).map(|it| it.state()) {
-                Some(KeyState::Revoked) => return Standing::Revoked,
+                Some(KeyState::Revoked) => return RunSignerStatus::Revoked,
                 Some(_) => by(own).is_some() && signer.is_some_and(|it| it.kid == *kid),
                 None => false,
             },
@@ -265,13 +265,13 @@ impl Voucher {
                 keys.and_then(|it| by(&it)).as_ref() == Some(issuer) && signer.is_some_and(|it| it.kid == *kid)
             }
         };
-        if holds { Standing::Holds } else { Standing::Broken }
+        if holds { RunSignerStatus::Holds } else { RunSignerStatus::Broken }
     }
 }
 
 /// Current validity of the recorded signature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum RunSignerStatus {
     /// As valid as at the import.
     Holds,
     /// Not trusted: the key was revoked since.
@@ -286,7 +286,7 @@ fn named(digest: Digest) -> ThreadId {
     ThreadId::try_from(name).expect("letters, digits and a hyphen are a name")
 }
 
-fn task_of(run: &Run) -> &str {
+fn task_of(run: &RunFolder) -> &str {
     let of_state = run.state.as_ref().and_then(|it| it["goal"]["task"].as_str());
     let start = run.lines.iter().map(|it| &it.record).find(|it| it.is(phase::START));
     of_state.or_else(|| start?.text("task")).unwrap_or_default()

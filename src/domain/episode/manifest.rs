@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::Artefact;
 use crate::domain::chain::hash::{Digest, Tag};
-use crate::domain::chain::jws::{self, Typ};
+use crate::domain::chain::jws::{self, TokenType};
 use crate::domain::json::canonical::canonical;
-use crate::domain::json::parse::{Limits, parse};
+use crate::domain::json::parse::{ParseLimits, parse};
 use crate::domain::keys::{KeyState, KeyUse, PublicKeys, SigningKey};
 use crate::domain::primitives::id::ThreadId;
 
@@ -37,7 +37,7 @@ pub struct Manifest {
     /// Files.
     pub files: Vec<FileEntry>,
     /// Signer, if it is signed.
-    pub signer: Option<Signer>,
+    pub signer: Option<ManifestSigner>,
     /// Digest that the signature covers.
     pub digest: Digest,
 }
@@ -45,7 +45,7 @@ pub struct Manifest {
 /// Signature over the rest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Signer {
+pub struct ManifestSigner {
     /// Token of type `countersign-episode+jwt`.
     pub jws: String,
     /// Key that it names.
@@ -55,7 +55,7 @@ pub struct Signer {
 /// Claims of a gateway's signature over a manifest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Claims {
+pub struct ManifestClaims {
     /// Thread of the episode.
     pub episode: ThreadId,
     /// Second of the last event.
@@ -82,7 +82,7 @@ pub fn make(episode_id: &str, created_at: &str, files: &[(Artefact, &[u8])]) -> 
     })
 }
 
-impl Claims {
+impl ManifestClaims {
     /// Returns whether the issuer is named.
     pub fn is_whole(&self) -> bool {
         !self.iss.is_empty()
@@ -91,9 +91,9 @@ impl Claims {
 
 /// Signs a manifest that [`make`] built of a thread's episode.
 pub fn signed(mut manifest: Value, episode: &ThreadId, key: &SigningKey, (issuer, iat): (&str, u64)) -> Value {
-    let claims = Claims { episode: episode.clone(), iat, iss: issuer.to_owned(), manifest: digest(&manifest) };
-    let jws = jws::sign(key, Typ::Episode, &claims);
-    manifest["signer"] = json!(Signer { jws, kid: key.kid().to_owned() });
+    let claims = ManifestClaims { episode: episode.clone(), iat, iss: issuer.to_owned(), manifest: digest(&manifest) };
+    let jws = jws::sign(key, TokenType::Episode, &claims);
+    manifest["signer"] = json!(ManifestSigner { jws, kid: key.kid().to_owned() });
     manifest
 }
 
@@ -105,19 +105,19 @@ fn digest(manifest: &Value) -> Digest {
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct ManifestDocument {
     schema_version: String,
     episode_id: String,
     files: Vec<FileEntry>,
     #[serde(default)]
-    signer: Option<Signer>,
+    signer: Option<ManifestSigner>,
 }
 
 /// Reads a manifest. Returns `None` if it is malformed.
 pub fn read(bytes: &[u8]) -> Option<Manifest> {
-    let value = parse(bytes, &Limits::default()).ok()?;
+    let value = parse(bytes, &ParseLimits::default()).ok()?;
     let digest = digest(value.as_object().map(|_| &value)?);
-    let Written { schema_version, episode_id, files, signer } = serde_json::from_value(value).ok()?;
+    let ManifestDocument { schema_version, episode_id, files, signer } = serde_json::from_value(value).ok()?;
     let sound = schema_version == SCHEMA && files.len() <= FILES_MAX;
     sound.then_some(Manifest { episode_id, files, signer, digest })
 }
@@ -131,7 +131,7 @@ impl Manifest {
     /// Returns the issuer whose key signed it, if it is such a key.
     pub fn signed_by(&self, keys: &PublicKeys) -> Option<String> {
         let signer = self.signer.as_ref()?;
-        let token = jws::read::<Claims>(&signer.jws, Typ::Episode).ok()?;
+        let token = jws::read::<ManifestClaims>(&signer.jws, TokenType::Episode).ok()?;
         let trusted = |state| matches!(state, KeyState::Signing | KeyState::Retired);
         let key = keys.public(KeyUse::Chain, token.kid()).filter(|it| trusted(it.state()) && it.kid() == signer.kid);
         let claims = token.verify(key?)?;

@@ -9,8 +9,8 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::event_line::{Record, phase};
-use super::projector::Rules;
+use super::event_line::{EventRecord, phase};
+use super::projector::ProjectionRules;
 
 /// Kinds of steps.
 pub const KINDS: [&str; 6] = ["detect", "analyze", "plan", "act", "verify", "review"];
@@ -40,7 +40,7 @@ pub fn known_status(status: &str) -> &str {
 
 /// A step of a plan.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Step {
+pub struct PlanStep {
     /// Id of the step.
     pub id: String,
     /// Kind.
@@ -65,9 +65,9 @@ pub struct Step {
 
 /// A plan.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Plan {
+pub struct EpisodePlan {
     /// Steps, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// Source.
     pub source: String,
     /// Reason for the plan.
@@ -79,14 +79,14 @@ pub struct Plan {
 
 /// A plan, with the steps whose status an event gives.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Projected {
+pub struct ProjectedPlan {
     /// The plan.
-    pub plan: Plan,
+    pub plan: EpisodePlan,
     /// Ids of the steps whose status an event gives.
     pub evidence: BTreeSet<String>,
 }
 
-impl Plan {
+impl EpisodePlan {
     /// Counts the steps that are done.
     pub fn done(&self) -> usize {
         self.steps.iter().filter(|it| it.status == DONE).count()
@@ -95,14 +95,14 @@ impl Plan {
 
 /// Projects the plan from the events. `status_before` returns the earlier status of a step whose status no event gives.
 pub fn project<'r>(
-    events: impl DoubleEndedIterator<Item = &'r Record> + Clone,
+    events: impl DoubleEndedIterator<Item = &'r EventRecord> + Clone,
     status_before: impl Fn(&str) -> Option<String>,
-) -> Option<Projected> {
+) -> Option<ProjectedPlan> {
     let plans = events.clone().rev().position(|it| it.is(phase::PLAN))?;
     let at = events.clone().count() - 1 - plans;
     let event = events.clone().nth(at)?;
     let mut evidence = BTreeSet::new();
-    let mut steps = steps_of(event, Rules::of(events.clone()), &mut evidence);
+    let mut steps = steps_of(event, ProjectionRules::of(events.clone()), &mut evidence);
     for step in steps.iter_mut().filter(|it| !evidence.contains(&it.id)) {
         if let Some(status) = status_before(&step.id) {
             step.status = status;
@@ -122,15 +122,18 @@ pub fn project<'r>(
     let agent = Some(event.agent_id.as_str()).filter(|it| !it.is_empty());
     let source = word(event, "source").or(agent).unwrap_or(SYSTEM).to_owned();
     let rationale = event.text("rationale").map(str::to_owned);
-    Some(Projected { plan: Plan { steps, source, rationale, updated_at: event.timestamp.clone() }, evidence })
+    Some(ProjectedPlan {
+        plan: EpisodePlan { steps, source, rationale, updated_at: event.timestamp.clone() },
+        evidence,
+    })
 }
 
 /// Returns a text of an event if it is not empty.
-fn word<'r>(event: &'r Record, name: &str) -> Option<&'r str> {
+fn word<'r>(event: &'r EventRecord, name: &str) -> Option<&'r str> {
     event.text(name).filter(|it| !it.is_empty())
 }
 
-fn steps_of(event: &Record, rules: Rules, evidence: &mut BTreeSet<String>) -> Vec<Step> {
+fn steps_of(event: &EventRecord, rules: ProjectionRules, evidence: &mut BTreeSet<String>) -> Vec<PlanStep> {
     if let Some(Value::Array(records)) = event.payload.get("step_records") {
         let read = |(at, it): (usize, &Value)| Some(of_record(at, it.as_object()?, rules, evidence));
         return records.iter().enumerate().filter_map(read).collect();
@@ -139,14 +142,19 @@ fn steps_of(event: &Record, rules: Rules, evidence: &mut BTreeSet<String>) -> Ve
     labels.iter().enumerate().filter_map(|(at, it)| Some(of_label(at, it.as_str()?, rules))).collect()
 }
 
-const fn kind_by(rules: Rules) -> &'static str {
+const fn kind_by(rules: ProjectionRules) -> &'static str {
     match rules {
-        Rules::First => FIRST_KIND,
-        Rules::Published => KIND,
+        ProjectionRules::First => FIRST_KIND,
+        ProjectionRules::Published => KIND,
     }
 }
 
-fn of_record(at: usize, record: &Map<String, Value>, rules: Rules, evidence: &mut BTreeSet<String>) -> Step {
+fn of_record(
+    at: usize,
+    record: &Map<String, Value>,
+    rules: ProjectionRules,
+    evidence: &mut BTreeSet<String>,
+) -> PlanStep {
     let text = |name: &str| record.get(name).and_then(Value::as_str);
     let object = |name: &str| record.get(name).and_then(Value::as_object).cloned();
     let id = text("id").filter(|it| !it.is_empty()).map_or_else(|| numbered(at), str::to_owned);
@@ -155,7 +163,7 @@ fn of_record(at: usize, record: &Map<String, Value>, rules: Rules, evidence: &mu
         evidence.insert(id.clone());
     }
     let depends_on = record.get("depends_on").and_then(Value::as_array).into_iter().flatten();
-    Step {
+    PlanStep {
         kind: text("kind").filter(|it| KINDS.contains(it)).unwrap_or(kind_by(rules)).to_owned(),
         description: text("description").unwrap_or_default().to_owned(),
         status: status.unwrap_or(PENDING).to_owned(),
@@ -167,16 +175,16 @@ fn of_record(at: usize, record: &Map<String, Value>, rules: Rules, evidence: &mu
     }
 }
 
-fn of_label(at: usize, label: &str, rules: Rules) -> Step {
+fn of_label(at: usize, label: &str, rules: ProjectionRules) -> PlanStep {
     let parts = label.split_once(':');
     let known = parts.filter(|(kind, _)| KINDS.contains(kind));
     let (kind, description) = match (rules, known, parts) {
         (_, Some(known), _) => known,
-        (Rules::Published, None, Some((_, description))) => (KIND, description),
-        (Rules::Published, None, None) => (KIND, label),
-        (Rules::First, None, _) => (FIRST_KIND, label),
+        (ProjectionRules::Published, None, Some((_, description))) => (KIND, description),
+        (ProjectionRules::Published, None, None) => (KIND, label),
+        (ProjectionRules::First, None, _) => (FIRST_KIND, label),
     };
-    Step {
+    PlanStep {
         id: numbered(at),
         kind: kind.to_owned(),
         description: description.to_owned(),

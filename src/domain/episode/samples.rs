@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::Artefact;
 use super::artefacts::Timeline;
-use super::event_line::Record;
-use super::verify::{Content, Folder};
+use super::event_line::EventRecord;
+use super::verify::{FileContent, Folder};
 
 /// Builds an event with a number, one second after the one before.
-pub fn event(at: usize, phase: &str, payload: Value) -> Record {
+pub fn event(at: usize, phase: &str, payload: Value) -> EventRecord {
     let Value::Object(payload) = payload else { panic!("a payload is an object") };
-    Record {
+    EventRecord {
         agent_id: "planner".to_owned(),
         caused_by: None,
         episode_id: "order-17".to_owned(),
@@ -25,13 +25,13 @@ pub fn event(at: usize, phase: &str, payload: Value) -> Record {
 }
 
 /// Builds an event of the gateway.
-pub fn gateway(at: usize, event_type: &str) -> Record {
+pub fn gateway(at: usize, event_type: &str) -> EventRecord {
     let agent_id = "countersign".to_owned();
-    Record { agent_id, event_type: Some(event_type.to_owned()), ..event(at, "runtime", json!({})) }
+    EventRecord { agent_id, event_type: Some(event_type.to_owned()), ..event(at, "runtime", json!({})) }
 }
 
 /// Builds the events of an episode that was held once, written, and ended with this status.
-pub fn happened(status: &str) -> Vec<Record> {
+pub fn happened(status: &str) -> Vec<EventRecord> {
     let mut happened = paused();
     happened.extend([
         gateway(9, "transition.approved"),
@@ -52,7 +52,7 @@ pub fn happened(status: &str) -> Vec<Record> {
 }
 
 /// Builds the same episode up to its pause.
-pub fn paused() -> Vec<Record> {
+pub fn paused() -> Vec<EventRecord> {
     vec![
         event(
             1,
@@ -89,10 +89,10 @@ pub fn paused() -> Vec<Record> {
 }
 
 /// Builds the unsigned folder of these events.
-pub fn folder(happened: Vec<Record>) -> Folder {
+pub fn folder(happened: Vec<EventRecord>) -> Folder {
     let timeline = Timeline::of(happened);
     let mut files = timeline.files();
     files.extend(timeline.manifest(|it| it).map(|bytes| (Artefact::Manifest, bytes)));
-    let entries = files.into_iter().map(|(it, bytes)| (it.file().to_owned(), Content::Bytes(bytes)));
+    let entries = files.into_iter().map(|(it, bytes)| (it.file().to_owned(), FileContent::Bytes(bytes)));
     Folder { entries: entries.collect() }
 }

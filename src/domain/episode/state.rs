@@ -7,15 +7,15 @@ mod summary;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::event_line::{Record, STATE_PROJECTION, phase};
-use super::plan::{self, Plan};
+use super::event_line::{EventRecord, STATE_PROJECTION, phase};
+use super::plan::{self, EpisodePlan};
 pub use super::projector::PROJECTOR;
 use super::projector::{VERSION as PROJECTOR_VERSION, VERSION_MEMBER};
 use super::{Artefact, STATE_SCHEMA_VERSION, VERSION};
 use crate::domain::chain::hash::Digest;
 use crate::domain::json::canonical::canonical;
-use deduplicate::Lasting;
-use outcomes::Outcomes;
+use deduplicate::LatestByName;
+use outcomes::RunOutcomes;
 
 pub use summary::{final_marker, summary};
 
@@ -33,7 +33,7 @@ const LEARN_SCHEMA: &str = "learn/1.0";
 /// Status of an episode, in the published words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum RunStatus {
     /// It succeeded.
     Ok,
     /// It failed.
@@ -48,7 +48,7 @@ pub enum Status {
     Pending,
 }
 
-impl Status {
+impl RunStatus {
     /// All statuses.
     pub const ALL: [Self; 6] = [Self::Ok, Self::Error, Self::Vetoed, Self::Aborted, Self::Partial, Self::Pending];
 
@@ -76,14 +76,14 @@ impl Status {
 }
 
 /// Projects the status.
-pub fn status(events: &[Record]) -> Status {
-    Outcomes::of(events).status()
+pub fn status(events: &[EventRecord]) -> RunStatus {
+    RunOutcomes::of(events).status()
 }
 
 /// Projects `state.json`.
-pub fn state(events: &[Record]) -> Value {
+pub fn state(events: &[EventRecord]) -> Value {
     let start = events.iter().find(|it| it.is(phase::START));
-    let outcomes = Outcomes::of(events);
+    let outcomes = RunOutcomes::of(events);
     let mut state = json!({
         "version": VERSION,
         "state_schema_version": STATE_SCHEMA_VERSION,
@@ -103,7 +103,7 @@ pub fn state(events: &[Record]) -> Value {
 
 /// How much of the outcomes a projection repeats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Evidence {
+pub enum OutcomeDetail {
     /// All of them.
     Whole,
     /// Only their hash if they are long. Otherwise a timeline would repeat the same actions once per pause.
@@ -111,14 +111,14 @@ pub enum Evidence {
 }
 
 /// Builds the event with the content of `state.json` after these events.
-pub fn projection(events: &[Record], evidence: Evidence) -> Map<String, Value> {
-    let outcomes = Outcomes::of(events);
+pub fn projection(events: &[EventRecord], evidence: OutcomeDetail) -> Map<String, Value> {
+    let outcomes = RunOutcomes::of(events);
     let mut said = json!({
         "links": links(outcomes.status()), "projector": PROJECTOR, "state_path": Artefact::State.file(),
     });
     said[VERSION_MEMBER] = PROJECTOR_VERSION.into();
     let value = outcomes.value(events);
-    let long = evidence == Evidence::Short && canonical(&value).len() > REPEATED_BYTES_MAX;
+    let long = evidence == OutcomeDetail::Short && canonical(&value).len() > REPEATED_BYTES_MAX;
     match long {
         true => said[OUTCOMES_HASH] = json!(outcomes_hash(&value)),
         false => said["outcomes"] = value,
@@ -129,7 +129,7 @@ pub fn projection(events: &[Record], evidence: Evidence) -> Map<String, Value> {
 
 /// Returns whether a projection has the outcomes of a state, in full or as their hash. Other systems project only some
 /// members, and a null member may be absent from the state.
-pub fn has_outcomes(projection: &Record, outcomes: &Value) -> bool {
+pub fn has_outcomes(projection: &EventRecord, outcomes: &Value) -> bool {
     let ours = projection.text("projector") == Some(PROJECTOR);
     match (projection.payload.get("outcomes"), projection.payload.get(OUTCOMES_HASH)) {
         (Some(Value::Object(told)), _) if !ours => told.iter().all(|(name, value)| outcomes[name] == *value),
@@ -150,9 +150,9 @@ pub const fn projection_type() -> &'static str {
 }
 
 /// Projects `learn.jsonl`, line by line.
-pub fn learn(events: &[Record]) -> Vec<Value> {
+pub fn learn(events: &[EventRecord]) -> Vec<Value> {
     let learned = events.iter().filter(|it| it.is(phase::LEARN));
-    let line = |(at, it): (usize, &Record)| {
+    let line = |(at, it): (usize, &EventRecord)| {
         json!({
             "schema_version": LEARN_SCHEMA,
             "id": it.id.clone().unwrap_or_else(|| format!("learn-{}", at + 1)),
@@ -163,7 +163,7 @@ pub fn learn(events: &[Record]) -> Vec<Value> {
 }
 
 /// Returns the files that an episode in this status links to.
-pub fn links(status: Status) -> Value {
+pub fn links(status: RunStatus) -> Value {
     let mut links = json!({"events": Artefact::Events.file(), "learn": Artefact::Learn.file()});
     if status.is_final() {
         links["summary"] = Artefact::Summary.file().into();
@@ -173,15 +173,15 @@ pub fn links(status: Status) -> Value {
 }
 
 /// Projects the current plan, if there is one.
-pub fn plan_as_it_stands(events: &[Record]) -> Option<Plan> {
+pub fn plan_as_it_stands(events: &[EventRecord]) -> Option<EpisodePlan> {
     plan::project(events.iter(), |_| None).map(|it| it.plan)
 }
 
-fn started_at(events: &[Record], start: Option<&Record>) -> String {
+fn started_at(events: &[EventRecord], start: Option<&EventRecord>) -> String {
     start.or(events.first()).map(|it| it.timestamp.clone()).unwrap_or_default()
 }
 
-fn episode(events: &[Record], start: Option<&Record>) -> Value {
+fn episode(events: &[EventRecord], start: Option<&EventRecord>) -> Value {
     let said = |name: &str| start.and_then(|it| it.payload.get(name)).cloned();
     let mut episode = json!({
         "id": events.first().map(|it| it.episode_id.clone()).unwrap_or_default(),
@@ -197,19 +197,19 @@ fn episode(events: &[Record], start: Option<&Record>) -> Value {
     episode
 }
 
-fn goal(start: Option<&Record>) -> Value {
+fn goal(start: Option<&EventRecord>) -> Value {
     let text = |name: &str| start.and_then(|it| it.text(name));
     json!({"task": text("task").unwrap_or_default(), "type": text("type").unwrap_or(TASK)})
 }
 
-fn plan_of(events: &[Record], start: Option<&Record>) -> Value {
+fn plan_of(events: &[EventRecord], start: Option<&EventRecord>) -> Value {
     plan_as_it_stands(events).map_or_else(
         || json!({"steps": [], "source": NO_PLAN, "updated_at": started_at(events, start)}),
         |it| json!(it),
     )
 }
 
-fn beliefs(events: &[Record]) -> Vec<Value> {
+fn beliefs(events: &[EventRecord]) -> Vec<Value> {
     let said = events.iter().filter(|it| it.is(phase::INTERPRET)).flat_map(|event| {
         let beliefs = event.payload.get("beliefs").and_then(Value::as_array).into_iter().flatten();
         beliefs.filter_map(move |it| belief(event, it.as_object()?))
@@ -217,7 +217,7 @@ fn beliefs(events: &[Record]) -> Vec<Value> {
     said.collect()
 }
 
-fn belief(event: &Record, said: &Map<String, Value>) -> Option<Value> {
+fn belief(event: &EventRecord, said: &Map<String, Value>) -> Option<Value> {
     let statement = said.get("statement")?.as_str()?;
     let confidence = said.get("confidence")?.as_f64().filter(|it| (0.0..=1.0).contains(it))?;
     Some(json!({
@@ -228,7 +228,7 @@ fn belief(event: &Record, said: &Map<String, Value>) -> Option<Value> {
 
 /// Returns the origin of a value. The published text has a word and the schema an object, so a word becomes the
 /// object's source.
-fn provenance(event: &Record, said: &Map<String, Value>) -> Value {
+fn provenance(event: &EventRecord, said: &Map<String, Value>) -> Value {
     match said.get("provenance") {
         Some(Value::String(source)) => json!({"source": source}),
         Some(Value::Object(from)) if from.get("source").is_some_and(Value::is_string) => {
@@ -252,8 +252,8 @@ pub const FACT_TYPES: [&str; 5] = ["metric", "alert", "doc", "note", "signal"];
 const NOTE: &str = "note";
 
 /// Projects the facts by key, each with its last value, in the order of their first appearance.
-fn memory(events: &[Record]) -> Value {
-    let mut facts = Lasting::default();
+fn memory(events: &[EventRecord]) -> Value {
+    let mut facts = LatestByName::default();
     let mut scratchpad = "";
     for event in events.iter().filter(|it| it.is(phase::MEMORY)) {
         let said = event.payload.get("facts").and_then(Value::as_array).into_iter().flatten();
@@ -265,7 +265,7 @@ fn memory(events: &[Record]) -> Value {
     json!({"facts": facts.into_all(), "scratchpad": scratchpad})
 }
 
-fn fact(event: &Record, said: &Map<String, Value>) -> Option<(String, Value)> {
+fn fact(event: &EventRecord, said: &Map<String, Value>) -> Option<(String, Value)> {
     let (key, value) = (said.get("key")?.as_str()?, said.get("value")?);
     let kind = said.get("type").and_then(Value::as_str).filter(|it| FACT_TYPES.contains(it)).unwrap_or(NOTE);
     let mut fact = json!({

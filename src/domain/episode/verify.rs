@@ -15,16 +15,16 @@ use serde_json::{Value, json};
 
 use super::Artefact;
 use super::event_line;
-use super::event_line::Line;
-use super::finding::{Code, Finding, Note, Noted};
+use super::event_line::EventLine;
+use super::finding::{Code, Note, RunFinding, RunNote};
 use super::manifest::{self, Manifest};
 use crate::domain::json::parse::parse;
 use crate::domain::keys::PublicKeys;
-pub use parts::{Extent, Part, Parts};
+pub use parts::{CheckExtent, CheckExtents, RunSection};
 
 /// Content under a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Content {
+pub enum FileContent {
     /// A plain file with these bytes.
     Bytes(Vec<u8>),
     /// A plain file that is longer than [`FILE_BYTES_MAX`].
@@ -42,12 +42,12 @@ pub const FINDINGS_MAX: usize = 200;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Folder {
     /// Names with their content. A name may occur twice, which no real folder has, and is then reported.
-    pub entries: Vec<(String, Content)>,
+    pub entries: Vec<(String, FileContent)>,
 }
 
 /// Whether a signature is required.
 #[derive(Clone, Copy, Debug)]
-pub enum Signature<'k> {
+pub enum SignatureRequirement<'k> {
     /// The report says whether there is one, and does not check it.
     Unchecked,
     /// It is required, by one of these keys.
@@ -56,7 +56,7 @@ pub enum Signature<'k> {
 
 /// Verdict about a folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum RunVerification {
     /// The files are those of the episode, and belong together.
     Verified,
     /// There is a violation.
@@ -65,7 +65,7 @@ pub enum Verdict {
     CouldNotTell,
 }
 
-impl Verdict {
+impl RunVerification {
     /// Returns the word.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -78,42 +78,42 @@ impl Verdict {
 
 /// Result of the check.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Report {
+pub struct RunReport {
     /// Id of the episode, if the folder has it.
     pub episode_id: Option<String>,
     /// Violations.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<RunFinding>,
     /// Number of further violations.
     pub omitted: usize,
     /// Questions without an answer.
-    pub notes: Vec<Noted>,
+    pub notes: Vec<RunNote>,
     /// Coverage of each part.
-    pub parts: Parts,
+    pub parts: CheckExtents,
 }
 
-impl Report {
+impl RunReport {
     /// Returns the verdict.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> RunVerification {
         if !self.findings.is_empty() {
-            Verdict::Refused
+            RunVerification::Refused
         } else if self.notes.iter().any(|it| it.code == Note::NotFinished) {
-            Verdict::CouldNotTell
+            RunVerification::CouldNotTell
         } else {
-            Verdict::Verified
+            RunVerification::Verified
         }
     }
 
     /// Returns whether there is no violation, and a manifest proves that no file is missing.
     pub fn is_whole(&self) -> bool {
-        self.verdict() == Verdict::Verified
+        self.verdict() == RunVerification::Verified
     }
 
     /// Returns it as JSON.
     pub fn json(&self) -> Value {
         json!({
             "verdict": self.verdict().as_str(), "episode_id": self.episode_id, "omitted": self.omitted,
-            "findings": self.findings.iter().map(Finding::json).collect::<Vec<_>>(),
-            "notes": self.notes.iter().map(Noted::json).collect::<Vec<_>>(),
+            "findings": self.findings.iter().map(RunFinding::json).collect::<Vec<_>>(),
+            "notes": self.notes.iter().map(RunNote::json).collect::<Vec<_>>(),
             "parts": self.parts.json(),
         })
     }
@@ -121,35 +121,35 @@ impl Report {
 
 /// Content of a folder, parsed.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Run {
+pub struct RunFolder {
     /// Id of the episode.
     pub episode_id: Option<String>,
     /// Manifest, if there is one.
     pub manifest: Option<Manifest>,
     /// Readable events.
-    pub lines: Vec<Line>,
+    pub lines: Vec<EventLine>,
     /// State, if there is a readable one.
     pub state: Option<Value>,
 }
 
 /// Findings collected during the check.
 #[derive(Default)]
-struct Findings {
-    wrong: Vec<Finding>,
-    untold: Vec<Noted>,
-    parts: Parts,
+struct RunFindings {
+    wrong: Vec<RunFinding>,
+    untold: Vec<RunNote>,
+    parts: CheckExtents,
 }
 
-impl Findings {
-    fn add(&mut self, finding: Finding) {
+impl RunFindings {
+    fn add(&mut self, finding: RunFinding) {
         self.wrong.push(finding);
     }
 
     fn note(&mut self, note: Note, file: &str) {
-        self.untold.push(Noted::of(note, file));
+        self.untold.push(RunNote::of(note, file));
     }
 
-    fn part(&mut self, part: Part, extent: Extent) {
+    fn part(&mut self, part: RunSection, extent: CheckExtent) {
         self.parts.set(part, extent);
     }
 }
@@ -158,17 +158,17 @@ impl Folder {
     /// Returns the bytes of a file, if it is a plain file.
     pub fn bytes(&self, artefact: Artefact) -> Option<&[u8]> {
         self.entries.iter().find_map(|(name, content)| match content {
-            Content::Bytes(bytes) if name == artefact.file() => Some(bytes.as_slice()),
+            FileContent::Bytes(bytes) if name == artefact.file() => Some(bytes.as_slice()),
             _ => None,
         })
     }
 }
 
 /// Checks a folder.
-pub fn verify(folder: &Folder, signature: Signature<'_>) -> (Run, Report) {
-    let mut found = Findings::default();
+pub fn verify(folder: &Folder, signature: SignatureRequirement<'_>) -> (RunFolder, RunReport) {
+    let mut found = RunFindings::default();
     let manifest = files::check(folder, signature, &mut found);
-    let mut run = Run { manifest, ..Run::default() };
+    let mut run = RunFolder { manifest, ..RunFolder::default() };
     if let Some(bytes) = folder.bytes(Artefact::Events) {
         let (lines, wrong) = event_line::read(bytes, Artefact::Events.file());
         found.wrong.extend(wrong);
@@ -179,42 +179,42 @@ pub fn verify(folder: &Folder, signature: Signature<'_>) -> (Run, Report) {
     if run.manifest.is_none() && !found.wrong.iter().any(|it| it.code == Code::ManifestMalformed) {
         match run.state.as_ref().and_then(|it| it["outcomes"]["status"].as_str()) {
             Some("pending") => found.note(Note::NotFinished, Artefact::Manifest.file()),
-            _ => found.add(Finding::of(Code::ManifestMissing, Artefact::Manifest.file())),
+            _ => found.add(RunFinding::of(Code::ManifestMissing, Artefact::Manifest.file())),
         }
     }
     chain::check(&run, &mut found);
     projection::check(folder, &run, &mut found);
     let omitted = found.wrong.len().saturating_sub(FINDINGS_MAX);
     found.wrong.truncate(FINDINGS_MAX);
-    let Findings { wrong: findings, untold: notes, parts } = found;
-    let report = Report { episode_id: run.episode_id.clone(), findings, omitted, notes, parts };
+    let RunFindings { wrong: findings, untold: notes, parts } = found;
+    let report = RunReport { episode_id: run.episode_id.clone(), findings, omitted, notes, parts };
     (run, report)
 }
 
 /// Returns the id of the episode: the manifest's, else the state's, else the first event's.
-fn episode(run: &Run) -> Option<String> {
+fn episode(run: &RunFolder) -> Option<String> {
     let of_state = run.state.as_ref().and_then(|it| it["episode"]["id"].as_str()).map(str::to_owned);
     let of_manifest = run.manifest.as_ref().map(|it| it.episode_id.clone());
     of_manifest.or(of_state).or_else(|| run.lines.first().map(|it| it.record.episode_id.clone()))
 }
 
 /// Reads a state of the known version, with the members that every state has.
-fn state(bytes: &[u8], found: &mut Findings) -> Option<Value> {
+fn state(bytes: &[u8], found: &mut RunFindings) -> Option<Value> {
     let file = Artefact::State.file();
     let Ok(state) = parse(bytes, &event_line::LIMITS) else {
-        found.add(Finding::of(Code::StateMalformed, file));
+        found.add(RunFinding::of(Code::StateMalformed, file));
         return None;
     };
     let wrong = shape::wrong(&state);
-    found.wrong.extend(wrong.iter().map(|it| Finding::about(Code::StateMalformed, file, it.as_str())));
+    found.wrong.extend(wrong.iter().map(|it| RunFinding::about(Code::StateMalformed, file, it.as_str())));
     wrong.is_empty().then_some(state)
 }
 
 /// Reads a manifest. A separate function, so that the file checks do not depend on it.
-fn read_manifest(bytes: &[u8], found: &mut Findings) -> Option<Manifest> {
+fn read_manifest(bytes: &[u8], found: &mut RunFindings) -> Option<Manifest> {
     let read = manifest::read(bytes);
     if read.is_none() {
-        found.add(Finding::of(Code::ManifestMalformed, Artefact::Manifest.file()));
+        found.add(RunFinding::of(Code::ManifestMalformed, Artefact::Manifest.file()));
     }
     read
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::code::Report;
-use super::{ConfigCode, ConfigError, FaultKind};
+use super::code::GuardReporter;
+use super::{GuardConfigCode, GuardConfigError, SchemaViolationKind};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::transition_rules::is_integer;
@@ -17,16 +17,16 @@ const VALUE_LEVELS_MAX: usize = 64;
 const SCHEMA_LEVELS_MAX: usize = VALUE_LEVELS_MAX + 1;
 
 #[derive(Clone, Debug)]
-pub(super) struct Schema {
-    kind: Kind,
+pub(super) struct BasicSchema {
+    kind: BasicSchemaKind,
     /// Canonical JSON of each value, so that a long list is as fast as a short one.
     listed: Option<HashSet<String>>,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
-    Object { properties: BTreeMap<String, Schema>, required: Vec<String>, others: Others },
-    Array(Box<Schema>),
+enum BasicSchemaKind {
+    Object { properties: BTreeMap<String, BasicSchema>, required: Vec<String>, others: UnknownMembers },
+    Array(Box<BasicSchema>),
     Text,
     Integer,
     Number,
@@ -36,67 +36,67 @@ enum Kind {
 
 /// Members that no property names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Others {
+enum UnknownMembers {
     Refused,
     Admitted,
 }
 
-impl Schema {
-    pub(super) fn read(schema: &Value) -> Result<Self, ConfigError> {
+impl BasicSchema {
+    pub(super) fn read(schema: &Value) -> Result<Self, GuardConfigError> {
         read(schema, &Pointer::root(), 1)
     }
 
     /// Reports every violation: missing members in the schema's order, unknown ones, then those inside.
-    pub(super) fn check(&self, value: &Value, found: &mut Report<'_>) {
-        self.check_at(value, &Trail::Root, 1, found);
+    pub(super) fn check(&self, value: &Value, found: &mut GuardReporter<'_>) {
+        self.check_at(value, &ValuePath::Root, 1, found);
     }
 
-    fn check_at(&self, value: &Value, at: &Trail<'_>, level: usize, found: &mut Report<'_>) {
+    fn check_at(&self, value: &Value, at: &ValuePath<'_>, level: usize, found: &mut GuardReporter<'_>) {
         if level > VALUE_LEVELS_MAX {
-            return found(FaultKind::TooManyLevels, &|| at.pointer());
+            return found(SchemaViolationKind::TooManyLevels, &|| at.pointer());
         }
         match (&self.kind, value) {
-            (Kind::Object { properties, required, others }, Value::Object(members)) => {
+            (BasicSchemaKind::Object { properties, required, others }, Value::Object(members)) => {
                 for name in required.iter().filter(|it| !members.contains_key(*it)) {
-                    found(FaultKind::MemberMissing, &|| at.pointer().child(name));
+                    found(SchemaViolationKind::MemberMissing, &|| at.pointer().child(name));
                 }
-                if *others == Others::Refused {
+                if *others == UnknownMembers::Refused {
                     for name in members.keys().filter(|it| !properties.contains_key(*it)) {
-                        found(FaultKind::MemberUnknown, &|| at.pointer().child(name));
+                        found(SchemaViolationKind::MemberUnknown, &|| at.pointer().child(name));
                     }
                 }
                 for (name, schema) in properties {
                     if let Some(member) = members.get(name) {
-                        schema.check_at(member, &Trail::Member(at, name), level + 1, found);
+                        schema.check_at(member, &ValuePath::Member(at, name), level + 1, found);
                     }
                 }
             }
-            (Kind::Array(schema), Value::Array(items)) => {
+            (BasicSchemaKind::Array(schema), Value::Array(items)) => {
                 for (index, item) in items.iter().enumerate() {
-                    schema.check_at(item, &Trail::Item(at, index), level + 1, found);
+                    schema.check_at(item, &ValuePath::Item(at, index), level + 1, found);
                 }
             }
-            (Kind::Text, Value::String(_))
-            | (Kind::Boolean, Value::Bool(_))
-            | (Kind::Null, Value::Null)
-            | (Kind::Number, Value::Number(_)) => {}
-            (Kind::Integer, Value::Number(number)) if is_integer(number) => {}
-            _ => return found(FaultKind::WrongType, &|| at.pointer()),
+            (BasicSchemaKind::Text, Value::String(_))
+            | (BasicSchemaKind::Boolean, Value::Bool(_))
+            | (BasicSchemaKind::Null, Value::Null)
+            | (BasicSchemaKind::Number, Value::Number(_)) => {}
+            (BasicSchemaKind::Integer, Value::Number(number)) if is_integer(number) => {}
+            _ => return found(SchemaViolationKind::WrongType, &|| at.pointer()),
         }
         if self.listed.as_ref().is_some_and(|it| !is_scalar(value) || !it.contains(&canonical(value))) {
-            found(FaultKind::NotListed, &|| at.pointer());
+            found(SchemaViolationKind::NotListed, &|| at.pointer());
         }
     }
 }
 
 /// Path to a value. It becomes a pointer only for a violation.
-enum Trail<'t> {
+enum ValuePath<'t> {
     Root,
-    Member(&'t Trail<'t>, &'t str),
-    Item(&'t Trail<'t>, usize),
+    Member(&'t ValuePath<'t>, &'t str),
+    Item(&'t ValuePath<'t>, usize),
 }
 
-impl Trail<'_> {
+impl ValuePath<'_> {
     fn pointer(&self) -> Pointer {
         match self {
             Self::Root => Pointer::root(),
@@ -106,8 +106,8 @@ impl Trail<'_> {
     }
 }
 
-fn read(schema: &Value, at: &Pointer, depth: usize) -> Result<Schema, ConfigError> {
-    let refuse = |at: &Pointer, why: &str| Err(ConfigCode::Schema.at(at, why));
+fn read(schema: &Value, at: &Pointer, depth: usize) -> Result<BasicSchema, GuardConfigError> {
+    let refuse = |at: &Pointer, why: &str| Err(GuardConfigCode::Schema.at(at, why));
     let Value::Object(members) = schema else { return refuse(at, "a schema is an object") };
     if depth > SCHEMA_LEVELS_MAX {
         return refuse(at, "the schema has too many levels");
@@ -130,20 +130,20 @@ fn read(schema: &Value, at: &Pointer, depth: usize) -> Result<Schema, ConfigErro
         "object" => object(members, at, depth)?,
         "array" => {
             let Some(items) = members.get("items") else { return refuse(at, "an array says what its items are") };
-            Kind::Array(Box::new(read(items, &at.child("items"), depth + 1)?))
+            BasicSchemaKind::Array(Box::new(read(items, &at.child("items"), depth + 1)?))
         }
-        "string" => Kind::Text,
-        "integer" => Kind::Integer,
-        "number" => Kind::Number,
-        "boolean" => Kind::Boolean,
-        "null" => Kind::Null,
+        "string" => BasicSchemaKind::Text,
+        "integer" => BasicSchemaKind::Integer,
+        "number" => BasicSchemaKind::Number,
+        "boolean" => BasicSchemaKind::Boolean,
+        "null" => BasicSchemaKind::Null,
         _ => return refuse(&at.child("type"), "no such type"),
     };
-    Ok(Schema { kind, listed: listed(members, at)? })
+    Ok(BasicSchema { kind, listed: listed(members, at)? })
 }
 
-fn object(members: &Map<String, Value>, at: &Pointer, depth: usize) -> Result<Kind, ConfigError> {
-    let refuse = |name: &str, why: &str| Err(ConfigCode::Schema.at(&at.child(name), why));
+fn object(members: &Map<String, Value>, at: &Pointer, depth: usize) -> Result<BasicSchemaKind, GuardConfigError> {
+    let refuse = |name: &str, why: &str| Err(GuardConfigCode::Schema.at(&at.child(name), why));
     let Some(Value::Object(named)) = members.get("properties") else {
         return refuse("properties", "an object names its properties");
     };
@@ -151,7 +151,7 @@ fn object(members: &Map<String, Value>, at: &Pointer, depth: usize) -> Result<Ki
     for (name, schema) in named {
         let here = at.child("properties").child(name);
         if name.is_empty() {
-            return Err(ConfigCode::Schema.at(&here, "a property has a name"));
+            return Err(GuardConfigCode::Schema.at(&here, "a property has a name"));
         }
         properties.insert(name.clone(), read(schema, &here, depth + 1)?);
     }
@@ -160,11 +160,11 @@ fn object(members: &Map<String, Value>, at: &Pointer, depth: usize) -> Result<Ki
         return refuse("required", &format!("{name:?} is required, and `properties` lacks it"));
     }
     let others = match members.get("additionalProperties") {
-        None | Some(Value::Bool(false)) => Others::Refused,
-        Some(Value::Bool(true)) => Others::Admitted,
+        None | Some(Value::Bool(false)) => UnknownMembers::Refused,
+        Some(Value::Bool(true)) => UnknownMembers::Admitted,
         Some(_) => return refuse("additionalProperties", "this is true or false"),
     };
-    Ok(Kind::Object { properties, required, others })
+    Ok(BasicSchemaKind::Object { properties, required, others })
 }
 
 /// Returns the required names in the order of the list. A repeated name is reported once.
@@ -175,8 +175,8 @@ fn required(members: &Map<String, Value>) -> Option<Vec<String>> {
     Some(names.into_iter().filter(|it| seen.insert(*it)).map(str::to_owned).collect())
 }
 
-fn listed(members: &Map<String, Value>, at: &Pointer) -> Result<Option<HashSet<String>>, ConfigError> {
-    let refuse = |why: &str| Err(ConfigCode::Schema.at(&at.child("enum"), why));
+fn listed(members: &Map<String, Value>, at: &Pointer) -> Result<Option<HashSet<String>>, GuardConfigError> {
+    let refuse = |why: &str| Err(GuardConfigCode::Schema.at(&at.child("enum"), why));
     match members.get("enum") {
         None => Ok(None),
         Some(Value::Array(values)) if values.is_empty() => refuse("an enum lists at least one value"),

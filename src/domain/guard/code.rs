@@ -1,24 +1,24 @@
 //! Violations, with the codes of AgentStateGuard.
 
-use super::FaultKind;
+use super::SchemaViolationKind;
 use crate::domain::json::parse::JsonCode;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::transition_rules::Broken;
+use crate::domain::transition_rules::TransitionViolation;
 
 /// Receives a violation, and computes the pointer only if it is reported.
-pub(super) type Report<'r> = dyn FnMut(FaultKind, &dyn Fn() -> Pointer) + 'r;
+pub(super) type GuardReporter<'r> = dyn FnMut(SchemaViolationKind, &dyn Fn() -> Pointer) + 'r;
 
 /// Cause of a violation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Code {
+pub enum GuardCode {
     /// The text is not one strict JSON value.
     Json(JsonCode),
     /// The schema refuses it.
-    Schema(FaultKind),
+    Schema(SchemaViolationKind),
     /// There are no rules for a transition.
     NoRules,
     /// A transition rule is broken.
-    Rule(Broken),
+    Rule(TransitionViolation),
     /// No writable directory was named.
     NoRoots,
     /// The target is not an absolute path to a file.
@@ -47,7 +47,7 @@ pub enum Code {
     Unsynced,
 }
 
-impl Code {
+impl GuardCode {
     /// Returns the code in an answer.
     pub const fn as_str(self) -> &'static str {
         self.texts().0
@@ -83,7 +83,7 @@ impl Code {
 
 /// Codes of AgentStateGuard, for users who migrate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Alias {
+pub enum AgentStateGuardCode {
     /// There is no text.
     Input,
     /// It is not JSON.
@@ -102,7 +102,7 @@ pub enum Alias {
     Write,
 }
 
-impl Alias {
+impl AgentStateGuardCode {
     /// Returns the code.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -12,27 +12,27 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::json::canonical::canonical;
-use super::json::parse::{DEPTH_CEILING, JsonCode, Limits, parse};
+use super::json::parse::{DEPTH_CEILING, JsonCode, ParseLimits, parse};
 use super::json::pointer::Pointer;
-pub use super::schema::FaultKind;
-use super::transition_rules::{Broken, Found, Side};
-pub use code::{Alias, Code};
-use rules::Rules;
-pub use schema::Dialect;
-use schema::Schema;
+pub use super::schema::SchemaViolationKind;
+use super::transition_rules::{StateSide, TransitionViolation, ViolationSink};
+pub use code::{AgentStateGuardCode, GuardCode};
+use rules::GuardRules;
+use schema::GuardSchema;
+pub use schema::SchemaDialect;
 
 /// Maximum number of reported violations. A thousand are as useful as ten thousand, and the rest is counted.
 pub const VIOLATIONS_MAX: usize = 1_000;
 
 /// Limits of a state. It may be deeper than the schema, in parts that the schema does not describe.
-const LIMITS: Limits = Limits { bytes_max: super::json::parse::BYTES_MAX, depth_max: DEPTH_CEILING };
+const LIMITS: ParseLimits = ParseLimits { bytes_max: super::json::parse::BYTES_MAX, depth_max: DEPTH_CEILING };
 
 /// The schema or the rules are invalid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what} not accepted at {at:?}: {why}", what = self.code.what(), at = self.at.as_str())]
-pub struct ConfigError {
+pub struct GuardConfigError {
     /// Which of the two.
-    pub code: ConfigCode,
+    pub code: GuardConfigCode,
     /// Path in it.
     pub at: Pointer,
     /// Cause.
@@ -41,14 +41,14 @@ pub struct ConfigError {
 
 /// Which text is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ConfigCode {
+pub enum GuardConfigCode {
     /// The schema.
     Schema,
     /// The rules.
     Rules,
 }
 
-impl ConfigCode {
+impl GuardConfigCode {
     /// Returns the code in an answer.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -64,18 +64,18 @@ impl ConfigCode {
         }
     }
 
-    fn at(self, at: &Pointer, why: impl Into<String>) -> ConfigError {
-        ConfigError { code: self, at: at.clone(), why: why.into() }
+    fn at(self, at: &Pointer, why: impl Into<String>) -> GuardConfigError {
+        GuardConfigError { code: self, at: at.clone(), why: why.into() }
     }
 
-    fn read(self, text: &[u8]) -> Result<Value, ConfigError> {
+    fn read(self, text: &[u8]) -> Result<Value, GuardConfigError> {
         parse(text, &LIMITS).map_err(|error| self.at(&error.pointer, error.code.detail()))
     }
 }
 
 /// Subject of a violation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Subject {
+pub enum ViolationSubject {
     /// The current state.
     Current,
     /// The proposed state.
@@ -86,7 +86,7 @@ pub enum Subject {
     Target,
 }
 
-impl Subject {
+impl ViolationSubject {
     /// Returns the word in an answer.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -100,13 +100,13 @@ impl Subject {
 
 /// One violation by a state, a transition or a target.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Violation {
+pub struct GuardViolation {
     /// Cause.
-    pub code: Code,
+    pub code: GuardCode,
     /// Number of the code at AgentStateGuard.
-    pub alias: Alias,
+    pub alias: AgentStateGuardCode,
     /// Subject.
-    pub subject: Subject,
+    pub subject: ViolationSubject,
     /// Path in that state. The root if the subject is no state.
     pub pointer: Pointer,
 }
@@ -115,14 +115,14 @@ pub struct Violation {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Violations {
     /// The first [`VIOLATIONS_MAX`].
-    pub list: Vec<Violation>,
+    pub list: Vec<GuardViolation>,
     /// Number of further violations.
     pub omitted: usize,
 }
 
 impl Violations {
     /// Adds a violation whose subject is no state.
-    pub fn add(&mut self, alias: Alias, subject: Subject, code: Code) {
+    pub fn add(&mut self, alias: AgentStateGuardCode, subject: ViolationSubject, code: GuardCode) {
         self.add_at(alias, subject, code, Pointer::root);
     }
 
@@ -143,35 +143,41 @@ impl Violations {
 
     /// Adds a violation. Computes the pointer only if it is reported, so a million violations do not build a million
     /// texts.
-    fn add_at(&mut self, alias: Alias, subject: Subject, code: Code, pointer: impl FnOnce() -> Pointer) {
+    fn add_at(
+        &mut self,
+        alias: AgentStateGuardCode,
+        subject: ViolationSubject,
+        code: GuardCode,
+        pointer: impl FnOnce() -> Pointer,
+    ) {
         if self.list.len() < VIOLATIONS_MAX {
-            self.list.push(Violation { code, alias, subject, pointer: pointer() });
+            self.list.push(GuardViolation { code, alias, subject, pointer: pointer() });
         } else {
             self.omitted += 1;
         }
     }
 }
 
-impl Found for Violations {
-    fn broken(&mut self, side: Side, broken: Broken, pointer: impl FnOnce() -> Pointer) {
+impl ViolationSink for Violations {
+    fn broken(&mut self, side: StateSide, broken: TransitionViolation, pointer: impl FnOnce() -> Pointer) {
         let subject = match side {
-            Side::Before => Subject::Current,
-            Side::After => Subject::Proposed,
+            StateSide::Before => ViolationSubject::Current,
+            StateSide::After => ViolationSubject::Proposed,
         };
-        self.add_at(Alias::Rule, subject, Code::Rule(broken), pointer);
+        self.add_at(AgentStateGuardCode::Rule, subject, GuardCode::Rule(broken), pointer);
     }
 }
 
 /// A valid state in canonical form.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Normal {
+pub struct NormalizedState {
     /// The state.
     pub state: Value,
     /// Its canonical JSON (RFC 8785).
     pub text: String,
 }
 
-impl Normal {
+impl NormalizedState {
     fn of(state: Value) -> Self {
         Self { text: canonical(&state), state }
     }
@@ -185,88 +191,90 @@ impl Normal {
 
 /// An allowed transition.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Allowed {
+pub struct AllowedTransition {
     /// State before.
-    pub previous: Normal,
+    pub previous: NormalizedState,
     /// Proposed state.
-    pub proposed: Normal,
+    pub proposed: NormalizedState,
 }
 
 /// A schema and rules. Immutable once accepted.
 #[derive(Clone, Debug)]
-pub struct Guard {
-    schema: Schema,
-    rules: Rules,
+pub struct StateGuard {
+    schema: GuardSchema,
+    rules: GuardRules,
 }
 
-impl Guard {
+impl StateGuard {
     /// Reads a schema and, for transitions, rules. Refuses a keyword that would have no effect.
-    pub fn new(schema: &[u8], rules: Option<&[u8]>) -> Result<Self, ConfigError> {
-        let schema = Schema::read(schema)?;
+    pub fn new(schema: &[u8], rules: Option<&[u8]>) -> Result<Self, GuardConfigError> {
+        let schema = GuardSchema::read(schema)?;
         let rules = match rules {
-            Some(text) => Rules::read(&ConfigCode::Rules.read(text)?)?,
-            None => Rules::default(),
+            Some(text) => GuardRules::read(&GuardConfigCode::Rules.read(text)?)?,
+            None => GuardRules::default(),
         };
         Ok(Self { schema, rules })
     }
 
     /// Returns the dialect of the schema.
-    pub const fn dialect(&self) -> Dialect {
+    pub const fn dialect(&self) -> SchemaDialect {
         self.schema.dialect()
     }
 
     /// Checks whether the state fits the schema.
-    pub fn check(&self, proposed: &[u8]) -> Result<Normal, Violations> {
+    pub fn check(&self, proposed: &[u8]) -> Result<NormalizedState, Violations> {
         let mut found = Violations::default();
-        let state = self.structure(proposed, Subject::Proposed, &mut found);
-        state.filter(|_| found.is_empty()).map(Normal::of).ok_or(found)
+        let state = self.structure(proposed, ViolationSubject::Proposed, &mut found);
+        state.filter(|_| found.is_empty()).map(NormalizedState::of).ok_or(found)
     }
 
     /// Checks whether the state may be the first. It fits the schema, and every path of the rules exists. Otherwise no
     /// state could ever follow it.
-    pub fn first(&self, proposed: &[u8]) -> Result<Normal, Violations> {
+    pub fn first(&self, proposed: &[u8]) -> Result<NormalizedState, Violations> {
         let mut found = Violations::default();
-        let state = self.structure(proposed, Subject::Proposed, &mut found);
+        let state = self.structure(proposed, ViolationSubject::Proposed, &mut found);
         if let Some(state) = &state {
-            self.rules.judge((state, Side::After), state, &mut found);
+            self.rules.judge((state, StateSide::After), state, &mut found);
         }
-        state.filter(|_| found.is_empty()).map(Normal::of).ok_or(found)
+        state.filter(|_| found.is_empty()).map(NormalizedState::of).ok_or(found)
     }
 
     /// Checks whether the proposed state fits the schema and may follow the current one.
-    pub fn transition(&self, current: &[u8], proposed: &[u8]) -> Result<Allowed, Violations> {
+    pub fn transition(&self, current: &[u8], proposed: &[u8]) -> Result<AllowedTransition, Violations> {
         let mut found = Violations::default();
         if self.rules.is_empty() {
-            found.add(Alias::NoRules, Subject::Rules, Code::NoRules);
+            found.add(AgentStateGuardCode::NoRules, ViolationSubject::Rules, GuardCode::NoRules);
         }
-        let before = self.structure(current, Subject::Current, &mut found);
-        let after = self.structure(proposed, Subject::Proposed, &mut found);
+        let before = self.structure(current, ViolationSubject::Current, &mut found);
+        let after = self.structure(proposed, ViolationSubject::Proposed, &mut found);
         let (Some(before), Some(after)) = (before, after) else { return Err(found) };
-        self.rules.judge((&before, Side::Before), &after, &mut found);
+        self.rules.judge((&before, StateSide::Before), &after, &mut found);
         if !found.is_empty() {
             return Err(found);
         }
-        Ok(Allowed { previous: Normal::of(before), proposed: Normal::of(after) })
+        Ok(AllowedTransition { previous: NormalizedState::of(before), proposed: NormalizedState::of(after) })
     }
 
     /// Reads a state and adds its violations to `found`. The current state's have one alias. Returns `None` if the text
     /// cannot be read.
-    fn structure(&self, text: &[u8], subject: Subject, found: &mut Violations) -> Option<Value> {
-        let alias = |own: Alias| if subject == Subject::Current { Alias::Current } else { own };
+    fn structure(&self, text: &[u8], subject: ViolationSubject, found: &mut Violations) -> Option<Value> {
+        let alias = |own: AgentStateGuardCode| {
+            if subject == ViolationSubject::Current { AgentStateGuardCode::Current } else { own }
+        };
         let blank = std::str::from_utf8(text).is_ok_and(|it| it.chars().all(is_blank));
         if blank {
-            found.add(alias(Alias::Input), subject, Code::Json(JsonCode::Empty));
+            found.add(alias(AgentStateGuardCode::Input), subject, GuardCode::Json(JsonCode::Empty));
             return None;
         }
         match parse(text, &LIMITS) {
             Ok(state) => {
                 self.schema.check(&state, &mut |kind, at| {
-                    found.add_at(alias(Alias::Schema), subject, Code::Schema(kind), at);
+                    found.add_at(alias(AgentStateGuardCode::Schema), subject, GuardCode::Schema(kind), at);
                 });
                 Some(state)
             }
             Err(error) => {
-                found.add_at(alias(Alias::Json), subject, Code::Json(error.code), || error.pointer);
+                found.add_at(alias(AgentStateGuardCode::Json), subject, GuardCode::Json(error.code), || error.pointer);
                 None
             }
         }

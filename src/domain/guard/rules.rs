@@ -4,36 +4,48 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{ConfigCode, ConfigError, Violations};
+use super::{GuardConfigCode, GuardConfigError, Violations};
 use crate::domain::json::pointer::Pointer;
-use crate::domain::transition_rules::{Keyed, Kind, Named, NewItems, Order, Rule, in_order};
+use crate::domain::transition_rules::{
+    KeyedListRule, LabelledState, NewItems, TransitionRule, TransitionRuleKind, ValueOrder, in_order,
+};
 
 /// Rules in the order in which they are checked.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rules(Vec<Rule>);
+pub(super) struct GuardRules(Vec<TransitionRule>);
 
 const ORDERED: &str = "ordered_enum_paths";
 const KEYED: &str = "keyed_object_array_paths";
 
-impl Rules {
-    pub(super) fn read(rules: &Value) -> Result<Self, ConfigError> {
+impl GuardRules {
+    pub(super) fn read(rules: &Value) -> Result<Self, GuardConfigError> {
         let Value::Object(members) = rules else { return refuse(&Pointer::root(), "rules are an object") };
         let mut read = Vec::new();
         for (name, value) in members {
             let at = Pointer::root().child(name);
             match (name.as_str(), value) {
-                ("immutable_paths", Value::Array(list)) => read.extend(paths(list, &at, &Kind::Immutable)?),
-                ("monotonic_integer_paths", Value::Array(list)) => read.extend(paths(list, &at, &Kind::Monotonic)?),
+                ("immutable_paths", Value::Array(list)) => {
+                    read.extend(paths(list, &at, &TransitionRuleKind::Immutable)?)
+                }
+                ("monotonic_integer_paths", Value::Array(list)) => {
+                    read.extend(paths(list, &at, &TransitionRuleKind::Monotonic)?)
+                }
                 (ORDERED, Value::Object(named)) => {
                     for (text, values) in named {
                         let at = at.child(text);
-                        read.push(Rule { at: path(text, &at)?, kind: Kind::Ordered(ordered(values, &at)?) });
+                        read.push(TransitionRule {
+                            at: path(text, &at)?,
+                            kind: TransitionRuleKind::Ordered(ordered(values, &at)?),
+                        });
                     }
                 }
                 (KEYED, Value::Object(named)) => {
                     for (text, rule) in named {
                         let at = at.child(text);
-                        read.push(Rule { at: path(text, &at)?, kind: Kind::Keyed(keyed(rule, &at)?) });
+                        read.push(TransitionRule {
+                            at: path(text, &at)?,
+                            kind: TransitionRuleKind::Keyed(keyed(rule, &at)?),
+                        });
                     }
                 }
                 ("immutable_paths" | "monotonic_integer_paths", _) => return refuse(&at, "this is a list of paths"),
@@ -48,18 +60,18 @@ impl Rules {
         self.0.is_empty()
     }
 
-    pub(super) fn judge(&self, before: Named<'_>, after: &Value, found: &mut Violations) {
+    pub(super) fn judge(&self, before: LabelledState<'_>, after: &Value, found: &mut Violations) {
         for rule in &self.0 {
             rule.judge(before, after, found);
         }
     }
 }
 
-fn refuse<T>(at: &Pointer, why: &str) -> Result<T, ConfigError> {
-    Err(ConfigCode::Rules.at(at, why))
+fn refuse<T>(at: &Pointer, why: &str) -> Result<T, GuardConfigError> {
+    Err(GuardConfigCode::Rules.at(at, why))
 }
 
-fn paths(list: &[Value], at: &Pointer, kind: &Kind) -> Result<Vec<Rule>, ConfigError> {
+fn paths(list: &[Value], at: &Pointer, kind: &TransitionRuleKind) -> Result<Vec<TransitionRule>, GuardConfigError> {
     let mut rules = Vec::new();
     let mut seen = BTreeSet::new();
     for (index, value) in list.iter().enumerate() {
@@ -67,13 +79,13 @@ fn paths(list: &[Value], at: &Pointer, kind: &Kind) -> Result<Vec<Rule>, ConfigE
         let Some(text) = value.as_str() else { return refuse(&here, "a path is text") };
         let at = path(text, &here)?;
         if seen.insert(at.clone()) {
-            rules.push(Rule { at, kind: kind.clone() });
+            rules.push(TransitionRule { at, kind: kind.clone() });
         }
     }
     Ok(rules)
 }
 
-fn path(text: &str, at: &Pointer) -> Result<Pointer, ConfigError> {
+fn path(text: &str, at: &Pointer) -> Result<Pointer, GuardConfigError> {
     let Some(names) = text.strip_prefix("$.") else { return refuse(at, "a path begins with $.") };
     if names.split('.').any(str::is_empty) {
         return refuse(at, "a path has a name between its dots");
@@ -84,12 +96,12 @@ fn path(text: &str, at: &Pointer) -> Result<Pointer, ConfigError> {
     Ok(names.split('.').fold(Pointer::root(), |path, name| path.child(name)))
 }
 
-fn ordered(values: &Value, at: &Pointer) -> Result<Order, ConfigError> {
+fn ordered(values: &Value, at: &Pointer) -> Result<ValueOrder, GuardConfigError> {
     let Value::Array(values) = values else { return refuse(at, "an order is a list of values") };
-    Order::new(values.clone()).or_else(|why| refuse(at, why))
+    ValueOrder::new(values.clone()).or_else(|why| refuse(at, why))
 }
 
-fn keyed(rule: &Value, at: &Pointer) -> Result<Keyed, ConfigError> {
+fn keyed(rule: &Value, at: &Pointer) -> Result<KeyedListRule, GuardConfigError> {
     let Value::Object(members) = rule else { return refuse(at, "this rule is an object") };
     let known = ["key", "monotonic_boolean_fields", "allow_new_items"];
     if let Some(name) = members.keys().find(|it| !known.contains(&it.as_str())) {
@@ -103,10 +115,11 @@ fn keyed(rule: &Value, at: &Pointer) -> Result<Keyed, ConfigError> {
         Some(Value::Bool(false)) => NewItems::Refused,
         Some(_) => return refuse(&at.child("allow_new_items"), "this is true or false"),
     };
-    Keyed::new(key.to_owned(), booleans, new_items).or_else(|why| refuse(&at.child("monotonic_boolean_fields"), why))
+    KeyedListRule::new(key.to_owned(), booleans, new_items)
+        .or_else(|why| refuse(&at.child("monotonic_boolean_fields"), why))
 }
 
-fn booleans(members: &Map<String, Value>, at: &Pointer) -> Result<BTreeSet<String>, ConfigError> {
+fn booleans(members: &Map<String, Value>, at: &Pointer) -> Result<BTreeSet<String>, GuardConfigError> {
     let names = match members.get("monotonic_boolean_fields") {
         None => Some(BTreeSet::new()),
         Some(Value::Array(names)) => {

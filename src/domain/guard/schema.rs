@@ -6,22 +6,22 @@
 
 use serde_json::Value;
 
-use super::code::Report;
-use super::{ConfigCode, ConfigError, LIMITS, basic_schema};
+use super::code::GuardReporter;
+use super::{GuardConfigCode, GuardConfigError, LIMITS, basic_schema};
 use crate::domain::json::parse::{JsonCode, parse};
 use crate::domain::json::pointer::Pointer;
-use crate::domain::schema::{BYTES_MAX, Fault, Openness, Schema as JsonSchema, SchemaError, SchemaSource};
+use crate::domain::schema::{BYTES_MAX, Openness, Schema as JsonSchema, SchemaError, SchemaSource, SchemaViolation};
 
 /// Dialect of a schema.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Dialect {
+pub enum SchemaDialect {
     /// The guard's own: `type`, `enum`, `properties`, `required`, `additionalProperties`, `items`.
     Guard,
     /// JSON Schema 2020-12.
     JsonSchema,
 }
 
-impl Dialect {
+impl SchemaDialect {
     /// Returns the word in an answer.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -32,44 +32,44 @@ impl Dialect {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Schema {
-    Small(basic_schema::Schema),
+pub(super) enum GuardSchema {
+    Small(basic_schema::BasicSchema),
     JsonSchema(JsonSchema),
 }
 
-impl Schema {
-    pub(super) fn read(text: &[u8]) -> Result<Self, ConfigError> {
+impl GuardSchema {
+    pub(super) fn read(text: &[u8]) -> Result<Self, GuardConfigError> {
         if text.len() > BYTES_MAX {
-            return Err(ConfigCode::Schema.at(&Pointer::root(), JsonCode::TooLarge.detail()));
+            return Err(GuardConfigCode::Schema.at(&Pointer::root(), JsonCode::TooLarge.detail()));
         }
         match parse(text, &LIMITS) {
-            Ok(schema) if !names_dialect(&schema) => basic_schema::Schema::read(&schema).map(Self::Small),
+            Ok(schema) if !names_dialect(&schema) => basic_schema::BasicSchema::read(&schema).map(Self::Small),
             Ok(_) => json_schema(text).map(Self::JsonSchema),
             // A JSON Schema may contain numbers that no state can, such as a 64-bit maximum.
             Err(error) if error.code == JsonCode::NumberNotExact => match source(text) {
                 Ok(source) if names_dialect(source.value()) => json_schema(text).map(Self::JsonSchema),
-                _ => Err(ConfigCode::Schema.at(&error.pointer, error.code.detail())),
+                _ => Err(GuardConfigCode::Schema.at(&error.pointer, error.code.detail())),
             },
-            Err(error) => Err(ConfigCode::Schema.at(&error.pointer, error.code.detail())),
+            Err(error) => Err(GuardConfigCode::Schema.at(&error.pointer, error.code.detail())),
         }
     }
 
-    pub(super) const fn dialect(&self) -> Dialect {
+    pub(super) const fn dialect(&self) -> SchemaDialect {
         match self {
-            Self::Small(_) => Dialect::Guard,
-            Self::JsonSchema(_) => Dialect::JsonSchema,
+            Self::Small(_) => SchemaDialect::Guard,
+            Self::JsonSchema(_) => SchemaDialect::JsonSchema,
         }
     }
 
     /// Reports every violation, in a fixed order.
-    pub(super) fn check(&self, value: &Value, found: &mut Report<'_>) {
+    pub(super) fn check(&self, value: &Value, found: &mut GuardReporter<'_>) {
         match self {
             Self::Small(schema) => schema.check(value, found),
             Self::JsonSchema(schema) => {
                 let mut faults = schema.faults(value);
                 faults.sort_by(|a, b| (&a.pointer, a.kind).cmp(&(&b.pointer, b.kind)));
                 faults.dedup();
-                faults.iter().for_each(|Fault { pointer, kind }| found(*kind, &|| pointer.clone()));
+                faults.iter().for_each(|SchemaViolation { pointer, kind }| found(*kind, &|| pointer.clone()));
             }
         }
     }
@@ -79,13 +79,13 @@ fn names_dialect(schema: &Value) -> bool {
     schema.get("$schema").is_some()
 }
 
-fn json_schema(text: &[u8]) -> Result<JsonSchema, ConfigError> {
+fn json_schema(text: &[u8]) -> Result<JsonSchema, GuardConfigError> {
     source(text).and_then(|it| it.compile(Openness::AsWritten)).map_err(|error| match error {
         SchemaError::At { at, why } => {
-            ConfigCode::Schema.at(&Pointer::try_from(at).unwrap_or_else(|_| Pointer::root()), why)
+            GuardConfigCode::Schema.at(&Pointer::try_from(at).unwrap_or_else(|_| Pointer::root()), why)
         }
         SchemaError::Text { .. } | SchemaError::NotJson { .. } => {
-            ConfigCode::Schema.at(&Pointer::root(), error.to_string())
+            GuardConfigCode::Schema.at(&Pointer::root(), error.to_string())
         }
     })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::domain::interrupts::signed_post::Signing;
+use crate::domain::interrupts::signed_post::SigningSecretRef;
 use crate::domain::primitives::confusable::alike;
 use crate::domain::primitives::id::{AccountId, FlowId, GroupName, NodeId, PasskeyId, PrincipalId, SessionId, TokenId};
 use crate::domain::primitives::time::Timestamp;
@@ -46,7 +46,7 @@ pub struct Account {
     pub groups: BTreeSet<GroupName>,
     /// How its person shows who they are. Rows from before there was a choice hold the password's hash here.
     #[serde(alias = "password", deserialize_with = "sign_in_of_any_age")]
-    pub sign_in: SignIn,
+    pub sign_in: AccountCredential,
     /// Set when the account may not be used any more.
     pub disabled: bool,
     /// Since when it exists.
@@ -90,8 +90,8 @@ impl Account {
     /// The hash of its password, if it has one.
     pub fn password_hash(&self) -> Option<&str> {
         match &self.sign_in {
-            SignIn::Password { hash } => Some(hash),
-            SignIn::Oidc { .. } => None,
+            AccountCredential::Password { hash } => Some(hash),
+            AccountCredential::Oidc { .. } => None,
         }
     }
 }
@@ -100,7 +100,7 @@ impl Account {
 /// way is never reached by the other.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
-pub enum SignIn {
+pub enum AccountCredential {
     /// By a password of this gateway's.
     Password {
         /// An argon2id hash in PHC form.
@@ -115,16 +115,16 @@ pub enum SignIn {
     },
 }
 
-fn sign_in_of_any_age<'de, D: Deserializer<'de>>(from: D) -> Result<SignIn, D::Error> {
+fn sign_in_of_any_age<'de, D: Deserializer<'de>>(from: D) -> Result<AccountCredential, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Kept {
+    enum StoredCredential {
         Hash(String),
-        SignIn(SignIn),
+        SignIn(AccountCredential),
     }
-    Ok(match Kept::deserialize(from)? {
-        Kept::Hash(hash) => SignIn::Password { hash },
-        Kept::SignIn(sign_in) => sign_in,
+    Ok(match StoredCredential::deserialize(from)? {
+        StoredCredential::Hash(hash) => AccountCredential::Password { hash },
+        StoredCredential::SignIn(sign_in) => sign_in,
     })
 }
 
@@ -184,7 +184,7 @@ pub struct Token {
     pub created_at: Timestamp,
     /// Which secret its holder signs posts with, if one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signing: Option<Signing>,
+    pub signing: Option<SigningSecretRef>,
 }
 
 impl Token {
@@ -220,7 +220,7 @@ pub struct Session {
     pub ended: bool,
     /// Where it began, roughly: for its person to tell one from another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Origin>,
+    pub origin: Option<SessionOrigin>,
     /// What an OpenID provider signed, so that it knows whom to sign out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_hint: Option<String>,
@@ -254,7 +254,7 @@ pub struct PasskeyUsed {
 /// Where a session began, no closer than a person needs to know it again.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Origin {
+pub struct SessionOrigin {
     /// "Firefox on Linux".
     pub browser: String,
     /// The network, as in 192.0.2.0/24.
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn a_row_from_before_there_was_a_choice_still_opens_as_a_password() {
         let old = account(r#""password":"$argon2id$x""#).unwrap();
-        assert_eq!(old.sign_in, SignIn::Password { hash: "$argon2id$x".to_owned() });
+        assert_eq!(old.sign_in, AccountCredential::Password { hash: "$argon2id$x".to_owned() });
         assert_eq!(old.password_hash(), Some("$argon2id$x"));
         let again: Account = serde_json::from_str(&serde_json::to_string(&old).unwrap()).unwrap();
         assert_eq!(again, old);

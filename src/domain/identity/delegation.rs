@@ -39,13 +39,13 @@ pub struct Delegation {
     pub confirmed_by: Option<PasskeyId>,
     /// Set when somebody ended it before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<EndedEarly>,
+    pub ended: Option<DelegationEnd>,
 }
 
 /// Who ended a delegation before its time.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EndedEarly {
+pub struct DelegationEnd {
     /// When.
     pub at: Timestamp,
     /// Who.
@@ -71,7 +71,7 @@ pub const RECEIVED_MAX: usize = 10;
 
 /// Why nobody is named.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum DelegationRefused {
+pub enum DelegationRejected {
     /// There is nothing to hand on.
     #[error("only reviewers who are in a group and can sign in have a vote to hand on")]
     NoVote,
@@ -100,7 +100,7 @@ pub enum DelegationRefused {
 
 /// What a person asks for.
 #[derive(Clone, Copy, Debug)]
-pub struct Giving<'a> {
+pub struct DelegationRequest<'a> {
     /// Who.
     pub from: &'a Account,
     /// Whom.
@@ -113,23 +113,23 @@ pub struct Giving<'a> {
     pub received: &'a [Delegation],
 }
 
-impl Giving<'_> {
+impl DelegationRequest<'_> {
     /// Whether it can be given.
-    pub fn check(&self, now: Timestamp) -> Result<(), DelegationRefused> {
+    pub fn check(&self, now: Timestamp) -> Result<(), DelegationRejected> {
         let votes = |it: &Account| it.role == PersonRole::Reviewer && !it.disabled;
         let standing = || self.given.iter().filter(|it| it.stands_at(now));
         let lately = self.given.iter().filter(|it| now < it.begins_at.plus(LENGTH_MAX)).count();
         let checks = [
-            (votes(self.from) && !self.from.groups.is_empty(), DelegationRefused::NoVote),
-            (self.from.id != self.to.id, DelegationRefused::Oneself),
-            (votes(self.to), DelegationRefused::Delegate),
-            ((LENGTH_MIN..=LENGTH_MAX).contains(&self.length), DelegationRefused::Length),
-            (!standing().any(|it| it.to == self.to.id), DelegationRefused::Same),
-            (standing().count() < GIVEN_MAX, DelegationRefused::TooManyGiven),
-            (lately < GIVEN_LATELY_MAX, DelegationRefused::TooManyLately),
+            (votes(self.from) && !self.from.groups.is_empty(), DelegationRejected::NoVote),
+            (self.from.id != self.to.id, DelegationRejected::Oneself),
+            (votes(self.to), DelegationRejected::Delegate),
+            ((LENGTH_MIN..=LENGTH_MAX).contains(&self.length), DelegationRejected::Length),
+            (!standing().any(|it| it.to == self.to.id), DelegationRejected::Same),
+            (standing().count() < GIVEN_MAX, DelegationRejected::TooManyGiven),
+            (lately < GIVEN_LATELY_MAX, DelegationRejected::TooManyLately),
             (
                 self.received.iter().filter(|it| it.stands_at(now)).count() < RECEIVED_MAX,
-                DelegationRefused::TooManyReceived,
+                DelegationRejected::TooManyReceived,
             ),
         ];
         checks.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, why)| Err(why))
@@ -146,7 +146,7 @@ impl Giving<'_> {
         id: DelegationId,
         confirmed_by: Option<PasskeyId>,
         now: Timestamp,
-    ) -> Result<Delegation, DelegationRefused> {
+    ) -> Result<Delegation, DelegationRejected> {
         self.check(now)?;
         Ok(Delegation {
             id,

@@ -7,7 +7,7 @@ use crate::domain::primitives::id::GroupName;
 
 /// What a provider says of a person, after everything about it was checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Identity {
+pub struct OidcIdentity {
     /// The provider.
     pub issuer: String,
     /// The person, as the provider names them for ever.
@@ -22,18 +22,18 @@ pub struct Identity {
 
 /// What the values of a claim mean here.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mapping {
+pub struct ClaimMapping {
     /// Which value stands for which group.
     pub groups: Vec<(String, GroupName)>,
     /// Which value gives which role; the first that fits does.
     pub roles: Vec<(String, PersonRole)>,
     /// What becomes of people with none of these values.
-    pub admit: Admit,
+    pub admit: AdmissionRule,
 }
 
 /// Who is let in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Admit {
+pub enum AdmissionRule {
     /// Whoever has a value that is mapped.
     Mapped,
     /// Everybody whom the provider knows, without a group if need be.
@@ -42,21 +42,21 @@ pub enum Admit {
 
 /// What a person is here.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Standing {
+pub struct OidcMembership {
     /// What they may do.
     pub role: PersonRole,
     /// Which groups they stand for.
     pub groups: BTreeSet<GroupName>,
 }
 
-impl Mapping {
+impl ClaimMapping {
     /// What somebody with these values is here; nobody, if nothing is said of any of them.
-    pub fn standing(&self, values: &BTreeSet<String>) -> Option<Standing> {
+    pub fn standing(&self, values: &BTreeSet<String>) -> Option<OidcMembership> {
         let groups: BTreeSet<GroupName> =
             self.groups.iter().filter(|it| values.contains(&it.0)).map(|it| it.1.clone()).collect();
         let role = self.roles.iter().find(|it| values.contains(&it.0)).map(|it| it.1);
-        let known = role.is_some() || !groups.is_empty() || self.admit == Admit::Anybody;
-        known.then(|| Standing { role: role.unwrap_or(PersonRole::Reviewer), groups })
+        let known = role.is_some() || !groups.is_empty() || self.admit == AdmissionRule::Anybody;
+        known.then(|| OidcMembership { role: role.unwrap_or(PersonRole::Reviewer), groups })
     }
 }
 
@@ -73,7 +73,7 @@ pub fn account_name(claimed: &str) -> Option<String> {
 
 /// Why somebody who came back from a provider is not let in. The words are those of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NotLetIn {
+pub enum SignInRejected {
     /// They, or the provider, said no.
     Refused,
     /// The provider does not answer, or not as one.
@@ -98,7 +98,7 @@ pub enum NotLetIn {
     Disabled,
 }
 
-impl NotLetIn {
+impl SignInRejected {
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -125,9 +125,9 @@ mod tests {
         of.iter().map(|it| (*it).to_owned()).collect()
     }
 
-    fn mapping(admit: Admit) -> Mapping {
+    fn mapping(admit: AdmissionRule) -> ClaimMapping {
         let group = |name: &str| GroupName::try_from(name).unwrap();
-        Mapping {
+        ClaimMapping {
             groups: vec![("fin".to_owned(), group("finance")), ("sec".to_owned(), group("security"))],
             roles: vec![("ops".to_owned(), PersonRole::Admin), ("fin".to_owned(), PersonRole::Reviewer)],
             admit,
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn nobody_comes_in_or_is_an_admin_whom_the_mapping_does_not_name() {
-        let strict = mapping(Admit::Mapped);
+        let strict = mapping(AdmissionRule::Mapped);
         assert_eq!(strict.standing(&values(&["staff", "finance", "admin"])), None);
         assert_eq!(strict.standing(&values(&["fin"])).unwrap().role, PersonRole::Reviewer);
         assert_eq!(
@@ -145,7 +145,7 @@ mod tests {
             "the first line decides"
         );
         assert!(strict.standing(&values(&["ops"])).unwrap().groups.is_empty());
-        let open = mapping(Admit::Anybody).standing(&values(&["staff"])).unwrap();
+        let open = mapping(AdmissionRule::Anybody).standing(&values(&["staff"])).unwrap();
         assert_eq!((open.role, open.groups.len()), (PersonRole::Reviewer, 0));
     }
 

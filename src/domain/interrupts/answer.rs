@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Decision, Interrupt};
+use super::{Interrupt, InterruptDecision};
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, Typ};
-use crate::domain::chain::receipt::{Approval, Refusal};
+use crate::domain::chain::jws::{self, TokenType};
+use crate::domain::chain::receipt::{ApprovalClaim, DenialClaim};
 use crate::domain::keys::SigningKey;
 use crate::domain::primitives::id::{AccountId, FlowId, InterruptId, Jti, PrincipalId};
 use crate::domain::primitives::time::Timestamp;
@@ -15,11 +15,11 @@ use crate::domain::primitives::time::Timestamp;
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct InterruptAnswer {
-    pub approvals: Vec<Approval>,
+    pub approvals: Vec<ApprovalClaim>,
     pub approved: bool,
     pub asserted: Digest,
     pub aud: PrincipalId,
-    pub decision: Decision,
+    pub decision: InterruptDecision,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exp: Option<i64>,
     pub flow: FlowId,
@@ -28,7 +28,7 @@ pub struct InterruptAnswer {
     pub iss: String,
     pub jti: Jti,
     pub policy: Digest,
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<DenialClaim>,
     pub sub: InterruptId,
     pub transition_digest: String,
 }
@@ -36,7 +36,7 @@ pub struct InterruptAnswer {
 /// What is kept of an answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Answer {
+pub struct StoredInterruptDecision {
     /// Its one-time name: 128 random bits.
     pub nonce: Jti,
     /// Until when an approval is good.
@@ -49,7 +49,7 @@ pub struct Answer {
 
 /// The decision that a host application resumes with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
-pub struct Answered {
+pub struct InterruptDecisionResponse {
     /// The host framework's id of the interrupt.
     pub interrupt_id: String,
     /// The host's own digest of the step.
@@ -57,7 +57,7 @@ pub struct Answered {
     /// Whether the reviewers approved it.
     pub approved: bool,
     /// `approved`, `denied`, `expired` or `superseded`.
-    pub decision: Decision,
+    pub decision: InterruptDecision,
     /// The last voter. Null if no person decided.
     pub reviewer_id: Option<AccountId>,
     /// Every reviewer who voted for the decision.
@@ -74,25 +74,25 @@ pub struct Answered {
 
 /// What an answer is made of, besides the interrupt.
 #[derive(Clone, Debug)]
-pub struct Ending {
+pub struct InterruptDecisionInput {
     /// How it ended.
-    pub decision: Decision,
+    pub decision: InterruptDecision,
     /// The time.
     pub at: Timestamp,
     /// Until when an approval is good.
     pub expires_at: Option<Timestamp>,
     /// The approvals that count.
-    pub approvals: Vec<Approval>,
+    pub approvals: Vec<ApprovalClaim>,
     /// The refusals that count.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<DenialClaim>,
 }
 
 impl Interrupt {
     /// What is signed of an ending.
-    pub fn claims(&self, issuer: &str, nonce: &Jti, ending: Ending) -> InterruptAnswer {
+    pub fn claims(&self, issuer: &str, nonce: &Jti, ending: InterruptDecisionInput) -> InterruptAnswer {
         InterruptAnswer {
             approvals: ending.approvals,
-            approved: ending.decision == Decision::Approved,
+            approved: ending.decision == InterruptDecision::Approved,
             asserted: self.digest,
             aud: self.source.token.clone(),
             decision: ending.decision,
@@ -110,13 +110,13 @@ impl Interrupt {
     }
 
     /// What the host is told; `None` while people are asked.
-    pub fn answered(&self) -> Option<Answered> {
+    pub fn answered(&self) -> Option<InterruptDecisionResponse> {
         let (decision, _, answer) = self.ending()?;
         let reviewers: Vec<AccountId> = self.deciders(decision).map(|it| it.reviewer.clone()).collect();
-        Some(Answered {
+        Some(InterruptDecisionResponse {
             interrupt_id: self.asserted.interrupt_id.clone(),
             transition_digest: self.asserted.transition_digest.clone(),
-            approved: decision == Decision::Approved,
+            approved: decision == InterruptDecision::Approved,
             decision,
             reviewer_id: reviewers.last().cloned(),
             reviewers,
@@ -128,7 +128,10 @@ impl Interrupt {
     }
 
     /// The votes that made a decision.
-    pub fn deciders(&self, decision: Decision) -> impl DoubleEndedIterator<Item = &crate::domain::reviews::Vote> {
+    pub fn deciders(
+        &self,
+        decision: InterruptDecision,
+    ) -> impl DoubleEndedIterator<Item = &crate::domain::reviews::Vote> {
         let verdict = decision.verdict();
         self.votes.iter().filter(move |it| Some(it.verdict) == verdict)
     }
@@ -137,13 +140,13 @@ impl Interrupt {
 impl InterruptAnswer {
     /// Signs it.
     pub fn sign(&self, key: &SigningKey) -> String {
-        jws::sign(key, Typ::InterruptAnswer, self)
+        jws::sign(key, TokenType::InterruptAnswer, self)
     }
 
     /// Whether it says what every answer says: an approval names who gave it and ends, and nothing else does either.
     pub fn is_whole(&self) -> bool {
-        let approval = self.decision == Decision::Approved;
-        let refusal = self.decision == Decision::Denied;
+        let approval = self.decision == InterruptDecision::Approved;
+        let refusal = self.decision == InterruptDecision::Denied;
         self.iat >= 0
             && self.approved == approval
             && self.approvals.is_empty() != approval

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::diff::leaves;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::threads::usage::Malformed;
+use crate::domain::threads::usage::InvalidUsage;
 
 /// The kind of interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = InterruptKind)]
-pub enum Kind {
+pub enum InterruptKind {
     /// A step of a graph that its host wants people to look at first.
     StateTransitionReview,
 }
@@ -20,9 +20,9 @@ pub enum Kind {
 /// What a host says. It is kept as it came, and compared so when it comes again.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asserted {
+pub struct HostAssertion {
     /// The kind of interrupt.
-    pub kind: Kind,
+    pub kind: InterruptKind,
     /// The host's own digest of the step, in the host's own spelling.
     pub transition_digest: String,
     /// The keys that the step changes.
@@ -69,10 +69,10 @@ const REDACTED_DIFF_LEAVES_MAX: usize = 500;
 /// Less than a minute is over before anybody is there.
 const EXPIRES_IN_SECS_MIN: u64 = 60;
 
-impl Asserted {
+impl HostAssertion {
     /// Whether it stays within its bounds.
-    pub fn check(&self) -> Result<(), Malformed> {
-        let wrong = |name: &str, detail| Err(Malformed { pointer: Pointer::root().child(name), detail });
+    pub fn check(&self) -> Result<(), InvalidUsage> {
+        let wrong = |name: &str, detail| Err(InvalidUsage { pointer: Pointer::root().child(name), detail });
         if !DIGEST_CHARS.contains(&self.transition_digest.len()) || !is_plain(&self.transition_digest) {
             return wrong("transition_digest", "a digest is 16 to 200 characters from A-Z a-z 0-9 : _ - + / =");
         }

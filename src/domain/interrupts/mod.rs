@@ -9,9 +9,9 @@ mod host_assertion;
 mod post_id;
 pub mod signed_post;
 
-pub use answer::{Answer, Answered, Ending, InterruptAnswer};
-pub use host_assertion::{Asserted, Kind, REDACTED_DIFF_BYTES_MAX};
-pub use post_id::{PostName, Posted};
+pub use answer::{InterruptAnswer, InterruptDecisionInput, InterruptDecisionResponse, StoredInterruptDecision};
+pub use host_assertion::{HostAssertion, InterruptKind, REDACTED_DIFF_BYTES_MAX};
+pub use post_id::{SignedPostId, SignedPostRecord};
 
 use std::collections::BTreeSet;
 
@@ -19,12 +19,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::chain::hash::{Digest, Tag};
-use super::chain::receipt::{Approval, Refusal};
+use super::chain::receipt::{ApprovalClaim, DenialClaim};
 use super::identity::account::Account;
 use super::json::canonical::canonical;
 use super::primitives::id::{FlowId, InterruptId, PrincipalId};
 use super::primitives::time::Timestamp;
-use super::reviews::{Ballot, Count, Jury, PasskeyNeed, Prospect, Roll, Stage, Verdict, Vote, VoteRefused};
+use super::reviews::{
+    ApprovalStage, Ballot, PasskeyRequirement, Quorum, QuorumResult, Vote, VotePreview, VoteRejected, VoteVerdict,
+    VoterRoll,
+};
 
 #[cfg(test)]
 mod tests;
@@ -32,7 +35,7 @@ mod tests;
 /// Who asserts it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Source {
+pub struct InterruptSource {
     /// The host's token.
     pub token: PrincipalId,
     /// The name of the endpoint, for people.
@@ -43,7 +46,7 @@ pub struct Source {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = InterruptDecision)]
-pub enum Decision {
+pub enum InterruptDecision {
     /// Every stage has its quorum.
     Approved,
     /// Enough people refused.
@@ -63,20 +66,20 @@ pub enum InterruptState {
     /// It is over, and answered.
     Ended {
         /// How.
-        decision: Decision,
+        decision: InterruptDecision,
         /// The time.
         at: Timestamp,
         /// What the host is told, once and for all.
-        answer: Answer,
+        answer: StoredInterruptDecision,
     },
 }
 
 /// Whose approval the flow's policy asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asking {
+pub struct ApprovalRequirements {
     /// The stages.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<ApprovalStage>,
     /// How many denials end it.
     pub denials_needed: u32,
 }
@@ -88,19 +91,19 @@ pub struct Interrupt {
     /// The page's name.
     pub id: InterruptId,
     /// Who asserts it.
-    pub source: Source,
+    pub source: InterruptSource,
     /// The flow whose people are asked.
     pub flow: FlowId,
     /// The policy by which they are.
     pub policy: Digest,
     /// What the host said.
-    pub asserted: Asserted,
+    pub asserted: HostAssertion,
     /// What people vote on: all of it.
     pub digest: Digest,
     /// Who answers for the host, and so may not decide.
     pub excluded: BTreeSet<String>,
     /// Whose approval it needs.
-    pub asking: Asking,
+    pub asking: ApprovalRequirements,
     /// The time since which this applies.
     pub received_at: Timestamp,
     /// Until when.
@@ -113,9 +116,9 @@ pub struct Interrupt {
 
 /// A new interrupt's terms.
 #[derive(Clone, Debug)]
-pub struct Terms {
+pub struct InterruptTerms {
     /// Who asserts it.
-    pub source: Source,
+    pub source: InterruptSource,
     /// The name of the flow.
     pub flow: FlowId,
     /// The policy by which people are asked.
@@ -123,7 +126,7 @@ pub struct Terms {
     /// Who answers for the host.
     pub excluded: BTreeSet<String>,
     /// Whose approval that policy asks for.
-    pub asking: Asking,
+    pub asking: ApprovalRequirements,
     /// The time at which the gateway received it.
     pub received_at: Timestamp,
     /// Until when people are asked.
@@ -132,7 +135,7 @@ pub struct Terms {
 
 /// Why a host's interrupt is not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum NotTaken {
+pub enum InterruptRejected {
     /// The same digest stood beside other words before.
     #[error("this digest was posted before with other members; people decide on exactly what they were shown")]
     Differs,
@@ -156,7 +159,7 @@ pub enum NotTaken {
     NobodyCanApprove,
 }
 
-impl NotTaken {
+impl InterruptRejected {
     /// Every one.
     pub const ALL: &'static [Self] = &[
         Self::Differs,
@@ -184,27 +187,27 @@ impl NotTaken {
 
 /// What a counted vote leads to.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Tally {
+pub enum InterruptTally {
     /// More are needed.
     Waiting(Interrupt),
     /// Every stage has its quorum: the approvals that count.
-    Approved(Interrupt, Vec<Approval>),
+    Approved(Interrupt, Vec<ApprovalClaim>),
     /// Enough people refused.
-    Denied(Interrupt, Vec<Refusal>),
+    Denied(Interrupt, Vec<DenialClaim>),
 }
 
-impl Tally {
+impl InterruptTally {
     /// What the vote comes to, as its voter is told.
-    pub const fn prospect(&self) -> Prospect {
+    pub const fn prospect(&self) -> VotePreview {
         match self {
-            Self::Waiting(_) => Prospect::Waits,
-            Self::Approved(..) => Prospect::Passes,
-            Self::Denied(..) => Prospect::Ends,
+            Self::Waiting(_) => VotePreview::Waits,
+            Self::Approved(..) => VotePreview::Passes,
+            Self::Denied(..) => VotePreview::Ends,
         }
     }
 }
 
-impl Decision {
+impl InterruptDecision {
     /// The word on the wire.
     pub const fn word(self) -> &'static str {
         match self {
@@ -216,10 +219,10 @@ impl Decision {
     }
 
     /// The verdict of those who made it so; nobody's where no person did.
-    pub const fn verdict(self) -> Option<Verdict> {
+    pub const fn verdict(self) -> Option<VoteVerdict> {
         match self {
-            Self::Approved => Some(Verdict::Approve),
-            Self::Denied => Some(Verdict::Deny),
+            Self::Approved => Some(VoteVerdict::Approve),
+            Self::Denied => Some(VoteVerdict::Deny),
             Self::Expired | Self::Superseded => None,
         }
     }
@@ -227,8 +230,8 @@ impl Decision {
 
 impl Interrupt {
     /// A new one.
-    pub fn new(id: InterruptId, asserted: Asserted, terms: Terms) -> Self {
-        let Terms { source, flow, policy, excluded, asking, received_at, expires_at } = terms;
+    pub fn new(id: InterruptId, asserted: HostAssertion, terms: InterruptTerms) -> Self {
+        let InterruptTerms { source, flow, policy, excluded, asking, received_at, expires_at } = terms;
         let digest = Digest::of(Tag::Interrupt, &[]);
         let state = InterruptState::Open {};
         let votes = Vec::new();
@@ -269,7 +272,7 @@ impl Interrupt {
     }
 
     /// How it ended, and when; an open one has not.
-    pub const fn ending(&self) -> Option<(Decision, Timestamp, &Answer)> {
+    pub const fn ending(&self) -> Option<(InterruptDecision, Timestamp, &StoredInterruptDecision)> {
         match &self.state {
             InterruptState::Open {} => None,
             InterruptState::Ended { decision, at, answer } => Some((*decision, *at, answer)),
@@ -277,8 +280,8 @@ impl Interrupt {
     }
 
     /// Who is asked, and what they have said so far.
-    pub fn jury(&self) -> Jury<'_> {
-        Jury {
+    pub fn jury(&self) -> Quorum<'_> {
+        Quorum {
             digest: self.digest,
             stages: &self.asking.stages,
             also_asked: None,
@@ -290,42 +293,47 @@ impl Interrupt {
     }
 
     /// What a stage asks of a voter's passkey; of one that is not there, the most.
-    pub fn passkey_need(&self, stage: u32) -> PasskeyNeed {
-        self.asking.stages.get(stage as usize).map_or(PasskeyNeed::Signature {}, |it| it.passkey)
+    pub fn passkey_need(&self, stage: u32) -> PasskeyRequirement {
+        self.asking.stages.get(stage as usize).map_or(PasskeyRequirement::Signature {}, |it| it.passkey)
     }
 
     /// What has to be typed for a verdict at a stage, if something.
-    pub fn asks_to_type(&self, stage: u32, verdict: Verdict) -> Option<String> {
+    pub fn asks_to_type(&self, stage: u32, verdict: VoteVerdict) -> Option<String> {
         self.asking.stages.get(stage as usize)?.asks_to_type(verdict, &self.digest)
     }
 
     /// Counts a vote, or says why not. On the roll are all who voted, as they stand now, the new voter included; nobody
     /// votes on an interrupt in another's place.
-    pub fn vote(mut self, ballot: Ballot, voter: &Account, roll: &Roll) -> Result<Tally, VoteRefused> {
+    pub fn vote(mut self, ballot: Ballot, voter: &Account, roll: &VoterRoll) -> Result<InterruptTally, VoteRejected> {
         if !matches!(self.state, InterruptState::Open {}) {
-            return Err(VoteRefused::Ended);
+            return Err(VoteRejected::Ended);
         }
         if ballot.delegation.is_some() {
-            return Err(VoteRefused::Delegation);
+            return Err(VoteRejected::Delegation);
         }
         let told = ballot.told;
         let vote = self.jury().hear(ballot, voter, roll)?;
         self.votes.push(vote);
         Ok(match self.jury().count(roll).held_to(told)? {
-            Count::Waiting => Tally::Waiting(self),
-            Count::Approved(approvals) => Tally::Approved(self, approvals),
-            Count::Denied(refusals) => Tally::Denied(self, refusals),
+            QuorumResult::Waiting => InterruptTally::Waiting(self),
+            QuorumResult::Approved(approvals) => InterruptTally::Approved(self, approvals),
+            QuorumResult::Denied(refusals) => InterruptTally::Denied(self, refusals),
         })
     }
 
     /// The interrupt with its end. Only an open one can end, so an end is never overwritten.
-    pub fn ended(mut self, decision: Decision, at: Timestamp, answer: Answer) -> Result<Self, VoteRefused> {
+    pub fn ended(
+        mut self,
+        decision: InterruptDecision,
+        at: Timestamp,
+        answer: StoredInterruptDecision,
+    ) -> Result<Self, VoteRejected> {
         match self.state {
             InterruptState::Open {} => {
                 self.state = InterruptState::Ended { decision, at, answer };
                 Ok(self)
             }
-            InterruptState::Ended { .. } => Err(VoteRefused::Ended),
+            InterruptState::Ended { .. } => Err(VoteRejected::Ended),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::domain::primitives::time::Timestamp;
 
 /// A signed post by its own name, and what it says.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PostName {
+pub struct SignedPostId {
     /// Its `webhook-id`.
     pub webhook_id: String,
     /// The hash of its body.
@@ -18,7 +18,7 @@ pub struct PostName {
 /// A signed post that was taken.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Posted {
+pub struct SignedPostRecord {
     /// Who signed it.
     pub source: PrincipalId,
     /// Its `webhook-id`.
@@ -31,7 +31,7 @@ pub struct Posted {
     pub at: Timestamp,
 }
 
-impl PostName {
+impl SignedPostId {
     /// Of a post with that body.
     pub fn new(webhook_id: &str, body: &[u8]) -> Self {
         Self { webhook_id: webhook_id.to_owned(), body: Digest::of(Tag::Post, &[body]) }

@@ -22,7 +22,7 @@ mod tests;
 /// Which secret a token's holder signs with. The secret itself is worked out again when it is needed, so that no row has it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Signing {
+pub struct SigningSecretRef {
     /// How many were made, from 1.
     pub generation: u32,
     /// Since when this one counts.
@@ -62,7 +62,7 @@ pub struct SignedPost<'a> {
 
 /// Why a signed post does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PostRefused {
+pub enum PostRejected {
     /// Its headers are not those of the standard, or nobody here has signed it.
     Unsigned,
     /// It is signed, and its timestamp is too far from now.
@@ -70,9 +70,9 @@ pub enum PostRefused {
 }
 
 /// A secret that a host signs with.
-struct PostSecret(Zeroizing<[u8; 32]>);
+struct HostSigningSecret(Zeroizing<[u8; 32]>);
 
-impl PostSecret {
+impl HostSigningSecret {
     /// Neither an id nor a number has the zero byte in it, so that no two have the same secret.
     fn of(key: &RowKey, token: &TokenId, generation: u32) -> Self {
         let message = format!("countersign.post-secret.v1\0{token}\0{generation}");
@@ -89,7 +89,7 @@ impl PostSecret {
     }
 }
 
-impl Signing {
+impl SigningSecretRef {
     /// The first, or the one after.
     pub fn next(before: Option<Self>, now: Timestamp) -> Self {
         Self { generation: before.map_or(0, |it| it.generation).saturating_add(1), since: now }
@@ -97,7 +97,7 @@ impl Signing {
 
     /// The secret as its holder is given it.
     pub fn secret(&self, key: &RowKey, token: &TokenId) -> Secret<String> {
-        let secret = PostSecret::of(key, token, self.generation);
+        let secret = HostSigningSecret::of(key, token, self.generation);
         Secret::new(format!("{SECRET_PREFIX}{}", STANDARD.encode(secret.0.as_slice())))
     }
 
@@ -107,14 +107,15 @@ impl Signing {
         (key, token): (&RowKey, &TokenId),
         post: &SignedPost<'_>,
         now: Timestamp,
-    ) -> Result<(), PostRefused> {
+    ) -> Result<(), PostRejected> {
         let before = self.generation.checked_sub(1).filter(|it| *it > 0 && now < self.since.plus(OVERLAP));
-        let mut good = [Some(self.generation), before].into_iter().flatten().map(|it| PostSecret::of(key, token, it));
+        let mut good =
+            [Some(self.generation), before].into_iter().flatten().map(|it| HostSigningSecret::of(key, token, it));
         if !post.is_named() || !good.any(|it| it.has_signed(post)) {
-            return Err(PostRefused::Unsigned);
+            return Err(PostRejected::Unsigned);
         }
-        let sent: i64 = post.timestamp.parse().map_err(|_| PostRefused::Unsigned)?;
-        if now.seconds().abs_diff(sent) <= TOLERANCE_SECS { Ok(()) } else { Err(PostRefused::Stale) }
+        let sent: i64 = post.timestamp.parse().map_err(|_| PostRejected::Unsigned)?;
+        if now.seconds().abs_diff(sent) <= TOLERANCE_SECS { Ok(()) } else { Err(PostRejected::Stale) }
     }
 }
 

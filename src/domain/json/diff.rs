@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::pointer::{Pointer, Trail};
+use super::pointer::{Pointer, PointerBuilder};
 
 #[cfg(test)]
 mod tests;
 
 /// One leaf that differs. A leaf is a scalar, `{}` or `[]`; being there counts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Change {
+pub struct LeafChange {
     /// Where.
     pub pointer: Pointer,
     /// The leaf before; `None` if there was none. JSON's null is a value.
@@ -23,7 +23,7 @@ pub struct Change {
     pub after: Option<Value>,
 }
 
-impl Change {
+impl LeafChange {
     /// Whether this is only the `{}` or `[]` that a container is while it is empty, coming or going
     /// because of what changed inside it; the container itself stands there before and after.
     pub fn is_filling(&self, before: &Value, after: &Value) -> bool {
@@ -73,12 +73,12 @@ pub fn leaf_count(value: &Value) -> usize {
 /// Every leaf of a value, from the top down.
 pub fn leaves(value: &Value) -> Vec<(Pointer, &Value)> {
     let mut found = Vec::new();
-    each_leaf(value, &mut Trail::default(), &mut |pointer, leaf| found.push((pointer, leaf)));
+    each_leaf(value, &mut PointerBuilder::default(), &mut |pointer, leaf| found.push((pointer, leaf)));
     found
 }
 
 /// Every leaf of a value that stands where the trail is.
-pub(super) fn each_leaf<'v>(value: &'v Value, trail: &mut Trail, found: &mut impl FnMut(Pointer, &'v Value)) {
+pub(super) fn each_leaf<'v>(value: &'v Value, trail: &mut PointerBuilder, found: &mut impl FnMut(Pointer, &'v Value)) {
     match value {
         Value::Object(members) if !members.is_empty() => {
             for (key, value) in members {
@@ -100,8 +100,8 @@ pub(super) fn each_leaf<'v>(value: &'v Value, trail: &mut Trail, found: &mut imp
 
 /// Every leaf that differs; nothing if and only if the values are equal. Where a container changes its
 /// kind, every leaf below it on either side counts, even if pointer and value coincide.
-pub fn diff(before: &Value, after: &Value) -> Vec<Change> {
-    let mut differ = Differ { trail: Trail::default(), changes: Vec::new() };
+pub fn diff(before: &Value, after: &Value) -> Vec<LeafChange> {
+    let mut differ = DiffBuilder { trail: PointerBuilder::default(), changes: Vec::new() };
     differ.compare(before, after);
     differ.changes
 }
@@ -117,12 +117,12 @@ fn same_scalar(before: Option<&Value>, after: Option<&Value>) -> bool {
     }
 }
 
-struct Differ {
-    trail: Trail,
-    changes: Vec<Change>,
+struct DiffBuilder {
+    trail: PointerBuilder,
+    changes: Vec<LeafChange>,
 }
 
-impl Differ {
+impl DiffBuilder {
     fn compare(&mut self, before: &Value, after: &Value) {
         match (before, after) {
             (Value::Object(old), Value::Object(new)) if !old.is_empty() && !new.is_empty() => {
@@ -172,10 +172,10 @@ impl Differ {
         match (before, after) {
             (Some(before), Some(after)) => self.compare(before, after),
             (Some(before), None) => each_leaf(before, &mut self.trail, &mut |pointer, leaf| {
-                changes.push(Change { pointer, before: Some(leaf.clone()), after: None });
+                changes.push(LeafChange { pointer, before: Some(leaf.clone()), after: None });
             }),
             (None, Some(after)) => each_leaf(after, &mut self.trail, &mut |pointer, leaf| {
-                changes.push(Change { pointer, before: None, after: Some(leaf.clone()) });
+                changes.push(LeafChange { pointer, before: None, after: Some(leaf.clone()) });
             }),
             (None, None) => {}
         }
@@ -190,7 +190,7 @@ impl Differ {
         each_leaf(after, &mut self.trail, &mut |pointer, leaf| {
             sides.entry(pointer).or_default().1 = Some(leaf.clone());
         });
-        let changes = sides.into_iter().map(|(pointer, (before, after))| Change { pointer, before, after });
+        let changes = sides.into_iter().map(|(pointer, (before, after))| LeafChange { pointer, before, after });
         self.changes.extend(changes);
     }
 }

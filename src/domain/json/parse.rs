@@ -34,14 +34,14 @@ const INTEGER_DIGITS_SHORT: usize = 15;
 
 /// What a document may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
+pub struct ParseLimits {
     /// Bytes of text.
     pub bytes_max: usize,
     /// Containers within each other; a scalar adds none. Never more than [`DEPTH_CEILING`].
     pub depth_max: usize,
 }
 
-impl Default for Limits {
+impl Default for ParseLimits {
     fn default() -> Self {
         Self { bytes_max: BYTES_MAX, depth_max: DEPTH_MAX }
     }
@@ -123,7 +123,7 @@ pub struct JsonError {
 }
 
 /// Reads one JSON value, and nothing else.
-pub fn parse(text: &[u8], limits: &Limits) -> Result<Value, JsonError> {
+pub fn parse(text: &[u8], limits: &ParseLimits) -> Result<Value, JsonError> {
     if text.len() > limits.bytes_max {
         return Err(JsonError { code: JsonCode::TooLarge, pointer: Pointer::root(), offset: None });
     }
@@ -138,7 +138,7 @@ pub fn parse(text: &[u8], limits: &Limits) -> Result<Value, JsonError> {
 }
 
 /// The refusal of a text that is UTF-8 only up to the end of `before`: what is wrong earlier comes first.
-fn not_utf8(before: &str, limits: &Limits) -> JsonError {
+fn not_utf8(before: &str, limits: &ParseLimits) -> JsonError {
     let offset = before.len();
     match Parser::new(before, limits).document() {
         Err(error) if error.offset.is_some_and(|at| at < offset) => error,
@@ -148,35 +148,35 @@ fn not_utf8(before: &str, limits: &Limits) -> JsonError {
 }
 
 /// A refusal on its way up. Boxed, so that results stay as small as a value.
-struct Fault {
+struct ParseFailure {
     code: JsonCode,
     offset: usize,
     /// From the fault up to the root.
-    path: Vec<Step>,
+    path: Vec<PathSegment>,
 }
 
-enum Step {
+enum PathSegment {
     Key(String),
     Index(usize),
 }
 
-type Read<T> = Result<T, Box<Fault>>;
+type ParseResult<T> = Result<T, Box<ParseFailure>>;
 
-impl Fault {
+impl ParseFailure {
     fn new(code: JsonCode, offset: usize) -> Box<Self> {
         Box::new(Self { code, offset, path: Vec::new() })
     }
 
     #[cold]
-    fn below(mut self: Box<Self>, step: Step) -> Box<Self> {
+    fn below(mut self: Box<Self>, step: PathSegment) -> Box<Self> {
         self.path.push(step);
         self
     }
 
     fn into_error(self) -> JsonError {
         let pointer = self.path.iter().rev().fold(Pointer::root(), |above, step| match step {
-            Step::Key(key) => above.child(key),
-            Step::Index(index) => above.index(*index),
+            PathSegment::Key(key) => above.child(key),
+            PathSegment::Index(index) => above.index(*index),
         });
         let offset = if self.code == JsonCode::Empty { None } else { Some(self.offset) };
         JsonError { code: self.code, pointer, offset }
@@ -191,23 +191,23 @@ struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    fn new(text: &'t str, limits: &Limits) -> Self {
+    fn new(text: &'t str, limits: &ParseLimits) -> Self {
         Self { text, bytes: text.as_bytes(), at: 0, depth_max: limits.depth_max.min(DEPTH_CEILING) }
     }
 
     fn document(mut self) -> Result<Value, JsonError> {
         if self.skip_space().is_none() {
-            return Err(Fault::new(JsonCode::Empty, self.at).into_error());
+            return Err(ParseFailure::new(JsonCode::Empty, self.at).into_error());
         }
         let value = self.value(0).map_err(|fault| fault.into_error())?;
         match self.skip_space() {
             None => Ok(value),
-            Some(_) => Err(Fault::new(JsonCode::Syntax, self.at).into_error()),
+            Some(_) => Err(ParseFailure::new(JsonCode::Syntax, self.at).into_error()),
         }
     }
 
-    fn fault<T>(&self, code: JsonCode) -> Read<T> {
-        Err(Fault::new(code, self.at))
+    fn fault<T>(&self, code: JsonCode) -> ParseResult<T> {
+        Err(ParseFailure::new(code, self.at))
     }
 
     fn peek(&self) -> Option<u8> {
@@ -225,7 +225,7 @@ impl<'t> Parser<'t> {
     }
 
     /// A value within `depth` containers; spaces before it are skipped.
-    fn value(&mut self, depth: usize) -> Read<Value> {
+    fn value(&mut self, depth: usize) -> ParseResult<Value> {
         match self.skip_space() {
             Some(b'"') => self.string().map(Value::String),
             Some(b'-' | b'0'..=b'9') => self.number().map(Value::Number),
@@ -240,7 +240,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn word(&mut self, word: &str, value: Value) -> Read<Value> {
+    fn word(&mut self, word: &str, value: Value) -> ParseResult<Value> {
         for expected in word.bytes() {
             if self.peek() != Some(expected) {
                 return self.fault(JsonCode::Syntax);
@@ -251,13 +251,13 @@ impl<'t> Parser<'t> {
     }
 
     /// What other languages write for doubles that are no numbers has its own code; other words have not.
-    fn not_a_number<T>(&self, start: usize) -> Read<T> {
+    fn not_a_number<T>(&self, start: usize) -> ParseResult<T> {
         let rest = &self.text[self.at..];
         let named = rest.starts_with("NaN") || rest.starts_with("Infinity");
-        Err(Fault::new(if named { JsonCode::NotANumber } else { JsonCode::Syntax }, start))
+        Err(ParseFailure::new(if named { JsonCode::NotANumber } else { JsonCode::Syntax }, start))
     }
 
-    fn array(&mut self, depth: usize) -> Read<Value> {
+    fn array(&mut self, depth: usize) -> ParseResult<Value> {
         self.at += 1;
         let mut items = Vec::new();
         if self.skip_space() == Some(b']') {
@@ -267,7 +267,7 @@ impl<'t> Parser<'t> {
         loop {
             match self.value(depth) {
                 Ok(item) => items.push(item),
-                Err(fault) => return Err(fault.below(Step::Index(items.len()))),
+                Err(fault) => return Err(fault.below(PathSegment::Index(items.len()))),
             }
             match self.skip_space() {
                 Some(b',') => self.at += 1,
@@ -279,7 +279,7 @@ impl<'t> Parser<'t> {
         Ok(Value::Array(items))
     }
 
-    fn object(&mut self, depth: usize) -> Read<Value> {
+    fn object(&mut self, depth: usize) -> ParseResult<Value> {
         self.at += 1;
         let mut members = Map::new();
         let mut normal_forms = BTreeSet::new();
@@ -294,16 +294,16 @@ impl<'t> Parser<'t> {
             let start = self.at;
             let key = self.string()?;
             if normal_form_is_taken(&key, &members, &mut normal_forms) {
-                return Err(Fault::new(JsonCode::DuplicateKey, start).below(Step::Key(key)));
+                return Err(ParseFailure::new(JsonCode::DuplicateKey, start).below(PathSegment::Key(key)));
             }
             match members.entry(key) {
                 Entry::Vacant(slot) => match self.member(depth) {
                     Ok(value) => _ = slot.insert(value),
-                    Err(fault) => return Err(fault.below(Step::Key(slot.key().clone()))),
+                    Err(fault) => return Err(fault.below(PathSegment::Key(slot.key().clone()))),
                 },
                 Entry::Occupied(slot) => {
-                    let step = Step::Key(slot.key().clone());
-                    return Err(Fault::new(JsonCode::DuplicateKey, start).below(step));
+                    let step = PathSegment::Key(slot.key().clone());
+                    return Err(ParseFailure::new(JsonCode::DuplicateKey, start).below(step));
                 }
             }
             match self.skip_space() {
@@ -316,7 +316,7 @@ impl<'t> Parser<'t> {
         Ok(Value::Object(members))
     }
 
-    fn member(&mut self, depth: usize) -> Read<Value> {
+    fn member(&mut self, depth: usize) -> ParseResult<Value> {
         if self.skip_space() != Some(b':') {
             return self.fault(JsonCode::Syntax);
         }
@@ -324,7 +324,7 @@ impl<'t> Parser<'t> {
         self.value(depth)
     }
 
-    fn number(&mut self) -> Read<Number> {
+    fn number(&mut self) -> ParseResult<Number> {
         let start = self.at;
         let negative = self.peek() == Some(b'-');
         if negative {
@@ -350,11 +350,11 @@ impl<'t> Parser<'t> {
             }
             self.digits()?;
         }
-        number::exact(&self.text[start..self.at]).ok_or_else(|| Fault::new(JsonCode::NumberNotExact, start))
+        number::exact(&self.text[start..self.at]).ok_or_else(|| ParseFailure::new(JsonCode::NumberNotExact, start))
     }
 
     /// The digits before the point. What it gives counts only if they are few.
-    fn integer_digits(&mut self, start: usize) -> Read<i64> {
+    fn integer_digits(&mut self, start: usize) -> ParseResult<i64> {
         match self.peek() {
             Some(b'0') => {
                 self.at += 1;
@@ -369,7 +369,7 @@ impl<'t> Parser<'t> {
     }
 
     /// One digit or more.
-    fn digits(&mut self) -> Read<i64> {
+    fn digits(&mut self) -> ParseResult<i64> {
         let start = self.at;
         let mut sum = 0_i64;
         while let Some(digit @ b'0'..=b'9') = self.peek() {

@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::pointer::Pointer;
-use super::size::{POINTER_BYTES_MAX, Size, StateLimits, TooBig};
+use super::size::{POINTER_BYTES_MAX, SizeExceeded, StateLimits, ValueSize};
 
 mod apply;
 mod named_leaves;
 mod operation;
 mod touched_paths;
 
-pub use named_leaves::{Claimed, Named};
-pub use operation::Malformed;
+pub use named_leaves::{NamedChange, NamedLeaf};
 use operation::Operation;
-pub use touched_paths::{Place, Reach};
+pub use operation::OperationError;
+pub use touched_paths::{PathEffect, TouchedPath};
 
 #[cfg(test)]
 mod tests;
@@ -30,7 +30,7 @@ pub const OPERATIONS_MAX: usize = 1_000;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = PatchFormat)]
-pub enum Format {
+pub enum PatchFormat {
     /// Top-level keys to new values, as graph nodes return them; null sets null.
     #[default]
     Merge,
@@ -40,7 +40,7 @@ pub enum Format {
     JsonPatch,
 }
 
-impl Format {
+impl PatchFormat {
     /// The name, as requests carry it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -53,10 +53,10 @@ impl Format {
 
 /// What a node asks for.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Patch(Form);
+pub struct Patch(PatchBody);
 
 #[derive(Clone, PartialEq, Debug)]
-enum Form {
+enum PatchBody {
     Merge(Map<String, Value>),
     MergePatch(Map<String, Value>),
     JsonPatch(Vec<Operation>),
@@ -80,7 +80,7 @@ pub enum PatchError {
         /// Where in the patch.
         pointer: Pointer,
         /// In what.
-        why: Malformed,
+        why: OperationError,
     },
     /// The operation needs a value there, or a container to put one into.
     #[error("the operation needs something that is not there")]
@@ -124,7 +124,7 @@ pub enum PatchError {
     #[error("{reason}")]
     TooBig {
         /// In what.
-        reason: TooBig,
+        reason: SizeExceeded,
     },
 }
 
@@ -164,16 +164,16 @@ impl PatchError {
 
 impl Patch {
     /// Reads a request. What is wrong whatever the state is refused here.
-    pub fn read(format: Format, request: Value) -> Result<Self, PatchError> {
+    pub fn read(format: PatchFormat, request: Value) -> Result<Self, PatchError> {
         let form = match (format, request) {
-            (Format::Merge, Value::Object(members)) => Form::Merge(members),
-            (Format::MergePatch, Value::Object(members)) => Form::MergePatch(members),
-            (Format::Merge | Format::MergePatch, _) => return Err(PatchError::NotAnObject),
-            (Format::JsonPatch, Value::Array(items)) => Form::JsonPatch(operation::read_all(items)?),
-            (Format::JsonPatch, _) => return Err(PatchError::NotAnArray),
+            (PatchFormat::Merge, Value::Object(members)) => PatchBody::Merge(members),
+            (PatchFormat::MergePatch, Value::Object(members)) => PatchBody::MergePatch(members),
+            (PatchFormat::Merge | PatchFormat::MergePatch, _) => return Err(PatchError::NotAnObject),
+            (PatchFormat::JsonPatch, Value::Array(items)) => PatchBody::JsonPatch(operation::read_all(items)?),
+            (PatchFormat::JsonPatch, _) => return Err(PatchError::NotAnArray),
         };
         if form.pointer_bytes() > POINTER_BYTES_MAX {
-            return Err(PatchError::TooBig { reason: TooBig::Pointers });
+            return Err(PatchError::TooBig { reason: SizeExceeded::Pointers });
         }
         Ok(Self(form))
     }
@@ -181,28 +181,28 @@ impl Patch {
     /// The values that it writes.
     pub fn written(&self) -> Vec<&Value> {
         match &self.0 {
-            Form::Merge(members) | Form::MergePatch(members) => members.values().collect(),
-            Form::JsonPatch(operations) => operations.iter().filter_map(Operation::value).collect(),
+            PatchBody::Merge(members) | PatchBody::MergePatch(members) => members.values().collect(),
+            PatchBody::JsonPatch(operations) => operations.iter().filter_map(Operation::value).collect(),
         }
     }
 
     /// Whether it copies values of the state: then the state after may be far larger than state and patch.
     pub fn copies(&self) -> bool {
-        matches!(&self.0, Form::JsonPatch(operations) if operations.iter().any(|it| matches!(it, Operation::Copy { .. })))
+        matches!(&self.0, PatchBody::JsonPatch(operations) if operations.iter().any(|it| matches!(it, Operation::Copy { .. })))
     }
 
     /// Whether it puts values elsewhere that it or the state has already.
     pub fn moves_or_copies(&self) -> bool {
         let is_taken = |it: &Operation| matches!(it, Operation::Move { .. } | Operation::Copy { .. });
-        matches!(&self.0, Form::JsonPatch(operations) if operations.iter().any(is_taken))
+        matches!(&self.0, PatchBody::JsonPatch(operations) if operations.iter().any(is_taken))
     }
 
     /// How it was written.
-    pub const fn format(&self) -> Format {
+    pub const fn format(&self) -> PatchFormat {
         match self.0 {
-            Form::Merge(_) => Format::Merge,
-            Form::MergePatch(_) => Format::MergePatch,
-            Form::JsonPatch(_) => Format::JsonPatch,
+            PatchBody::Merge(_) => PatchFormat::Merge,
+            PatchBody::MergePatch(_) => PatchFormat::MergePatch,
+            PatchBody::JsonPatch(_) => PatchFormat::JsonPatch,
         }
     }
 
@@ -212,28 +212,28 @@ impl Patch {
     }
 
     /// The same, and what it amounts to: that has to be known anyway, and takes as long as applying.
-    pub fn apply_and_measure(&self, state: &Value, limits: &StateLimits) -> Result<(Value, Size), PatchError> {
+    pub fn apply_and_measure(&self, state: &Value, limits: &StateLimits) -> Result<(Value, ValueSize), PatchError> {
         let Value::Object(members) = state else {
             return Err(PatchError::StateNotAnObject { operation: None });
         };
         let after = match &self.0 {
-            Form::Merge(request) => Value::Object(apply::merge(members, request)),
-            Form::MergePatch(request) => Value::Object(apply::merge_patch(members, request)),
-            Form::JsonPatch(operations) => apply::json_patch(state, operations, limits)?,
+            PatchBody::Merge(request) => Value::Object(apply::merge(members, request)),
+            PatchBody::MergePatch(request) => Value::Object(apply::merge_patch(members, request)),
+            PatchBody::JsonPatch(operations) => apply::json_patch(state, operations, limits)?,
         };
-        let size = Size::of(&after);
+        let size = ValueSize::of(&after);
         limits.check_size(&size).map_err(|reason| PatchError::TooBig { reason })?;
         Ok((after, size))
     }
 }
 
-impl Form {
+impl PatchBody {
     /// What the pointers of everything it names take together: bounded before any is built.
     fn pointer_bytes(&self) -> usize {
         match self {
             Self::Merge(members) | Self::MergePatch(members) => members
                 .iter()
-                .map(|(key, value)| Size::below(value, super::pointer::token_len(key)).pointer_bytes)
+                .map(|(key, value)| ValueSize::below(value, super::pointer::token_len(key)).pointer_bytes)
                 .sum(),
             Self::JsonPatch(operations) => operations.iter().map(Operation::pointer_bytes).sum(),
         }

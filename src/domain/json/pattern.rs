@@ -16,11 +16,11 @@ mod tests;
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern {
     written: String,
-    segments: Vec<Segment>,
+    segments: Vec<PatternSegment>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Segment {
+enum PatternSegment {
     Key(String),
     Any,
 }
@@ -65,7 +65,8 @@ impl Pattern {
 
     /// What this names in a value.
     pub fn named<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
-        let step = |found: Vec<&'v Value>, segment: &Segment| found.into_iter().flat_map(|it| segment.of(it)).collect();
+        let step =
+            |found: Vec<&'v Value>, segment: &PatternSegment| found.into_iter().flat_map(|it| segment.of(it)).collect();
         self.segments.iter().fold(vec![value], step)
     }
 
@@ -77,13 +78,13 @@ impl Pattern {
     /// The one place that this names, or `None` if there is a `*` in it.
     pub fn pointer(&self) -> Option<Pointer> {
         self.segments.iter().try_fold(Pointer::root(), |above, segment| match segment {
-            Segment::Key(key) => Some(above.child(key)),
-            Segment::Any => None,
+            PatternSegment::Key(key) => Some(above.child(key)),
+            PatternSegment::Any => None,
         })
     }
 }
 
-impl Segment {
+impl PatternSegment {
     fn is(&self, token: &str) -> bool {
         match self {
             Self::Key(key) => key == token,
@@ -126,15 +127,15 @@ impl TryFrom<String> for Pattern {
     }
 }
 
-fn read_segment(text: &str) -> Result<Segment, PatternError> {
+fn read_segment(text: &str) -> Result<PatternSegment, PatternError> {
     match text {
         "" => Err(PatternError::EmptySegment),
-        "*" => Ok(Segment::Any),
+        "*" => Ok(PatternSegment::Any),
         "$" => Err(PatternError::Dollar),
         _ if text.trim().is_empty() => Err(PatternError::Blank),
         _ if text.contains('*') => Err(PatternError::PartialStar),
         _ if text.contains(['[', ']']) => Err(PatternError::Bracket),
-        _ => Ok(Segment::Key(text.to_owned())),
+        _ => Ok(PatternSegment::Key(text.to_owned())),
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::primitives::openapi_schema::{Form, has_form};
+use crate::domain::primitives::openapi_schema::{StringFormat, has_form};
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +29,7 @@ pub enum PointerError {
 
 has_form!(
     Pointer,
-    Form {
+    StringFormat {
         what: "a JSON Pointer (RFC 6901), empty for the whole value",
         pattern: "^(/([^~/]|~[01])*)*$",
         chars: (0, usize::MAX),
@@ -222,9 +222,9 @@ fn unescape(token: &str) -> Cow<'_, str> {
 
 /// Where a walk stands: one text that grows and shrinks, so that only places worth naming are copied.
 #[derive(Debug, Default)]
-pub(in crate::domain) struct Trail(String);
+pub(in crate::domain) struct PointerBuilder(String);
 
-impl Trail {
+impl PointerBuilder {
     /// A walk that begins at `pointer`.
     pub(super) fn at(pointer: &Pointer) -> Self {
         Self(pointer.0.clone())

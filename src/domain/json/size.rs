@@ -24,7 +24,7 @@ pub const STATE_DEPTH_CEILING: usize = DEPTH_CEILING / 2 - 8;
 
 /// What a value amounts to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Size {
+pub struct ValueSize {
     /// Scalars, `{}` and `[]`.
     pub leaves: usize,
     /// Bytes of the canonical form.
@@ -54,7 +54,7 @@ impl Default for StateLimits {
 
 /// In what a state is too big.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum TooBig {
+pub enum SizeExceeded {
     /// The canonical form is too long.
     #[error("the state would be longer than allowed")]
     Bytes,
@@ -69,7 +69,7 @@ pub enum TooBig {
     Pointers,
 }
 
-impl TooBig {
+impl SizeExceeded {
     /// The code, as answers carry it.
     pub const fn code(self) -> &'static str {
         match self {
@@ -83,32 +83,32 @@ impl TooBig {
 
 impl StateLimits {
     /// Whether a state stays within these.
-    pub fn check(&self, state: &Value) -> Result<(), TooBig> {
-        self.check_size(&Size::of(state))
+    pub fn check(&self, state: &Value) -> Result<(), SizeExceeded> {
+        self.check_size(&ValueSize::of(state))
     }
 
     /// Whether a state of this size stays within these.
-    pub(super) fn check_size(&self, size: &Size) -> Result<(), TooBig> {
+    pub(super) fn check_size(&self, size: &ValueSize) -> Result<(), SizeExceeded> {
         self.check_depth(size.depth)?;
         if size.leaves > self.leaves_max {
-            return Err(TooBig::Leaves);
+            return Err(SizeExceeded::Leaves);
         }
         if size.bytes > self.bytes_max {
-            return Err(TooBig::Bytes);
+            return Err(SizeExceeded::Bytes);
         }
         if size.pointer_bytes > POINTER_BYTES_MAX {
-            return Err(TooBig::Pointers);
+            return Err(SizeExceeded::Pointers);
         }
         Ok(())
     }
 
     /// Whether a state may have so many levels.
-    pub(super) fn check_depth(&self, depth: usize) -> Result<(), TooBig> {
-        if depth > self.depth_max.min(STATE_DEPTH_CEILING) { Err(TooBig::Depth) } else { Ok(()) }
+    pub(super) fn check_depth(&self, depth: usize) -> Result<(), SizeExceeded> {
+        if depth > self.depth_max.min(STATE_DEPTH_CEILING) { Err(SizeExceeded::Depth) } else { Ok(()) }
     }
 }
 
-impl Size {
+impl ValueSize {
     /// The size of a value whose leaves' pointers begin at it.
     pub fn of(value: &Value) -> Self {
         Self::below(value, 0)
@@ -116,18 +116,18 @@ impl Size {
 
     /// The size of a value that stands below a pointer of so many bytes.
     pub(super) fn below(value: &Value, pointer_len: usize) -> Self {
-        let mut meter = Meter { size: Self::default(), scratch: Vec::new() };
+        let mut meter = SizeMeter { size: Self::default(), scratch: Vec::new() };
         meter.size.depth = meter.measure(value, pointer_len);
         meter.size
     }
 }
 
-struct Meter {
-    size: Size,
+struct SizeMeter {
+    size: ValueSize,
     scratch: Vec<u8>,
 }
 
-impl Meter {
+impl SizeMeter {
     /// Adds a value, and gives its depth.
     fn measure(&mut self, value: &Value, pointer_len: usize) -> usize {
         match value {

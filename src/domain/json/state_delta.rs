@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::canonical::canonical;
-use super::parse::{DEPTH_CEILING, Limits, parse};
-use super::pointer::{Pointer, Trail};
-use super::size::Size;
+use super::parse::{DEPTH_CEILING, ParseLimits, parse};
+use super::pointer::{Pointer, PointerBuilder};
+use super::size::ValueSize;
 
 #[cfg(test)]
 mod tests;
@@ -37,7 +37,7 @@ impl Delta {
     /// What turns `before` into `after`.
     pub fn between(before: &Value, after: &Value) -> Self {
         let mut delta = Self::default();
-        delta.compare(before, after, &mut Trail::default());
+        delta.compare(before, after, &mut PointerBuilder::default());
         delta
     }
 
@@ -48,7 +48,7 @@ impl Delta {
 
     /// The leaves of the values that it sets.
     pub fn leaves_set(&self) -> usize {
-        self.set.iter().map(|(_, value)| Size::of(value).leaves).sum()
+        self.set.iter().map(|(_, value)| ValueSize::of(value).leaves).sum()
     }
 
     /// The state after, from the state before.
@@ -78,7 +78,7 @@ impl Delta {
     /// read a large whole double back as an integer, which is not `==` to it.
     pub fn decode(text: &[u8]) -> Result<Self, DeltaError> {
         // Its length was bounded when the state was; a limit that shrank since must not lose a state.
-        let limits = Limits { bytes_max: text.len(), depth_max: DEPTH_CEILING };
+        let limits = ParseLimits { bytes_max: text.len(), depth_max: DEPTH_CEILING };
         let value = parse(text, &limits).map_err(|_| DeltaError::Text)?;
         // `serde` would also read a struct from an array of its fields; we never write that.
         if !value.is_object() {
@@ -87,7 +87,7 @@ impl Delta {
         serde_json::from_value(value).map_err(|_| DeltaError::Text)
     }
 
-    fn compare(&mut self, before: &Value, after: &Value, trail: &mut Trail) {
+    fn compare(&mut self, before: &Value, after: &Value, trail: &mut PointerBuilder) {
         match (before, after) {
             (Value::Object(old), Value::Object(new)) => self.compare_members(old, new, trail),
             (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
@@ -102,7 +102,7 @@ impl Delta {
         }
     }
 
-    fn compare_members(&mut self, old: &Map<String, Value>, new: &Map<String, Value>, trail: &mut Trail) {
+    fn compare_members(&mut self, old: &Map<String, Value>, new: &Map<String, Value>, trail: &mut PointerBuilder) {
         for key in old.keys().filter(|key| !new.contains_key(*key)) {
             let above = trail.enter_key(key);
             self.remove.push(trail.pointer());

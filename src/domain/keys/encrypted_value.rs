@@ -13,7 +13,7 @@ use crate::domain::primitives::secret::Secret;
 /// A text that only who has the row key can read. It is bound to its place: elsewhere it opens to nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Hidden(String);
+pub struct EncryptedValue(String);
 
 /// Random numbers of this length never repeat by chance, whatever is hidden.
 const NONCE_BYTES: usize = 24;
@@ -25,14 +25,14 @@ impl RowKey {
     }
 
     /// Hides a text for a place. `random` is used once.
-    pub fn hide(&self, place: &str, text: &str, random: [u8; NONCE_BYTES]) -> Hidden {
+    pub fn hide(&self, place: &str, text: &str, random: [u8; NONCE_BYTES]) -> EncryptedValue {
         let payload = Payload { msg: text.as_bytes(), aad: place.as_bytes() };
         let sealed = self.cipher().encrypt(&XNonce::from(random), payload).expect("a text is far below the bound");
-        Hidden(STANDARD_NO_PAD.encode([random.as_slice(), &sealed].concat()))
+        EncryptedValue(STANDARD_NO_PAD.encode([random.as_slice(), &sealed].concat()))
     }
 
     /// The text, if it was hidden for that place under this key.
-    pub fn show(&self, place: &str, hidden: &Hidden) -> Option<Secret<String>> {
+    pub fn show(&self, place: &str, hidden: &EncryptedValue) -> Option<Secret<String>> {
         let bytes = STANDARD_NO_PAD.decode(&hidden.0).ok()?;
         let (random, sealed) = bytes.split_first_chunk::<NONCE_BYTES>()?;
         let payload = Payload { msg: sealed, aad: place.as_bytes() };

@@ -7,7 +7,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use zeroize::Zeroizing;
 
 use super::public::{decode_32, x};
-use super::{Dated, KeyDates, KeyState, KeyUse, Keys, KeysError, Pair, Parts, PublicKey, RowKey, SaltKey, SigningKey};
+use super::{
+    DatedKey, KeyDates, KeyState, KeyUse, KeyringParts, Keys, KeysError, PublicKey, RowKey, SaltKey, SigningKey,
+    SigningKeySlots,
+};
 use crate::domain::primitives::time::Timestamp;
 
 /// What a keyring says it is.
@@ -19,17 +22,17 @@ const RECORD_BYTES: usize = 512;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct KeyringDocument {
     format: String,
     issuer: String,
-    keys: Vec<Record>,
-    salt: Secret,
-    row: Secret,
+    keys: Vec<KeyRecord>,
+    salt: SecretBytes,
+    row: SecretBytes,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record {
+struct KeyRecord {
     purpose: String,
     state: String,
     kid: String,
@@ -37,69 +40,69 @@ struct Record {
     since: Timestamp,
     /// While the key is next or signing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    private: Option<Secret>,
+    private: Option<SecretBytes>,
     /// Afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     public: Option<String>,
 }
 
-struct Secret(Zeroizing<[u8; 32]>);
+struct SecretBytes(Zeroizing<[u8; 32]>);
 
 /// The records, sorted by what is left of their keys.
 #[derive(Default)]
-struct Sorted {
-    able: Vec<Dated<SigningKey>>,
-    spent: Vec<Dated<PublicKey>>,
+struct SortedKeys {
+    able: Vec<DatedKey<SigningKey>>,
+    spent: Vec<DatedKey<PublicKey>>,
 }
 
 pub(super) fn read(text: &str) -> Result<Keys, KeysError> {
-    let document: Document = serde_json::from_str(text)
+    let document: KeyringDocument = serde_json::from_str(text)
         .map_err(|error| KeysError::Document { line: error.line(), column: error.column() })?;
     if document.format != FORMAT {
         return Err(KeysError::Document { line: 1, column: 1 });
     }
-    let mut sorted = Sorted::default();
+    let mut sorted = SortedKeys::default();
     for (index, record) in document.keys.iter().enumerate() {
         sorted.add(record).map_err(|problem| KeysError::Record { number: index + 1, problem })?;
     }
-    let Sorted { mut able, spent } = sorted;
+    let SortedKeys { mut able, spent } = sorted;
     let mut pair = |key_use| {
         let signing = take_one(&mut able, key_use, KeyState::Signing)?;
-        Ok(Pair { signing, next: take_one(&mut able, key_use, KeyState::Next)? })
+        Ok(SigningKeySlots { signing, next: take_one(&mut able, key_use, KeyState::Next)? })
     };
     let (chain, log, webhook) = (pair(KeyUse::Chain)?, pair(KeyUse::Log)?, pair(KeyUse::Webhook)?);
     let (salt, row) = (SaltKey::of(document.salt.0), RowKey::of(document.row.0));
-    Keys::assemble(&document.issuer, Parts { chain, log, webhook, spent, salt, row })
+    Keys::assemble(&document.issuer, KeyringParts { chain, log, webhook, spent, salt, row })
 }
 
 pub(super) fn write(keys: &Keys) -> Zeroizing<Vec<u8>> {
     let able = KeyUse::ALL.into_iter().flat_map(|key_use| {
-        let Pair { signing, next } = keys.pair(key_use);
+        let SigningKeySlots { signing, next } = keys.pair(key_use);
         [signing, next].map(|it| {
-            let secret = Secret(Zeroizing::new(*it.key.private()));
-            Record { private: Some(secret), ..record(it.key.public(), it.dates) }
+            let secret = SecretBytes(Zeroizing::new(*it.key.private()));
+            KeyRecord { private: Some(secret), ..record(it.key.public(), it.dates) }
         })
     });
     let spent = keys.spent.iter().map(|it| {
         let public = Some(x(it.key.verifying_key()));
-        Record { public, ..record(&it.key, it.dates) }
+        KeyRecord { public, ..record(&it.key, it.dates) }
     });
-    let records: Vec<Record> = able.chain(spent).collect();
+    let records: Vec<KeyRecord> = able.chain(spent).collect();
     let mut text = Zeroizing::new(Vec::with_capacity((records.len() + 3) * RECORD_BYTES));
-    let document = Document {
+    let document = KeyringDocument {
         format: FORMAT.to_owned(),
         issuer: keys.issuer().to_owned(),
         keys: records,
-        salt: Secret(Zeroizing::new(*keys.salt.bytes())),
-        row: Secret(Zeroizing::new(*keys.row.bytes())),
+        salt: SecretBytes(Zeroizing::new(*keys.salt.bytes())),
+        row: SecretBytes(Zeroizing::new(*keys.row.bytes())),
     };
     serde_json::to_writer_pretty(&mut *text, &document).expect("plain structs with text keys, into memory");
     text.push(b'\n');
     text
 }
 
-fn record(key: &PublicKey, dates: KeyDates) -> Record {
-    Record {
+fn record(key: &PublicKey, dates: KeyDates) -> KeyRecord {
+    KeyRecord {
         purpose: key.key_use().as_str().to_owned(),
         state: key.state().as_str().to_owned(),
         kid: key.kid().to_owned(),
@@ -110,8 +113,8 @@ fn record(key: &PublicKey, dates: KeyDates) -> Record {
     }
 }
 
-impl Sorted {
-    fn add(&mut self, record: &Record) -> Result<(), &'static str> {
+impl SortedKeys {
+    fn add(&mut self, record: &KeyRecord) -> Result<(), &'static str> {
         let key_use = KeyUse::named(&record.purpose).ok_or("purpose must be chain, log or webhook")?;
         let state = KeyState::named(&record.state).ok_or("state must be next, signing, retired or revoked")?;
         let dates = KeyDates { created_at: record.created_at, since: record.since };
@@ -120,14 +123,14 @@ impl Sorted {
             (KeyState::Next | KeyState::Signing, Some(private), None) => {
                 let key = SigningKey::of(key_use, state, &private.0);
                 named(key.kid())?;
-                self.able.push(Dated { key, dates });
+                self.able.push(DatedKey { key, dates });
                 Ok(())
             }
             (KeyState::Retired | KeyState::Revoked, None, Some(public)) => {
                 let bytes = decode_32(public).ok_or("public must be base64url of 32 bytes")?;
                 let key = PublicKey::read(key_use, state, &bytes).map_err(|_| "public is not a sound Ed25519 key")?;
                 named(key.kid())?;
-                self.spent.push(Dated { key, dates });
+                self.spent.push(DatedKey { key, dates });
                 Ok(())
             }
             (KeyState::Next | KeyState::Signing, _, _) => Err("next and signing keys have `private`, not `public`"),
@@ -137,11 +140,11 @@ impl Sorted {
 }
 
 fn take_one(
-    able: &mut Vec<Dated<SigningKey>>,
+    able: &mut Vec<DatedKey<SigningKey>>,
     key_use: KeyUse,
     state: KeyState,
-) -> Result<Dated<SigningKey>, KeysError> {
-    let is_it = |it: &Dated<SigningKey>| it.key.public().key_use() == key_use && it.key.public().state() == state;
+) -> Result<DatedKey<SigningKey>, KeysError> {
+    let is_it = |it: &DatedKey<SigningKey>| it.key.public().key_use() == key_use && it.key.public().state() == state;
     let found = able.iter().filter(|it| is_it(it)).count();
     match (found, able.iter().position(is_it)) {
         (1, Some(at)) => Ok(able.swap_remove(at)),
@@ -149,34 +152,34 @@ fn take_one(
     }
 }
 
-impl Serialize for Secret {
+impl Serialize for SecretBytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&Zeroizing::new(URL_SAFE_NO_PAD.encode(self.0.as_slice())))
     }
 }
 
-impl<'de> Deserialize<'de> for Secret {
+impl<'de> Deserialize<'de> for SecretBytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl Visitor<'_> for Reader {
-            type Value = Secret;
+        struct KeyringReader;
+        impl Visitor<'_> for KeyringReader {
+            type Value = SecretBytes;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("base64url of 32 bytes")
             }
             /// Borrowed from the text, which its owner wipes; nothing is copied on the way.
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Secret, E> {
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SecretBytes, E> {
                 // The decoder wants room for whole groups of three.
                 let mut buffer = Zeroizing::new([0; 36]);
                 match URL_SAFE_NO_PAD.decode_slice(text, buffer.as_mut_slice()) {
                     Ok(32) => {
                         let mut bytes = Zeroizing::new([0; 32]);
                         bytes.copy_from_slice(&buffer[..32]);
-                        Ok(Secret(bytes))
+                        Ok(SecretBytes(bytes))
                     }
                     _ => Err(E::custom("not base64url of 32 bytes")),
                 }
             }
         }
-        deserializer.deserialize_str(Reader).map_err(D::Error::custom)
+        deserializer.deserialize_str(KeyringReader).map_err(D::Error::custom)
     }
 }

@@ -55,9 +55,9 @@ impl SigningKey {
 
 /// HMAC-SHA-256 with the key schedule done once: a MAC then costs half.
 #[derive(Clone)]
-struct Schedule(Hmac<Sha256>);
+struct HmacKeySchedule(Hmac<Sha256>);
 
-impl Schedule {
+impl HmacKeySchedule {
     fn new(key: &[u8; 32]) -> Self {
         Self(Hmac::new_from_slice(key).expect("HMAC takes keys of any length"))
     }
@@ -77,7 +77,7 @@ impl Schedule {
 /// The key that salts commitments. It never rotates, or no old salt could be made again.
 pub struct SaltKey {
     bytes: Zeroizing<[u8; 32]>,
-    schedule: Schedule,
+    schedule: HmacKeySchedule,
 }
 
 impl SaltKey {
@@ -86,7 +86,7 @@ impl SaltKey {
     }
 
     pub(super) fn of(bytes: Zeroizing<[u8; 32]>) -> Self {
-        Self { schedule: Schedule::new(&bytes), bytes }
+        Self { schedule: HmacKeySchedule::new(&bytes), bytes }
     }
 
     pub(super) fn bytes(&self) -> &[u8; 32] {
@@ -105,12 +105,12 @@ impl SaltKey {
 }
 
 /// What salts the leaves of one thread.
-pub struct ThreadSecret(Schedule);
+pub struct ThreadSecret(HmacKeySchedule);
 
 impl ThreadSecret {
     /// The secret of those bytes, as test vectors have it.
     pub fn from_bytes(bytes: &[u8; 32]) -> Self {
-        Self(Schedule::new(bytes))
+        Self(HmacKeySchedule::new(bytes))
     }
 
     /// HMAC-SHA-256 under it.
@@ -122,7 +122,7 @@ impl ThreadSecret {
 /// The key that seals rows, so that an edited, moved, swapped or inserted one is noticed.
 pub struct RowKey {
     bytes: Zeroizing<[u8; 32]>,
-    schedule: Schedule,
+    schedule: HmacKeySchedule,
     id: String,
 }
 
@@ -132,7 +132,7 @@ impl RowKey {
     }
 
     pub(super) fn of(bytes: Zeroizing<[u8; 32]>) -> Self {
-        let schedule = Schedule::new(&bytes);
+        let schedule = HmacKeySchedule::new(&bytes);
         Self { id: schedule.id("countersign row key id v1"), schedule, bytes }
     }
 

@@ -162,14 +162,14 @@ impl Event {
 
 /// An event before it has its place: a thread's numbers are given when its row is changed.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Happening {
+pub struct PendingEvent {
     /// What happened.
     pub kind: EventType,
     /// The facts, redacted.
     pub data: Value,
 }
 
-impl Happening {
+impl PendingEvent {
     /// A fact of this kind.
     pub fn new(kind: EventType, data: Value) -> Self {
         Self { kind, data }

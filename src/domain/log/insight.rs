@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::event::{Event, EventType};
 use crate::domain::primitives::id::{FlowId, ReviewId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Ending, Hold};
+use crate::domain::reviews::{Hold, HoldOutcome};
 
 /// Flows that one hour or day counts by name, the first ones seen: a page could not list more. All others are
 /// counted together.
@@ -30,7 +30,7 @@ const OPEN_FLOWS_MAX: usize = 1_000;
 /// How long one row counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum BucketWidth {
     /// A minute. No row counts one: a year of them would be half a million.
     Minute,
     /// An hour.
@@ -44,7 +44,7 @@ pub enum Step {
 #[serde(deny_unknown_fields)]
 pub struct Period {
     /// How long it is.
-    pub step: Step,
+    pub step: BucketWidth,
     /// When it begins.
     pub begins: Timestamp,
 }
@@ -102,7 +102,7 @@ pub struct FlowCounts {
 /// What was counted of one hour or day.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Figures {
+pub struct PeriodFigures {
     /// Which.
     pub period: Period,
     /// By flow.
@@ -115,7 +115,7 @@ pub struct Figures {
 /// How far the log was counted, and what was open there.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Counted {
+pub struct CountProgress {
     /// The last place in the log that was counted.
     pub index: u64,
     /// When the event there happened.
@@ -129,7 +129,7 @@ pub struct Counted {
 
 /// What one event adds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Fact {
+pub enum CountedEvent {
     /// The policy let a proposal in.
     Committed,
     /// It did because its flow only observes.
@@ -139,18 +139,18 @@ pub enum Fact {
     /// People are asked.
     Opened(ReviewId),
     /// They are no more.
-    Ended(ReviewId, Ending),
+    Ended(ReviewId, HoldOutcome),
 }
 
 /// Which rows a batch of events adds to: loaded before it is counted, written after.
-pub type Sheet = BTreeMap<Period, Figures>;
+pub type InsightRows = BTreeMap<Period, PeriodFigures>;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-impl Step {
+impl BucketWidth {
     /// Those that rows count.
     pub const KEPT: [Self; 2] = [Self::Hour, Self::Day];
 
@@ -166,7 +166,7 @@ impl Step {
 
 impl Period {
     /// The one in which a moment lies.
-    pub fn of(step: Step, at: Timestamp) -> Self {
+    pub fn of(step: BucketWidth, at: Timestamp) -> Self {
         let length = i64::try_from(step.length().as_millis()).expect("a day is not that long");
         Self { step, begins: Timestamp::from_millis(at.millis().div_euclid(length) * length) }
     }
@@ -181,9 +181,9 @@ impl Period {
     pub fn name(&self) -> String {
         let text = self.begins.to_string();
         match self.step {
-            Step::Minute => format!("minute/{}", text.get(..16).unwrap_or(&text)),
-            Step::Hour => format!("hour/{}", text.get(..13).unwrap_or(&text)),
-            Step::Day => format!("day/{}", text.get(..10).unwrap_or(&text)),
+            BucketWidth::Minute => format!("minute/{}", text.get(..16).unwrap_or(&text)),
+            BucketWidth::Hour => format!("hour/{}", text.get(..13).unwrap_or(&text)),
+            BucketWidth::Day => format!("day/{}", text.get(..10).unwrap_or(&text)),
         }
     }
 }
@@ -195,48 +195,48 @@ impl Counts {
         self.observed += other.observed;
         self.rejected += other.rejected;
         self.opened += other.opened;
-        for ending in Ending::ALL {
+        for ending in HoldOutcome::ALL {
             *self.ended_mut(ending) += other.ended_so(ending);
         }
         self.times.merge(&other.times);
     }
 
     /// Reviews that ended so.
-    pub const fn ended_so(&self, ending: Ending) -> u64 {
+    pub const fn ended_so(&self, ending: HoldOutcome) -> u64 {
         match ending {
-            Ending::Approved => self.approved,
-            Ending::Denied => self.denied,
-            Ending::Expired => self.expired,
-            Ending::Cancelled => self.cancelled,
-            Ending::Superseded => self.superseded,
+            HoldOutcome::Approved => self.approved,
+            HoldOutcome::Denied => self.denied,
+            HoldOutcome::Expired => self.expired,
+            HoldOutcome::Cancelled => self.cancelled,
+            HoldOutcome::Superseded => self.superseded,
         }
     }
 
-    const fn ended_mut(&mut self, ending: Ending) -> &mut u64 {
+    const fn ended_mut(&mut self, ending: HoldOutcome) -> &mut u64 {
         match ending {
-            Ending::Approved => &mut self.approved,
-            Ending::Denied => &mut self.denied,
-            Ending::Expired => &mut self.expired,
-            Ending::Cancelled => &mut self.cancelled,
-            Ending::Superseded => &mut self.superseded,
+            HoldOutcome::Approved => &mut self.approved,
+            HoldOutcome::Denied => &mut self.denied,
+            HoldOutcome::Expired => &mut self.expired,
+            HoldOutcome::Cancelled => &mut self.cancelled,
+            HoldOutcome::Superseded => &mut self.superseded,
         }
     }
 
     /// Reviews that ended, whichever way.
     pub fn ended(&self) -> u64 {
-        Ending::ALL.into_iter().map(|it| self.ended_so(it)).sum()
+        HoldOutcome::ALL.into_iter().map(|it| self.ended_so(it)).sum()
     }
 
-    fn add(&mut self, fact: &Fact, took: Duration) {
+    fn add(&mut self, fact: &CountedEvent, took: Duration) {
         match fact {
-            Fact::Committed => self.committed += 1,
-            Fact::Observed => self.observed += 1,
-            Fact::Rejected => self.rejected += 1,
-            Fact::Opened(_) => self.opened += 1,
-            Fact::Ended(_, ending) => {
+            CountedEvent::Committed => self.committed += 1,
+            CountedEvent::Observed => self.observed += 1,
+            CountedEvent::Rejected => self.rejected += 1,
+            CountedEvent::Opened(_) => self.opened += 1,
+            CountedEvent::Ended(_, ending) => {
                 *self.ended_mut(*ending) += 1;
                 // What nobody decided says nothing of how long people take to decide.
-                if matches!(ending, Ending::Approved | Ending::Denied) {
+                if matches!(ending, HoldOutcome::Approved | HoldOutcome::Denied) {
                     self.times.add(took);
                 }
             }
@@ -245,7 +245,7 @@ impl Counts {
 }
 
 impl FlowCounts {
-    fn add(&mut self, fact: &Fact, hold: Option<(&Hold, Duration)>) {
+    fn add(&mut self, fact: &CountedEvent, hold: Option<(&Hold, Duration)>) {
         let took = hold.map_or(Duration::ZERO, |it| it.1);
         self.all.add(fact, took);
         let mut said: Vec<&str> = hold.iter().flat_map(|it| &it.0.reasons).map(|it| it.text.as_str()).collect();
@@ -273,7 +273,7 @@ impl FlowCounts {
     }
 }
 
-impl Figures {
+impl PeriodFigures {
     /// Of an hour or day in which nothing was counted yet.
     pub fn none_of(period: Period) -> Self {
         Self { period, flows: BTreeMap::new(), other_flows: None }
@@ -288,7 +288,7 @@ impl Figures {
     }
 }
 
-impl Counted {
+impl CountProgress {
     fn open_of(&mut self, flow: &FlowId) -> &mut u64 {
         if self.open.contains_key(flow) || self.open.len() < OPEN_FLOWS_MAX {
             self.open.entry(flow.clone()).or_insert(0)
@@ -306,32 +306,32 @@ impl Counted {
     }
 
     /// Counts the event at the next place of the log. The hold is that of the review the event names.
-    pub fn count(&mut self, sheet: &mut Sheet, index: u64, event: &Event, hold: Option<&Hold>) {
+    pub fn count(&mut self, sheet: &mut InsightRows, index: u64, event: &Event, hold: Option<&Hold>) {
         (self.index, self.at) = (index, event.at);
-        let (Some(fact), Some(flow)) = (Fact::of(event), &event.flow) else { return };
+        let (Some(fact), Some(flow)) = (CountedEvent::of(event), &event.flow) else { return };
         match &fact {
-            Fact::Opened(_) => *self.open_of(flow) += 1,
-            Fact::Ended(..) => {
+            CountedEvent::Opened(_) => *self.open_of(flow) += 1,
+            CountedEvent::Ended(..) => {
                 let open = self.open_of(flow);
                 *open = open.saturating_sub(1);
             }
-            Fact::Committed | Fact::Observed | Fact::Rejected => {}
+            CountedEvent::Committed | CountedEvent::Observed | CountedEvent::Rejected => {}
         }
-        for step in Step::KEPT {
+        for step in BucketWidth::KEPT {
             add(sheet, step, event, hold);
         }
     }
 }
 
 /// Adds what an event says to the hour, day or minute that it lies in.
-pub fn add(sheet: &mut Sheet, step: Step, event: &Event, hold: Option<&Hold>) {
-    let (Some(fact), Some(flow)) = (Fact::of(event), &event.flow) else { return };
+pub fn add(sheet: &mut InsightRows, step: BucketWidth, event: &Event, hold: Option<&Hold>) {
+    let (Some(fact), Some(flow)) = (CountedEvent::of(event), &event.flow) else { return };
     let hold = hold.map(|it| (it, it.opened_at.until(event.at)));
     let period = Period::of(step, event.at);
-    sheet.entry(period).or_insert_with(|| Figures::none_of(period)).flow(flow).add(&fact, hold);
+    sheet.entry(period).or_insert_with(|| PeriodFigures::none_of(period)).flow(flow).add(&fact, hold);
 }
 
-impl Fact {
+impl CountedEvent {
     /// What an event adds, if it adds anything.
     pub fn of(event: &Event) -> Option<Self> {
         let text = |name: &str| event.data.get(name)?.as_str();
@@ -340,11 +340,11 @@ impl Fact {
         match event.kind {
             EventType::TransitionRejected => Some(Self::Rejected),
             EventType::TransitionHeld => review().map(Self::Opened),
-            EventType::TransitionApproved => ended(Ending::Approved),
-            EventType::TransitionDenied => ended(Ending::Denied),
-            EventType::TransitionExpired => ended(Ending::Expired),
-            EventType::TransitionCancelled => ended(Ending::Cancelled),
-            EventType::TransitionSuperseded => ended(Ending::Superseded),
+            EventType::TransitionApproved => ended(HoldOutcome::Approved),
+            EventType::TransitionDenied => ended(HoldOutcome::Denied),
+            EventType::TransitionExpired => ended(HoldOutcome::Expired),
+            EventType::TransitionCancelled => ended(HoldOutcome::Cancelled),
+            EventType::TransitionSuperseded => ended(HoldOutcome::Superseded),
             EventType::TransitionCommitted => {
                 // A thread's beginning is no proposal, what people approved is counted as such, and a writer's
                 // report was never a question.

@@ -27,7 +27,7 @@ pub struct Halt {
 /// How many people let things go on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
-pub enum LiftNeeds {
+pub enum LiftQuorum {
     /// Whoever may.
     #[default]
     One,
@@ -35,16 +35,16 @@ pub enum LiftNeeds {
     Two,
 }
 
-impl From<LiftNeeds> for u64 {
-    fn from(needs: LiftNeeds) -> Self {
+impl From<LiftQuorum> for u64 {
+    fn from(needs: LiftQuorum) -> Self {
         match needs {
-            LiftNeeds::One => 1,
-            LiftNeeds::Two => 2,
+            LiftQuorum::One => 1,
+            LiftQuorum::Two => 2,
         }
     }
 }
 
-impl TryFrom<u64> for LiftNeeds {
+impl TryFrom<u64> for LiftQuorum {
     type Error = &'static str;
     fn try_from(number: u64) -> Result<Self, Self::Error> {
         match number {
@@ -58,7 +58,7 @@ impl TryFrom<u64> for LiftNeeds {
 /// One stop.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stop {
+pub struct HaltRecord {
     /// The account or token.
     pub by: PrincipalId,
     /// The name of the person.
@@ -72,7 +72,7 @@ pub struct Stop {
 /// A request to lift a halt that needs a second person.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Lifting {
+pub struct LiftRequest {
     /// The account or token that sent the request.
     pub by: PrincipalId,
     /// The person who sent the request.
@@ -92,39 +92,40 @@ pub struct Lifting {
 /// What stands still, by whom, and how it may go on. There is none where nothing is stopped.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stops {
+pub struct ActiveHalts {
     /// Who stopped proposing.
-    pub proposing: Option<Stop>,
+    pub proposing: Option<HaltRecord>,
     /// Who stopped verifying.
-    pub verifying: Option<Stop>,
+    pub verifying: Option<HaltRecord>,
     /// How many people lift them.
-    pub lift_needs: LiftNeeds,
+    pub lift_needs: LiftQuorum,
     /// What one of two has asked for.
-    pub lifting: Option<Lifting>,
+    pub lifting: Option<LiftRequest>,
 }
 
-impl Stops {
+impl ActiveHalts {
     /// The stops once `halt` is set by somebody: what stood already keeps who stopped it and since when, and what
     /// was asked for is not asked for any more. It never takes fewer people than it took.
-    pub fn after(before: Option<&Self>, halt: &Halt, stop: &Stop, needs: LiftNeeds) -> Option<Self> {
+    pub fn after(before: Option<&Self>, halt: &Halt, stop: &HaltRecord, needs: LiftQuorum) -> Option<Self> {
         if !halt.proposing && !halt.verifying {
             return None;
         }
-        let kept = |of: fn(&Self) -> &Option<Stop>| before.and_then(|it| of(it).clone());
-        let standing =
-            |stands: bool, of: fn(&Self) -> &Option<Stop>| stands.then(|| kept(of).unwrap_or_else(|| stop.clone()));
+        let kept = |of: fn(&Self) -> &Option<HaltRecord>| before.and_then(|it| of(it).clone());
+        let standing = |stands: bool, of: fn(&Self) -> &Option<HaltRecord>| {
+            stands.then(|| kept(of).unwrap_or_else(|| stop.clone()))
+        };
         Some(Self {
             proposing: standing(halt.proposing, |it| &it.proposing),
             verifying: standing(halt.verifying, |it| &it.verifying),
-            lift_needs: needs.max(before.map_or(LiftNeeds::One, |it| it.lift_needs)),
+            lift_needs: needs.max(before.map_or(LiftQuorum::One, |it| it.lift_needs)),
             lifting: None,
         })
     }
 
     /// The stops once somebody has asked to lift them. Of a halt that an older version set nobody knows who set it.
-    pub fn asked(before: Option<&Self>, halt: &Halt, lifting: Lifting) -> Self {
+    pub fn asked(before: Option<&Self>, halt: &Halt, lifting: LiftRequest) -> Self {
         let unknown = |stands: bool| {
-            stands.then(|| Stop {
+            stands.then(|| HaltRecord {
                 by: lifting.by.clone(),
                 name: String::new(),
                 at: lifting.at,
@@ -135,7 +136,7 @@ impl Stops {
             Some(before) => (before.proposing.clone(), before.verifying.clone()),
             None => (unknown(halt.proposing), unknown(halt.verifying)),
         };
-        Self { proposing, verifying, lift_needs: LiftNeeds::Two, lifting: Some(lifting) }
+        Self { proposing, verifying, lift_needs: LiftQuorum::Two, lifting: Some(lifting) }
     }
 
     /// Since when the oldest of them stands.
@@ -156,7 +157,7 @@ pub const fn stops(now: &Halt, next: &Halt) -> bool {
 
 /// Who lifts, where two are needed: somebody in particular.
 #[derive(Clone, Copy, Debug)]
-pub struct Lifter<'a> {
+pub struct LiftRequester<'a> {
     /// The person; of a token, its owner.
     pub account: &'a Account,
     /// Since when they can: an account or a token that is made for it does not count.
@@ -165,7 +166,7 @@ pub struct Lifter<'a> {
 
 /// Why somebody does not count as one of two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LiftRefused {
+pub enum LiftRejected {
     /// The token of a team is nobody in particular.
     Nobody,
     /// The account or token is as young as the halt.
@@ -176,7 +177,7 @@ pub enum LiftRefused {
     Both,
 }
 
-impl LiftRefused {
+impl LiftRejected {
     /// To their face.
     pub const fn words(self) -> &'static str {
         match self {
@@ -194,9 +195,9 @@ impl LiftRefused {
 
 /// What becomes of somebody's wish to lift where two are needed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Lift {
+pub enum LiftOutcome {
     /// They are the first, and a second must confirm.
-    Asked(Lifting),
+    Asked(LiftRequest),
     /// They asked for the very same already.
     Waiting,
     /// They are the second.
@@ -204,28 +205,28 @@ pub enum Lift {
 }
 
 /// Whether somebody counts as one of two.
-pub fn counts(lifter: Lifter<'_>, stops: Option<&Stops>) -> Result<(), LiftRefused> {
+pub fn counts(lifter: LiftRequester<'_>, stops: Option<&ActiveHalts>) -> Result<(), LiftRejected> {
     if lifter.account.disabled {
-        return Err(LiftRefused::Disabled);
+        return Err(LiftRejected::Disabled);
     }
-    let since = stops.and_then(Stops::since);
-    if since.is_some_and(|it| lifter.since >= it) { Err(LiftRefused::TooYoung) } else { Ok(()) }
+    let since = stops.and_then(ActiveHalts::since);
+    if since.is_some_and(|it| lifter.since >= it) { Err(LiftRejected::TooYoung) } else { Ok(()) }
 }
 
 /// Judges a wish to lift. `first` is whoever asked before, as they stand now.
 pub fn lift(
-    stops: Option<&Stops>,
-    wish: Lifting,
-    lifter: Lifter<'_>,
-    first: Option<Lifter<'_>>,
-) -> Result<Lift, LiftRefused> {
+    stops: Option<&ActiveHalts>,
+    wish: LiftRequest,
+    lifter: LiftRequester<'_>,
+    first: Option<LiftRequester<'_>>,
+) -> Result<LiftOutcome, LiftRejected> {
     counts(lifter, stops)?;
     let asked = stops.and_then(|it| it.lifting.as_ref());
     let same = asked.filter(|it| (it.proposing, it.verifying) == (wish.proposing, wish.verifying));
     Ok(match (same, first) {
-        (Some(asked), _) if asked.person == wish.person => Lift::Waiting,
+        (Some(asked), _) if asked.person == wish.person => LiftOutcome::Waiting,
         // Who asked first and does not count any more is as if they had not.
-        (Some(_), Some(first)) if counts(first, stops).is_ok() => Lift::Confirmed,
-        _ => Lift::Asked(wish),
+        (Some(_), Some(first)) if counts(first, stops).is_ok() => LiftOutcome::Confirmed,
+        _ => LiftOutcome::Asked(wish),
     })
 }

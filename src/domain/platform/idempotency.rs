@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::domain::json::canonical::canonical;
-use crate::domain::keys::{Hidden, RowKey};
+use crate::domain::keys::{EncryptedValue, RowKey};
 use crate::domain::primitives::id::PrincipalId;
 use crate::domain::primitives::secret::Secret;
 use crate::domain::primitives::time::Timestamp;
@@ -20,9 +20,9 @@ pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
 /// What a sender calls a request: `Idempotency-Key`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RepeatKey(String);
+pub struct IdempotencyKey(String);
 
-impl RepeatKey {
+impl IdempotencyKey {
     /// Reads a header's value: characters that can be seen, and no space.
     pub fn read(text: &str) -> Option<Self> {
         let fits = (1..=KEY_BYTES_MAX).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_graphic());
@@ -32,7 +32,7 @@ impl RepeatKey {
 
 /// A request that has a key: by whom, which, and what it asks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Repeatable {
+pub struct IdempotentRequest {
     /// The key's row: of one token, one method and one path.
     pub id: String,
     /// Whose key it is.
@@ -41,9 +41,15 @@ pub struct Repeatable {
     pub request: String,
 }
 
-impl Repeatable {
+impl IdempotentRequest {
     /// A request as it came.
-    pub fn new(key: &RowKey, token: PrincipalId, (method, path): (&str, &str), named: &RepeatKey, body: &[u8]) -> Self {
+    pub fn new(
+        key: &RowKey,
+        token: PrincipalId,
+        (method, path): (&str, &str),
+        named: &IdempotencyKey,
+        body: &[u8],
+    ) -> Self {
         let scope = canonical(&json!([token, method, path, named.0]));
         let id = hmac(key, b"countersign.repeat-key.v1\0", scope.as_bytes());
         Self { id, token, request: hmac(key, b"countersign.repeat-body.v1\0", body) }
@@ -52,7 +58,7 @@ impl Repeatable {
 
 /// What is answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Told {
+pub struct StoredResponse {
     /// With which status.
     pub status: u16,
     /// With which bytes.
@@ -62,7 +68,7 @@ pub struct Told {
 /// An answer that is kept.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KeptAnswer {
+pub struct IdempotencyRecord {
     /// The key's row.
     pub id: String,
     /// Whose key it is.
@@ -74,12 +80,12 @@ pub struct KeptAnswer {
     /// Until when it is kept.
     pub until: Timestamp,
     /// The answer; nothing, if it is too long to be kept.
-    pub body: Option<Hidden>,
+    pub body: Option<EncryptedValue>,
 }
 
 /// Why a request that has a key is neither carried out nor answered as before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum NotRepeated {
+pub enum IdempotencyError {
     /// Another request had the key.
     #[error("another body was sent under this Idempotency-Key; give each request its own")]
     Differs,
@@ -91,7 +97,7 @@ pub enum NotRepeated {
     TooLong,
 }
 
-impl NotRepeated {
+impl IdempotencyError {
     /// Every one.
     pub const ALL: &'static [Self] = &[Self::Differs, Self::Running, Self::TooLong];
 
@@ -105,10 +111,16 @@ impl NotRepeated {
     }
 }
 
-impl KeptAnswer {
+impl IdempotencyRecord {
     /// An answer to keep. `random` is used once.
-    pub fn new(key: &RowKey, asked: &Repeatable, told: &Told, until: Timestamp, random: [u8; 24]) -> Self {
-        let Repeatable { id, token, request } = asked.clone();
+    pub fn new(
+        key: &RowKey,
+        asked: &IdempotentRequest,
+        told: &StoredResponse,
+        until: Timestamp,
+        random: [u8; 24],
+    ) -> Self {
+        let IdempotentRequest { id, token, request } = asked.clone();
         let mut kept = Self { id, token, request, status: told.status, until, body: None };
         if told.body.expose().len() <= ANSWER_BYTES_MAX {
             kept.body = Some(key.hide(&kept.place(), told.body.expose(), random));
@@ -127,13 +139,13 @@ impl KeptAnswer {
     }
 
     /// What was answered, to whoever asks the same; `None` if what is hidden here is of another row.
-    pub fn answer(&self, key: &RowKey, asked: &Repeatable) -> Option<Result<Told, NotRepeated>> {
+    pub fn answer(&self, key: &RowKey, asked: &IdempotentRequest) -> Option<Result<StoredResponse, IdempotencyError>> {
         if self.request != asked.request {
-            return Some(Err(NotRepeated::Differs));
+            return Some(Err(IdempotencyError::Differs));
         }
-        let Some(hidden) = &self.body else { return Some(Err(NotRepeated::TooLong)) };
+        let Some(hidden) = &self.body else { return Some(Err(IdempotencyError::TooLong)) };
         let body = key.show(&self.place(), hidden)?;
-        Some(Ok(Told { status: self.status, body }))
+        Some(Ok(StoredResponse { status: self.status, body }))
     }
 
     /// What the hidden answer is bound to: everything else in the row.
@@ -162,22 +174,22 @@ mod tests {
         Keys::generate("urn:test", Timestamp::from_millis(0), &mut draw).unwrap()
     }
 
-    fn asked(token: &str, route: (&str, &str), named: &str, body: &[u8]) -> Repeatable {
-        let named = RepeatKey::read(named).unwrap();
-        Repeatable::new(keys().row(), PrincipalId::try_from(token).unwrap(), route, &named, body)
+    fn asked(token: &str, route: (&str, &str), named: &str, body: &[u8]) -> IdempotentRequest {
+        let named = IdempotencyKey::read(named).unwrap();
+        IdempotentRequest::new(keys().row(), PrincipalId::try_from(token).unwrap(), route, &named, body)
     }
 
-    fn told(body: &str) -> Told {
-        Told { status: 201, body: Secret::new(body.to_owned()) }
+    fn told(body: &str) -> StoredResponse {
+        StoredResponse { status: 201, body: Secret::new(body.to_owned()) }
     }
 
     #[test]
     fn a_key_is_one_word_that_can_be_seen() {
         for good in ["k", "a b".replace(' ', "-").as_str(), "\"8e03978e\"", "~".repeat(KEY_BYTES_MAX).as_str()] {
-            assert!(RepeatKey::read(good).is_some(), "{good}");
+            assert!(IdempotencyKey::read(good).is_some(), "{good}");
         }
         for bad in ["", " ", "a b", "a\tb", "é", "~".repeat(KEY_BYTES_MAX + 1).as_str()] {
-            assert!(RepeatKey::read(bad).is_none(), "{bad}");
+            assert!(IdempotencyKey::read(bad).is_none(), "{bad}");
         }
     }
 
@@ -201,15 +213,15 @@ mod tests {
     #[test]
     fn the_row_of_an_answer_has_nothing_of_it_in_clear_and_opens_only_as_it_is() {
         let (asked, until) = (asked("ada", ("POST", "/v1/x"), "k", b"the body"), Timestamp::from_millis(5));
-        let kept = KeptAnswer::new(keys().row(), &asked, &told("{\"secret\":\"whsec_x\"}"), until, [1; 24]);
+        let kept = IdempotencyRecord::new(keys().row(), &asked, &told("{\"secret\":\"whsec_x\"}"), until, [1; 24]);
         let text = serde_json::to_string(&kept).unwrap();
         assert!(!text.contains("whsec") && !text.contains("the body"), "{text}");
         assert_eq!(kept.answer(keys().row(), &asked), Some(Ok(told("{\"secret\":\"whsec_x\"}"))));
         let moved = [
-            KeptAnswer { id: "other".to_owned(), ..kept.clone() },
-            KeptAnswer { token: PrincipalId::try_from("ben").unwrap(), ..kept.clone() },
-            KeptAnswer { status: 200, ..kept.clone() },
-            KeptAnswer { until: Timestamp::from_millis(6), ..kept.clone() },
+            IdempotencyRecord { id: "other".to_owned(), ..kept.clone() },
+            IdempotencyRecord { token: PrincipalId::try_from("ben").unwrap(), ..kept.clone() },
+            IdempotencyRecord { status: 200, ..kept.clone() },
+            IdempotencyRecord { until: Timestamp::from_millis(6), ..kept.clone() },
         ];
         for other in moved {
             assert_eq!(other.answer(keys().row(), &asked), None);
@@ -223,10 +235,10 @@ mod tests {
         let asked = asked("ada", ("POST", "/v1/x"), "k", b"");
         let at = |bytes: usize| {
             let told = told(&"x".repeat(bytes));
-            KeptAnswer::new(keys().row(), &asked, &told, Timestamp::from_millis(5), [1; 24])
+            IdempotencyRecord::new(keys().row(), &asked, &told, Timestamp::from_millis(5), [1; 24])
                 .answer(keys().row(), &asked)
         };
         assert!(matches!(at(ANSWER_BYTES_MAX), Some(Ok(_))));
-        assert_eq!(at(ANSWER_BYTES_MAX + 1), Some(Err(NotRepeated::TooLong)));
+        assert_eq!(at(ANSWER_BYTES_MAX + 1), Some(Err(IdempotencyError::TooLong)));
     }
 }

@@ -12,7 +12,7 @@ pub struct TraceParent(String);
 /// This is no `traceparent`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("not a traceparent")]
-pub struct NoTraceParent;
+pub struct InvalidTraceParent;
 
 /// Version, trace, parent and flags, with what parts them.
 const CHARS: usize = 55;
@@ -68,9 +68,9 @@ impl From<TraceParent> for String {
 }
 
 impl TryFrom<String> for TraceParent {
-    type Error = NoTraceParent;
-    fn try_from(text: String) -> Result<Self, NoTraceParent> {
-        Self::read(&text).ok_or(NoTraceParent)
+    type Error = InvalidTraceParent;
+    fn try_from(text: String) -> Result<Self, InvalidTraceParent> {
+        Self::read(&text).ok_or(InvalidTraceParent)
     }
 }
 

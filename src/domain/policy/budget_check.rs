@@ -4,35 +4,36 @@
 use serde_json::Value;
 
 use super::budget::{Budget, Budgets, OnBreach};
-use super::judgement::{Audience, Reason, ReasonCode, RejectCode, Violation};
+use super::judgement::{JudgedReason, ReasonAudience, ReasonCode, RejectCode, Violation};
 use super::model::{NodePolicy, Policy};
-use super::request::Circumstances;
+use super::request::RequestContext;
 use super::view::project;
 use crate::domain::context::count_given;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::id::NodeId;
-use crate::domain::threads::usage::{Spent, Totals};
+use crate::domain::threads::usage::{Totals, UsageAmount};
 
 /// What a request does to the budgets.
 #[derive(Debug, Default)]
-pub(super) struct Breaches {
+pub(super) struct BudgetBreaches {
     /// What rejects it.
     pub(super) denied: Vec<Violation>,
     /// What people are asked about.
-    pub(super) held: Vec<Reason>,
+    pub(super) held: Vec<JudgedReason>,
 }
 
 /// Holds what branches used together against the bounds of each of their nodes, and of the thread. Each was judged
 /// where it was used, beside what it could see.
-pub(super) fn breaches_together(policy: &Policy, before: &Totals, used: &Totals) -> Breaches {
-    let mut found = Breaches::default();
+pub(super) fn breaches_together(policy: &Policy, before: &Totals, used: &Totals) -> BudgetBreaches {
+    let mut found = BudgetBreaches::default();
     let sums = before.clone().plus(used);
     let of_nodes = used.nodes().filter_map(|(name, of)| {
         let bounds = policy.budgets.of(policy.node(name)?);
-        let bounds = bounds.into_iter().filter(|(level, _)| matches!(level, Level::Node)).collect::<Vec<_>>();
+        let bounds = bounds.into_iter().filter(|(level, _)| matches!(level, BudgetLevel::Node)).collect::<Vec<_>>();
         Some((bounds, sums.of_node(name), of))
     });
-    let of_thread = policy.budgets.thread.map(|it| (vec![(Level::Thread, it)], sums.of_thread(), used.of_thread()));
+    let of_thread =
+        policy.budgets.thread.map(|it| (vec![(BudgetLevel::Thread, it)], sums.of_thread(), used.of_thread()));
     for (bounds, sum, of) in of_nodes.chain(of_thread) {
         for (level, budget) in bounds {
             budget.breached(sum, of).for_each(|it| found.add(budget.then, words(level, it)));
@@ -43,7 +44,7 @@ pub(super) fn breaches_together(policy: &Policy, before: &Totals, used: &Totals)
 
 /// Of whom something is counted.
 #[derive(Clone, Copy)]
-enum Level {
+enum BudgetLevel {
     Call,
     Node,
     Thread,
@@ -51,7 +52,7 @@ enum Level {
 
 /// What is counted.
 #[derive(Clone, Copy)]
-enum Measure {
+enum BudgetMeasure {
     Calls,
     Tokens,
     Cost,
@@ -79,13 +80,13 @@ pub(super) fn breaches(
     policy: &Policy,
     (node, name): (&NodePolicy, &NodeId),
     state: &Value,
-    along: &Circumstances<'_>,
-) -> Breaches {
+    along: &RequestContext<'_>,
+) -> BudgetBreaches {
     let bounds = policy.budgets.of(node);
-    let mut found = Breaches::default();
+    let mut found = BudgetBreaches::default();
     let usage = along.usage;
     let given = along.context_tokens.or_else(|| policy.context_tokens(name, state)).unwrap_or(0);
-    let own = Spent::default().with(u64::from(along.tool.is_some()), usage).given(given);
+    let own = UsageAmount::default().with(u64::from(along.tool.is_some()), usage).given(given);
     // What is bounded must be told, or the way around a bound would be to say nothing.
     let bounded = |is: fn(&Budget) -> bool| bounds.iter().any(|(_, it)| is(it));
     for (untold, detail) in [
@@ -98,9 +99,9 @@ pub(super) fn breaches(
     }
     for (level, budget) in bounds {
         let before = match level {
-            Level::Call => Spent::default(),
-            Level::Node => along.spent.map(|it| it.of_node(name)).unwrap_or_default(),
-            Level::Thread => along.spent.map(|it| it.of_thread()).unwrap_or_default(),
+            BudgetLevel::Call => UsageAmount::default(),
+            BudgetLevel::Node => along.spent.map(|it| it.of_node(name)).unwrap_or_default(),
+            BudgetLevel::Thread => along.spent.map(|it| it.of_thread()).unwrap_or_default(),
         };
         for measure in budget.breached(before.plus(own), own) {
             found.add(budget.then, words(level, measure));
@@ -109,7 +110,7 @@ pub(super) fn breaches(
     found
 }
 
-impl Breaches {
+impl BudgetBreaches {
     /// One more, unless it is said already.
     fn add(&mut self, then: OnBreach, words: &'static str) {
         match then {
@@ -129,12 +130,12 @@ impl Breaches {
 
 impl Budgets {
     /// Those that are there for a node, in the order in which they are told.
-    fn of(&self, node: &NodePolicy) -> Vec<(Level, Budget)> {
+    fn of(&self, node: &NodePolicy) -> Vec<(BudgetLevel, Budget)> {
         let all = [
-            (Level::Call, self.call),
-            (Level::Node, self.node),
-            (Level::Node, node.budget),
-            (Level::Thread, self.thread),
+            (BudgetLevel::Call, self.call),
+            (BudgetLevel::Node, self.node),
+            (BudgetLevel::Node, node.budget),
+            (BudgetLevel::Thread, self.thread),
         ];
         all.into_iter().filter_map(|(level, budget)| Some((level, budget?))).collect()
     }
@@ -143,14 +144,14 @@ impl Budgets {
 impl Budget {
     /// What would be above its bound because of this request. One that uses none of it breaches nothing, even where
     /// people have let more through before.
-    fn breached(&self, sum: Spent, own: Spent) -> impl Iterator<Item = Measure> {
+    fn breached(&self, sum: UsageAmount, own: UsageAmount) -> impl Iterator<Item = BudgetMeasure> {
         let above = |bound: Option<u64>, sum: u64, own: u64| own > 0 && bound.is_some_and(|it| sum > it);
         let cost_above = self.cost.is_some_and(|it| sum.cost_millionths > it);
         [
-            (above(self.calls, sum.calls, own.calls), Measure::Calls),
-            (above(self.tokens, sum.tokens, own.tokens), Measure::Tokens),
-            (!own.cost_millionths.is_zero() && cost_above, Measure::Cost),
-            (above(self.context_tokens, sum.context_tokens, own.context_tokens), Measure::Context),
+            (above(self.calls, sum.calls, own.calls), BudgetMeasure::Calls),
+            (above(self.tokens, sum.tokens, own.tokens), BudgetMeasure::Tokens),
+            (!own.cost_millionths.is_zero() && cost_above, BudgetMeasure::Cost),
+            (above(self.context_tokens, sum.context_tokens, own.context_tokens), BudgetMeasure::Context),
         ]
         .into_iter()
         .filter_map(|(breached, measure)| breached.then_some(measure))
@@ -161,23 +162,27 @@ const fn violation(detail: &'static str) -> Violation {
     Violation::new(RejectCode::Budget, Pointer::root(), detail)
 }
 
-fn reason(text: &str) -> Reason {
-    Reason { code: ReasonCode::Budget, pattern: None, text: text.to_owned(), audience: Audience::Everyone }
+fn reason(text: &str) -> JudgedReason {
+    JudgedReason { code: ReasonCode::Budget, pattern: None, text: text.to_owned(), audience: ReasonAudience::Everyone }
 }
 
-const fn words(level: Level, measure: Measure) -> &'static str {
+const fn words(level: BudgetLevel, measure: BudgetMeasure) -> &'static str {
     match (level, measure) {
-        (Level::Call, Measure::Calls) => "more calls than one request may make",
-        (Level::Call, Measure::Tokens) => "more tokens than one request may take",
-        (Level::Call, Measure::Cost) => "more cost than one request may make",
-        (Level::Call, Measure::Context) => "more tokens of context than a node may be given for one request",
-        (Level::Node, Measure::Calls) => "more calls than this node may make in one thread",
-        (Level::Node, Measure::Tokens) => "more tokens than this node may take in one thread",
-        (Level::Node, Measure::Cost) => "more cost than this node may make in one thread",
-        (Level::Node, Measure::Context) => "more tokens of context than this node may be given in one thread",
-        (Level::Thread, Measure::Calls) => "more calls than may be made in one thread",
-        (Level::Thread, Measure::Tokens) => "more tokens than may be taken in one thread",
-        (Level::Thread, Measure::Cost) => "more cost than may be made in one thread",
-        (Level::Thread, Measure::Context) => "more tokens of context than nodes may be given in one thread",
+        (BudgetLevel::Call, BudgetMeasure::Calls) => "more calls than one request may make",
+        (BudgetLevel::Call, BudgetMeasure::Tokens) => "more tokens than one request may take",
+        (BudgetLevel::Call, BudgetMeasure::Cost) => "more cost than one request may make",
+        (BudgetLevel::Call, BudgetMeasure::Context) => {
+            "more tokens of context than a node may be given for one request"
+        }
+        (BudgetLevel::Node, BudgetMeasure::Calls) => "more calls than this node may make in one thread",
+        (BudgetLevel::Node, BudgetMeasure::Tokens) => "more tokens than this node may take in one thread",
+        (BudgetLevel::Node, BudgetMeasure::Cost) => "more cost than this node may make in one thread",
+        (BudgetLevel::Node, BudgetMeasure::Context) => {
+            "more tokens of context than this node may be given in one thread"
+        }
+        (BudgetLevel::Thread, BudgetMeasure::Calls) => "more calls than may be made in one thread",
+        (BudgetLevel::Thread, BudgetMeasure::Tokens) => "more tokens than may be taken in one thread",
+        (BudgetLevel::Thread, BudgetMeasure::Cost) => "more cost than may be made in one thread",
+        (BudgetLevel::Thread, BudgetMeasure::Context) => "more tokens of context than nodes may be given in one thread",
     }
 }

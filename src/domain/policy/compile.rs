@@ -13,11 +13,14 @@ use std::time::Duration;
 
 use super::bounds;
 use super::error::{PolicyCode, PolicyError};
-use super::model::{Amending, Approval, Comment, Confirm, Covers, NodePolicy, PasskeyRule, Policy, Stage};
+use super::model::{
+    ApprovalPolicy, ApprovalScope, CommentRule, ConfirmationRule, NodePolicy, PasskeyRule, Policy,
+    PolicyChangeApproval, PolicyStage,
+};
 use super::pattern_set::Patterns;
 use super::policy_source::PolicySource;
 use super::redaction::detectors::Detectors;
-use super::toml_reader::{Item, Section, parse};
+use super::toml_reader::{TomlItem, TomlSection, parse};
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::id::{FlowId, GroupName, NodeId};
@@ -82,7 +85,7 @@ impl Policy {
     pub fn compile(source: &PolicySource) -> Result<Self, PolicyError> {
         check_sizes(source)?;
         let document = parse(&source.text)?;
-        let root = Section::root(&source.text, &document);
+        let root = TomlSection::root(&source.text, &document);
         root.expect_keys(KEYS)?;
         let mut nodes = read_nodes(&root, source)?;
         let (hidden, detectors, reveal_to) = read_redaction(&root)?;
@@ -115,7 +118,7 @@ impl Policy {
 }
 
 /// `[join]`: one place, so that each branch has one confidence.
-fn read_confidence(root: &Section<'_>) -> Result<Option<Pointer>, PolicyError> {
+fn read_confidence(root: &TomlSection<'_>) -> Result<Option<Pointer>, PolicyError> {
     let Some(item) = root.get("join") else { return Ok(None) };
     let section = item.section()?;
     section.expect_keys(JOIN_KEYS)?;
@@ -141,7 +144,7 @@ fn check_sizes(source: &PolicySource) -> Result<(), PolicyError> {
 }
 
 /// A flow enforces its policy unless it says otherwise.
-fn read_mode(root: &Section<'_>) -> Result<Mode, PolicyError> {
+fn read_mode(root: &TomlSection<'_>) -> Result<Mode, PolicyError> {
     let Some(item) = root.get("mode") else { return Ok(Mode::Enforce) };
     match item.text()? {
         "enforce" => Ok(Mode::Enforce),
@@ -150,7 +153,7 @@ fn read_mode(root: &Section<'_>) -> Result<Mode, PolicyError> {
     }
 }
 
-fn read_flow(root: &Section<'_>) -> Result<FlowId, PolicyError> {
+fn read_flow(root: &TomlSection<'_>) -> Result<FlowId, PolicyError> {
     let item = root.require("flow", "the flow's name, such as flow = \"payments\"")?;
     // Where flows are stopped, that is the word for every one of them.
     if item.text()? == "all" {
@@ -159,11 +162,11 @@ fn read_flow(root: &Section<'_>) -> Result<FlowId, PolicyError> {
     FlowId::try_from(item.text()?).map_err(|error| item.error(PolicyCode::BadValue, format!("`flow`: {error}")))
 }
 
-fn flag(section: &Section<'_>, key: &str) -> Result<bool, PolicyError> {
+fn flag(section: &TomlSection<'_>, key: &str) -> Result<bool, PolicyError> {
     section.get(key).map_or(Ok(false), |item| item.flag())
 }
 
-fn read_patterns(section: &Section<'_>, key: &str) -> Result<Patterns, PolicyError> {
+fn read_patterns(section: &TomlSection<'_>, key: &str) -> Result<Patterns, PolicyError> {
     let Some(list) = section.get(key) else { return Ok(Patterns::default()) };
     let mut patterns: Vec<Pattern> = Vec::new();
     for item in list.items(bounds::PATTERNS_MAX)? {
@@ -184,7 +187,7 @@ fn read_patterns(section: &Section<'_>, key: &str) -> Result<Patterns, PolicyErr
     Ok(patterns.into())
 }
 
-fn read_schema(item: &Item<'_>, source: &PolicySource, openness: Openness) -> Result<Schema, PolicyError> {
+fn read_schema(item: &TomlItem<'_>, source: &PolicySource, openness: Openness) -> Result<Schema, PolicyError> {
     let named = match item.value().as_table() {
         Some(table) => SchemaSource::inline(table),
         None => {
@@ -198,14 +201,14 @@ fn read_schema(item: &Item<'_>, source: &PolicySource, openness: Openness) -> Re
         .map_err(|error| item.error(PolicyCode::BadSchema, format!("`{}`: {error}", item.name())))
 }
 
-fn unknown_schema(item: &Item<'_>, name: &str, source: &PolicySource) -> PolicyError {
+fn unknown_schema(item: &TomlItem<'_>, name: &str, source: &PolicySource) -> PolicyError {
     let there: Vec<_> = source.schemas.keys().map(String::as_str).collect();
     let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
     let message = format!("schema {name:?} was not handed in with the policy: add it; handed in: {there}");
     item.error(PolicyCode::UnknownSchema, message)
 }
 
-fn read_nodes(root: &Section<'_>, source: &PolicySource) -> Result<BTreeMap<NodeId, NodePolicy>, PolicyError> {
+fn read_nodes(root: &TomlSection<'_>, source: &PolicySource) -> Result<BTreeMap<NodeId, NodePolicy>, PolicyError> {
     let Some(nodes) = root.get("nodes") else { return Ok(BTreeMap::new()) };
     let mut read = BTreeMap::new();
     for (name, place, item) in nodes.section()?.members(bounds::NODES_MAX)? {
@@ -215,7 +218,7 @@ fn read_nodes(root: &Section<'_>, source: &PolicySource) -> Result<BTreeMap<Node
     Ok(read)
 }
 
-fn read_node(section: &Section<'_>, source: &PolicySource) -> Result<NodePolicy, PolicyError> {
+fn read_node(section: &TomlSection<'_>, source: &PolicySource) -> Result<NodePolicy, PolicyError> {
     section.expect_keys(NODE_KEYS)?;
     let reads = read_patterns(section, "reads")?;
     Ok(NodePolicy {
@@ -232,7 +235,7 @@ fn read_node(section: &Section<'_>, source: &PolicySource) -> Result<NodePolicy,
     })
 }
 
-fn read_protected(root: &Section<'_>, approval: &Approval) -> Result<Patterns, PolicyError> {
+fn read_protected(root: &TomlSection<'_>, approval: &ApprovalPolicy) -> Result<Patterns, PolicyError> {
     let patterns = read_patterns(root, "protected")?;
     match root.get("protected") {
         Some(item) if !patterns.is_empty() && approval.stages.is_empty() => Err(item.error(
@@ -243,7 +246,7 @@ fn read_protected(root: &Section<'_>, approval: &Approval) -> Result<Patterns, P
     }
 }
 
-fn read_redaction(root: &Section<'_>) -> Result<(Patterns, Detectors, BTreeSet<GroupName>), PolicyError> {
+fn read_redaction(root: &TomlSection<'_>) -> Result<(Patterns, Detectors, BTreeSet<GroupName>), PolicyError> {
     let Some(item) = root.get("redaction") else { return Ok(Default::default()) };
     let section = item.section()?;
     section.expect_keys(REDACTION_KEYS)?;
@@ -251,7 +254,7 @@ fn read_redaction(root: &Section<'_>) -> Result<(Patterns, Detectors, BTreeSet<G
     Ok((read_patterns(&section, "hide")?, read_detectors(&section)?, reveal_to.unwrap_or_default()))
 }
 
-fn read_detectors(section: &Section<'_>) -> Result<Detectors, PolicyError> {
+fn read_detectors(section: &TomlSection<'_>) -> Result<Detectors, PolicyError> {
     let mut detectors = Detectors::default();
     let mut names = BTreeSet::new();
     if let Some(list) = section.get("detect") {
@@ -278,9 +281,9 @@ fn read_detectors(section: &Section<'_>) -> Result<Detectors, PolicyError> {
     Ok(detectors)
 }
 
-fn read_approval(root: &Section<'_>, has_writer: bool) -> Result<Approval, PolicyError> {
-    let default = Approval {
-        covers: if has_writer { Covers::Write } else { Covers::Commit },
+fn read_approval(root: &TomlSection<'_>, has_writer: bool) -> Result<ApprovalPolicy, PolicyError> {
+    let default = ApprovalPolicy {
+        covers: if has_writer { ApprovalScope::Write } else { ApprovalScope::Commit },
         ttl: bounds::TTL_DEFAULT,
         receipt_ttl: bounds::RECEIPT_TTL_DEFAULT,
         write_lease: bounds::WRITE_LEASE_DEFAULT,
@@ -299,7 +302,7 @@ fn read_approval(root: &Section<'_>, has_writer: bool) -> Result<Approval, Polic
         |key: &str, range, default: Duration| section.get(key).map_or(Ok(default), |item| item.duration(range));
     let count = |key: &str, range, default: u32| section.get(key).map_or(Ok(default), |item| item.count(range));
     let ttl = duration("ttl", bounds::TTL, default.ttl)?;
-    Ok(Approval {
+    Ok(ApprovalPolicy {
         covers: read_covers(&section)?.unwrap_or(default.covers),
         ttl,
         receipt_ttl: duration("receipt_ttl", bounds::RECEIPT_TTL, default.receipt_ttl)?,
@@ -314,31 +317,31 @@ fn read_approval(root: &Section<'_>, has_writer: bool) -> Result<Approval, Polic
     })
 }
 
-fn read_covers(section: &Section<'_>) -> Result<Option<Covers>, PolicyError> {
+fn read_covers(section: &TomlSection<'_>) -> Result<Option<ApprovalScope>, PolicyError> {
     let Some(item) = section.get("covers") else { return Ok(None) };
     match item.text()? {
-        "write" => Ok(Some(Covers::Write)),
-        "commit" => Ok(Some(Covers::Commit)),
+        "write" => Ok(Some(ApprovalScope::Write)),
+        "commit" => Ok(Some(ApprovalScope::Commit)),
         _ => Err(item.error(PolicyCode::BadValue, "`approval.covers` must be \"write\" or \"commit\"")),
     }
 }
 
-fn read_stages(section: &Section<'_>) -> Result<Vec<Stage>, PolicyError> {
+fn read_stages(section: &TomlSection<'_>) -> Result<Vec<PolicyStage>, PolicyError> {
     let Some(list) = section.get("stages") else { return Ok(Vec::new()) };
-    let read = |section: Section<'_>| {
+    let read = |section: TomlSection<'_>| {
         section.expect_keys(STAGE_KEYS)?;
         read_stage(&section)
     };
     list.items(bounds::STAGES_MAX)?.iter().map(|item| read(item.section()?)).collect()
 }
 
-fn read_amending(section: &Section<'_>) -> Result<Amending, PolicyError> {
+fn read_amending(section: &TomlSection<'_>) -> Result<PolicyChangeApproval, PolicyError> {
     section.expect_keys(AMENDING_KEYS)?;
     let ttl = section.get("ttl").map_or(Ok(bounds::TTL_DEFAULT), |item| item.duration(bounds::TTL))?;
-    Ok(Amending { stage: read_stage(section)?, ttl })
+    Ok(PolicyChangeApproval { stage: read_stage(section)?, ttl })
 }
 
-fn read_stage(section: &Section<'_>) -> Result<Stage, PolicyError> {
+fn read_stage(section: &TomlSection<'_>) -> Result<PolicyStage, PolicyError> {
     let list = section.require("groups", "the groups whose members may vote, such as groups = [\"finance\"]")?;
     let groups = read_groups(&list)?;
     if groups.is_empty() {
@@ -346,10 +349,10 @@ fn read_stage(section: &Section<'_>) -> Result<Stage, PolicyError> {
     }
     let need = section.get("need").map_or(Ok(1), |item| item.count(bounds::NEED))?;
     let (comment, confirm) = (read_comment(section)?, read_confirm(section)?);
-    Ok(Stage { groups, need, comment, passkey: read_passkey(section)?, confirm })
+    Ok(PolicyStage { groups, need, comment, passkey: read_passkey(section)?, confirm })
 }
 
-fn read_groups(list: &Item<'_>) -> Result<BTreeSet<GroupName>, PolicyError> {
+fn read_groups(list: &TomlItem<'_>) -> Result<BTreeSet<GroupName>, PolicyError> {
     let mut groups = BTreeSet::new();
     for item in list.items(bounds::GROUPS_MAX)? {
         let bad = |why: String| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name()));
@@ -362,7 +365,7 @@ fn read_groups(list: &Item<'_>) -> Result<BTreeSet<GroupName>, PolicyError> {
 }
 
 /// A signature over the vote is always made a moment ago, so that one key says all.
-fn read_passkey(section: &Section<'_>) -> Result<PasskeyRule, PolicyError> {
+fn read_passkey(section: &TomlSection<'_>) -> Result<PasskeyRule, PolicyError> {
     let signs = flag(section, "passkey")?;
     match (signs, section.get("passkey_within")) {
         (true, Some(item)) => {
@@ -376,20 +379,20 @@ fn read_passkey(section: &Section<'_>) -> Result<PasskeyRule, PolicyError> {
     }
 }
 
-fn read_confirm(section: &Section<'_>) -> Result<Confirm, PolicyError> {
-    let Some(item) = section.get("confirm") else { return Ok(Confirm::Pressed) };
+fn read_confirm(section: &TomlSection<'_>) -> Result<ConfirmationRule, PolicyError> {
+    let Some(item) = section.get("confirm") else { return Ok(ConfirmationRule::Pressed) };
     match item.text()? {
-        "pressed" => Ok(Confirm::Pressed),
-        "typed" => Ok(Confirm::Typed),
+        "pressed" => Ok(ConfirmationRule::Pressed),
+        "typed" => Ok(ConfirmationRule::Typed),
         _ => Err(item.error(PolicyCode::BadValue, "`confirm` must be \"pressed\" or \"typed\"")),
     }
 }
 
-fn read_comment(section: &Section<'_>) -> Result<Comment, PolicyError> {
-    let Some(item) = section.get("comment") else { return Ok(Comment::Optional) };
+fn read_comment(section: &TomlSection<'_>) -> Result<CommentRule, PolicyError> {
+    let Some(item) = section.get("comment") else { return Ok(CommentRule::Optional) };
     match item.text()? {
-        "optional" => Ok(Comment::Optional),
-        "required" => Ok(Comment::Required),
+        "optional" => Ok(CommentRule::Optional),
+        "required" => Ok(CommentRule::Required),
         _ => Err(item.error(PolicyCode::BadValue, "`comment` must be \"optional\" or \"required\"")),
     }
 }

@@ -1,11 +1,11 @@
 //! What a policy says of what a node is given.
 
-use crate::domain::context::Receives;
+use crate::domain::context::InputSchema;
 use crate::domain::json::pointer::Pointer;
 
 /// What a node is given.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct ContextRules {
     /// How many tokens.
     pub(super) max_tokens: Option<u64>,
     /// What goes last, the most important first.
@@ -13,5 +13,5 @@ pub(super) struct Given {
     /// What must be there.
     pub(super) requires: Vec<Pointer>,
     /// What it may be.
-    pub(super) receives: Option<Receives>,
+    pub(super) receives: Option<InputSchema>,
 }

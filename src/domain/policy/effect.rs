@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use super::judgement::{RejectCode, Violation};
 use super::model::NodePolicy;
-use super::patch_footprint::Claims;
+use super::patch_footprint::PatchFootprint;
 use super::pattern_set::Patterns;
-use super::visibility::Sight;
-use crate::domain::json::diff::{Change, diff};
+use super::visibility::Visibility;
+use crate::domain::json::diff::{LeafChange, diff};
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
 
@@ -18,10 +18,10 @@ const NOT_IN_WRITES: &str = "the node may not write this: its `writes` do not co
 const IN_DENY: &str = "the node is denied to write this";
 
 /// The state after, and the way there.
-pub(super) struct Outcome {
+pub(super) struct PatchEffect {
     pub(super) after: Value,
-    pub(super) changes: Vec<Change>,
-    meanings: Vec<Meaning>,
+    pub(super) changes: Vec<LeafChange>,
+    meanings: Vec<ChangeAttribution>,
     /// Where a merge patch goes through something that is no object, and that the node cannot see: it is replaced as
     /// a whole, whatever it is.
     overrun: BTreeSet<Pointer>,
@@ -29,7 +29,7 @@ pub(super) struct Outcome {
 
 /// What a change says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Meaning {
+enum ChangeAttribution {
     /// A value came, went or differs.
     Its,
     /// An empty container gave way to a filled one of another kind. That takes the same leave as for a container
@@ -43,29 +43,38 @@ enum Meaning {
     ByTheWay,
 }
 
-impl Outcome {
-    pub(super) fn new(before: &Value, after: Value, claims: &Claims, reads: &Patterns) -> Self {
+impl PatchEffect {
+    pub(super) fn new(before: &Value, after: Value, claims: &PatchFootprint, reads: &Patterns) -> Self {
         let changes = diff(before, &after);
         let stands_there = |place: &&Pointer| place.resolve(before).is_some_and(|it| !it.is_object());
         let passed: BTreeSet<_> = claims.passed_unseen(reads).collect();
         let overrun: BTreeSet<_> = passed.iter().copied().filter(stands_there).cloned().collect();
-        let meaning = |change: &Change| {
+        let meaning = |change: &LeafChange| {
             let within = !overrun.is_empty() && change.pointer.at_and_above().any(|it| overrun.contains(it));
-            if within { Meaning::OfThePlace } else { meaning(change, before, &after, &passed) }
+            if within { ChangeAttribution::OfThePlace } else { meaning(change, before, &after, &passed) }
         };
         let meanings = changes.iter().map(meaning).collect();
         Self { after, changes, meanings, overrun }
     }
 
     /// The changes that say something of their own.
-    fn telling(&self) -> impl Iterator<Item = &Change> {
-        self.changes.iter().zip(&self.meanings).filter(|(_, it)| **it == Meaning::Its).map(|(change, _)| change)
+    fn telling(&self) -> impl Iterator<Item = &LeafChange> {
+        self.changes
+            .iter()
+            .zip(&self.meanings)
+            .filter(|(_, it)| **it == ChangeAttribution::Its)
+            .map(|(change, _)| change)
     }
 
     /// The changes that rules are asked about. What the request set where its node cannot look is among them whether
     /// or not it differs, or a rule would tell a right guess from a wrong one.
-    pub(super) fn asked<'o>(&'o self, before: &Value, claims: &Claims, reads: &Patterns) -> Vec<Cow<'o, Change>> {
-        let differs = self.changes.iter().zip(&self.meanings).filter(|(_, it)| **it != Meaning::ByTheWay);
+    pub(super) fn asked<'o>(
+        &'o self,
+        before: &Value,
+        claims: &PatchFootprint,
+        reads: &Patterns,
+    ) -> Vec<Cow<'o, LeafChange>> {
+        let differs = self.changes.iter().zip(&self.meanings).filter(|(_, it)| **it != ChangeAttribution::ByTheWay);
         let mut asked: Vec<_> = differs.map(|(change, _)| Cow::Borrowed(change)).collect();
         let unseen = claims.leaves_unseen(reads, &self.after);
         if unseen.is_empty() {
@@ -75,7 +84,7 @@ impl Outcome {
         asked.extend(unseen.into_iter().filter(|it| !known.contains(it)).map(|pointer| {
             let value = |state: &Value| pointer.resolve(state).cloned();
             let (before, after) = (value(before), value(&self.after));
-            Cow::Owned(Change { pointer, before, after })
+            Cow::Owned(LeafChange { pointer, before, after })
         }));
         // In one order, whichever of them differ.
         asked.sort_by(|a, b| a.pointer.cmp(&b.pointer));
@@ -85,13 +94,13 @@ impl Outcome {
     /// Effects outside the write lists. What differs where the node cannot look is told at the place that the
     /// request named, and only if the request as such was admissible: then it can only mean that something stands
     /// where the policy has an object.
-    pub(super) fn violations(&self, node: &NodePolicy, asked: &[Violation], sight: &Sight<'_>) -> Vec<Violation> {
-        let refused = |(change, meaning): (&Change, &Meaning)| {
+    pub(super) fn violations(&self, node: &NodePolicy, asked: &[Violation], sight: &Visibility<'_>) -> Vec<Violation> {
+        let refused = |(change, meaning): (&LeafChange, &ChangeAttribution)| {
             let pointer = &change.pointer;
             let written = match meaning {
-                Meaning::ByTheWay | Meaning::OfThePlace => return None,
-                Meaning::Its => node.writes.covers(pointer),
-                Meaning::OtherKind => node.writes.covers(pointer) || node.writes.covers_every_member(pointer),
+                ChangeAttribution::ByTheWay | ChangeAttribution::OfThePlace => return None,
+                ChangeAttribution::Its => node.writes.covers(pointer),
+                ChangeAttribution::OtherKind => node.writes.covers(pointer) || node.writes.covers_every_member(pointer),
             };
             let (code, detail) = match (node.deny.covers(pointer), written) {
                 (true, _) => (RejectCode::WriteDenied, IN_DENY),
@@ -118,7 +127,7 @@ impl Outcome {
     pub(super) fn touched<'p>(
         &self,
         protected: &'p Patterns,
-        claims: &Claims,
+        claims: &PatchFootprint,
         reads: &Patterns,
     ) -> Vec<(&'p Pattern, Pointer)> {
         let set: Vec<_> = claims.set_unseen(reads).chain(&self.overrun).collect();
@@ -133,13 +142,15 @@ impl Outcome {
     }
 }
 
-fn meaning(change: &Change, before: &Value, after: &Value, unseen: &BTreeSet<&Pointer>) -> Meaning {
+fn meaning(change: &LeafChange, before: &Value, after: &Value, unseen: &BTreeSet<&Pointer>) -> ChangeAttribution {
     let made = |empty: &Value| *empty == Value::Object(Map::new()) && change.pointer.resolve(before).is_none();
     let stands = |value: Option<&Value>| matches!(value, Some(Value::Object(_) | Value::Array(_)));
     match (&change.before, &change.after) {
-        _ if change.is_filling(before, after) => Meaning::ByTheWay,
-        (None, Some(empty)) if unseen.contains(&change.pointer) && made(empty) => Meaning::ByTheWay,
-        (Some(empty), None) if stands(Some(empty)) && stands(change.pointer.resolve(after)) => Meaning::OtherKind,
-        _ => Meaning::Its,
+        _ if change.is_filling(before, after) => ChangeAttribution::ByTheWay,
+        (None, Some(empty)) if unseen.contains(&change.pointer) && made(empty) => ChangeAttribution::ByTheWay,
+        (Some(empty), None) if stands(Some(empty)) && stands(change.pointer.resolve(after)) => {
+            ChangeAttribution::OtherKind
+        }
+        _ => ChangeAttribution::Its,
     }
 }

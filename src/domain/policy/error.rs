@@ -70,12 +70,12 @@ pub struct PolicyError {
 
 /// A stretch of the policy text that a message is about.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'t> {
+pub(super) struct PolicyTextSpan<'t> {
     text: &'t str,
     offset: usize,
 }
 
-impl<'t> Place<'t> {
+impl<'t> PolicyTextSpan<'t> {
     pub(super) fn new(text: &'t str, span: &Range<usize>) -> Self {
         Self { text, offset: span.start }
     }

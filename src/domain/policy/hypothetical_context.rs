@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::request::{Circumstances, Principal};
+use super::request::{Principal, RequestContext};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::id::{NodeId, PrincipalId};
 use crate::domain::threads::tool_call::Tool;
-use crate::domain::threads::usage::{Malformed, Totals, Usage};
+use crate::domain::threads::usage::{InvalidUsage, Totals, Usage};
 
 /// An owner is a name of a person or a team.
 const OWNER_CHARS_MAX: usize = 200;
@@ -20,7 +20,7 @@ const NOT_NODES: &str = "the nodes that have committed are a list of names, each
 
 /// Who would ask.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SupposedPrincipal {
+pub struct HypotheticalPrincipal {
     /// The id of the token.
     pub id: PrincipalId,
     /// The person or team whose it is.
@@ -30,9 +30,9 @@ pub struct SupposedPrincipal {
 /// What is supposed around a request. What is left out is not known, and a rule that asks about it has no answer;
 /// only of what was used before, nothing said is nothing used.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Around {
+pub struct HypotheticalContext {
     /// Who would ask.
-    pub principal: Option<SupposedPrincipal>,
+    pub principal: Option<HypotheticalPrincipal>,
     /// The nodes of which something was committed in the thread.
     pub committed_nodes: Option<BTreeSet<NodeId>>,
     /// The tool that would be called along with it.
@@ -43,9 +43,9 @@ pub struct Around {
     pub totals: Option<Totals>,
 }
 
-impl Around {
+impl HypotheticalContext {
     /// Reads its members, and takes them out: what is left over is not of it.
-    pub fn take(members: &mut Map<String, Value>) -> Result<Self, Malformed> {
+    pub fn take(members: &mut Map<String, Value>) -> Result<Self, InvalidUsage> {
         Ok(Self {
             principal: part(members, "principal", principal)?,
             committed_nodes: part(members, "committed_nodes", nodes)?,
@@ -56,8 +56,8 @@ impl Around {
     }
 
     /// Reads an object with its members and no others.
-    pub fn read(value: &Value) -> Result<Self, Malformed> {
-        let wrong = |pointer, detail| Malformed { pointer, detail };
+    pub fn read(value: &Value) -> Result<Self, InvalidUsage> {
+        let wrong = |pointer, detail| InvalidUsage { pointer, detail };
         let Value::Object(members) = value else {
             return Err(wrong(Pointer::root(), "what is known around a request is an object"));
         };
@@ -73,9 +73,9 @@ impl Around {
     }
 
     /// As requests are judged by.
-    pub fn circumstances(&self) -> Circumstances<'_> {
+    pub fn circumstances(&self) -> RequestContext<'_> {
         let principal = self.principal.as_ref();
-        Circumstances {
+        RequestContext {
             principal: principal.map(|it| Principal { id: it.id.as_str(), owner: &it.owner }),
             committed_nodes: self.committed_nodes.as_ref(),
             tool: self.tool.as_ref(),
@@ -89,34 +89,34 @@ impl Around {
 fn part<T>(
     members: &mut Map<String, Value>,
     name: &str,
-    read: impl Fn(&Value) -> Result<T, Malformed>,
-) -> Result<Option<T>, Malformed> {
+    read: impl Fn(&Value) -> Result<T, InvalidUsage>,
+) -> Result<Option<T>, InvalidUsage> {
     let read = |value: Value| read(&value).map_err(|it| it.below(&Pointer::root().child(name)));
     members.remove(name).map(read).transpose()
 }
 
-impl SupposedPrincipal {
+impl HypotheticalPrincipal {
     /// Someone of that id and owner.
-    pub fn new(id: &str, owner: &str) -> Result<Self, Malformed> {
-        let at = |name: &str, detail| Malformed { pointer: Pointer::root().child(name), detail };
+    pub fn new(id: &str, owner: &str) -> Result<Self, InvalidUsage> {
+        let at = |name: &str, detail| InvalidUsage { pointer: Pointer::root().child(name), detail };
         let id = PrincipalId::try_from(id).map_err(|_| at("id", NOT_AN_ID))?;
         let fits = (1..=OWNER_CHARS_MAX).contains(&owner.chars().count());
         if fits { Ok(Self { id, owner: owner.to_owned() }) } else { Err(at("owner", NOT_AN_OWNER)) }
     }
 }
 
-fn principal(value: &Value) -> Result<SupposedPrincipal, Malformed> {
-    let wrong = |pointer| Malformed { pointer, detail: NOT_A_PRINCIPAL };
+fn principal(value: &Value) -> Result<HypotheticalPrincipal, InvalidUsage> {
+    let wrong = |pointer| InvalidUsage { pointer, detail: NOT_A_PRINCIPAL };
     let Value::Object(members) = value else { return Err(wrong(Pointer::root())) };
     if let Some(key) = members.keys().find(|it| !matches!(it.as_str(), "id" | "owner")) {
         return Err(wrong(Pointer::root().child(key)));
     }
     let text = |name: &str| members.get(name).and_then(Value::as_str).ok_or_else(|| wrong(Pointer::root()));
-    SupposedPrincipal::new(text("id")?, text("owner")?)
+    HypotheticalPrincipal::new(text("id")?, text("owner")?)
 }
 
-fn nodes(value: &Value) -> Result<BTreeSet<NodeId>, Malformed> {
-    let wrong = |pointer| Malformed { pointer, detail: NOT_NODES };
+fn nodes(value: &Value) -> Result<BTreeSet<NodeId>, InvalidUsage> {
+    let wrong = |pointer| InvalidUsage { pointer, detail: NOT_NODES };
     let Value::Array(items) = value else { return Err(wrong(Pointer::root())) };
     let mut nodes = BTreeSet::new();
     for (index, item) in items.iter().enumerate() {

@@ -6,22 +6,22 @@ use super::judgement::Violation;
 use super::model::Policy;
 use super::pattern_set::Patterns;
 use super::state_shape;
-use super::state_shape::Seen;
+use super::state_shape::StateVisibility;
 use super::transition_check::may_be_first;
 use super::visibility::{in_order, told};
 use crate::domain::json::diff::leaves;
 use crate::domain::json::pattern::Pattern;
-use crate::domain::json::size::{Size, StateLimits};
+use crate::domain::json::size::{StateLimits, ValueSize};
 
 /// A state that a thread may start with.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Initial {
+pub struct InitialState {
     /// The protected patterns that the state sets, unless the policy trusts its hosts. If there is one, the thread
     /// owes an approval from version 0 on.
     pub owes_reason: Vec<Pattern>,
 }
 
-impl Initial {
+impl InitialState {
     /// Whether the thread owes an approval from version 0 on.
     pub fn owes(&self) -> bool {
         !self.owes_reason.is_empty()
@@ -29,8 +29,10 @@ impl Initial {
 }
 
 /// Judges the state that a host creates a thread with. The host sent all of it, so it is told everything.
-pub fn judge_initial(policy: &Policy, state: &Value, limits: &StateLimits) -> Result<Initial, Vec<Violation>> {
-    if let Some(violation) = state_shape::check((state, &Size::of(state)), limits, &Seen::<Patterns>::Whole) {
+pub fn judge_initial(policy: &Policy, state: &Value, limits: &StateLimits) -> Result<InitialState, Vec<Violation>> {
+    if let Some(violation) =
+        state_shape::check((state, &ValueSize::of(state)), limits, &StateVisibility::<Patterns>::Whole)
+    {
         return Err(vec![violation]);
     }
     let mut violations = in_order(policy, state_shape::check_all_keys(state));
@@ -41,11 +43,11 @@ pub fn judge_initial(policy: &Policy, state: &Value, limits: &StateLimits) -> Re
         return Err(violations);
     }
     if policy.trust_initial || is_empty(state) {
-        return Ok(Initial { owes_reason: Vec::new() });
+        return Ok(InitialState { owes_reason: Vec::new() });
     }
     let set = leaves(state);
     let sets = |pattern: &&Pattern| set.iter().any(|(pointer, _)| pattern.touches(pointer));
-    Ok(Initial { owes_reason: policy.protected.iter().filter(sets).cloned().collect() })
+    Ok(InitialState { owes_reason: policy.protected.iter().filter(sets).cloned().collect() })
 }
 
 /// An empty state sets nothing: the place where it stands is no leaf that a pattern could be about.

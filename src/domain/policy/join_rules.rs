@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::budget_check;
-use super::budget_check::Breaches;
+use super::budget_check::BudgetBreaches;
 use super::judgement::{RejectCode, Violation};
 use super::model::{NodePolicy, Policy};
-use super::request::Circumstances;
+use super::request::RequestContext;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::id::NodeId;
 use crate::domain::threads::usage::Totals;
@@ -24,11 +24,11 @@ pub fn unread(policy: &Policy, node: &NodeId, changed: &[Pointer]) -> Option<Vio
 pub(super) fn breaches(
     policy: &Policy,
     (node, name, state): (&NodePolicy, &NodeId, &Value),
-    around: &Circumstances<'_>,
+    around: &RequestContext<'_>,
     used: &Totals,
-) -> Breaches {
+) -> BudgetBreaches {
     let before = around.spent.cloned().unwrap_or_default();
     let sum = before.clone().plus(used);
-    let own = budget_check::breaches(policy, (node, name), state, &Circumstances { spent: Some(&sum), ..*around });
+    let own = budget_check::breaches(policy, (node, name), state, &RequestContext { spent: Some(&sum), ..*around });
     own.and(budget_check::breaches_together(policy, &before, used))
 }

@@ -8,24 +8,24 @@ use serde_json::{Map, Value};
 
 use super::bounds;
 use super::budget_check;
-use super::budget_check::Breaches;
-use super::effect::Outcome;
+use super::budget_check::BudgetBreaches;
+use super::effect::PatchEffect;
 use super::join_rules;
-use super::judgement::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation, Warning};
+use super::judgement::{JudgedReason, JudgedWarning, Judgement, ReasonAudience, ReasonCode, RejectCode, Violation};
 use super::model::{NodePolicy, Policy};
-use super::patch_footprint::Claims;
-use super::request::{Asker, Circumstances, Request, RequestKind};
-use super::rules::{self, Findings, Heeded, Matter};
+use super::patch_footprint::PatchFootprint;
+use super::request::{CallerContext, PolicyRequest, RequestContext, RequestKind};
+use super::rules::{self, RuleFindings, RuleSubject, TriggeredRule};
 use super::state_shape;
-use super::state_shape::Seen;
-use super::transition_check::{Followed, follow};
+use super::state_shape::StateVisibility;
+use super::transition_check::{TransitionCheckResult, follow};
 use super::view::project_by;
-use super::visibility::{Sight, by_place, in_order, told};
-use crate::domain::json::diff::{Change, diff};
+use super::visibility::{Visibility, by_place, in_order, told};
+use crate::domain::json::diff::{LeafChange, diff};
 use crate::domain::json::patch::{Patch, PatchError};
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::json::size::{Size, StateLimits};
+use crate::domain::json::size::{StateLimits, ValueSize};
 use crate::domain::primitives::id::NodeId;
 use crate::domain::threads::usage::Totals;
 
@@ -40,36 +40,36 @@ const NOBODY: &str = "people would have to decide, and the policy has no [[appro
 
 /// Judges one request against the state it would change, of nobody in particular: a rule that asks who it is, or
 /// what came before in the thread, cannot be decided and so rejects.
-pub fn judge(policy: &Policy, before: &Value, request: &Request<'_>, limits: &StateLimits) -> Judgement {
-    judge_in(policy, before, request, &Circumstances::default(), limits)
+pub fn judge(policy: &Policy, before: &Value, request: &PolicyRequest<'_>, limits: &StateLimits) -> Judgement {
+    judge_in(policy, before, request, &RequestContext::default(), limits)
 }
 
 /// Judges one request of one asker in one thread.
 pub fn judge_for(
     policy: &Policy,
     before: &Value,
-    request: &Request<'_>,
-    asker: Asker<'_>,
+    request: &PolicyRequest<'_>,
+    asker: CallerContext<'_>,
     limits: &StateLimits,
 ) -> Judgement {
-    judge_in(policy, before, request, &Circumstances::of(asker), limits)
+    judge_in(policy, before, request, &RequestContext::of(asker), limits)
 }
 
 /// Judges one request with all that is known around it.
 pub fn judge_in(
     policy: &Policy,
     before: &Value,
-    request: &Request<'_>,
-    around: &Circumstances<'_>,
+    request: &PolicyRequest<'_>,
+    around: &RequestContext<'_>,
     limits: &StateLimits,
 ) -> Judgement {
     let Some(node) = policy.node(request.node) else { return refuse(NO_SUCH_NODE) };
-    let case = Case { policy, node, name: request.node, around, before, limits };
+    let case = JudgementInput { policy, node, name: request.node, around, before, limits };
     match request.kind {
-        RequestKind::Propose { patch } => case.of_patch(patch, &[], Touched::Hold),
-        RequestKind::Edit { patch } => case.of_patch(patch, &[ReasonCode::Edit], Touched::Hold),
+        RequestKind::Propose { patch } => case.of_patch(patch, &[], ProtectedTouchEffect::Hold),
+        RequestKind::Edit { patch } => case.of_patch(patch, &[ReasonCode::Edit], ProtectedTouchEffect::Hold),
         RequestKind::Confirm { .. } if !node.is_writer() => refuse(NO_WRITER),
-        RequestKind::Confirm { patch } => case.of_patch(patch, &[], Touched::Reject),
+        RequestKind::Confirm { patch } => case.of_patch(patch, &[], ProtectedTouchEffect::Reject),
         RequestKind::Join { to, changed, used } => case.of_join(to, changed, used),
         RequestKind::Reaffirm => case.of_state(before, ReasonCode::Reaffirm),
         RequestKind::Rollback { .. } if !node.may_roll_back() => refuse(NO_ROLLBACK),
@@ -84,7 +84,7 @@ fn refuse(detail: &'static str) -> Judgement {
 
 /// What it means that something protected is touched.
 #[derive(Clone, Copy)]
-enum Touched {
+enum ProtectedTouchEffect {
     /// People are asked.
     Hold,
     /// It is too late to ask.
@@ -93,34 +93,34 @@ enum Touched {
 
 /// What is wrong with a request before its rules are asked.
 #[derive(Default)]
-struct Found {
+struct RequestViolations {
     lists: Vec<Violation>,
     form: Vec<Violation>,
     schema: Vec<Violation>,
     of_node: Vec<Violation>,
-    budget: Breaches,
+    budget: BudgetBreaches,
 }
 
 /// What rules and budgets say of a request that nothing is wrong with.
-struct Said<'a> {
-    held: Vec<Heeded<'a>>,
-    over: Vec<Reason>,
-    warnings: Vec<Warning>,
+struct RuleResults<'a> {
+    held: Vec<TriggeredRule<'a>>,
+    over: Vec<JudgedReason>,
+    warnings: Vec<JudgedWarning>,
 }
 
-struct Case<'a> {
+struct JudgementInput<'a> {
     policy: &'a Policy,
     node: &'a NodePolicy,
     name: &'a NodeId,
-    around: &'a Circumstances<'a>,
+    around: &'a RequestContext<'a>,
     before: &'a Value,
     limits: &'a StateLimits,
 }
 
-impl<'p> Case<'p> {
-    fn of_patch(&self, patch: &Patch, always: &[ReasonCode], touched: Touched) -> Judgement {
-        let claims = Claims::of(patch);
-        let sight = Sight::new(&self.node.reads, &claims);
+impl<'p> JudgementInput<'p> {
+    fn of_patch(&self, patch: &Patch, always: &[ReasonCode], touched: ProtectedTouchEffect) -> Judgement {
+        let claims = PatchFootprint::of(patch);
+        let sight = Visibility::new(&self.node.reads, &claims);
         let mut lists = claims.violations(self.node);
         let (mut form, mut schema) = (Vec::new(), Vec::new());
         // A request that asks what it may not is not even tried: whether it applies would be the answer.
@@ -142,11 +142,13 @@ impl<'p> Case<'p> {
         let after = tried.as_ref().and_then(|it| it.as_ref().ok()).map(|it| &it.after);
         let of_node = self.node_schema_violations(patch.object(), after, &claims, &sight);
         let budget = match touched {
-            Touched::Hold => budget_check::breaches(self.policy, (self.node, self.name), self.before, self.around),
+            ProtectedTouchEffect::Hold => {
+                budget_check::breaches(self.policy, (self.node, self.name), self.before, self.around)
+            }
             // A writer's result calls nothing and takes nothing.
-            Touched::Reject => Breaches::default(),
+            ProtectedTouchEffect::Reject => BudgetBreaches::default(),
         };
-        let found = Found { lists, form, schema, of_node, budget };
+        let found = RequestViolations { lists, form, schema, of_node, budget };
         self.weigh(tried, found, (&claims, &sight), (always, &[], touched))
     }
 
@@ -155,22 +157,22 @@ impl<'p> Case<'p> {
         if let Some(unread) = join_rules::unread(self.policy, self.name, changed) {
             return Judgement::Reject { violations: vec![unread] };
         }
-        let mut claims = Claims::default();
+        let mut claims = PatchFootprint::default();
         let tried = {
-            let sight = Sight::new(&self.node.reads, &claims);
-            match state_shape::check((to, &Size::of(to)), self.limits, &Seen::Part(&sight)) {
+            let sight = Visibility::new(&self.node.reads, &claims);
+            match state_shape::check((to, &ValueSize::of(to)), self.limits, &StateVisibility::Part(&sight)) {
                 Some(violation) => Err(violation),
-                None => Ok(Outcome::new(self.before, to.clone(), &claims, &self.node.reads)),
+                None => Ok(PatchEffect::new(self.before, to.clone(), &claims, &self.node.reads)),
             }
         };
         if let Ok(outcome) = &tried {
-            let top_key = |it: &Change| it.pointer.tokens().next().map(Cow::into_owned);
+            let top_key = |it: &LeafChange| it.pointer.tokens().next().map(Cow::into_owned);
             claims.top_keys = outcome.changes.iter().filter_map(top_key).collect();
         }
-        let sight = Sight::new(&self.node.reads, &claims);
-        let mut found = Found {
+        let sight = Visibility::new(&self.node.reads, &claims);
+        let mut found = RequestViolations {
             budget: join_rules::breaches(self.policy, (self.node, self.name, self.before), self.around, used),
-            ..Found::default()
+            ..RequestViolations::default()
         };
         match &tried {
             Ok(outcome) => {
@@ -182,25 +184,25 @@ impl<'p> Case<'p> {
             }
             Err(failed) => found.form.push(failed.clone()),
         }
-        self.weigh(Some(tried), found, (&claims, &sight), (&[], changed, Touched::Hold))
+        self.weigh(Some(tried), found, (&claims, &sight), (&[], changed, ProtectedTouchEffect::Hold))
     }
 
     /// What follows from the effect, and from what was found in it.
     fn weigh(
         &self,
-        tried: Option<Result<Outcome, Violation>>,
-        found: Found,
-        (claims, sight): (&Claims, &Sight<'_>),
-        (always, beside, touched): (&[ReasonCode], &[Pointer], Touched),
+        tried: Option<Result<PatchEffect, Violation>>,
+        found: RequestViolations,
+        (claims, sight): (&PatchFootprint, &Visibility<'_>),
+        (always, beside, touched): (&[ReasonCode], &[Pointer], ProtectedTouchEffect),
     ) -> Judgement {
-        let Found { lists, form, schema, of_node, budget } = found;
+        let RequestViolations { lists, form, schema, of_node, budget } = found;
         let following = self.following(&tried, claims, sight, &lists);
         let rules = match &tried {
             // Beside a request that is refused for what it names, an answer is only a clue, as above.
             Some(Ok(outcome)) if lists.is_empty() && form.is_empty() && !self.policy.rules.is_empty() => {
                 self.ask(&outcome.after, &outcome.asked(self.before, claims, &self.node.reads), |it| sight.tellable(it))
             }
-            _ => Findings::default(),
+            _ => RuleFindings::default(),
         };
         let [lists, form, schema, mut of_node, following] =
             [lists, form, schema, of_node, following].map(|it| in_order(self.policy, it));
@@ -213,8 +215,8 @@ impl<'p> Case<'p> {
         let violations = [lists, form, schema, of_node, following, tool, rules.denied, failed, budget.denied].concat();
         match tried {
             Some(Ok(outcome)) if violations.is_empty() => {
-                let warnings = warnings(&rules.warned, Audience::Everyone);
-                let said = Said { held: rules.held, over: budget.held, warnings };
+                let warnings = warnings(&rules.warned, ReasonAudience::Everyone);
+                let said = RuleResults { held: rules.held, over: budget.held, warnings };
                 self.decide(outcome, (claims, sight), (always, beside), said, touched)
             }
             _ => Judgement::Reject { violations },
@@ -225,31 +227,37 @@ impl<'p> Case<'p> {
     /// not name.
     fn following(
         &self,
-        tried: &Option<Result<Outcome, Violation>>,
-        claims: &Claims,
-        sight: &Sight<'_>,
+        tried: &Option<Result<PatchEffect, Violation>>,
+        claims: &PatchFootprint,
+        sight: &Visibility<'_>,
         lists: &[Violation],
     ) -> Vec<Violation> {
         let Some(Ok(outcome)) = tried else { return Vec::new() };
         let (policy, reads) = (self.policy, &self.node.reads);
-        let Followed { mut known, unknown } = follow(&policy.transitions, self.before, outcome, claims, (reads, sight));
+        let TransitionCheckResult { mut known, unknown } =
+            follow(&policy.transitions, self.before, outcome, claims, (reads, sight));
         known.extend(if lists.is_empty() { unknown } else { Vec::new() });
         known
     }
 
     /// What the rules say of a state that this would lead to.
-    fn ask(&self, after: &Value, changes: &[Cow<'_, Change>], place: impl Fn(&Pointer) -> Pointer) -> Findings<'p> {
+    fn ask(
+        &self,
+        after: &Value,
+        changes: &[Cow<'_, LeafChange>],
+        place: impl Fn(&Pointer) -> Pointer,
+    ) -> RuleFindings<'p> {
         let Self { policy, name, around, before, .. } = *self;
-        let matter = Matter { before, after, changes, node: name.as_str(), around };
+        let matter = RuleSubject { before, after, changes, node: name.as_str(), around };
         rules::ask(&policy.rules, &matter, |it| policy.cut(&place(it)))
     }
 
     /// Applies the patch. Every probe lies in the node's reads, so that failing tells nothing.
-    fn apply(&self, patch: &Patch, claims: &Claims, sight: &Sight<'_>) -> Result<Outcome, Violation> {
+    fn apply(&self, patch: &Patch, claims: &PatchFootprint, sight: &Visibility<'_>) -> Result<PatchEffect, Violation> {
         let (after, size) = patch.apply_and_measure(self.before, self.limits).map_err(|error| failure(&error))?;
-        match state_shape::check((&after, &size), self.limits, &Seen::Part(sight)) {
+        match state_shape::check((&after, &size), self.limits, &StateVisibility::Part(sight)) {
             Some(violation) => Err(violation),
-            None => Ok(Outcome::new(self.before, after, claims, &self.node.reads)),
+            None => Ok(PatchEffect::new(self.before, after, claims, &self.node.reads)),
         }
     }
 
@@ -259,8 +267,8 @@ impl<'p> Case<'p> {
         &self,
         sent: Option<&Map<String, Value>>,
         after: Option<&Value>,
-        claims: &Claims,
-        sight: &Sight<'_>,
+        claims: &PatchFootprint,
+        sight: &Visibility<'_>,
     ) -> Vec<Violation> {
         let Some(schema) = &self.node.schema else { return Vec::new() };
         if let Some(object) = sent {
@@ -274,14 +282,14 @@ impl<'p> Case<'p> {
 
     fn decide(
         &self,
-        outcome: Outcome,
-        (claims, sight): (&Claims, &Sight<'_>),
+        outcome: PatchEffect,
+        (claims, sight): (&PatchFootprint, &Visibility<'_>),
         (always, beside): (&[ReasonCode], &[Pointer]),
-        Said { held, over, warnings }: Said<'_>,
-        touched: Touched,
+        RuleResults { held, over, warnings }: RuleResults<'_>,
+        touched: ProtectedTouchEffect,
     ) -> Judgement {
         let protected = outcome.touched(&self.policy.protected, claims, &self.node.reads);
-        if let (Touched::Reject, false) = (touched, protected.is_empty() && held.is_empty()) {
+        if let (ProtectedTouchEffect::Reject, false) = (touched, protected.is_empty() && held.is_empty()) {
             let place = |it: Pointer| Violation::new(RejectCode::WriteDenied, sight.tellable(&it), PROTECTED_RESULT);
             let of_protected = protected.into_iter().map(|(_, pointer)| place(pointer)).collect();
             let of_rules = held.into_iter().flat_map(|it| it.places.into_iter().map(move |at| it.rule.denial(at)));
@@ -289,15 +297,20 @@ impl<'p> Case<'p> {
             return Judgement::Reject { violations };
         }
         let named = claims.leaves_unseen(&self.node.reads, &outcome.after);
-        let mut reasons: Vec<_> = always.iter().map(|code| Reason::of_kind(*code)).collect();
+        let mut reasons: Vec<_> = always.iter().map(|code| JudgedReason::of_kind(*code)).collect();
         // Every touch follows from what the request names or from what differs within the node's reads.
         let of_effect = |it: &Pattern| protected.iter().any(|(pattern, _)| *pattern == it);
         let touched = |it: &&Pattern| of_effect(it) || beside.iter().any(|place| it.touches(place));
-        reasons
-            .extend(self.policy.protected.iter().filter(touched).map(|it| Reason::protected(it, Audience::Everyone)));
-        reasons.extend(held.iter().map(|it| Reason::of_rule(&it.rule.reason, Audience::Everyone)));
+        reasons.extend(
+            self.policy
+                .protected
+                .iter()
+                .filter(touched)
+                .map(|it| JudgedReason::protected(it, ReasonAudience::Everyone)),
+        );
+        reasons.extend(held.iter().map(|it| JudgedReason::of_rule(&it.rule.reason, ReasonAudience::Everyone)));
         reasons.extend(over);
-        let Outcome { after, changes, .. } = outcome;
+        let PatchEffect { after, changes, .. } = outcome;
         if reasons.is_empty() {
             return Judgement::Commit { after, changes, named, warnings };
         }
@@ -306,31 +319,31 @@ impl<'p> Case<'p> {
 
     /// Requests for a state that the node did not write itself.
     fn of_state(&self, after: &Value, code: ReasonCode) -> Judgement {
-        let nothing = Claims::default();
-        let sight = Sight::new(&self.node.reads, &nothing);
+        let nothing = PatchFootprint::default();
+        let sight = Visibility::new(&self.node.reads, &nothing);
         let faults = self.policy.schema.as_ref().map(|it| it.faults(after)).unwrap_or_default();
         if !faults.is_empty() {
             return Judgement::Reject { violations: in_order(self.policy, sight.tell(faults)) };
         }
         let changes = diff(self.before, after);
-        let says_something = |change: &&Change| !change.is_filling(self.before, after);
+        let says_something = |change: &&LeafChange| !change.is_filling(self.before, after);
         let asked: Vec<_> = changes.iter().filter(says_something).map(Cow::Borrowed).collect();
         let rules = self.ask(after, &asked, |it| sight.tellable(it));
         if !rules.denied.is_empty() || !rules.failed.is_empty() {
             return Judgement::Reject { violations: [rules.denied, rules.failed].concat() };
         }
-        let mut reasons = vec![Reason::of_kind(code)];
+        let mut reasons = vec![JudgedReason::of_kind(code)];
         for pattern in &self.policy.protected {
             let mut touching = asked.iter().filter(|change| pattern.touches(&change.pointer)).peekable();
             if touching.peek().is_some() {
                 let told = touching.any(|change| self.node.reads.covers(&change.pointer));
-                let audience = if told { Audience::Everyone } else { Audience::Reviewers };
-                reasons.push(Reason::protected(pattern, audience));
+                let audience = if told { ReasonAudience::Everyone } else { ReasonAudience::Reviewers };
+                reasons.push(JudgedReason::protected(pattern, audience));
             }
         }
         // Whatever a rule knew, it is told to reviewers: why it holds may be what the asker does not read.
-        reasons.extend(rules.held.iter().map(|it| Reason::of_rule(&it.rule.reason, Audience::Reviewers)));
-        let warnings = warnings(&rules.warned, Audience::Reviewers);
+        reasons.extend(rules.held.iter().map(|it| JudgedReason::of_rule(&it.rule.reason, ReasonAudience::Reviewers)));
+        let warnings = warnings(&rules.warned, ReasonAudience::Reviewers);
         drop(asked);
         self.hold(after.clone(), changes, Vec::new(), (reasons, warnings))
     }
@@ -338,9 +351,9 @@ impl<'p> Case<'p> {
     fn hold(
         &self,
         after: Value,
-        changes: Vec<Change>,
+        changes: Vec<LeafChange>,
         named: Vec<Pointer>,
-        (reasons, warnings): (Vec<Reason>, Vec<Warning>),
+        (reasons, warnings): (Vec<JudgedReason>, Vec<JudgedWarning>),
     ) -> Judgement {
         if self.policy.approval.stages.is_empty() {
             let violation = Violation::new(RejectCode::NobodyCanApprove, Pointer::root(), NOBODY);
@@ -351,8 +364,8 @@ impl<'p> Case<'p> {
 }
 
 /// One for each rule and place, in the order of the policy.
-fn warnings(warned: &[Heeded<'_>], audience: Audience) -> Vec<Warning> {
-    let of_rule = |it: &Heeded<'_>| {
+fn warnings(warned: &[TriggeredRule<'_>], audience: ReasonAudience) -> Vec<JudgedWarning> {
+    let of_rule = |it: &TriggeredRule<'_>| {
         let warning = |at: &Pointer| it.rule.warning(at.clone(), audience);
         it.places.iter().map(warning).collect::<Vec<_>>()
     };

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::json::diff::Change;
+use crate::domain::json::diff::LeafChange;
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::openapi_schema::words;
@@ -19,25 +19,25 @@ pub enum Judgement {
         /// The state after.
         after: Value,
         /// The whole effect, leaf by leaf.
-        changes: Vec<Change>,
+        changes: Vec<LeafChange>,
         /// Leaves that the request set outside its node's reads. They count as set whether or not their value
         /// differs: answer and commitment tree must not tell a right guess from a wrong one.
         named: Vec<Pointer>,
         /// The warnings of the policy's rules.
-        warnings: Vec<Warning>,
+        warnings: Vec<JudgedWarning>,
     },
     /// People must decide.
     Hold {
         /// The state after, should they approve.
         after: Value,
         /// The whole effect, leaf by leaf.
-        changes: Vec<Change>,
+        changes: Vec<LeafChange>,
         /// As for `Commit`.
         named: Vec<Pointer>,
         /// Why; never empty.
-        reasons: Vec<Reason>,
+        reasons: Vec<JudgedReason>,
         /// What rules warn of besides.
-        warnings: Vec<Warning>,
+        warnings: Vec<JudgedWarning>,
     },
     /// Nothing happens.
     Reject {
@@ -63,7 +63,7 @@ pub struct Violation {
 /// One reason for a review.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = JudgedReason)]
-pub struct Reason {
+pub struct JudgedReason {
     /// The code of the reason.
     pub code: ReasonCode,
     /// The protected pattern that is touched.
@@ -73,14 +73,14 @@ pub struct Reason {
     /// A sentence that contains only the policy's words.
     pub text: String,
     /// The readers who may see it.
-    pub audience: Audience,
+    pub audience: ReasonAudience,
 }
 
 /// A warning of a rule. It has no effect.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = JudgedWarning)]
-pub struct Warning {
+pub struct JudgedWarning {
     /// The name of the rule.
     pub rule: String,
     /// The JSON Pointer, cut at redacted prefixes.
@@ -88,13 +88,13 @@ pub struct Warning {
     /// The reason in the policy.
     pub detail: String,
     /// The readers who may see it.
-    pub audience: Audience,
+    pub audience: ReasonAudience,
 }
 
 /// The readers who may see a reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Audience {
+pub enum ReasonAudience {
     /// The asker too: it follows from what it asked and may read.
     Everyone,
     /// Reviewers and auditors: it would tell the asker that something it may not read differs.
@@ -216,14 +216,14 @@ impl Violation {
     }
 }
 
-impl Reason {
-    pub(super) fn protected(pattern: &Pattern, audience: Audience) -> Self {
+impl JudgedReason {
+    pub(super) fn protected(pattern: &Pattern, audience: ReasonAudience) -> Self {
         let text = format!("{pattern} is protected: people decide about it");
         Self { code: ReasonCode::Protected, pattern: Some(pattern.clone()), text, audience }
     }
 
     /// A rule's reason, in its author's words.
-    pub(super) fn of_rule(reason: &str, audience: Audience) -> Self {
+    pub(super) fn of_rule(reason: &str, audience: ReasonAudience) -> Self {
         Self { code: ReasonCode::Rule, pattern: None, text: reason.to_owned(), audience }
     }
 
@@ -237,6 +237,6 @@ impl Reason {
             ReasonCode::Reaffirm => "a receipt is asked for the state as it stands",
             ReasonCode::Rollback => "an earlier state is to stand again",
         };
-        Self { code, pattern: None, text: text.to_owned(), audience: Audience::Everyone }
+        Self { code, pattern: None, text: text.to_owned(), audience: ReasonAudience::Everyone }
     }
 }

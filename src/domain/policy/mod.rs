@@ -41,28 +41,33 @@ mod what_if;
 pub use crate::domain::json::size::StateLimits;
 pub use effort::{Effort, parts};
 pub use error::{PolicyCode, PolicyError};
-pub use hypothetical_context::{Around, SupposedPrincipal};
-pub use initial_state::{Initial, judge_initial};
+pub use hypothetical_context::{HypotheticalContext, HypotheticalPrincipal};
+pub use initial_state::{InitialState, judge_initial};
 pub use join_rules::unread;
 pub use judge::{judge, judge_for, judge_in};
-pub use judgement::{Audience, Judgement, Reason, ReasonCode, RejectCode, Violation, Warning};
-pub use model::{Amending, Approval, Comment, Confirm, Covers, NodePolicy, PasskeyRule, Policy, Stage};
+pub use judgement::{JudgedReason, JudgedWarning, Judgement, ReasonAudience, ReasonCode, RejectCode, Violation};
+pub use model::{
+    ApprovalPolicy, ApprovalScope, CommentRule, ConfirmationRule, NodePolicy, PasskeyRule, Policy,
+    PolicyChangeApproval, PolicyStage,
+};
 pub use pattern_set::Patterns;
 pub use policy_source::PolicySource;
 pub use redaction::diff::{
-    Effect, RedactedChange, RedactedLeaf, True, readable_leaves, redacted, redacted_by, shown_arguments,
-    shown_arguments_by, shown_leaves,
+    ConstTrue, RedactedChange, RedactedChangeKind, RedactedLeaf, readable_leaves, redacted, redacted_by,
+    shown_arguments, shown_arguments_by, shown_leaves,
 };
 pub use redaction::excerpt::{excerpt, hides_nothing};
-pub use redaction::value_kind::{Kind, Length};
-pub use redaction::value_scan::HiddenValues;
-pub use redaction::{Comparison, Hiding, NO_LEAVES, Side};
-pub use replay_comparison::{Became, Compared, Policies, Untold, Was, WouldBe};
-pub use request::{Asker, Circumstances, Principal, Request, RequestKind};
-pub use test_cases::{CASES_MAX, Case, CaseError, Expected, read_cases};
+pub use redaction::value_kind::{LengthClass, RedactedValueKind};
+pub use redaction::value_scan::RedactedValues;
+pub use redaction::{ComparedValues, NO_LEAVES, Redactor, ScannedState};
+pub use replay_comparison::{
+    HypotheticalOutcome, RecordedOutcome, ReplayComparison, ReplayOutcome, ReplayPolicies, ReplayUnknownCause,
+};
+pub use request::{CallerContext, PolicyRequest, Principal, RequestContext, RequestKind};
+pub use test_cases::{CASES_MAX, CaseError, ExpectedJudgement, PolicyTestCase, read_cases};
 pub use view::{changed_for, diff_for, project};
 pub use violation::{Instruction, OnViolation};
-pub use what_if::{Supposed, Verdict, WhatIf, unreadable, what_if};
+pub use what_if::{HypotheticalRequest, JudgedOutcome, WhatIf, unreadable, what_if};
 
 #[cfg(test)]
 mod tests;

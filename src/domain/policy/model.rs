@@ -5,19 +5,19 @@ use std::fmt;
 use std::time::Duration;
 
 use super::budget::{Budget, Budgets};
-use super::context_rules::Given;
+use super::context_rules::ContextRules;
 use super::pattern_set::Patterns;
 use super::policy_source::PolicySource;
 use super::redaction::detectors::Detectors;
-use super::rules::Rule;
+use super::rules::PolicyRule;
 use super::tool_globs::{ToolGlobs, ToolPolicy};
 pub(super) use super::violation::OnViolation;
 use crate::domain::chain::hash::Digest;
-use crate::domain::context::{Encoding, Wish};
+use crate::domain::context::{Encoding, ViewRequirements};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::id::{FlowId, GroupName, NodeId};
 use crate::domain::schema::Schema;
-use crate::domain::threads::archive::Retain;
+use crate::domain::threads::archive::RetentionPolicy;
 use crate::domain::threads::flow::Mode;
 use crate::domain::transition_rules;
 
@@ -29,21 +29,21 @@ pub struct Policy {
     pub(super) schema: Option<Schema>,
     pub(super) trust_initial: bool,
     pub(super) protected: Patterns,
-    pub(super) transitions: Vec<transition_rules::Rule>,
-    pub(super) rules: Vec<Rule>,
+    pub(super) transitions: Vec<transition_rules::TransitionRule>,
+    pub(super) rules: Vec<PolicyRule>,
     pub(super) on_violation: OnViolation,
     pub(super) tools: ToolPolicy,
     pub(super) budgets: Budgets,
     /// How tokens are counted.
     pub(super) encoding: Encoding,
     /// How long states stay in the database; for ever, if it does not say.
-    pub(super) retain: Option<Retain>,
+    pub(super) retain: Option<RetentionPolicy>,
     /// How often one step may be tried.
     pub(super) step_attempts: u32,
     /// Where a state says how sure it is, for joins by confidence.
     pub(super) confidence: Option<Pointer>,
     pub(super) nodes: BTreeMap<NodeId, NodePolicy>,
-    pub(super) approval: Approval,
+    pub(super) approval: ApprovalPolicy,
     pub(super) hidden: Patterns,
     pub(super) detectors: Detectors,
     pub(super) reveal_to: BTreeSet<GroupName>,
@@ -64,42 +64,42 @@ pub struct NodePolicy {
     pub(super) tools: Option<ToolGlobs>,
     pub(super) budget: Option<Budget>,
     /// What it is given before a model is called.
-    pub(super) given: Given,
+    pub(super) given: ContextRules,
 }
 
 /// How people approve.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Approval {
-    pub(super) covers: Covers,
+pub struct ApprovalPolicy {
+    pub(super) covers: ApprovalScope,
     pub(super) ttl: Duration,
     pub(super) receipt_ttl: Duration,
     pub(super) write_lease: Duration,
     pub(super) attempts: u32,
     pub(super) attempts_within: Duration,
     pub(super) denials: u32,
-    pub(super) stages: Vec<Stage>,
+    pub(super) stages: Vec<PolicyStage>,
     pub(super) remind_after: Option<Duration>,
-    pub(super) escalation: Option<Escalation>,
-    pub(super) amending: Option<Amending>,
+    pub(super) escalation: Option<EscalationRule>,
+    pub(super) amending: Option<PolicyChangeApproval>,
 }
 
 /// Who else is asked where nobody decides.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Escalation {
+pub struct EscalationRule {
     pub(super) after: Duration,
     pub(super) to: BTreeSet<GroupName>,
 }
 
 /// How people approve the policy that takes this one's place.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Amending {
-    pub(super) stage: Stage,
+pub struct PolicyChangeApproval {
+    pub(super) stage: PolicyStage,
     pub(super) ttl: Duration,
 }
 
 /// What one approval admits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Covers {
+pub enum ApprovalScope {
     /// The exact state that will be written: once something was gated, every later head owes a receipt.
     Write,
     /// The approved transition: its values are admitted for good.
@@ -108,12 +108,12 @@ pub enum Covers {
 
 /// One round of votes. Every stage must reach its quorum.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Stage {
+pub struct PolicyStage {
     pub(super) groups: BTreeSet<GroupName>,
     pub(super) need: u32,
-    pub(super) comment: Comment,
+    pub(super) comment: CommentRule,
     pub(super) passkey: PasskeyRule,
-    pub(super) confirm: Confirm,
+    pub(super) confirm: ConfirmationRule,
 }
 
 /// What a stage asks of a voter's passkey.
@@ -129,7 +129,7 @@ pub enum PasskeyRule {
 
 /// How an approval is confirmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Confirm {
+pub enum ConfirmationRule {
     /// By pressing a button.
     Pressed,
     /// By typing what names the change.
@@ -138,7 +138,7 @@ pub enum Confirm {
 
 /// Whether a vote needs words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Comment {
+pub enum CommentRule {
     /// A comment may be left out.
     Optional,
     /// A vote without a comment is refused.
@@ -172,9 +172,9 @@ impl Policy {
     }
 
     /// What a node asks of the view that it is given; nothing in particular, if the policy does not know it.
-    pub fn wish(&self, node: &NodeId) -> Wish<'_> {
+    pub fn wish(&self, node: &NodeId) -> ViewRequirements<'_> {
         let given = self.nodes.get(node).map(|it| &it.given);
-        Wish {
+        ViewRequirements {
             requires: given.map_or(&[], |it| &it.requires),
             priority: given.map_or(&[], |it| &it.priority),
             max_tokens: given.and_then(|it| it.max_tokens),
@@ -184,7 +184,7 @@ impl Policy {
     }
 
     /// How long states stay in the database; for ever, if it does not say.
-    pub fn retain(&self) -> Option<&Retain> {
+    pub fn retain(&self) -> Option<&RetentionPolicy> {
         self.retain.as_ref()
     }
 
@@ -201,7 +201,7 @@ impl Policy {
     /// By which field the items of the list at a place are told apart, if they are.
     pub fn key_of_list(&self, place: &Pointer) -> Option<&str> {
         self.transitions.iter().filter(|it| it.at == *place).find_map(|it| match &it.kind {
-            transition_rules::Kind::Keyed(keyed) => Some(keyed.key()),
+            transition_rules::TransitionRuleKind::Keyed(keyed) => Some(keyed.key()),
             _ => None,
         })
     }
@@ -227,7 +227,7 @@ impl Policy {
     }
 
     /// How people approve.
-    pub fn approval(&self) -> &Approval {
+    pub fn approval(&self) -> &ApprovalPolicy {
         &self.approval
     }
 
@@ -286,9 +286,9 @@ impl NodePolicy {
     }
 }
 
-impl Approval {
+impl ApprovalPolicy {
     /// What one approval admits.
-    pub fn covers(&self) -> Covers {
+    pub fn covers(&self) -> ApprovalScope {
         self.covers
     }
 
@@ -323,7 +323,7 @@ impl Approval {
     }
 
     /// The rounds of votes.
-    pub fn stages(&self) -> &[Stage] {
+    pub fn stages(&self) -> &[PolicyStage] {
         &self.stages
     }
 
@@ -333,17 +333,17 @@ impl Approval {
     }
 
     /// Who else is asked where nobody decides.
-    pub fn escalation(&self) -> Option<&Escalation> {
+    pub fn escalation(&self) -> Option<&EscalationRule> {
         self.escalation.as_ref()
     }
 
     /// How people approve the policy that takes this one's place; nobody is asked if it does not say.
-    pub fn amending(&self) -> Option<&Amending> {
+    pub fn amending(&self) -> Option<&PolicyChangeApproval> {
         self.amending.as_ref()
     }
 }
 
-impl Escalation {
+impl EscalationRule {
     /// How long the others have alone.
     pub fn after(&self) -> Duration {
         self.after
@@ -355,9 +355,9 @@ impl Escalation {
     }
 }
 
-impl Amending {
+impl PolicyChangeApproval {
     /// Whose approval it needs.
-    pub fn stage(&self) -> &Stage {
+    pub fn stage(&self) -> &PolicyStage {
         &self.stage
     }
 
@@ -367,7 +367,7 @@ impl Amending {
     }
 }
 
-impl Stage {
+impl PolicyStage {
     /// Whose members may vote.
     pub fn groups(&self) -> &BTreeSet<GroupName> {
         &self.groups
@@ -379,7 +379,7 @@ impl Stage {
     }
 
     /// Whether a vote needs words.
-    pub fn comment(&self) -> Comment {
+    pub fn comment(&self) -> CommentRule {
         self.comment
     }
 
@@ -389,7 +389,7 @@ impl Stage {
     }
 
     /// How an approval is confirmed.
-    pub fn confirm(&self) -> Confirm {
+    pub fn confirm(&self) -> ConfirmationRule {
         self.confirm
     }
 }

@@ -22,7 +22,7 @@ const REPLACES_DENIED: &str = "this would replace the whole value, with parts th
 
 /// A patch, taken apart.
 #[derive(Debug, Default)]
-pub(super) struct Claims {
+pub(super) struct PatchFootprint {
     /// Where a whole value is put or taken away, whatever stood there.
     pub(super) set: BTreeSet<Pointer>,
     /// Where a merge patch asks for an object without naming a member; members that are there stay.
@@ -37,7 +37,7 @@ pub(super) struct Claims {
     pub(super) top_keys: BTreeSet<String>,
 }
 
-impl Claims {
+impl PatchFootprint {
     /// What the request may not ask or name, whatever the state is. A leaf that the node may read is left to its
     /// effect: it may be named if it does not change.
     pub(super) fn violations(&self, node: &NodePolicy) -> Vec<Violation> {

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::judgement::{Judgement, RejectCode, Violation, Warning};
+use super::judgement::{JudgedWarning, Judgement, RejectCode, Violation};
 use super::model::Policy;
-use super::redaction::Hiding;
+use super::redaction::Redactor;
 use crate::domain::threads::flow::Mode;
-use crate::domain::threads::rejected_request::KeptRequest;
+use crate::domain::threads::rejected_request::RejectedRequest;
 
 /// The actual or possible result of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Became {
+pub enum ReplayOutcome {
     /// It committed by itself.
     Commit,
     /// It committed because its flow only observes: otherwise people would have been asked.
@@ -27,18 +27,18 @@ pub enum Became {
 
 /// The result of a request, as far as the policy decides it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
-pub struct Was {
+pub struct RecordedOutcome {
     /// The result.
-    pub outcome: Became,
+    pub outcome: ReplayOutcome,
     /// The codes of the errors, or of the reasons for a review.
     pub codes: BTreeSet<String>,
 }
 
 /// The result under another policy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
-pub struct WouldBe {
+pub struct HypotheticalOutcome {
     /// The result.
-    pub outcome: Became,
+    pub outcome: ReplayOutcome,
     /// The codes of the errors, or of the reasons for a review.
     pub codes: BTreeSet<String>,
     /// The reasons for a review, in the policy's words.
@@ -52,28 +52,28 @@ pub struct WouldBe {
 /// The comparison of both results.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 #[serde(tag = "comparison", rename_all = "snake_case")]
-pub enum Compared {
+pub enum ReplayComparison {
     /// The result is the same, with the same codes.
     Same {
         /// The result under the candidate policy.
-        would_be: WouldBe,
+        would_be: HypotheticalOutcome,
     },
     /// The result differs.
     Differs {
         /// The result under the candidate policy.
-        would_be: WouldBe,
+        would_be: HypotheticalOutcome,
     },
     /// The result cannot be known.
     Unknown {
         /// The reason why it cannot be known.
-        #[schema(value_type = Why)]
-        why: Untold,
+        #[schema(value_type = UnknownOutcomeReason)]
+        why: ReplayUnknownCause,
     },
 }
 
 /// Why it cannot be told what would have become of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Untold {
+pub enum ReplayUnknownCause {
     /// The request itself is not there any more.
     NotKept,
     /// It was turned away unread, because its node had no tries left.
@@ -90,14 +90,14 @@ pub enum Untold {
 
 /// The reason as it is returned.
 #[derive(Serialize, utoipa::ToSchema)]
-struct Why {
+struct UnknownOutcomeReason {
     /// The error code, for programs.
     code: &'static str,
     /// The description, in words.
     detail: &'static str,
 }
 
-impl Became {
+impl ReplayOutcome {
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ impl Became {
     }
 }
 
-impl Untold {
+impl ReplayUnknownCause {
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -139,15 +139,15 @@ impl Untold {
     }
 }
 
-impl Serialize for Untold {
+impl Serialize for ReplayUnknownCause {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Why { code: self.as_str(), detail: self.detail() }.serialize(serializer)
+        UnknownOutcomeReason { code: self.as_str(), detail: self.detail() }.serialize(serializer)
     }
 }
 
-impl Was {
+impl RecordedOutcome {
     /// Something with these codes. That a rejection was its node's last try says nothing of the request.
-    pub fn new(outcome: Became, codes: impl IntoIterator<Item = String>) -> Self {
+    pub fn new(outcome: ReplayOutcome, codes: impl IntoIterator<Item = String>) -> Self {
         let mut codes: BTreeSet<String> = codes.into_iter().collect();
         if codes.len() > 1 {
             codes.remove(RejectCode::AttemptsExhausted.as_str());
@@ -156,43 +156,43 @@ impl Was {
     }
 
     fn is_only(&self, code: RejectCode) -> bool {
-        self.outcome == Became::Reject && self.codes.len() == 1 && self.codes.contains(code.as_str())
+        self.outcome == ReplayOutcome::Reject && self.codes.len() == 1 && self.codes.contains(code.as_str())
     }
 
     /// Held against what would become of it.
-    pub fn compared(&self, would_be: WouldBe) -> Compared {
+    pub fn compared(&self, would_be: HypotheticalOutcome) -> ReplayComparison {
         if self.is_only(RejectCode::AttemptsExhausted) {
-            Compared::Unknown { why: Untold::NotJudged }
-        } else if self.is_only(RejectCode::NobodyCanApprove) && would_be.outcome == Became::Hold {
-            Compared::Unknown { why: Untold::NobodyThen }
+            ReplayComparison::Unknown { why: ReplayUnknownCause::NotJudged }
+        } else if self.is_only(RejectCode::NobodyCanApprove) && would_be.outcome == ReplayOutcome::Hold {
+            ReplayComparison::Unknown { why: ReplayUnknownCause::NobodyThen }
         } else if self.outcome == would_be.outcome && self.codes == would_be.codes {
-            Compared::Same { would_be }
+            ReplayComparison::Same { would_be }
         } else {
-            Compared::Differs { would_be }
+            ReplayComparison::Differs { would_be }
         }
     }
 }
 
 /// The policies of a replay.
 #[derive(Clone, Copy, Debug)]
-pub struct Policies<'p> {
+pub struct ReplayPolicies<'p> {
     /// The one that is tried.
     pub candidate: &'p Policy,
     /// The one that the flow has.
     pub active: &'p Policy,
 }
 
-impl WouldBe {
+impl HypotheticalOutcome {
     /// A request that would come to nothing before it was judged: branches that do not agree.
     pub fn refused(code: &str) -> Self {
         let (reasons, warnings, errors) = (Vec::new(), Vec::new(), Vec::new());
-        Self { outcome: Became::Reject, codes: BTreeSet::from([code.to_owned()]), reasons, warnings, errors }
+        Self { outcome: ReplayOutcome::Reject, codes: BTreeSet::from([code.to_owned()]), reasons, warnings, errors }
     }
 
     /// What the candidate makes of a request, told without what it or the active policy hides of the request and the
     /// state it was for.
-    pub fn of(judgement: Judgement, policies: Policies<'_>, state: &Value, kept: &KeptRequest) -> Self {
-        let Policies { candidate, active } = policies;
+    pub fn of(judgement: Judgement, policies: ReplayPolicies<'_>, state: &Value, kept: &RejectedRequest) -> Self {
+        let ReplayPolicies { candidate, active } = policies;
         let nothing = |outcome| Self {
             outcome,
             codes: BTreeSet::new(),
@@ -200,24 +200,24 @@ impl WouldBe {
             warnings: Vec::new(),
             errors: Vec::new(),
         };
-        let names = |warnings: Vec<Warning>| warnings.into_iter().map(|it| it.rule).collect();
+        let names = |warnings: Vec<JudgedWarning>| warnings.into_iter().map(|it| it.rule).collect();
         match judgement {
-            Judgement::Commit { warnings, .. } => Self { warnings: names(warnings), ..nothing(Became::Commit) },
+            Judgement::Commit { warnings, .. } => Self { warnings: names(warnings), ..nothing(ReplayOutcome::Commit) },
             Judgement::Hold { reasons, warnings, .. } => Self {
                 warnings: names(warnings),
                 codes: reasons.iter().map(|it| it.code.as_str().to_owned()).collect(),
                 reasons: reasons.into_iter().map(|it| it.text).collect(),
                 ..nothing(match candidate.mode() {
-                    Mode::Enforce => Became::Hold,
-                    Mode::Observe => Became::Observe,
+                    Mode::Enforce => ReplayOutcome::Hold,
+                    Mode::Observe => ReplayOutcome::Observe,
                 })
             },
             Judgement::Reject { violations } => {
                 let codes = violations.iter().map(|it| it.code.as_str().to_owned()).collect();
                 let hiding =
-                    |policy| Hiding::of_request(policy, state, (kept.format, &kept.content), kept.tool.as_ref());
+                    |policy| Redactor::of_request(policy, state, (kept.format, &kept.content), kept.tool.as_ref());
                 let errors = hiding(active).violations(hiding(candidate).violations(violations));
-                Self { codes, errors, ..nothing(Became::Reject) }
+                Self { codes, errors, ..nothing(ReplayOutcome::Reject) }
             }
         }
     }

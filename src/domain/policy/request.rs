@@ -12,7 +12,7 @@ use crate::domain::threads::usage::{Totals, Usage};
 
 /// A request to move a thread's state on.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct PolicyRequest<'a> {
     /// Whose rules it is judged by.
     pub node: &'a NodeId,
     /// What is asked.
@@ -30,7 +30,7 @@ pub struct Principal<'a> {
 
 /// What rules can ask about who asks, and about what came before in the thread.
 #[derive(Clone, Copy, Debug)]
-pub struct Asker<'a> {
+pub struct CallerContext<'a> {
     /// The immutable id of the token or account.
     pub principal: &'a str,
     /// The person or team whose it is.
@@ -42,7 +42,7 @@ pub struct Asker<'a> {
 /// What is known around a request besides the state. What is left out is not known: a rule that asks about it has no
 /// answer.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Circumstances<'a> {
+pub struct RequestContext<'a> {
     /// Who asks; nobody in particular, where a request is only supposed.
     pub principal: Option<Principal<'a>>,
     /// The nodes of which something was committed in the thread.
@@ -57,10 +57,10 @@ pub struct Circumstances<'a> {
     pub context_tokens: Option<u64>,
 }
 
-impl<'a> Circumstances<'a> {
+impl<'a> RequestContext<'a> {
     /// Those of one asker in one thread.
-    pub fn of(asker: Asker<'a>) -> Self {
-        let Asker { principal: id, owner, committed_nodes } = asker;
+    pub fn of(asker: CallerContext<'a>) -> Self {
+        let CallerContext { principal: id, owner, committed_nodes } = asker;
         Self { principal: Some(Principal { id, owner }), committed_nodes: Some(committed_nodes), ..Self::default() }
     }
 }

@@ -1,6 +1,6 @@
 //! Whether two policies ask people alike: then what was shown and voted under one stands under the other.
 
-use super::model::{Approval, Policy};
+use super::model::{ApprovalPolicy, Policy};
 
 impl Policy {
     /// Whether people are asked on the same terms, shown the same, and sign for the same writers that read the same.
@@ -17,7 +17,7 @@ impl Policy {
     }
 
     /// How people decide on holds; how they decide on policies is another matter.
-    fn terms(&self) -> Approval {
-        Approval { amending: None, ..self.approval.clone() }
+    fn terms(&self) -> ApprovalPolicy {
+        ApprovalPolicy { amending: None, ..self.approval.clone() }
     }
 }

@@ -4,10 +4,10 @@ use serde_json::Value;
 use unicode_normalization::is_nfc;
 
 use super::judgement::{RejectCode, Violation};
-use super::view::{Scope, project_by};
-use crate::domain::json::diff::{Change, leaves};
+use super::view::{ViewScope, project_by};
+use crate::domain::json::diff::{LeafChange, leaves};
 use crate::domain::json::pointer::Pointer;
-use crate::domain::json::size::{POINTER_BYTES_MAX, Size, StateLimits, TooBig};
+use crate::domain::json::size::{POINTER_BYTES_MAX, SizeExceeded, StateLimits, ValueSize};
 
 const NOT_AN_OBJECT: &str = "the state must stay an object";
 /// One sentence for bytes, leaves and keys: which of them it is may depend on what an asker cannot see.
@@ -20,7 +20,7 @@ const NOT_NFC: &str = "a key must be in Unicode normal form C, so that no two ke
 const HIDDEN_STEPS: usize = 64;
 
 /// What of a state's size may be told to whom.
-pub(super) enum Seen<'s, S> {
+pub(super) enum StateVisibility<'s, S> {
     /// The asker sent all of it.
     Whole,
     /// An asker who knows a part of it.
@@ -28,29 +28,29 @@ pub(super) enum Seen<'s, S> {
 }
 
 /// Checks form, depth and size of a state that a request leads to.
-pub(super) fn check<S: Scope>(
-    (state, size): (&Value, &Size),
+pub(super) fn check<S: ViewScope>(
+    (state, size): (&Value, &ValueSize),
     limits: &StateLimits,
-    seen: &Seen<'_, S>,
+    seen: &StateVisibility<'_, S>,
 ) -> Option<Violation> {
     if !state.is_object() {
         return Some(not_an_object());
     }
     if size.depth > limits.depth_max {
-        return Some(too_big(TooBig::Depth));
+        return Some(too_big(SizeExceeded::Depth));
     }
-    let measures = |size: &Size| [size.bytes, size.leaves, size.pointer_bytes];
+    let measures = |size: &ValueSize| [size.bytes, size.leaves, size.pointer_bytes];
     let maxima = [limits.bytes_max, limits.leaves_max, POINTER_BYTES_MAX];
     let mut counted = measures(size);
     let near = counted.iter().zip(maxima).any(|(all, max)| all.saturating_add(step(max)) > max);
-    if let (Seen::Part(scope), true) = (seen, near) {
-        let known = measures(&Size::of(&project_by(*scope, state)));
+    if let (StateVisibility::Part(scope), true) = (seen, near) {
+        let known = measures(&ValueSize::of(&project_by(*scope, state)));
         for ((all, known), max) in counted.iter_mut().zip(known).zip(maxima) {
             *all = known.saturating_add(all.saturating_sub(known).div_ceil(step(max)).saturating_mul(step(max)));
         }
     }
     let over = counted.iter().zip(maxima).any(|(all, max)| *all > max);
-    over.then(|| too_big(TooBig::Bytes))
+    over.then(|| too_big(SizeExceeded::Bytes))
 }
 
 /// What is said of a state that is no object.
@@ -59,10 +59,10 @@ pub(super) const fn not_an_object() -> Violation {
 }
 
 /// What is said of a state that is too big.
-pub(super) const fn too_big(reason: TooBig) -> Violation {
+pub(super) const fn too_big(reason: SizeExceeded) -> Violation {
     match reason {
-        TooBig::Depth => Violation::new(RejectCode::TooDeep, Pointer::root(), TOO_DEEP),
-        TooBig::Bytes | TooBig::Leaves | TooBig::Pointers => {
+        SizeExceeded::Depth => Violation::new(RejectCode::TooDeep, Pointer::root(), TOO_DEEP),
+        SizeExceeded::Bytes | SizeExceeded::Leaves | SizeExceeded::Pointers => {
             Violation::new(RejectCode::TooLarge, Pointer::root(), TOO_LARGE)
         }
     }
@@ -74,7 +74,7 @@ fn step(max: usize) -> usize {
 
 /// Refuses new keys that are not in NFC. Two keys of one object that are equal after NFC could not be read back;
 /// and to refuse only those would tell an asker that such a key exists where it may not look.
-pub(super) fn check_keys(changes: &[Change]) -> Vec<Violation> {
+pub(super) fn check_keys(changes: &[LeafChange]) -> Vec<Violation> {
     let new = changes.iter().filter(|change| change.after.is_some());
     new.map(|change| &change.pointer).filter(|pointer| is_odd(pointer)).map(odd_key).collect()
 }

@@ -7,16 +7,16 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::hypothetical_context::Around;
+use super::hypothetical_context::HypotheticalContext;
 use super::judgement::{ReasonCode, RejectCode};
 use super::model::Policy;
-use super::what_if::{Supposed, Verdict, WhatIf, what_if};
-use crate::domain::json::parse::{Limits, parse};
-use crate::domain::json::patch::Format;
+use super::what_if::{HypotheticalRequest, JudgedOutcome, WhatIf, what_if};
+use crate::domain::json::parse::{ParseLimits, parse};
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::json::size::StateLimits;
 use crate::domain::primitives::id::NodeId;
-use crate::domain::threads::usage::Malformed;
+use crate::domain::threads::usage::InvalidUsage;
 
 /// More cases than anybody reads; each costs a judgement.
 pub const CASES_MAX: usize = 10_000;
@@ -26,25 +26,25 @@ const NAME_CHARS_MAX: usize = 200;
 
 /// A supposed request, and what it is expected to come to.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct PolicyTestCase {
     /// What it shows.
     pub name: String,
     /// Where it stands, from 1.
     pub line: usize,
     /// What is expected.
-    pub expected: Expected,
+    pub expected: ExpectedJudgement,
     state: Value,
     node: NodeId,
-    format: Format,
+    format: PatchFormat,
     patch: Value,
-    around: Around,
+    around: HypotheticalContext,
 }
 
 /// What a case says of its judgement. A set that is given is compared as a whole; one that is left out is not looked at.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Expected {
+pub struct ExpectedJudgement {
     /// What becomes of the request.
-    pub outcome: Verdict,
+    pub outcome: JudgedOutcome,
     /// The codes of its errors, or of the reasons that hold it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub codes: Option<BTreeSet<String>>,
@@ -72,8 +72,8 @@ pub struct CaseError {
 }
 
 /// Reads every case; lines of nothing but spaces lie between them. One that is not understood refuses all.
-pub fn read_cases(text: &str) -> Result<Vec<Case>, CaseError> {
-    let mut cases: Vec<Case> = Vec::new();
+pub fn read_cases(text: &str) -> Result<Vec<PolicyTestCase>, CaseError> {
+    let mut cases: Vec<PolicyTestCase> = Vec::new();
     let mut names = BTreeSet::new();
     for (line, text) in (1..).zip(text.lines()).filter(|(_, it)| !it.trim().is_empty()) {
         let wrong = |detail: String| CaseError { line: Some(line), detail };
@@ -92,15 +92,15 @@ pub fn read_cases(text: &str) -> Result<Vec<Case>, CaseError> {
     Ok(cases)
 }
 
-impl Case {
+impl PolicyTestCase {
     /// What the policy makes of it.
     pub fn judged(&self, policy: &Policy, limits: &StateLimits) -> WhatIf {
         let Self { state, node, format, patch, around, .. } = self;
-        what_if(policy, &Supposed { state, node, format: *format, patch, around }, limits)
+        what_if(policy, &HypotheticalRequest { state, node, format: *format, patch, around }, limits)
     }
 }
 
-impl Expected {
+impl ExpectedJudgement {
     /// Whether it is what was told.
     pub fn agrees(&self, told: &WhatIf) -> bool {
         let found = Self::all_of(told);
@@ -132,7 +132,7 @@ impl Expected {
 
     fn take(members: &mut Map<String, Value>) -> Result<Self, String> {
         let word = text(members, "expect")?.ok_or("a case says what it expects: `expect`")?;
-        let all = [Verdict::Commit, Verdict::Hold, Verdict::Reject];
+        let all = [JudgedOutcome::Commit, JudgedOutcome::Hold, JudgedOutcome::Reject];
         let outcome = all.into_iter().find(|it| it.as_str() == word);
         let outcome = outcome.ok_or("`expect` is commit, hold or reject")?;
         let expected = Self {
@@ -157,14 +157,14 @@ impl Expected {
             said.map_or(Ok(()), |(name, _)| Err(format!("what is to {outcome} has no `{name}`")))
         };
         match self.outcome {
-            Verdict::Commit => is(&[("codes", &self.codes)]).and(is(&of_errors)).and(is(&of_holds))?,
-            Verdict::Hold => is(&of_errors)?,
-            Verdict::Reject => is(&of_holds).and(is(&[("warnings", &self.warnings)]))?,
+            JudgedOutcome::Commit => is(&[("codes", &self.codes)]).and(is(&of_errors)).and(is(&of_holds))?,
+            JudgedOutcome::Hold => is(&of_errors)?,
+            JudgedOutcome::Reject => is(&of_holds).and(is(&[("warnings", &self.warnings)]))?,
         }
         for code in self.codes.iter().flatten() {
             let known = match self.outcome {
-                Verdict::Hold => ReasonCode::ALL.iter().any(|it| it.as_str() == code),
-                Verdict::Commit | Verdict::Reject => RejectCode::ALL.iter().any(|it| it.as_str() == code),
+                JudgedOutcome::Hold => ReasonCode::ALL.iter().any(|it| it.as_str() == code),
+                JudgedOutcome::Commit | JudgedOutcome::Reject => RejectCode::ALL.iter().any(|it| it.as_str() == code),
             };
             if !known {
                 return Err(format!("there is no code {} of what is to {outcome}", quoted(code)));
@@ -177,20 +177,20 @@ impl Expected {
     }
 }
 
-fn read(line: &str, number: usize) -> Result<Case, String> {
-    let value = parse(line.as_bytes(), &Limits::default()).map_err(|error| error.to_string())?;
+fn read(line: &str, number: usize) -> Result<PolicyTestCase, String> {
+    let value = parse(line.as_bytes(), &ParseLimits::default()).map_err(|error| error.to_string())?;
     let Value::Object(mut members) = value else { return Err("a case is a JSON object".to_owned()) };
     let name = text(&mut members, "name")?.ok_or("a case has a name: `name`")?;
     let fits = (1..=NAME_CHARS_MAX).contains(&name.chars().count()) && !name.chars().any(char::is_control);
     if !fits {
         return Err(format!("a case's name is one line of 1 to {NAME_CHARS_MAX} characters"));
     }
-    let expected = Expected::take(&mut members)?;
-    let around = Around::take(&mut members).map_err(|it| told(&it))?;
+    let expected = ExpectedJudgement::take(&mut members)?;
+    let around = HypotheticalContext::take(&mut members).map_err(|it| told(&it))?;
     let node = text(&mut members, "node")?.ok_or("a case says which node asks: `node`")?;
     let format = match text(&mut members, "format")? {
         Some(word) => format_of(&word)?,
-        None => Format::Merge,
+        None => PatchFormat::Merge,
     };
     let state = members.remove("state").filter(Value::is_object).ok_or("a case has a `state`, which is an object")?;
     let patch = members.remove("patch").ok_or("a case has a `patch`")?;
@@ -198,11 +198,11 @@ fn read(line: &str, number: usize) -> Result<Case, String> {
         return Err(format!("a case has no key {}", quoted(key)));
     }
     let node = NodeId::try_from(node).map_err(|error| format!("`node`: {error}"))?;
-    Ok(Case { name, line: number, expected, state, node, format, patch, around })
+    Ok(PolicyTestCase { name, line: number, expected, state, node, format, patch, around })
 }
 
-fn format_of(word: &str) -> Result<Format, String> {
-    let all = [Format::Merge, Format::MergePatch, Format::JsonPatch];
+fn format_of(word: &str) -> Result<PatchFormat, String> {
+    let all = [PatchFormat::Merge, PatchFormat::MergePatch, PatchFormat::JsonPatch];
     let named = all.into_iter().find(|it| it.as_str() == word);
     named.ok_or_else(|| "`format` is merge, merge-patch or json-patch".to_owned())
 }
@@ -229,7 +229,7 @@ fn texts(members: &mut Map<String, Value>, name: &str) -> Result<Option<BTreeSet
     Ok(Some(set))
 }
 
-fn told(wrong: &Malformed) -> String {
+fn told(wrong: &InvalidUsage) -> String {
     format!("at {}: {}", quoted(wrong.pointer.as_str()), wrong.detail)
 }
 

@@ -18,8 +18,8 @@ mod views;
 
 use serde_json::Value;
 
-use super::{Judgement, Policy, PolicySource, RejectCode, Request, RequestKind, StateLimits, judge};
-use crate::domain::json::patch::{Format, Patch};
+use super::{Judgement, Policy, PolicyRequest, PolicySource, RejectCode, RequestKind, StateLimits, judge};
+use crate::domain::json::patch::{Patch, PatchFormat};
 use crate::domain::primitives::id::NodeId;
 
 /// One stage, so that anything can be held.
@@ -54,14 +54,14 @@ pub(super) fn node() -> NodeId {
     NodeId::try_from("n").unwrap()
 }
 
-pub(super) fn patch(format: Format, request: Value) -> Patch {
+pub(super) fn patch(format: PatchFormat, request: Value) -> Patch {
     Patch::read(format, request).unwrap()
 }
 
 /// What becomes of a proposal of node `n`.
-pub(super) fn propose(policy: &Policy, before: &Value, format: Format, request: Value) -> Judgement {
+pub(super) fn propose(policy: &Policy, before: &Value, format: PatchFormat, request: Value) -> Judgement {
     let patch = patch(format, request);
-    let request = Request { node: &node(), kind: RequestKind::Propose { patch: &patch } };
+    let request = PolicyRequest { node: &node(), kind: RequestKind::Propose { patch: &patch } };
     judge(policy, before, &request, &StateLimits::default())
 }
 

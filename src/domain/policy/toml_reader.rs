@@ -6,35 +6,35 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Place, PolicyCode, PolicyError};
+use super::error::{PolicyCode, PolicyError, PolicyTextSpan};
 
 /// A table whose every key is accounted for.
-pub(super) struct Section<'t> {
+pub(super) struct TomlSection<'t> {
     text: &'t str,
     name: String,
-    place: Place<'t>,
+    place: PolicyTextSpan<'t>,
     entries: &'t DeTable<'t>,
 }
 
 /// A value with its name and place.
-pub(super) struct Item<'t> {
+pub(super) struct TomlItem<'t> {
     text: &'t str,
     name: String,
-    place: Place<'t>,
+    place: PolicyTextSpan<'t>,
     value: &'t DeValue<'t>,
 }
 
 /// Parses the text; the first mistake is reported.
 pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, PolicyError> {
     DeTable::parse(text).map_err(|error| {
-        let place = Place::new(text, &error.span().unwrap_or_default());
+        let place = PolicyTextSpan::new(text, &error.span().unwrap_or_default());
         place.error(PolicyCode::Syntax, format!("not TOML: {}", error.message()))
     })
 }
 
-impl<'t> Section<'t> {
+impl<'t> TomlSection<'t> {
     pub(super) fn root(text: &'t str, table: &'t Spanned<DeTable<'t>>) -> Self {
-        Self { text, name: String::new(), place: Place::new(text, &(0..0)), entries: table.get_ref() }
+        Self { text, name: String::new(), place: PolicyTextSpan::new(text, &(0..0)), entries: table.get_ref() }
     }
 
     /// Refuses every key that is not `known`.
@@ -43,7 +43,7 @@ impl<'t> Section<'t> {
             self.entries.keys().filter(|key| !known.contains(&key.get_ref().as_ref())).collect();
         strangers.sort_by_key(|key| key.span().start);
         let Some(key) = strangers.first() else { return Ok(()) };
-        let (place, name) = (Place::new(self.text, &key.span()), self.child_name(key.get_ref()));
+        let (place, name) = (PolicyTextSpan::new(self.text, &key.span()), self.child_name(key.get_ref()));
         let message = format!("unknown key `{name}`: take it out; known here are {}", known.join(", "));
         Err(place.error(PolicyCode::UnknownKey, message))
     }
@@ -52,16 +52,16 @@ impl<'t> Section<'t> {
         if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<Item<'t>> {
-        self.entries.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| Item {
+    pub(super) fn get(&self, key: &str) -> Option<TomlItem<'t>> {
+        self.entries.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| TomlItem {
             text: self.text,
             name: self.child_name(key),
-            place: Place::new(self.text, &value.span()),
+            place: PolicyTextSpan::new(self.text, &value.span()),
             value: value.get_ref(),
         })
     }
 
-    pub(super) fn require(&self, key: &str, advice: &str) -> Result<Item<'t>, PolicyError> {
+    pub(super) fn require(&self, key: &str, advice: &str) -> Result<TomlItem<'t>, PolicyError> {
         self.get(key).ok_or_else(|| {
             let name = self.child_name(key);
             self.place.error(PolicyCode::Missing, format!("`{name}` is missing: add {advice}"))
@@ -69,26 +69,26 @@ impl<'t> Section<'t> {
     }
 
     /// The members as (key, where the key stands, value), at most `max` of them.
-    pub(super) fn members(&self, max: usize) -> Result<Vec<(&'t str, Place<'t>, Item<'t>)>, PolicyError> {
+    pub(super) fn members(&self, max: usize) -> Result<Vec<(&'t str, PolicyTextSpan<'t>, TomlItem<'t>)>, PolicyError> {
         if self.entries.len() > max {
             let message = format!("`{}` has {} entries, at most {max} are taken", self.name, self.entries.len());
             return Err(self.place.error(PolicyCode::TooLarge, message));
         }
         let member = |(key, value): (&'t Spanned<_>, &'t Spanned<DeValue<'t>>)| {
             let key_text: &'t str = Spanned::<std::borrow::Cow<'t, str>>::get_ref(key);
-            let item = Item {
+            let item = TomlItem {
                 text: self.text,
                 name: self.child_name(key_text),
-                place: Place::new(self.text, &value.span()),
+                place: PolicyTextSpan::new(self.text, &value.span()),
                 value: value.get_ref(),
             };
-            (key_text, Place::new(self.text, &key.span()), item)
+            (key_text, PolicyTextSpan::new(self.text, &key.span()), item)
         };
         Ok(self.entries.iter().map(member).collect())
     }
 }
 
-impl<'t> Item<'t> {
+impl<'t> TomlItem<'t> {
     pub(super) fn error(&self, code: PolicyCode, message: impl Into<String>) -> PolicyError {
         self.place.error(code, message)
     }
@@ -113,22 +113,22 @@ impl<'t> Item<'t> {
         self.value.as_bool().ok_or_else(|| self.wrong_type("true or false"))
     }
 
-    pub(super) fn section(&self) -> Result<Section<'t>, PolicyError> {
+    pub(super) fn section(&self) -> Result<TomlSection<'t>, PolicyError> {
         let entries = self.value.as_table().ok_or_else(|| self.wrong_type("a table"))?;
-        Ok(Section { text: self.text, name: self.name.clone(), place: self.place, entries })
+        Ok(TomlSection { text: self.text, name: self.name.clone(), place: self.place, entries })
     }
 
     /// The items of an array, at most `max` of them.
-    pub(super) fn items(&self, max: usize) -> Result<Vec<Item<'t>>, PolicyError> {
+    pub(super) fn items(&self, max: usize) -> Result<Vec<TomlItem<'t>>, PolicyError> {
         let items = self.value.as_array().ok_or_else(|| self.wrong_type("a list"))?;
         if items.len() > max {
             let message = format!("`{}` has {} items, at most {max} are taken", self.name, items.len());
             return Err(self.error(PolicyCode::TooLarge, message));
         }
-        let item = |(index, value): (usize, &'t Spanned<DeValue<'t>>)| Item {
+        let item = |(index, value): (usize, &'t Spanned<DeValue<'t>>)| TomlItem {
             text: self.text,
             name: format!("{}[{index}]", self.name),
-            place: Place::new(self.text, &value.span()),
+            place: PolicyTextSpan::new(self.text, &value.span()),
             value: value.get_ref(),
         };
         Ok(items.iter().enumerate().map(item).collect())

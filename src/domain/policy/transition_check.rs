@@ -7,20 +7,22 @@
 use serde_json::Value;
 
 use super::bounds;
-use super::effect::Outcome;
+use super::effect::PatchEffect;
 use super::judgement::{RejectCode, Violation};
-use super::patch_footprint::Claims;
+use super::patch_footprint::PatchFootprint;
 use super::pattern_set::Patterns;
-use super::visibility::Sight;
+use super::visibility::Visibility;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::transition_rules::{Broken, Found, Kind, Rule, Side};
+use crate::domain::transition_rules::{
+    StateSide, TransitionRule, TransitionRuleKind, TransitionViolation, ViolationSink,
+};
 
 /// What is said when saying more would tell of something unreadable.
 const UNTOLD: &str = "a transition rule refuses this, at a place of which the node may not read all; whatever the node sets there counts as a change";
 
 /// What the rules say of one request.
 #[derive(Default)]
-pub(super) struct Followed {
+pub(super) struct TransitionCheckResult {
     /// About places that the asker reads in full.
     pub(super) known: Vec<Violation>,
     /// About other places.
@@ -29,27 +31,27 @@ pub(super) struct Followed {
 
 /// Whether what a patch leads to may follow what was.
 pub(super) fn follow(
-    rules: &[Rule],
+    rules: &[TransitionRule],
     before: &Value,
-    outcome: &Outcome,
-    claims: &Claims,
-    (reads, sight): (&Patterns, &Sight<'_>),
-) -> Followed {
-    let mut followed = Followed::default();
+    outcome: &PatchEffect,
+    claims: &PatchFootprint,
+    (reads, sight): (&Patterns, &Visibility<'_>),
+) -> TransitionCheckResult {
+    let mut followed = TransitionCheckResult::default();
     if rules.is_empty() {
         return followed;
     }
-    let unseen = Unseen::of(claims, reads);
+    let unseen = UnreadableTouches::of(claims, reads);
     for rule in rules {
         if reads.covers(&rule.at) {
-            let mut found = Telling { code: code(&rule.kind), violations: &mut followed.known };
-            rule.judge((before, Side::Before), &outcome.after, &mut found);
+            let mut found = ViolationReporter { code: code(&rule.kind), violations: &mut followed.known };
+            rule.judge((before, StateSide::Before), &outcome.after, &mut found);
         } else if let Some(place) = unseen.around(&rule.at) {
             followed.unknown.push(Violation::new(code(&rule.kind), place.clone(), UNTOLD));
         } else {
-            let mut broken = AtAll::No;
-            rule.judge((before, Side::Before), &outcome.after, &mut broken);
-            if broken == AtAll::Yes {
+            let mut broken = AnyViolation::No;
+            rule.judge((before, StateSide::Before), &outcome.after, &mut broken);
+            if broken == AnyViolation::Yes {
                 followed.unknown.push(Violation::new(code(&rule.kind), sight.tellable(&rule.at), UNTOLD));
             }
         }
@@ -58,32 +60,32 @@ pub(super) fn follow(
 }
 
 /// Whether a state may be the first: a rule must find what it is about, or no state could ever follow this one.
-pub(super) fn may_be_first(rules: &[Rule], state: &Value) -> Vec<Violation> {
+pub(super) fn may_be_first(rules: &[TransitionRule], state: &Value) -> Vec<Violation> {
     let mut violations = Vec::new();
     for rule in rules {
-        let mut found = Telling { code: code(&rule.kind), violations: &mut violations };
-        rule.judge((state, Side::After), state, &mut found);
+        let mut found = ViolationReporter { code: code(&rule.kind), violations: &mut violations };
+        rule.judge((state, StateSide::After), state, &mut found);
     }
     violations
 }
 
-const fn code(kind: &Kind) -> RejectCode {
+const fn code(kind: &TransitionRuleKind) -> RejectCode {
     match kind {
-        Kind::Immutable => RejectCode::Immutable,
-        Kind::Monotonic => RejectCode::NotMonotonic,
-        Kind::Ordered(_) => RejectCode::OrderRegressed,
-        Kind::Keyed(_) => RejectCode::KeyedArray,
+        TransitionRuleKind::Immutable => RejectCode::Immutable,
+        TransitionRuleKind::Monotonic => RejectCode::NotMonotonic,
+        TransitionRuleKind::Ordered(_) => RejectCode::OrderRegressed,
+        TransitionRuleKind::Keyed(_) => RejectCode::KeyedArray,
     }
 }
 
 /// What a request sets or goes through where its node cannot look.
-struct Unseen<'a> {
+struct UnreadableTouches<'a> {
     set: Vec<&'a Pointer>,
     passed: Vec<&'a Pointer>,
 }
 
-impl<'a> Unseen<'a> {
-    fn of(claims: &'a Claims, reads: &'a Patterns) -> Self {
+impl<'a> UnreadableTouches<'a> {
+    fn of(claims: &'a PatchFootprint, reads: &'a Patterns) -> Self {
         Self { set: claims.set_unseen(reads).collect(), passed: claims.passed_unseen(reads).collect() }
     }
 
@@ -96,13 +98,13 @@ impl<'a> Unseen<'a> {
 }
 
 /// Tells what is broken and where.
-struct Telling<'v> {
+struct ViolationReporter<'v> {
     code: RejectCode,
     violations: &'v mut Vec<Violation>,
 }
 
-impl Found for Telling<'_> {
-    fn broken(&mut self, _: Side, broken: Broken, pointer: impl FnOnce() -> Pointer) {
+impl ViolationSink for ViolationReporter<'_> {
+    fn broken(&mut self, _: StateSide, broken: TransitionViolation, pointer: impl FnOnce() -> Pointer) {
         if self.violations.len() < bounds::VIOLATIONS_MAX {
             self.violations.push(Violation::new(self.code, pointer(), broken.detail()));
         }
@@ -111,13 +113,13 @@ impl Found for Telling<'_> {
 
 /// Whether anything is broken.
 #[derive(PartialEq, Eq)]
-enum AtAll {
+enum AnyViolation {
     No,
     Yes,
 }
 
-impl Found for AtAll {
-    fn broken(&mut self, _: Side, _: Broken, _: impl FnOnce() -> Pointer) {
+impl ViolationSink for AnyViolation {
+    fn broken(&mut self, _: StateSide, _: TransitionViolation, _: impl FnOnce() -> Pointer) {
         *self = Self::Yes;
     }
 }

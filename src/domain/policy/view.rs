@@ -4,19 +4,19 @@ use serde_json::{Map, Value};
 
 use super::model::Policy;
 use super::pattern_set::Patterns;
-use crate::domain::json::diff::Change;
+use crate::domain::json::diff::LeafChange;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::id::NodeId;
 
 /// What decides about a view.
-pub(super) trait Scope {
+pub(super) trait ViewScope {
     /// Everything at and below the pointer is shown.
     fn covers(&self, pointer: &Pointer) -> bool;
     /// Something at or below the pointer may be shown.
     fn reaches(&self, pointer: &Pointer) -> bool;
 }
 
-impl Scope for Patterns {
+impl ViewScope for Patterns {
     fn covers(&self, pointer: &Pointer) -> bool {
         Self::covers(self, pointer)
     }
@@ -38,14 +38,14 @@ pub fn project(policy: &Policy, node: &NodeId, state: &Value) -> Value {
 }
 
 /// The part of `changes` that `node` may read, values included.
-pub fn diff_for(policy: &Policy, node: &NodeId, changes: &[Change]) -> Vec<Change> {
+pub fn diff_for(policy: &Policy, node: &NodeId, changes: &[LeafChange]) -> Vec<LeafChange> {
     let Some(node) = policy.node(node) else { return Vec::new() };
     changes.iter().filter(|change| node.reads().covers(&change.pointer)).cloned().collect()
 }
 
 /// What an agent is told that its request changed: what differs within its reads, and what it `named` outside
 /// them whether or not that differs. Cut at hidden prefixes, in order, each once.
-pub fn changed_for(policy: &Policy, node: &NodeId, changes: &[Change], named: &[Pointer]) -> Vec<Pointer> {
+pub fn changed_for(policy: &Policy, node: &NodeId, changes: &[LeafChange], named: &[Pointer]) -> Vec<Pointer> {
     let Some(node) = policy.node(node) else { return Vec::new() };
     let read = changes.iter().map(|change| &change.pointer).filter(|pointer| node.reads().covers(pointer));
     let unseen = named.iter().filter(|pointer| !node.reads().covers(pointer));
@@ -55,11 +55,11 @@ pub fn changed_for(policy: &Policy, node: &NodeId, changes: &[Change], named: &[
     told
 }
 
-pub(super) fn project_by(scope: &impl Scope, state: &Value) -> Value {
+pub(super) fn project_by(scope: &impl ViewScope, state: &Value) -> Value {
     shown(scope, state, &Pointer::root()).filter(Value::is_object).unwrap_or_else(|| Value::Object(Map::new()))
 }
 
-fn shown(scope: &impl Scope, value: &Value, at: &Pointer) -> Option<Value> {
+fn shown(scope: &impl ViewScope, value: &Value, at: &Pointer) -> Option<Value> {
     if scope.covers(at) {
         return Some(value.clone());
     }

@@ -6,16 +6,16 @@ use std::collections::BTreeSet;
 use super::bounds;
 use super::judgement::{RejectCode, Violation};
 use super::model::Policy;
-use super::patch_footprint::Claims;
+use super::patch_footprint::PatchFootprint;
 use super::pattern_set::Patterns;
-use super::view::Scope;
+use super::view::ViewScope;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::schema::{Fault, FaultKind};
+use crate::domain::schema::{SchemaViolation, SchemaViolationKind};
 
 /// Everything that is told to an asker goes through here.
-pub(super) struct Sight<'a> {
+pub(super) struct Visibility<'a> {
     reads: &'a Patterns,
-    claims: &'a Claims,
+    claims: &'a PatchFootprint,
     /// Everything above what the request sets.
     above_own: BTreeSet<Pointer>,
 }
@@ -23,8 +23,8 @@ pub(super) struct Sight<'a> {
 /// What is said when saying more would tell of something unreadable.
 const UNTOLD: &str = "the result does not fit the flow's schema, for a reason that this node may not read";
 
-impl<'a> Sight<'a> {
-    pub(super) fn new(reads: &'a Patterns, claims: &'a Claims) -> Self {
+impl<'a> Visibility<'a> {
+    pub(super) fn new(reads: &'a Patterns, claims: &'a PatchFootprint) -> Self {
         let mut above_own = BTreeSet::new();
         for pointer in &claims.set {
             let mut next = pointer.parent();
@@ -49,11 +49,11 @@ impl<'a> Sight<'a> {
 
     /// Faults of the state after. What a schema says about parts that the asker does not know in full becomes one
     /// violation at the root that says no more than that there is one.
-    pub(super) fn tell(&self, faults: Vec<Fault>) -> Vec<Violation> {
-        let tell = |fault: Fault| match fault.kind {
+    pub(super) fn tell(&self, faults: Vec<SchemaViolation>) -> Vec<Violation> {
+        let tell = |fault: SchemaViolation| match fault.kind {
             // It is told to every asker. An asker can find the number of steps that the rest of the state takes in any case:
             // it adds valid parts of its own until the request is rejected.
-            FaultKind::TooCostly => told(fault),
+            SchemaViolationKind::TooCostly => told(fault),
             _ if self.covers(&fault.pointer) => told(fault),
             _ => Violation::new(RejectCode::Schema, Pointer::root(), UNTOLD),
         };
@@ -61,12 +61,12 @@ impl<'a> Sight<'a> {
     }
 
     /// Only the faults that the asker knows all about.
-    pub(super) fn tell_known(&self, faults: Vec<Fault>) -> Vec<Violation> {
+    pub(super) fn tell_known(&self, faults: Vec<SchemaViolation>) -> Vec<Violation> {
         faults.into_iter().filter(|fault| self.covers(&fault.pointer)).map(told).collect()
     }
 }
 
-impl Scope for Sight<'_> {
+impl ViewScope for Visibility<'_> {
     fn covers(&self, pointer: &Pointer) -> bool {
         self.reads.covers(pointer) || self.claims.has_set(pointer)
     }
@@ -77,9 +77,9 @@ impl Scope for Sight<'_> {
 }
 
 /// A fault of something that the asker knows all about.
-pub(super) fn told(fault: Fault) -> Violation {
+pub(super) fn told(fault: SchemaViolation) -> Violation {
     let code = match fault.kind {
-        FaultKind::TooCostly => RejectCode::SchemaTooCostly,
+        SchemaViolationKind::TooCostly => RejectCode::SchemaTooCostly,
         _ => RejectCode::Schema,
     };
     Violation::new(code, fault.pointer, fault.kind.detail())

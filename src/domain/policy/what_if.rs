@@ -3,39 +3,39 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::hypothetical_context::Around;
+use super::hypothetical_context::HypotheticalContext;
 use super::judge::judge_in;
-use super::judgement::{Judgement, Reason, RejectCode, Violation, Warning};
+use super::judgement::{JudgedReason, JudgedWarning, Judgement, RejectCode, Violation};
 use super::model::Policy;
-use super::redaction::Hiding;
+use super::redaction::Redactor;
 use super::redaction::diff::{RedactedChange, redacted};
-use super::request::{Request, RequestKind};
+use super::request::{PolicyRequest, RequestKind};
 use crate::domain::chain::hash::Digest;
-use crate::domain::json::patch::{Format, Patch};
+use crate::domain::json::patch::{Patch, PatchFormat};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::json::size::StateLimits;
 use crate::domain::primitives::id::NodeId;
 
 /// A state that may be thought up, and what a node would ask on it.
 #[derive(Clone, Debug)]
-pub struct Supposed<'a> {
+pub struct HypotheticalRequest<'a> {
     /// The state before.
     pub state: &'a Value,
     /// The node that acts. The token must name it.
     pub node: &'a NodeId,
     /// In which form.
-    pub format: Format,
+    pub format: PatchFormat,
     /// The patch.
     pub patch: &'a Value,
     /// Who would ask, with what along with it, after what.
-    pub around: &'a Around,
+    pub around: &'a HypotheticalContext,
 }
 
 /// The possible result of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = JudgedOutcome)]
-pub enum Verdict {
+pub enum JudgedOutcome {
     /// It would commit by itself.
     Commit,
     /// People would be asked.
@@ -48,13 +48,13 @@ pub enum Verdict {
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct WhatIf {
     /// The result that the request would have.
-    pub outcome: Verdict,
+    pub outcome: JudgedOutcome,
     /// The digest of the policy that judged it.
     pub policy: Digest,
     /// The reasons, if it would be held.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<JudgedReason>,
     /// The warnings of rules, if it would commit or be held.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<JudgedWarning>,
     /// The errors, if it would be rejected.
     pub errors: Vec<Violation>,
     /// The changes, with redaction applied.
@@ -63,10 +63,10 @@ pub struct WhatIf {
 
 /// Judges a supposed request. Who could approve, how often was asked, and who holds the thread are facts of a
 /// gateway, and not looked at.
-pub fn what_if(policy: &Policy, supposed: &Supposed<'_>, limits: &StateLimits) -> WhatIf {
+pub fn what_if(policy: &Policy, supposed: &HypotheticalRequest<'_>, limits: &StateLimits) -> WhatIf {
     let judgement = match Patch::read(supposed.format, supposed.patch.clone()) {
         Ok(patch) => {
-            let request = Request { node: supposed.node, kind: RequestKind::Propose { patch: &patch } };
+            let request = PolicyRequest { node: supposed.node, kind: RequestKind::Propose { patch: &patch } };
             judge_in(policy, supposed.state, &request, &supposed.around.circumstances(), limits)
         }
         Err(error) => unreadable(error.pointer()),
@@ -82,18 +82,18 @@ pub fn what_if(policy: &Policy, supposed: &Supposed<'_>, limits: &StateLimits) -
     let tool = supposed.around.circumstances().tool;
     match judgement {
         Judgement::Commit { after, changes, warnings, .. } => {
-            let hiding = Hiding::of(policy, [supposed.state, &after], tool);
+            let hiding = Redactor::of(policy, [supposed.state, &after], tool);
             let (diff, warnings) = (redacted(&hiding, &changes), hiding.warnings(&warnings));
-            WhatIf { diff, warnings, ..told(Verdict::Commit) }
+            WhatIf { diff, warnings, ..told(JudgedOutcome::Commit) }
         }
         Judgement::Hold { after, changes, reasons, warnings, .. } => {
-            let hiding = Hiding::of(policy, [supposed.state, &after], tool);
+            let hiding = Redactor::of(policy, [supposed.state, &after], tool);
             let (diff, warnings) = (redacted(&hiding, &changes), hiding.warnings(&warnings));
-            WhatIf { diff, reasons, warnings, ..told(Verdict::Hold) }
+            WhatIf { diff, reasons, warnings, ..told(JudgedOutcome::Hold) }
         }
         Judgement::Reject { violations } => {
-            let hiding = Hiding::of_request(policy, supposed.state, (supposed.format, supposed.patch), tool);
-            WhatIf { errors: hiding.violations(violations), ..told(Verdict::Reject) }
+            let hiding = Redactor::of_request(policy, supposed.state, (supposed.format, supposed.patch), tool);
+            WhatIf { errors: hiding.violations(violations), ..told(JudgedOutcome::Reject) }
         }
     }
 }
@@ -104,7 +104,7 @@ pub fn unreadable(pointer: Pointer) -> Judgement {
     Judgement::Reject { violations: vec![violation] }
 }
 
-impl Verdict {
+impl JudgedOutcome {
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {

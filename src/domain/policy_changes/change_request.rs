@@ -13,7 +13,9 @@ use crate::domain::identity::account::Account;
 use crate::domain::json::canonical::canonical;
 use crate::domain::primitives::id::{AmendmentId, FlowId, PrincipalId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Ballot, Count, Jury, PasskeyNeed, Roll, Stage, Vote, VoteRefused};
+use crate::domain::reviews::{
+    ApprovalStage, Ballot, PasskeyRequirement, Quorum, QuorumResult, Vote, VoteRejected, VoterRoll,
+};
 use crate::domain::threads::flow::Flow;
 
 #[cfg(test)]
@@ -22,14 +24,14 @@ mod tests;
 /// What of a flow an amendment takes the place of: a policy, and the moment at which it was activated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Over {
+pub struct ReplacedPolicy {
     /// The policy that judges.
     pub policy: Digest,
     /// Since when.
     pub since: Timestamp,
 }
 
-impl Over {
+impl ReplacedPolicy {
     /// What an amendment of this flow takes the place of.
     pub const fn of(flow: &Flow) -> Self {
         Self { policy: flow.policy, since: flow.activated_at }
@@ -39,7 +41,7 @@ impl Over {
 /// What is asked for: bound by the digest that people vote on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
+pub struct PolicyChange {
     /// The flow.
     pub flow: FlowId,
     /// The policy that would judge it.
@@ -47,13 +49,13 @@ pub struct Change {
     /// Older policies whose heads could still be written.
     pub accepts: BTreeSet<Digest>,
     /// What it takes the place of.
-    pub over: Over,
+    pub over: ReplacedPolicy,
 }
 
 /// How an amendment stands. Ends are facts, and a time-out is never a person's refusal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
-pub enum AmendmentState {
+pub enum PolicyChangeState {
     /// People are asked.
     Open {},
     /// People approved it, and its policy was activated.
@@ -90,11 +92,11 @@ pub enum AmendmentState {
 /// A policy that waits for people.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Amendment {
+pub struct PolicyChangeRequest {
     /// The page's name.
     pub id: AmendmentId,
     /// What is asked for.
-    pub change: Change,
+    pub change: PolicyChange,
     /// Who asked.
     pub proposer: PrincipalId,
     /// What people vote on.
@@ -102,7 +104,7 @@ pub struct Amendment {
     /// Who answers for the proposer, and so may not decide.
     pub excluded: BTreeSet<String>,
     /// Whose approval it needs; one stage.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<ApprovalStage>,
     /// Since when.
     pub opened_at: Timestamp,
     /// Until when.
@@ -110,18 +112,18 @@ pub struct Amendment {
     /// The counted votes, in their order.
     pub votes: Vec<Vote>,
     /// How it stands.
-    pub state: AmendmentState,
+    pub state: PolicyChangeState,
 }
 
 /// A new amendment's terms.
 #[derive(Clone, Debug)]
-pub struct Terms {
+pub struct PolicyChangeTerms {
     /// Who asks.
     pub proposer: PrincipalId,
     /// Who answers for them.
     pub excluded: BTreeSet<String>,
     /// Whose approval the active policy asks for.
-    pub stage: Stage,
+    pub stage: ApprovalStage,
     /// When it is asked for.
     pub opened_at: Timestamp,
     /// Until when.
@@ -130,19 +132,19 @@ pub struct Terms {
 
 /// What a counted vote leads to.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum PolicyChangeTally {
     /// More are needed.
-    Waiting(Amendment),
+    Waiting(PolicyChangeRequest),
     /// The quorum is there: the policy is to be activated.
-    Approved(Amendment),
+    Approved(PolicyChangeRequest),
     /// Somebody refused.
-    Denied(Amendment),
+    Denied(PolicyChangeRequest),
 }
 
 /// One no is enough: a policy that somebody has an objection to is talked about first.
 const DENIALS_NEEDED: u32 = 1;
 
-impl AmendmentState {
+impl PolicyChangeState {
     /// The word for lists and answers.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -168,9 +170,9 @@ impl AmendmentState {
     }
 }
 
-impl Amendment {
+impl PolicyChangeRequest {
     /// A new one.
-    pub fn new(id: AmendmentId, change: Change, terms: Terms) -> Self {
+    pub fn new(id: AmendmentId, change: PolicyChange, terms: PolicyChangeTerms) -> Self {
         let digest = digest_of(&id, &change, &terms.proposer, terms.opened_at);
         Self {
             id,
@@ -182,7 +184,7 @@ impl Amendment {
             opened_at: terms.opened_at,
             expires_at: terms.expires_at,
             votes: Vec::new(),
-            state: AmendmentState::Open {},
+            state: PolicyChangeState::Open {},
         }
     }
 
@@ -193,12 +195,12 @@ impl Amendment {
 
     /// Whether people can still decide it.
     pub fn is_open(&self, now: Timestamp) -> bool {
-        matches!(self.state, AmendmentState::Open {}) && now < self.expires_at
+        matches!(self.state, PolicyChangeState::Open {}) && now < self.expires_at
     }
 
     /// Who is asked, and what they have said so far.
-    pub fn jury(&self) -> Jury<'_> {
-        Jury {
+    pub fn jury(&self) -> Quorum<'_> {
+        Quorum {
             digest: self.digest,
             stages: &self.stages,
             also_asked: None,
@@ -210,39 +212,48 @@ impl Amendment {
     }
 
     /// What a stage asks of a voter's passkey; of one that is not there, the most.
-    pub fn passkey_need(&self, stage: u32) -> PasskeyNeed {
-        self.stages.get(stage as usize).map_or(PasskeyNeed::Signature {}, |it| it.passkey)
+    pub fn passkey_need(&self, stage: u32) -> PasskeyRequirement {
+        self.stages.get(stage as usize).map_or(PasskeyRequirement::Signature {}, |it| it.passkey)
     }
 
     /// Counts a vote, or says why not. On the roll are all who voted, as they stand now, the new voter included; nobody votes
     /// on policies in another's place.
-    pub fn vote(mut self, ballot: Ballot, voter: &Account, roll: &Roll) -> Result<Outcome, VoteRefused> {
-        if !matches!(self.state, AmendmentState::Open {}) {
-            return Err(VoteRefused::Ended);
+    pub fn vote(
+        mut self,
+        ballot: Ballot,
+        voter: &Account,
+        roll: &VoterRoll,
+    ) -> Result<PolicyChangeTally, VoteRejected> {
+        if !matches!(self.state, PolicyChangeState::Open {}) {
+            return Err(VoteRejected::Ended);
         }
         let vote = self.jury().hear(ballot, voter, roll)?;
         self.votes.push(vote);
         let now = roll.now;
         Ok(match self.jury().count(roll) {
-            Count::Waiting => Outcome::Waiting(self),
-            Count::Approved(_) => Outcome::Approved(Self { state: AmendmentState::Activated { at: now }, ..self }),
-            Count::Denied(_) => Outcome::Denied(Self { state: AmendmentState::Denied { at: now }, ..self }),
+            QuorumResult::Waiting => PolicyChangeTally::Waiting(self),
+            QuorumResult::Approved(_) => {
+                PolicyChangeTally::Approved(Self { state: PolicyChangeState::Activated { at: now }, ..self })
+            }
+            QuorumResult::Denied(_) => {
+                PolicyChangeTally::Denied(Self { state: PolicyChangeState::Denied { at: now }, ..self })
+            }
         })
     }
 
     /// The amendment with its end. Only an open one can end, so an end is never overwritten.
-    pub fn ended(mut self, end: AmendmentState) -> Result<Self, VoteRefused> {
+    pub fn ended(mut self, end: PolicyChangeState) -> Result<Self, VoteRejected> {
         match self.state {
-            AmendmentState::Open {} => {
+            PolicyChangeState::Open {} => {
                 self.state = end;
                 Ok(self)
             }
-            _ => Err(VoteRefused::Ended),
+            _ => Err(VoteRejected::Ended),
         }
     }
 }
 
-fn digest_of(id: &AmendmentId, change: &Change, proposer: &PrincipalId, at: Timestamp) -> Digest {
+fn digest_of(id: &AmendmentId, change: &PolicyChange, proposer: &PrincipalId, at: Timestamp) -> Digest {
     let told = json!({
         "id": id, "flow": change.flow, "policy": change.policy, "accepts": change.accepts, "over": change.over,
         "proposer": proposer, "proposed_at": at,

@@ -5,7 +5,7 @@ mod character;
 mod known;
 mod names;
 
-pub use known::Known;
+pub use known::KnownTexts;
 pub use names::{alike, skeleton};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use character::{is_delimiter, is_east_asian, is_full_width, is_mark, is_restrict
 
 /// A character that passes for an ASCII one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Imitation {
+pub struct Lookalike {
     /// The character.
     pub character: char,
     /// What it is read as.
@@ -26,23 +26,23 @@ pub struct Imitation {
 
 /// What a text has in it that looks like something else.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Findings {
+pub struct ConfusableFindings {
     /// The first word that mixes scripts, by two of them.
     pub mixed: Option<(Script, Script)>,
     /// Characters that pass for ASCII ones, each once, in words that do not mix scripts.
-    pub imitations: Vec<Imitation>,
+    pub imitations: Vec<Lookalike>,
 }
 
 /// Returns what a reader of the text would take for something else.
 ///
 /// A letter that some writing system uses normally is no finding in a text of that system: a Russian sentence may have
 /// the word `с`. What shows the system is another letter of it that looks like no ASCII one.
-pub fn findings(text: &str) -> Findings {
+pub fn findings(text: &str) -> ConfusableFindings {
     if text.is_ascii() {
-        return Findings::default();
+        return ConfusableFindings::default();
     }
-    let seen = Seen::of(text);
-    let mut found = Findings::default();
+    let seen = CharacterProfile::of(text);
+    let mut found = ConfusableFindings::default();
     let mut characters = Vec::new();
     for word in seen.words(text) {
         match seen.mixed(word) {
@@ -53,20 +53,20 @@ pub fn findings(text: &str) -> Findings {
     characters.extend(seen.delimiters_in(text));
     let mut once = BTreeSet::new();
     characters.retain(|it| once.insert(*it));
-    let imitation = |it: char| Some(Imitation { character: it, reads: seen.readings.get(&it)?.clone() });
+    let imitation = |it: char| Some(Lookalike { character: it, reads: seen.readings.get(&it)?.clone() });
     found.imitations = characters.into_iter().filter_map(imitation).collect();
     found
 }
 
 /// What the characters of a text are, each looked up once however often it comes.
-struct Seen {
+struct CharacterProfile {
     /// What each of them is read as that passes for ASCII.
     readings: BTreeMap<char, String>,
     /// The scripts that the text has letters of which look like no ASCII one.
     written_in: BTreeSet<&'static str>,
 }
 
-impl Seen {
+impl CharacterProfile {
     fn of(text: &str) -> Self {
         let characters: BTreeSet<char> = text.chars().filter(|it| !it.is_ascii()).collect();
         let readings: BTreeMap<char, String> = characters.iter().filter_map(|it| Some((*it, reading(*it)?))).collect();

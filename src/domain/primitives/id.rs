@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::openapi_schema::{Form, has_form};
+use super::openapi_schema::{StringFormat, has_form};
 
 /// Why a text is not a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,28 +51,33 @@ fn is_credential(text: &str) -> bool {
 }
 
 /// What a name looks like.
-const fn name(what: &'static str) -> Form {
-    Form { what, pattern: "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$", chars: (1, ID_CHARS_MAX), example: "order-17" }
+const fn name(what: &'static str) -> StringFormat {
+    StringFormat { what, pattern: "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$", chars: (1, ID_CHARS_MAX), example: "order-17" }
 }
 
 /// What a short name looks like.
-const fn short_name(what: &'static str) -> Form {
-    Form { what, pattern: "^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$", chars: (1, SHORT_NAME_CHARS_MAX), example: "left" }
+const fn short_name(what: &'static str) -> StringFormat {
+    StringFormat {
+        what,
+        pattern: "^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$",
+        chars: (1, SHORT_NAME_CHARS_MAX),
+        example: "left",
+    }
 }
 
 /// What a fingerprint looks like.
-const fn fingerprint(what: &'static str) -> Form {
-    Form { what, pattern: "^[A-Za-z0-9_-]{1,128}$", chars: (1, ID_CHARS_MAX), example: "Zm9v" }
+const fn fingerprint(what: &'static str) -> StringFormat {
+    StringFormat { what, pattern: "^[A-Za-z0-9_-]{1,128}$", chars: (1, ID_CHARS_MAX), example: "Zm9v" }
 }
 
 /// What 16 random bytes look like: of the last character only two bits count.
-const fn random(what: &'static str) -> Form {
-    Form { what, pattern: "^[A-Za-z0-9_-]{21}[AQgw]$", chars: (22, 22), example: "Y4VS9rTdkmAx2ZFv0b5w3Q" }
+const fn random(what: &'static str) -> StringFormat {
+    StringFormat { what, pattern: "^[A-Za-z0-9_-]{21}[AQgw]$", chars: (22, 22), example: "Y4VS9rTdkmAx2ZFv0b5w3Q" }
 }
 
 /// What an authenticator's own name looks like.
-const fn credential(what: &'static str) -> Form {
-    Form { what, pattern: "^[A-Za-z0-9_-]{22,1364}$", chars: (22, 1364), example: "Y4VS9rTdkmAx2ZFv0b5w3Q" }
+const fn credential(what: &'static str) -> StringFormat {
+    StringFormat { what, pattern: "^[A-Za-z0-9_-]{22,1364}$", chars: (22, 1364), example: "Y4VS9rTdkmAx2ZFv0b5w3Q" }
 }
 
 /// What each form of a name asks for, in words.

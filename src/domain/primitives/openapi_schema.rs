@@ -5,7 +5,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 
 /// A text of that form.
 #[derive(Clone, Copy, Debug)]
-pub struct Form {
+pub struct StringFormat {
     /// What it is.
     pub what: &'static str,
     /// What it looks like, as ECMA 262 has it.
@@ -16,7 +16,7 @@ pub struct Form {
     pub example: &'static str,
 }
 
-impl Form {
+impl StringFormat {
     /// Its schema.
     pub fn schema(self) -> RefOr<Schema> {
         let text = ObjectBuilder::new()

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use unicode_normalization::char::is_combining_mark;
 use unicode_script::Script;
 
-use super::confusable::{Known, findings};
+use super::confusable::{KnownTexts, findings};
 
 /// Marks in a row on one base that a living language uses; more of them paint over what is around.
 const COMBINING_RUN_MAX: usize = 3;
@@ -15,7 +15,7 @@ const KNOWN_CHARS_SHOWN: usize = 64;
 
 /// A piece of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Segment<'a> {
+pub enum TextSegment<'a> {
     /// Shown as it is (still to be escaped for HTML).
     Text(&'a str),
     /// Shown by its number, because it cannot be seen or changes how its neighbours are seen.
@@ -24,7 +24,7 @@ pub enum Segment<'a> {
 
 /// What a reader should be told about a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Warning {
+pub enum TextWarning {
     /// So many characters of it cannot be seen, and are shown by their number.
     Invisible(usize),
     /// Parts of it run from right to left.
@@ -39,7 +39,7 @@ pub enum Warning {
     NewScript(Script),
 }
 
-impl Warning {
+impl TextWarning {
     /// The code of the warning.
     pub const fn code(&self) -> &'static str {
         match self {
@@ -81,12 +81,12 @@ fn called(script: Script) -> String {
 
 /// Splits a text into what can be shown and what must be shown by its number. Line feeds stay in
 /// the text; who shows a single line asks [`inert_line`].
-pub fn inert(text: &str) -> Vec<Segment<'_>> {
+pub fn inert(text: &str) -> Vec<TextSegment<'_>> {
     segments(text, |character| character != '\n' && is_treacherous(character))
 }
 
 /// As [`inert`], with line feeds shown by their number too.
-pub fn inert_line(text: &str) -> Vec<Segment<'_>> {
+pub fn inert_line(text: &str) -> Vec<TextSegment<'_>> {
     segments(text, is_treacherous)
 }
 
@@ -115,18 +115,18 @@ pub fn json(text: &str) -> String {
     })
 }
 
-fn written(segments: Vec<Segment<'_>>, escape: impl Fn(&mut String, char)) -> String {
+fn written(segments: Vec<TextSegment<'_>>, escape: impl Fn(&mut String, char)) -> String {
     let mut out = String::new();
     for segment in segments {
         match segment {
-            Segment::Text(text) => out.push_str(text),
-            Segment::Escape(it) => escape(&mut out, it),
+            TextSegment::Text(text) => out.push_str(text),
+            TextSegment::Escape(it) => escape(&mut out, it),
         }
     }
     out
 }
 
-fn segments(text: &str, treacherous: impl Fn(char) -> bool) -> Vec<Segment<'_>> {
+fn segments(text: &str, treacherous: impl Fn(char) -> bool) -> Vec<TextSegment<'_>> {
     let mut segments = Vec::new();
     let mut plain_from = 0;
     let mut marks = COMBINING_RUN_MAX;
@@ -140,14 +140,14 @@ fn segments(text: &str, treacherous: impl Fn(char) -> bool) -> Vec<Segment<'_>> 
         let stray_mark = is_combining_mark(character) && marks > COMBINING_RUN_MAX;
         if stray_mark || treacherous(character) {
             if plain_from < at {
-                segments.push(Segment::Text(&text[plain_from..at]));
+                segments.push(TextSegment::Text(&text[plain_from..at]));
             }
-            segments.push(Segment::Escape(character));
+            segments.push(TextSegment::Escape(character));
             plain_from = at + character.len_utf8();
         }
     }
     if plain_from < text.len() {
-        segments.push(Segment::Text(&text[plain_from..]));
+        segments.push(TextSegment::Text(&text[plain_from..]));
     }
     segments
 }
@@ -196,29 +196,29 @@ fn runs_right_to_left(character: char) -> bool {
 }
 
 /// What a reader should be told about a text.
-pub fn warnings(text: &str) -> Vec<Warning> {
-    let invisible = inert(text).iter().filter(|it| matches!(it, Segment::Escape(_))).count();
+pub fn warnings(text: &str) -> Vec<TextWarning> {
+    let invisible = inert(text).iter().filter(|it| matches!(it, TextSegment::Escape(_))).count();
     let mut warnings = Vec::new();
     if invisible > 0 {
-        warnings.push(Warning::Invisible(invisible));
+        warnings.push(TextWarning::Invisible(invisible));
     }
     if text.chars().any(runs_right_to_left) {
-        warnings.push(Warning::RightToLeft);
+        warnings.push(TextWarning::RightToLeft);
     }
     let found = findings(text);
     if let Some((one, other)) = found.mixed {
-        warnings.push(Warning::MixedScripts(one, other));
+        warnings.push(TextWarning::MixedScripts(one, other));
     }
     if let Some((first, more)) = found.imitations.split_first() {
-        warnings.push(Warning::LooksLike(first.character, first.reads.clone(), more.len()));
+        warnings.push(TextWarning::LooksLike(first.character, first.reads.clone(), more.len()));
     }
     warnings
 }
 
 /// What a reader should be told about a text beside those that are known where it would stand.
-pub fn warnings_beside(text: &str, known: &Known) -> Option<Warning> {
-    let like = known.like(text).map(|it| Warning::LooksLikeKnown(it.to_owned()));
-    like.or_else(|| known.new_script(text).map(Warning::NewScript))
+pub fn warnings_beside(text: &str, known: &KnownTexts) -> Option<TextWarning> {
+    let like = known.like(text).map(|it| TextWarning::LooksLikeKnown(it.to_owned()));
+    like.or_else(|| known.new_script(text).map(TextWarning::NewScript))
 }
 
 /// The name of a character that misleads often enough for reviewers to have read about it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::openapi_schema::{Form, has_form};
+use super::openapi_schema::{StringFormat, has_form};
 
 /// A moment in milliseconds since 1970, UTC.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -65,7 +65,7 @@ impl fmt::Display for Timestamp {
 
 has_form!(
     Timestamp,
-    Form {
+    StringFormat {
         what: "a moment in UTC with milliseconds (RFC 3339)",
         pattern: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$",
         chars: (24, 24),

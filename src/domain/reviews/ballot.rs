@@ -1,6 +1,6 @@
 //! A ballot: what a person asks to have counted, and why it may not be.
 
-use super::{Alone, BrowserCheck, Proof, Prospect, Verdict};
+use super::{BrowserCheck, NotBulkDecidable, VotePreview, VoteVerdict, VoterProof};
 use crate::domain::chain::hash::Digest;
 use crate::domain::identity::passkey;
 use crate::domain::primitives::id::DelegationId;
@@ -15,7 +15,7 @@ pub struct Ballot {
     /// By which delegation they vote in another's place, if not in their own.
     pub delegation: Option<DelegationId>,
     /// What they say.
-    pub verdict: Verdict,
+    pub verdict: VoteVerdict,
     /// The page's nonce, already found to be ours.
     pub nonce: String,
     /// Why.
@@ -23,18 +23,18 @@ pub struct Ballot {
     /// What their browser recomputed.
     pub browser_check: BrowserCheck,
     /// What they show for being there. Whoever counts the vote makes sure of it first.
-    pub proof: Proof,
+    pub proof: VoterProof,
     /// What they typed to confirm it.
     pub typed: Option<String>,
     /// Whether they ticked that a write's outcome is unknown.
-    pub outcome_unknown_accepted: Ticked,
+    pub outcome_unknown_accepted: CheckboxState,
     /// What they were told that it comes to, if they were.
-    pub told: Option<Prospect>,
+    pub told: Option<VotePreview>,
 }
 
 /// A tick of a box.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ticked {
+pub enum CheckboxState {
     /// Yes.
     Yes,
     /// No.
@@ -105,7 +105,7 @@ impl CannotDecide {
 
 /// Why a vote is not counted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum VoteRefused {
+pub enum VoteRejected {
     /// The hold ended before.
     #[error("this review has ended")]
     Ended,
@@ -150,7 +150,7 @@ pub enum VoteRefused {
     SignatureExpired,
     /// The passkey's signature does not count.
     #[error("{0}")]
-    Passkey(#[from] passkey::Refused),
+    Passkey(#[from] passkey::AssertionRejected),
     /// A write's outcome is unknown and the box was not ticked.
     #[error("an earlier write's outcome is unknown; approving needs the box ticked")]
     OutcomeUnknown,
@@ -162,7 +162,7 @@ pub enum VoteRefused {
     MovedOn,
     /// It was to be decided among several, and is decided by itself.
     #[error("it is decided by itself: {0}")]
-    Alone(#[from] Alone),
+    Alone(#[from] NotBulkDecidable),
     /// The vote to be taken back is not there, not theirs, or was taken back before.
     #[error("there is no such vote of yours that counts")]
     NothingToWithdraw,

@@ -1,10 +1,10 @@
 //! Several holds decided at once: which may be, and which of them are alike.
 
-use super::{Hold, HoldReason, Verdict, Vote};
+use super::{Hold, HoldReason, Vote, VoteVerdict};
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::Kind;
+use crate::domain::chain::statement::TransitionType;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::{Effect, RedactedChange};
+use crate::domain::policy::{RedactedChange, RedactedChangeKind};
 use crate::domain::primitives::id::{FlowId, NodeId, ToolName};
 use crate::domain::threads::transition::Transition;
 
@@ -16,7 +16,7 @@ pub const CHANGES_AMONG_SEVERAL_MAX: usize = 20;
 
 /// Why a hold is decided by itself, whoever decides it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Alone {
+pub enum NotBulkDecidable {
     /// One signature is over one change.
     #[error("its flow asks for a passkey")]
     Passkey,
@@ -35,26 +35,26 @@ pub enum Alone {
 /// asked, and which places change in which way. Places are exact: `/items/0` is not `/items/1`. Values may differ; they
 /// are what is read.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Shape {
+pub struct BulkGroupKey {
     policy: Digest,
     flow: FlowId,
     node: NodeId,
-    kind: Kind,
+    kind: TransitionType,
     tool: Option<ToolName>,
     reasons: Vec<HoldReason>,
-    places: Vec<(Pointer, Effect)>,
+    places: Vec<(Pointer, RedactedChangeKind)>,
 }
 
-impl Shape {
+impl BulkGroupKey {
     /// The shape of a hold, by what its readers are shown of its change.
     pub fn of(hold: &Hold, transition: &Transition, diff: &[RedactedChange]) -> Self {
         let place = |change: &RedactedChange| match change {
             RedactedChange::Hidden { pointer, effect, .. } => (pointer.clone(), *effect),
             RedactedChange::Shown { pointer, before, after } => {
                 let effect = match (before, after) {
-                    (None, _) => Effect::Added,
-                    (_, None) => Effect::Removed,
-                    (Some(_), Some(_)) => Effect::Changed,
+                    (None, _) => RedactedChangeKind::Added,
+                    (_, None) => RedactedChangeKind::Removed,
+                    (Some(_), Some(_)) => RedactedChangeKind::Changed,
                 };
                 (pointer.clone(), effect)
             }
@@ -74,14 +74,14 @@ impl Shape {
 impl Hold {
     /// Why it is decided by itself; `None` if it may be one of several. What one stage asks holds for all of them: the
     /// flow is one that wants more than a look.
-    pub fn alone(&self) -> Option<Alone> {
+    pub fn alone(&self) -> Option<NotBulkDecidable> {
         if self.stages.iter().any(|it| !it.passkey.is_nothing()) {
-            return Some(Alone::Passkey);
+            return Some(NotBulkDecidable::Passkey);
         }
         if self.stages.iter().any(|it| !it.confirm.is_pressing()) {
-            return Some(Alone::Typing);
+            return Some(NotBulkDecidable::Typing);
         }
-        let said = |it: &Vote| it.verdict == Verdict::Deny || it.comment.is_some() || !it.stands();
-        (!self.comments.is_empty() || self.votes.iter().any(said)).then_some(Alone::Talked)
+        let said = |it: &Vote| it.verdict == VoteVerdict::Deny || it.comment.is_some() || !it.stands();
+        (!self.comments.is_empty() || self.votes.iter().any(said)).then_some(NotBulkDecidable::Talked)
     }
 }

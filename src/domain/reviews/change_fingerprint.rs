@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::HoldReason;
 use crate::domain::chain::hash::{Digest, Tag};
-use crate::domain::chain::statement::Kind;
+use crate::domain::chain::statement::TransitionType;
 use crate::domain::json::canonical::canonical;
-use crate::domain::json::diff::{Change, diff, leaves};
+use crate::domain::json::diff::{LeafChange, diff, leaves};
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::ThreadSecret;
@@ -20,13 +20,13 @@ use crate::domain::primitives::id::NodeId;
 use crate::domain::threads::tool_call::Tool;
 
 /// A change as it was held.
-pub struct Effect<'a> {
+pub struct RequestedEffect<'a> {
     /// The policy that holds it.
     pub policy: &'a Policy,
     /// The node that asks for it.
     pub node: &'a NodeId,
     /// The kind of request.
-    pub kind: Kind,
+    pub kind: TransitionType,
     /// The tool that the request calls.
     pub tool: Option<&'a Tool>,
     /// The state before it.
@@ -42,7 +42,7 @@ pub struct Effect<'a> {
 /// Places of a change, each with its leaf after the change, or none if the change removes it.
 type Leaves = BTreeMap<Pointer, Option<Value>>;
 
-impl Effect<'_> {
+impl RequestedEffect<'_> {
     /// Returns the digest of the effect in one thread. Without the thread's secret it confirms no guess of a value.
     pub fn digest(&self, secret: &ThreadSecret) -> Digest {
         let identity = json!([self.node, self.identity()]);
@@ -58,7 +58,7 @@ impl Effect<'_> {
             // A place above a key has no protected value of its own.
             return json!(["protected", names, listed(&self.leaves(|at| keys.iter().any(|key| key.covers(at))))]);
         }
-        if self.kind == Kind::Rollback {
+        if self.kind == TransitionType::Rollback {
             return json!(["rollback"]);
         }
         let paths = self.rule_paths();
@@ -103,7 +103,7 @@ impl Effect<'_> {
 
     /// Whether a container took the leaf's place, or stays there and only became full or empty. What changes inside it
     /// is listed by itself.
-    fn became_container(&self, change: &Change) -> bool {
+    fn became_container(&self, change: &LeafChange) -> bool {
         let is_replaced = change.after.is_none() && change.pointer.resolve(self.after).is_some();
         is_replaced || change.is_filling(self.before, self.after)
     }
@@ -167,11 +167,11 @@ mod tests {
     }
 
     fn effect(node: &str, states: (Value, Value), named: &[&str], reasons: &[HoldReason]) -> Digest {
-        asked((Kind::Propose, node, None), states, named, reasons)
+        asked((TransitionType::Propose, node, None), states, named, reasons)
     }
 
     fn asked(
-        (kind, node, tool): (Kind, &str, Option<&Tool>),
+        (kind, node, tool): (TransitionType, &str, Option<&Tool>),
         (before, after): (Value, Value),
         named: &[&str],
         reasons: &[HoldReason],
@@ -180,7 +180,7 @@ mod tests {
         let named = named.iter().map(|it| Pointer::try_from(*it).unwrap()).collect();
         let node = NodeId::try_from(node).unwrap();
         let (policy, node, named) = (&policy, &node, &named);
-        let effect = Effect { policy, node, kind, tool, before: &before, after: &after, named, reasons };
+        let effect = RequestedEffect { policy, node, kind, tool, before: &before, after: &after, named, reasons };
         let mut drawn = 0;
         let mut draw = |bytes: &mut [u8]| {
             drawn += 1;
@@ -271,7 +271,7 @@ mod tests {
     fn rollback_without_protected_change_is_counted_by_its_node() {
         let rolled = |node: &str, reasons: &[HoldReason], draft: &str| {
             let states = (json!({"draft": draft, "order": {"price": 2}}), json!({"order": {"price": 1}}));
-            asked((Kind::Rollback, node, None), states, &[], reasons)
+            asked((TransitionType::Rollback, node, None), states, &[], reasons)
         };
         let one = rolled("planner", &[], "a");
         assert_eq!(one, rolled("planner", &[only_for_reviewers("limit")], "b"));
@@ -286,7 +286,7 @@ mod tests {
         let calls = |amount: u64, draft: &str, reasons: &[HoldReason]| {
             let tool = Tool::read(&json!({"name": "refund", "arguments": {"amount": amount}})).unwrap();
             let states = (json!({"payment": {"amount": 1}}), json!({"payment": {"amount": 5}, "draft": draft}));
-            asked((Kind::Propose, "planner", Some(&tool)), states, &[], reasons)
+            asked((TransitionType::Propose, "planner", Some(&tool)), states, &[], reasons)
         };
         assert_eq!(calls(5, "a", &[]), calls(5, "b", &[]));
         assert_ne!(calls(5, "a", &[]), calls(6, "a", &[]));

@@ -9,7 +9,7 @@ use crate::domain::primitives::time::Timestamp;
 /// What somebody said without voting.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Comment {
+pub struct ReviewComment {
     /// Who.
     pub person: AccountId,
     /// Their name when they said it.
@@ -30,7 +30,7 @@ pub const COMMENTS_OF_ONE_MAX: usize = 20;
 
 /// Why something is not said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum CommentRefused {
+pub enum CommentRejected {
     /// There is nothing in it.
     #[error("say something")]
     Empty,
@@ -47,19 +47,19 @@ pub enum CommentRefused {
 
 impl Hold {
     /// The hold with one more comment. How it stands does not matter: what was decided may be talked about.
-    pub fn commented(mut self, comment: Comment) -> Result<Self, CommentRefused> {
+    pub fn commented(mut self, comment: ReviewComment) -> Result<Self, CommentRejected> {
         if comment.words.trim().is_empty() {
-            return Err(CommentRefused::Empty);
+            return Err(CommentRejected::Empty);
         }
         if comment.words.chars().count() > COMMENT_CHARS_MAX {
-            return Err(CommentRefused::TooLong);
+            return Err(CommentRejected::TooLong);
         }
         if self.comments.iter().any(|it| it.nonce == comment.nonce) {
-            return Err(CommentRefused::NonceUsed);
+            return Err(CommentRejected::NonceUsed);
         }
         let own = self.comments.iter().filter(|it| it.person == comment.person).count();
         if own >= COMMENTS_OF_ONE_MAX || self.comments.len() >= COMMENTS_MAX {
-            return Err(CommentRefused::TooMany);
+            return Err(CommentRejected::TooMany);
         }
         self.comments.push(comment);
         Ok(self)

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::domain::json::patch::{Format, Patch, PatchError};
+use crate::domain::json::patch::{Patch, PatchError, PatchFormat};
 use crate::domain::json::pointer::{Pointer, array_index};
 use crate::domain::json::size::StateLimits;
 
 /// What an editor asks for.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Edit {
+pub struct ReviewEdit {
     /// Other values, by their places in the state.
     pub values: BTreeMap<Pointer, Value>,
     /// More: of a merge object what else is to stand in it (RFC 7396: null takes a member out of the request, so that
@@ -26,7 +26,7 @@ pub const EDITS_MAX: usize = 5;
 
 /// Why an edit cannot be made of a patch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum EditRefused {
+pub enum EditRejected {
     /// A value that the patch does not set.
     #[error("a value that is to change is not one that the proposal sets")]
     NotSet,
@@ -39,26 +39,26 @@ pub enum EditRefused {
 }
 
 /// The patch as the editor would have it.
-pub fn edited(format: Format, patch: &Value, edit: &Edit) -> Result<Value, EditRefused> {
+pub fn edited(format: PatchFormat, patch: &Value, edit: &ReviewEdit) -> Result<Value, EditRejected> {
     let rewritten = match format {
-        Format::Merge | Format::MergePatch => rewritten(patch.clone(), edit)?,
-        Format::JsonPatch => continued(patch.clone(), edit)?,
+        PatchFormat::Merge | PatchFormat::MergePatch => rewritten(patch.clone(), edit)?,
+        PatchFormat::JsonPatch => continued(patch.clone(), edit)?,
     };
-    if rewritten == *patch { Err(EditRefused::Same) } else { Ok(rewritten) }
+    if rewritten == *patch { Err(EditRejected::Same) } else { Ok(rewritten) }
 }
 
-fn rewritten(mut patch: Value, edit: &Edit) -> Result<Value, EditRefused> {
+fn rewritten(mut patch: Value, edit: &ReviewEdit) -> Result<Value, EditRejected> {
     for (at, value) in &edit.values {
-        *patch.pointer_mut(at.as_str()).ok_or(EditRefused::NotSet)? = value.clone();
+        *patch.pointer_mut(at.as_str()).ok_or(EditRejected::NotSet)? = value.clone();
     }
     let Some(more) = &edit.more else { return Ok(patch) };
-    let more = Patch::read(Format::MergePatch, more.clone()).map_err(|_| EditRefused::Form)?;
+    let more = Patch::read(PatchFormat::MergePatch, more.clone()).map_err(|_| EditRejected::Form)?;
     let applied: Result<Value, PatchError> = more.apply(&patch, &StateLimits::default());
-    applied.map_err(|_| EditRefused::Form)
+    applied.map_err(|_| EditRejected::Form)
 }
 
-fn continued(mut patch: Value, edit: &Edit) -> Result<Value, EditRefused> {
-    let steps = patch.as_array_mut().ok_or(EditRefused::Form)?;
+fn continued(mut patch: Value, edit: &ReviewEdit) -> Result<Value, EditRejected> {
+    let steps = patch.as_array_mut().ok_or(EditRejected::Form)?;
     for (at, value) in &edit.values {
         let in_array = at.tokens().last().is_some_and(|it| array_index(&it).is_some());
         // Of an object a member is put, whatever stands there; of an array only replaced, or the others would move.
@@ -68,18 +68,18 @@ fn continued(mut patch: Value, edit: &Edit) -> Result<Value, EditRefused> {
     match &edit.more {
         None => {}
         Some(Value::Array(more)) => steps.extend(more.iter().cloned()),
-        Some(_) => return Err(EditRefused::Form),
+        Some(_) => return Err(EditRejected::Form),
     }
     Ok(patch)
 }
 
-impl Edit {
+impl ReviewEdit {
     /// Every place in the state that it names, whatever it would do there.
-    pub fn places(&self, format: Format) -> Vec<Pointer> {
+    pub fn places(&self, format: PatchFormat) -> Vec<Pointer> {
         let mut places: Vec<Pointer> = self.values.keys().cloned().collect();
         match (format, &self.more) {
             (_, None) => {}
-            (Format::JsonPatch, Some(Value::Array(steps))) => places.extend(steps.iter().flat_map(step_places)),
+            (PatchFormat::JsonPatch, Some(Value::Array(steps))) => places.extend(steps.iter().flat_map(step_places)),
             (_, Some(Value::Object(members))) => named(members, &Pointer::root(), &mut places),
             // Of another form it is refused anyway; the root stands for whatever it means.
             (_, Some(_)) => places.push(Pointer::root()),
@@ -111,9 +111,9 @@ fn named(members: &Map<String, Value>, above: &Pointer, places: &mut Vec<Pointer
 mod tests {
     use super::*;
 
-    fn edit(values: &[(&str, Value)], more: Option<Value>) -> Edit {
+    fn edit(values: &[(&str, Value)], more: Option<Value>) -> ReviewEdit {
         let values = values.iter().map(|(at, value)| (Pointer::try_from(*at).unwrap(), value.clone())).collect();
-        Edit { values, more }
+        ReviewEdit { values, more }
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
         let patch = json!({"payment": {"amount": 900, "card": "4111"}, "memo": "x"});
         let asked = edit(&[("/payment/amount", json!(90))], Some(json!({"memo": null, "note": "less"})));
         let expected = json!({"payment": {"amount": 90, "card": "4111"}, "note": "less"});
-        for format in [Format::Merge, Format::MergePatch] {
+        for format in [PatchFormat::Merge, PatchFormat::MergePatch] {
             assert_eq!(edited(format, &patch, &asked), Ok(expected.clone()));
         }
     }
@@ -135,25 +135,25 @@ mod tests {
             {"op": "add", "path": "/a", "value": 1}, {"op": "add", "path": "/a", "value": 2},
             {"op": "replace", "path": "/list/0", "value": 3}, {"op": "remove", "path": "/b"},
         ]);
-        assert_eq!(edited(Format::JsonPatch, &patch, &asked), Ok(expected));
+        assert_eq!(edited(PatchFormat::JsonPatch, &patch, &asked), Ok(expected));
     }
 
     #[test]
     fn what_is_not_set_of_another_form_or_the_same_is_refused() {
         let patch = json!({"a": 1});
-        assert_eq!(edited(Format::Merge, &patch, &edit(&[("/b", json!(1))], None)), Err(EditRefused::NotSet));
-        assert_eq!(edited(Format::Merge, &patch, &edit(&[], Some(json!([1])))), Err(EditRefused::Form));
-        assert_eq!(edited(Format::JsonPatch, &json!([]), &edit(&[], Some(json!({})))), Err(EditRefused::Form));
-        assert_eq!(edited(Format::Merge, &patch, &edit(&[("/a", json!(1))], None)), Err(EditRefused::Same));
+        assert_eq!(edited(PatchFormat::Merge, &patch, &edit(&[("/b", json!(1))], None)), Err(EditRejected::NotSet));
+        assert_eq!(edited(PatchFormat::Merge, &patch, &edit(&[], Some(json!([1])))), Err(EditRejected::Form));
+        assert_eq!(edited(PatchFormat::JsonPatch, &json!([]), &edit(&[], Some(json!({})))), Err(EditRejected::Form));
+        assert_eq!(edited(PatchFormat::Merge, &patch, &edit(&[("/a", json!(1))], None)), Err(EditRejected::Same));
     }
 
     #[test]
     fn every_place_is_named_that_it_could_be_about() {
-        let places = |format, of: &Edit| of.places(format).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let places = |format, of: &ReviewEdit| of.places(format).iter().map(ToString::to_string).collect::<Vec<_>>();
         let merged = edit(&[("/a", json!(1))], Some(json!({"b": {"c": null, "d": {}}, "e": [1]})));
-        assert_eq!(places(Format::Merge, &merged), ["/a", "/b/c", "/b/d", "/e"]);
+        assert_eq!(places(PatchFormat::Merge, &merged), ["/a", "/b/c", "/b/d", "/e"]);
         let steps = json!([{"op": "copy", "from": "/x", "path": "/y"}, {"op": "test", "path": 7}]);
-        assert_eq!(places(Format::JsonPatch, &edit(&[], Some(steps))), ["/y", "/x", ""]);
-        assert_eq!(places(Format::Merge, &edit(&[], Some(json!("x")))), [""]);
+        assert_eq!(places(PatchFormat::JsonPatch, &edit(&[], Some(steps))), ["/y", "/x", ""]);
+        assert_eq!(places(PatchFormat::Merge, &edit(&[], Some(json!("x")))), [""]);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Hold, HoldState, Ineligible, VoteRefused};
+use super::{Hold, HoldState, Ineligible, VoteRejected};
 use crate::domain::chain::hash::Digest;
 use crate::domain::identity::account::Account;
 use crate::domain::primitives::id::AccountId;
@@ -34,7 +34,7 @@ pub const EXTENSION_REASON_CHARS_MAX: usize = 500;
 
 /// What a person asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Extending {
+pub struct ExtensionRequest {
     /// For exactly which transition.
     pub transition: Digest,
     /// The deadline that they saw: a form that is sent twice moves it once.
@@ -47,10 +47,10 @@ pub struct Extending {
 
 /// Why a deadline stays.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum ExtensionRefused {
+pub enum ExtensionRejected {
     /// The review cannot be decided by this person, or by nobody any more.
     #[error("{0}")]
-    Vote(#[from] VoteRefused),
+    Vote(#[from] VoteRejected),
     /// Somebody else was faster, or it is the same form again.
     #[error("the deadline was moved meanwhile; look again")]
     Moved,
@@ -83,28 +83,33 @@ impl Hold {
     }
 
     /// The hold with a later deadline.
-    pub fn extended(mut self, ask: Extending, person: &Account, now: Timestamp) -> Result<Self, ExtensionRefused> {
+    pub fn extended(
+        mut self,
+        ask: ExtensionRequest,
+        person: &Account,
+        now: Timestamp,
+    ) -> Result<Self, ExtensionRejected> {
         if !matches!(self.state, HoldState::Open {}) {
-            return Err(VoteRefused::Ended.into());
+            return Err(VoteRejected::Ended.into());
         }
         if now >= self.expires_at {
-            return Err(VoteRefused::Expired.into());
+            return Err(VoteRejected::Expired.into());
         }
         if ask.transition != self.transition {
-            return Err(VoteRefused::Digest.into());
+            return Err(VoteRejected::Digest.into());
         }
-        self.may_extend(person, now).map_err(VoteRefused::from)?;
+        self.may_extend(person, now).map_err(VoteRejected::from)?;
         if ask.deadline != self.expires_at {
-            return Err(ExtensionRefused::Moved);
+            return Err(ExtensionRejected::Moved);
         }
         if ask.until <= self.expires_at {
-            return Err(ExtensionRefused::NotLater);
+            return Err(ExtensionRejected::NotLater);
         }
         if ask.until > self.latest_deadline() {
-            return Err(ExtensionRefused::TooLate);
+            return Err(ExtensionRejected::TooLate);
         }
         if self.extensions.len() >= EXTENSIONS_MAX {
-            return Err(ExtensionRefused::TooOften);
+            return Err(ExtensionRejected::TooOften);
         }
         self.extensions.push(Extension {
             person: person.id.clone(),

@@ -18,21 +18,21 @@ mod voter_proof;
 mod voter_roll;
 mod withdrawal;
 
-pub use ballot::{Ballot, COMMENT_CHARS_MAX, CannotDecide, Ineligible, Ticked, VoteRefused};
-pub use bulk::{Alone, CHANGES_AMONG_SEVERAL_MAX, SEVERAL_MAX, Shape};
-pub use comment::{COMMENTS_MAX, COMMENTS_OF_ONE_MAX, Comment, CommentRefused};
-pub use extension::{EXTENSION_REASON_CHARS_MAX, EXTENSIONS_MAX, Extending, Extension, ExtensionRefused};
-pub use quorum::{Count, Jury};
+pub use ballot::{Ballot, COMMENT_CHARS_MAX, CannotDecide, CheckboxState, Ineligible, VoteRejected};
+pub use bulk::{BulkGroupKey, CHANGES_AMONG_SEVERAL_MAX, NotBulkDecidable, SEVERAL_MAX};
+pub use comment::{COMMENTS_MAX, COMMENTS_OF_ONE_MAX, CommentRejected, ReviewComment};
+pub use extension::{EXTENSION_REASON_CHARS_MAX, EXTENSIONS_MAX, Extension, ExtensionRejected, ExtensionRequest};
+pub use quorum::{Quorum, QuorumResult};
 pub use quorum_feasible::can_be_approved;
-pub use reminders::{Escalation, Notice, Notices, Reminder};
-pub use reveal::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
-pub use search_labels::{Ending, Phase, SearchKey, SearchWord};
-pub use tally::{Bench, Tally};
-pub use typed_confirmation::{Confirming, TYPED_DIGITS};
-pub use vote_preview::Prospect;
-pub use voter_proof::{PasskeyNeed, Proof};
-pub use voter_roll::{Absent, Place, Roll};
-pub use withdrawal::{WITHDRAWALS_MAX, Withdrawal, Withdrawing};
+pub use reminders::{DueReminder, Escalation, HoldReminders, Reminder};
+pub use reveal::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, RevealRejected, groups_to_reveal_to};
+pub use search_labels::{HoldOutcome, HoldPhase, SearchKey, SearchWord};
+pub use tally::{HoldTally, VoteContext};
+pub use typed_confirmation::{ConfirmationMethod, TYPED_DIGITS};
+pub use vote_preview::VotePreview;
+pub use voter_proof::{PasskeyRequirement, VoterProof};
+pub use voter_roll::{DelegatedFrom, VoterRoll, VotingSeat};
+pub use withdrawal::{WITHDRAWALS_MAX, Withdrawal, WithdrawalRequest};
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ use super::threads::thread::Context;
 /// Whose approval one stage asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stage {
+pub struct ApprovalStage {
     /// Any of these groups.
     pub groups: BTreeSet<GroupName>,
     /// The number of distinct people.
@@ -55,18 +55,18 @@ pub struct Stage {
     /// Whether a vote must say why.
     pub comment_required: bool,
     /// What it asks of a voter's passkey.
-    #[serde(default, skip_serializing_if = "PasskeyNeed::is_nothing")]
-    pub passkey: PasskeyNeed,
+    #[serde(default, skip_serializing_if = "PasskeyRequirement::is_nothing")]
+    pub passkey: PasskeyRequirement,
     /// How an approval is confirmed.
-    #[serde(default, skip_serializing_if = "Confirming::is_pressing")]
-    pub confirm: Confirming,
+    #[serde(default, skip_serializing_if = "ConfirmationMethod::is_pressing")]
+    pub confirm: ConfirmationMethod,
 }
 
 /// The verdict of a vote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = VoteVerdict)]
-pub enum Verdict {
+pub enum VoteVerdict {
     /// It may happen.
     Approve,
     /// It may not.
@@ -96,11 +96,11 @@ pub struct Vote {
     pub name: String,
     /// In whose place, if not in their own.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
-    pub absent: Option<Absent>,
+    pub absent: Option<DelegatedFrom>,
     /// For which stage, from 0.
     pub stage: u32,
     /// `approve` or `deny`.
-    pub verdict: Verdict,
+    pub verdict: VoteVerdict,
     /// The digest of the decided transition.
     pub transition: Digest,
     /// The page's one-time nonce.
@@ -110,8 +110,8 @@ pub struct Vote {
     /// What their browser recomputed.
     pub browser_check: BrowserCheck,
     /// What they showed for being there.
-    #[serde(default, skip_serializing_if = "Proof::is_session")]
-    pub proof: Proof,
+    #[serde(default, skip_serializing_if = "VoterProof::is_session")]
+    pub proof: VoterProof,
     /// What they typed to confirm it, where their stage asks for that: it names the transition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typed: Option<String>,
@@ -209,7 +209,7 @@ pub struct Hold {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<Digest>,
     /// Whose approval it needs.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<ApprovalStage>,
     /// How many denials end it.
     pub denials_needed: u32,
     /// The time of opening.
@@ -217,13 +217,13 @@ pub struct Hold {
     /// Until when.
     pub expires_at: Timestamp,
     /// When people are reminded, and when others are asked as well.
-    #[serde(default, skip_serializing_if = "Notices::are_none")]
-    pub notices: Notices,
+    #[serde(default, skip_serializing_if = "HoldReminders::are_none")]
+    pub notices: HoldReminders,
     /// The votes, in their order, those that were taken back among them.
     pub votes: Vec<Vote>,
     /// What people said without voting, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub comments: Vec<Comment>,
+    pub comments: Vec<ReviewComment>,
     /// How the deadline was moved, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<Extension>,
@@ -283,8 +283,8 @@ impl Hold {
     }
 
     /// Who is asked by then, and what they have said so far.
-    pub fn jury(&self, now: Timestamp) -> Jury<'_> {
-        Jury {
+    pub fn jury(&self, now: Timestamp) -> Quorum<'_> {
+        Quorum {
             digest: self.transition,
             stages: &self.stages,
             also_asked: self.also_asked(now),
@@ -301,7 +301,7 @@ impl Hold {
     }
 
     /// Why a person may not decide it, or the places in which they may.
-    pub fn places(&self, person: &Account, roll: &Roll) -> Result<Vec<Place>, Ineligible> {
+    pub fn places(&self, person: &Account, roll: &VoterRoll) -> Result<Vec<VotingSeat>, Ineligible> {
         self.jury(roll.now).places(person, roll)
     }
 
@@ -317,29 +317,29 @@ impl Hold {
     }
 
     /// What a stage asks of a voter's passkey; of one that is not there, the most.
-    pub fn passkey_need(&self, stage: u32) -> PasskeyNeed {
+    pub fn passkey_need(&self, stage: u32) -> PasskeyRequirement {
         let stage = usize::try_from(stage).ok().and_then(|it| self.stages.get(it));
-        stage.map_or(PasskeyNeed::Signature {}, |it| it.passkey)
+        stage.map_or(PasskeyRequirement::Signature {}, |it| it.passkey)
     }
 
     /// How many votes a stage has of those it needs, counting people as they stand now.
-    pub fn approvals(&self, stage: u32, roll: &Roll) -> u32 {
+    pub fn approvals(&self, stage: u32, roll: &VoterRoll) -> u32 {
         self.jury(roll.now).approvals(stage, roll)
     }
 
     /// Whether a vote could be cast now as it was.
-    pub fn may_still(&self, vote: &Vote, roll: &Roll) -> bool {
+    pub fn may_still(&self, vote: &Vote, roll: &VoterRoll) -> bool {
         self.jury(roll.now).may_still(vote, roll)
     }
 
     /// The hold with its end. Only an open one can end, so an end is never overwritten.
-    pub fn ended(mut self, end: HoldState) -> Result<Self, VoteRefused> {
+    pub fn ended(mut self, end: HoldState) -> Result<Self, VoteRejected> {
         match self.state {
             HoldState::Open {} => {
                 self.state = end;
                 Ok(self)
             }
-            _ => Err(VoteRefused::Ended),
+            _ => Err(VoteRejected::Ended),
         }
     }
 }

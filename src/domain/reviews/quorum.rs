@@ -5,23 +5,23 @@
 
 use std::collections::BTreeSet;
 
-use super::ballot::{Ballot, COMMENT_CHARS_MAX, Ineligible, VoteRefused};
-use super::voter_roll::{Absent, Place, Roll};
-use super::{BrowserCheck, Stage, Verdict, Vote, is_author};
+use super::ballot::{Ballot, COMMENT_CHARS_MAX, Ineligible, VoteRejected};
+use super::voter_roll::{DelegatedFrom, VoterRoll, VotingSeat};
+use super::{ApprovalStage, BrowserCheck, Vote, VoteVerdict, is_author};
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::receipt::{Approval, Method, Refusal};
-use crate::domain::identity::account::{Account, PersonRole, SignIn};
+use crate::domain::chain::receipt::{ApprovalClaim, ApprovalMethod, DenialClaim};
+use crate::domain::identity::account::{Account, AccountCredential, PersonRole};
 use crate::domain::identity::delegation::Delegation;
 use crate::domain::primitives::id::{AccountId, GroupName};
 use crate::domain::primitives::time::Timestamp;
 
 /// Who is asked about one digest, and what they have said so far.
 #[derive(Clone, Copy, Debug)]
-pub struct Jury<'a> {
+pub struct Quorum<'a> {
     /// About exactly what.
     pub digest: Digest,
     /// Whose approval it needs.
-    pub stages: &'a [Stage],
+    pub stages: &'a [ApprovalStage],
     /// Whose members may vote in every stage as well, where nobody decided in time.
     pub also_asked: Option<&'a BTreeSet<GroupName>>,
     /// Who had a hand in it, and so may not decide it.
@@ -36,16 +36,16 @@ pub struct Jury<'a> {
 
 /// What the counted votes come to.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Count {
+pub enum QuorumResult {
     /// More are needed.
     Waiting,
     /// Every stage has its quorum: the approvals that count.
-    Approved(Vec<Approval>),
+    Approved(Vec<ApprovalClaim>),
     /// Enough people refused.
-    Denied(Vec<Refusal>),
+    Denied(Vec<DenialClaim>),
 }
 
-impl Jury<'_> {
+impl Quorum<'_> {
     /// Why a person may not decide for themselves, or the stages that they may decide.
     pub fn eligible(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
         if self.has_spoken(&person.id) {
@@ -55,18 +55,20 @@ impl Jury<'_> {
     }
 
     /// Why a person may not decide, or all places in which they may: their own first, then of those who are away.
-    pub fn places(&self, person: &Account, roll: &Roll) -> Result<Vec<Place>, Ineligible> {
+    pub fn places(&self, person: &Account, roll: &VoterRoll) -> Result<Vec<VotingSeat>, Ineligible> {
         if self.has_spoken(&person.id) {
             return Err(Ineligible::Voted);
         }
         self.free(person)?;
         let own = self.stages_of(person).unwrap_or_default();
-        let own = own.into_iter().map(|stage| Place { stage, absent: None });
+        let own = own.into_iter().map(|stage| VotingSeat { stage, absent: None });
         let others = roll.away_for(&person.id).filter(|(_, away)| !self.has_spoken(&away.id)).flat_map(|(by, away)| {
-            let absent = Absent::by(by, away);
-            self.stages_handed_on(by, away).into_iter().map(move |stage| Place { stage, absent: Some(absent.clone()) })
+            let absent = DelegatedFrom::by(by, away);
+            self.stages_handed_on(by, away)
+                .into_iter()
+                .map(move |stage| VotingSeat { stage, absent: Some(absent.clone()) })
         });
-        let places: Vec<Place> = own.chain(others).collect();
+        let places: Vec<VotingSeat> = own.chain(others).collect();
         if places.is_empty() { Err(Ineligible::Group) } else { Ok(places) }
     }
 
@@ -100,7 +102,7 @@ impl Jury<'_> {
     /// The stages whose groups a person is of.
     pub(super) fn stages_that_ask(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
         let also = self.also_asked.is_some_and(|it| !it.is_disjoint(&person.groups));
-        let asks = |stage: &Stage| also || !stage.groups.is_disjoint(&person.groups);
+        let asks = |stage: &ApprovalStage| also || !stage.groups.is_disjoint(&person.groups);
         let stages: Vec<u32> =
             (0u32..).zip(self.stages).filter(|(_, stage)| asks(stage)).map(|(index, _)| index).collect();
         if stages.is_empty() { Err(Ineligible::Group) } else { Ok(stages) }
@@ -118,18 +120,18 @@ impl Jury<'_> {
     }
 
     /// How many votes a stage has of those it needs, counting people as they stand now.
-    pub fn approvals(&self, stage: u32, roll: &Roll) -> u32 {
+    pub fn approvals(&self, stage: u32, roll: &VoterRoll) -> u32 {
         let counted = self.approving(roll).filter(|vote| vote.stage == stage);
         u32::try_from(counted.count()).unwrap_or(u32::MAX)
     }
 
     /// The approvals of those who still may give them.
-    fn approving<'v>(&'v self, roll: &'v Roll) -> impl Iterator<Item = &'v Vote> {
-        self.standing().filter(|vote| vote.verdict == Verdict::Approve && self.may_still(vote, roll))
+    fn approving<'v>(&'v self, roll: &'v VoterRoll) -> impl Iterator<Item = &'v Vote> {
+        self.standing().filter(|vote| vote.verdict == VoteVerdict::Approve && self.may_still(vote, roll))
     }
 
     /// Whether a vote could be cast now as it was: the voter, and whoever they vote for, by a delegation that stands.
-    pub(super) fn may_still(&self, vote: &Vote, roll: &Roll) -> bool {
+    pub(super) fn may_still(&self, vote: &Vote, roll: &VoterRoll) -> bool {
         let Some(voter) = roll.person(&vote.reviewer) else { return false };
         match &vote.absent {
             None => self.stages_of(voter).is_ok_and(|at| at.contains(&vote.stage)),
@@ -143,21 +145,21 @@ impl Jury<'_> {
     }
 
     /// The vote that a ballot is, or why it is not counted.
-    pub fn hear(&self, ballot: Ballot, voter: &Account, roll: &Roll) -> Result<Vote, VoteRefused> {
+    pub fn hear(&self, ballot: Ballot, voter: &Account, roll: &VoterRoll) -> Result<Vote, VoteRejected> {
         if roll.now >= self.expires_at {
-            return Err(VoteRefused::Expired);
+            return Err(VoteRejected::Expired);
         }
         if ballot.transition != self.digest {
-            return Err(VoteRefused::Digest);
+            return Err(VoteRejected::Digest);
         }
         if self.votes.iter().any(|vote| vote.nonce == ballot.nonce) {
-            return Err(VoteRefused::NonceUsed);
+            return Err(VoteRejected::NonceUsed);
         }
         let place = self.place_of(&ballot, voter, roll)?;
         self.check_words(&ballot)?;
         let typed = self.stage(ballot.stage)?.typed(&ballot, &self.digest)?;
-        if ballot.verdict == Verdict::Approve && ballot.browser_check == BrowserCheck::Mismatch {
-            return Err(VoteRefused::Mismatch);
+        if ballot.verdict == VoteVerdict::Approve && ballot.browser_check == BrowserCheck::Mismatch {
+            return Err(VoteRejected::Mismatch);
         }
         Ok(Vote {
             reviewer: voter.id.clone(),
@@ -176,47 +178,47 @@ impl Jury<'_> {
         })
     }
 
-    fn stage(&self, stage: u32) -> Result<&Stage, VoteRefused> {
-        usize::try_from(stage).ok().and_then(|it| self.stages.get(it)).ok_or(VoteRefused::Stage)
+    fn stage(&self, stage: u32) -> Result<&ApprovalStage, VoteRejected> {
+        usize::try_from(stage).ok().and_then(|it| self.stages.get(it)).ok_or(VoteRejected::Stage)
     }
 
     /// The place in which a ballot is cast.
-    fn place_of(&self, ballot: &Ballot, voter: &Account, roll: &Roll) -> Result<Place, VoteRefused> {
+    fn place_of(&self, ballot: &Ballot, voter: &Account, roll: &VoterRoll) -> Result<VotingSeat, VoteRejected> {
         let places = self.places(voter, roll)?;
         let mut meant = places.into_iter().filter(|it| it.delegation() == ballot.delegation.as_ref()).peekable();
         if ballot.delegation.is_some() && meant.peek().is_none() {
-            return Err(VoteRefused::Delegation);
+            return Err(VoteRejected::Delegation);
         }
-        meant.find(|it| it.stage == ballot.stage).ok_or(VoteRefused::Stage)
+        meant.find(|it| it.stage == ballot.stage).ok_or(VoteRejected::Stage)
     }
 
-    fn check_words(&self, ballot: &Ballot) -> Result<(), VoteRefused> {
+    fn check_words(&self, ballot: &Ballot) -> Result<(), VoteRejected> {
         let stage = self.stage(ballot.stage)?;
         let said = ballot.comment.as_deref().unwrap_or_default();
         if stage.comment_required && said.trim().is_empty() {
-            return Err(VoteRefused::CommentRequired);
+            return Err(VoteRejected::CommentRequired);
         }
         if said.chars().count() > COMMENT_CHARS_MAX {
-            return Err(VoteRefused::CommentTooLong);
+            return Err(VoteRejected::CommentTooLong);
         }
         Ok(())
     }
 
     /// What the votes come to, by the last of them: an approval cannot end it as denied, nor the other way round.
-    pub fn count(&self, roll: &Roll) -> Count {
+    pub fn count(&self, roll: &VoterRoll) -> QuorumResult {
         match self.votes.last().map(|it| it.verdict) {
-            Some(Verdict::Approve) => self.count_approvals(roll),
-            Some(Verdict::Deny) => self.count_denials(),
-            None => Count::Waiting,
+            Some(VoteVerdict::Approve) => self.count_approvals(roll),
+            Some(VoteVerdict::Deny) => self.count_denials(),
+            None => QuorumResult::Waiting,
         }
     }
 
-    fn count_approvals(&self, roll: &Roll) -> Count {
+    fn count_approvals(&self, roll: &VoterRoll) -> QuorumResult {
         let full = (0u32..).zip(self.stages).all(|(index, stage)| self.approvals(index, roll) >= stage.need);
         if !full || self.stages.is_empty() {
-            return Count::Waiting;
+            return QuorumResult::Waiting;
         }
-        let approval = |vote: &Vote| Approval {
+        let approval = |vote: &Vote| ApprovalClaim {
             reviewer: vote.reviewer.clone(),
             absent: vote.absent.as_ref().map(|it| it.person.clone()),
             stage: vote.stage,
@@ -224,27 +226,27 @@ impl Jury<'_> {
             method: vote.proof.method().unwrap_or_else(|| method_of(roll.person(&vote.reviewer))),
             evidence: vote.proof.evidence(),
         };
-        Count::Approved(self.approving(roll).map(approval).collect())
+        QuorumResult::Approved(self.approving(roll).map(approval).collect())
     }
 
-    fn count_denials(&self) -> Count {
-        let denied = self.standing().filter(|vote| vote.verdict == Verdict::Deny);
-        let refusal = |vote: &Vote| Refusal {
+    fn count_denials(&self) -> QuorumResult {
+        let denied = self.standing().filter(|vote| vote.verdict == VoteVerdict::Deny);
+        let refusal = |vote: &Vote| DenialClaim {
             reviewer: vote.reviewer.clone(),
             absent: vote.absent.as_ref().map(|it| it.person.clone()),
             stage: vote.stage,
             at: vote.at,
         };
-        let refusals: Vec<Refusal> = denied.map(refusal).collect();
+        let refusals: Vec<DenialClaim> = denied.map(refusal).collect();
         let enough = u32::try_from(refusals.len()).is_ok_and(|it| it >= self.denials_needed);
-        if enough { Count::Denied(refusals) } else { Count::Waiting }
+        if enough { QuorumResult::Denied(refusals) } else { QuorumResult::Waiting }
     }
 }
 
 /// How a voter had shown who they are.
-fn method_of(voter: Option<&Account>) -> Method {
+fn method_of(voter: Option<&Account>) -> ApprovalMethod {
     match voter.map(|it| &it.sign_in) {
-        Some(SignIn::Oidc { .. }) => Method::Oidc,
-        Some(SignIn::Password { .. }) | None => Method::Password,
+        Some(AccountCredential::Oidc { .. }) => ApprovalMethod::Oidc,
+        Some(AccountCredential::Password { .. }) | None => ApprovalMethod::Password,
     }
 }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::{Stage, is_author};
+use super::{ApprovalStage, is_author};
 use crate::domain::identity::account::{Account, PersonRole};
 
 /// Whether distinct people could fill every stage: a hold that nobody could approve is a rejection instead.
 /// Each seat asks for one person; seats are filled by augmenting paths, as in any bipartite matching.
-pub fn can_be_approved(stages: &[Stage], excluded: &BTreeSet<String>, people: &[Account]) -> bool {
+pub fn can_be_approved(stages: &[ApprovalStage], excluded: &BTreeSet<String>, people: &[Account]) -> bool {
     let free: Vec<&Account> = people
         .iter()
         .filter(|it| !it.disabled && it.role == PersonRole::Reviewer && !is_author(excluded, it))
         .collect();
-    let seats: Vec<&Stage> = stages.iter().flat_map(|stage| (0..stage.need).map(move |_| stage)).collect();
+    let seats: Vec<&ApprovalStage> = stages.iter().flat_map(|stage| (0..stage.need).map(move |_| stage)).collect();
     let mut taken: Vec<Option<usize>> = vec![None; free.len()];
     (0..seats.len()).all(|seat| {
         let mut tried = vec![false; free.len()];
@@ -22,7 +22,7 @@ pub fn can_be_approved(stages: &[Stage], excluded: &BTreeSet<String>, people: &[
 
 fn seat_someone(
     seat: usize,
-    seats: &[&Stage],
+    seats: &[&ApprovalStage],
     free: &[&Account],
     taken: &mut [Option<usize>],
     tried: &mut [bool],

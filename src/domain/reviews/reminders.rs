@@ -14,7 +14,7 @@ use crate::domain::primitives::time::Timestamp;
 /// What is said of a hold while it waits.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Notices {
+pub struct HoldReminders {
     /// When those who are asked are reminded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reminder: Option<Reminder>,
@@ -49,14 +49,14 @@ pub struct Escalation {
 
 /// What a look at a hold finds that is to be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Notice {
+pub enum DueReminder {
     /// Those who are asked are reminded.
     Reminded,
     /// Others are asked as well.
     Escalated,
 }
 
-impl Notices {
+impl HoldReminders {
     /// Whether nothing is ever said.
     pub const fn are_none(&self) -> bool {
         self.reminder.is_none() && self.escalation.is_none()
@@ -96,7 +96,7 @@ impl Hold {
     }
 
     /// The hold once everything is told that is due, and what that is; `None` if nothing is.
-    pub fn noticed(mut self, now: Timestamp) -> Option<(Self, Vec<Notice>)> {
+    pub fn noticed(mut self, now: Timestamp) -> Option<(Self, Vec<DueReminder>)> {
         if !self.is_open(now) {
             return None;
         }
@@ -106,14 +106,14 @@ impl Hold {
             && reminder.from <= now
         {
             reminder.told_at = Some(now);
-            told.push(Notice::Reminded);
+            told.push(DueReminder::Reminded);
         }
         if let Some(escalation) = &mut self.notices.escalation
             && escalation.told_at.is_none()
             && escalation.from <= now
         {
             escalation.told_at = Some(now);
-            told.push(Notice::Escalated);
+            told.push(DueReminder::Escalated);
         }
         (!told.is_empty()).then_some((self, told))
     }

@@ -36,7 +36,7 @@ pub const REVEALS_MAX: usize = 100;
 
 /// Why somebody may not look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum RevealRefused {
+pub enum RevealRejected {
     /// The account was disabled.
     #[error("the account is disabled")]
     Disabled,
@@ -52,19 +52,19 @@ pub enum RevealRefused {
 pub fn groups_to_reveal_to(
     reveal_to: &BTreeSet<GroupName>,
     person: &Account,
-) -> Result<BTreeSet<GroupName>, RevealRefused> {
+) -> Result<BTreeSet<GroupName>, RevealRejected> {
     if person.disabled {
-        return Err(RevealRefused::Disabled);
+        return Err(RevealRejected::Disabled);
     }
     let groups: BTreeSet<GroupName> = reveal_to.intersection(&person.groups).cloned().collect();
-    if groups.is_empty() { Err(RevealRefused::Group) } else { Ok(groups) }
+    if groups.is_empty() { Err(RevealRejected::Group) } else { Ok(groups) }
 }
 
 impl Hold {
     /// The hold with one more look. How it stands does not matter: what was decided may be looked into.
-    pub fn revealed(mut self, reveal: Reveal) -> Result<Self, RevealRefused> {
+    pub fn revealed(mut self, reveal: Reveal) -> Result<Self, RevealRejected> {
         if self.reveals.len() >= REVEALS_MAX {
-            return Err(RevealRefused::TooMany);
+            return Err(RevealRejected::TooMany);
         }
         self.reveals.push(reveal);
         Ok(self)

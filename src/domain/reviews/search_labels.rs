@@ -17,7 +17,7 @@ const KEYS_MAX: usize = 32;
 
 /// Whether people are still asked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Phase {
+pub enum HoldPhase {
     /// They are.
     Open,
     /// It has ended.
@@ -26,7 +26,7 @@ pub enum Phase {
 
 /// How a hold ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Ending {
+pub enum HoldOutcome {
     /// People approved.
     Approved,
     /// People refused.
@@ -47,22 +47,22 @@ pub struct SearchKey(String);
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum SearchWord {
     /// Every hold in that phase.
-    In(Phase),
+    In(HoldPhase),
     /// Those that ended so.
-    Ended(Ending),
+    Ended(HoldOutcome),
     /// Those of a flow.
-    Flow(Phase, FlowId),
+    Flow(HoldPhase, FlowId),
     /// Open ones that a group is asked about.
     Asked(GroupName),
     /// Those that touch a protected key, or one below it.
-    Key(Phase, SearchKey),
+    Key(HoldPhase, SearchKey),
     /// Those of a thread.
     Thread(ThreadId),
     /// Attempts at one effect, but for those that were approved.
     Attempted(Digest),
 }
 
-impl Ending {
+impl HoldOutcome {
     /// All, in the order in which people are offered them.
     pub const ALL: [Self; 5] = [Self::Approved, Self::Denied, Self::Expired, Self::Cancelled, Self::Superseded];
 
@@ -78,7 +78,7 @@ impl Ending {
     }
 }
 
-impl Phase {
+impl HoldPhase {
     const fn word(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -123,14 +123,14 @@ impl fmt::Display for SearchWord {
 
 impl HoldState {
     /// How it ended; an open one has not.
-    pub const fn ending(&self) -> Option<Ending> {
+    pub const fn ending(&self) -> Option<HoldOutcome> {
         Some(match self {
             Self::Open {} => return None,
-            Self::Approved { .. } => Ending::Approved,
-            Self::Denied { .. } => Ending::Denied,
-            Self::Expired { .. } => Ending::Expired,
-            Self::Cancelled { .. } => Ending::Cancelled,
-            Self::Superseded { .. } => Ending::Superseded,
+            Self::Approved { .. } => HoldOutcome::Approved,
+            Self::Denied { .. } => HoldOutcome::Denied,
+            Self::Expired { .. } => HoldOutcome::Expired,
+            Self::Cancelled { .. } => HoldOutcome::Cancelled,
+            Self::Superseded { .. } => HoldOutcome::Superseded,
         })
     }
 }
@@ -139,7 +139,7 @@ impl Hold {
     /// Everything that it is found by.
     pub fn searched_by(&self) -> Vec<SearchWord> {
         let ending = self.state.ending();
-        let phase = if ending.is_some() { Phase::Past } else { Phase::Open };
+        let phase = if ending.is_some() { HoldPhase::Past } else { HoldPhase::Open };
         let mut words = vec![
             SearchWord::In(phase),
             SearchWord::Flow(phase, self.flow.clone()),

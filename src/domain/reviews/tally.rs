@@ -1,62 +1,62 @@
 //! Voting: what a counted vote leads to.
 
-use super::ballot::{Ballot, Ticked, VoteRefused};
-use super::quorum::Count;
-use super::{Hold, HoldState, Prospect, Roll, Verdict, Vote};
-use crate::domain::chain::receipt::{Approval, Refusal};
+use super::ballot::{Ballot, CheckboxState, VoteRejected};
+use super::quorum::QuorumResult;
+use super::{Hold, HoldState, Vote, VotePreview, VoteVerdict, VoterRoll};
+use crate::domain::chain::receipt::{ApprovalClaim, DenialClaim};
 use crate::domain::identity::account::Account;
 
 /// What a counted vote leads to.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Tally {
+pub enum HoldTally {
     /// More are needed.
     Waiting(Hold),
     /// Every stage has its quorum: the approvals that count.
-    Approved(Hold, Vec<Approval>),
+    Approved(Hold, Vec<ApprovalClaim>),
     /// Enough people refused.
-    Denied(Hold, Vec<Refusal>),
+    Denied(Hold, Vec<DenialClaim>),
 }
 
-impl Tally {
+impl HoldTally {
     /// What the vote comes to, as its voter is told.
-    pub const fn prospect(&self) -> Prospect {
+    pub const fn prospect(&self) -> VotePreview {
         match self {
-            Self::Waiting(_) => Prospect::Waits,
-            Self::Approved(..) => Prospect::Passes,
-            Self::Denied(..) => Prospect::Ends,
+            Self::Waiting(_) => VotePreview::Waits,
+            Self::Approved(..) => VotePreview::Passes,
+            Self::Denied(..) => VotePreview::Ends,
         }
     }
 }
 
 /// What a vote is counted against, besides the hold.
-pub struct Bench<'a> {
+pub struct VoteContext<'a> {
     /// Everyone who voted or for whom somebody did, as they stand now, the new voter included.
-    pub roll: &'a Roll,
+    pub roll: &'a VoterRoll,
     /// Whether an earlier write's outcome is unknown.
     pub outcome_unknown: bool,
 }
 
 impl Hold {
     /// Counts a vote, or says why not.
-    pub fn vote(mut self, ballot: Ballot, voter: &Account, bench: &Bench<'_>) -> Result<Tally, VoteRefused> {
+    pub fn vote(mut self, ballot: Ballot, voter: &Account, bench: &VoteContext<'_>) -> Result<HoldTally, VoteRejected> {
         let told = ballot.told;
         let vote = self.check(ballot, voter, bench)?;
         self.votes.push(vote);
         Ok(match self.jury(bench.roll.now).count(bench.roll).held_to(told)? {
-            Count::Waiting => Tally::Waiting(self),
-            Count::Approved(approvals) => Tally::Approved(self, approvals),
-            Count::Denied(refusals) => Tally::Denied(self, refusals),
+            QuorumResult::Waiting => HoldTally::Waiting(self),
+            QuorumResult::Approved(approvals) => HoldTally::Approved(self, approvals),
+            QuorumResult::Denied(refusals) => HoldTally::Denied(self, refusals),
         })
     }
 
-    fn check(&self, ballot: Ballot, voter: &Account, bench: &Bench<'_>) -> Result<Vote, VoteRefused> {
+    fn check(&self, ballot: Ballot, voter: &Account, bench: &VoteContext<'_>) -> Result<Vote, VoteRejected> {
         if !matches!(self.state, HoldState::Open {}) {
-            return Err(VoteRefused::Ended);
+            return Err(VoteRejected::Ended);
         }
-        let unknown = bench.outcome_unknown && ballot.outcome_unknown_accepted == Ticked::No;
+        let unknown = bench.outcome_unknown && ballot.outcome_unknown_accepted == CheckboxState::No;
         let vote = self.jury(bench.roll.now).hear(ballot, voter, bench.roll)?;
-        if unknown && vote.verdict == Verdict::Approve {
-            return Err(VoteRefused::OutcomeUnknown);
+        if unknown && vote.verdict == VoteVerdict::Approve {
+            return Err(VoteRejected::OutcomeUnknown);
         }
         Ok(vote)
     }

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ballot, Hold, Stage, Verdict, VoteRefused};
+use super::{ApprovalStage, Ballot, Hold, VoteRejected, VoteVerdict};
 use crate::domain::chain::hash::Digest;
 
 /// How an approval is confirmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Confirming {
+pub enum ConfirmationMethod {
     /// By pressing a button.
     #[default]
     Pressing,
@@ -16,7 +16,7 @@ pub enum Confirming {
     Typing,
 }
 
-impl Confirming {
+impl ConfirmationMethod {
     /// Whether a button is enough.
     pub fn is_pressing(&self) -> bool {
         *self == Self::Pressing
@@ -35,24 +35,24 @@ impl Digest {
     }
 }
 
-impl Stage {
+impl ApprovalStage {
     /// What a vote keeps of what was typed: of an approval that this stage wants confirmed so, the digits of this very
     /// digest, however they were spelled; of every other vote nothing.
-    pub(super) fn typed(&self, ballot: &Ballot, digest: &Digest) -> Result<Option<String>, VoteRefused> {
+    pub(super) fn typed(&self, ballot: &Ballot, digest: &Digest) -> Result<Option<String>, VoteRejected> {
         let Some(asked) = self.asks_to_type(ballot.verdict, digest) else { return Ok(None) };
         let typed = ballot.typed.as_deref().unwrap_or_default().trim();
-        if typed.eq_ignore_ascii_case(&asked) { Ok(Some(asked)) } else { Err(VoteRefused::NotTyped) }
+        if typed.eq_ignore_ascii_case(&asked) { Ok(Some(asked)) } else { Err(VoteRejected::NotTyped) }
     }
 
     /// What has to be typed for a verdict, if something.
-    pub fn asks_to_type(&self, verdict: Verdict, digest: &Digest) -> Option<String> {
-        (self.confirm == Confirming::Typing && verdict == Verdict::Approve).then(|| digest.to_type())
+    pub fn asks_to_type(&self, verdict: VoteVerdict, digest: &Digest) -> Option<String> {
+        (self.confirm == ConfirmationMethod::Typing && verdict == VoteVerdict::Approve).then(|| digest.to_type())
     }
 }
 
 impl Hold {
     /// What has to be typed for a verdict at a stage, if something.
-    pub fn asks_to_type(&self, stage: u32, verdict: Verdict) -> Option<String> {
+    pub fn asks_to_type(&self, stage: u32, verdict: VoteVerdict) -> Option<String> {
         self.stages.get(stage as usize)?.asks_to_type(verdict, &self.transition)
     }
 }

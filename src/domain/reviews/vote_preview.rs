@@ -1,11 +1,11 @@
 //! What a vote would come to: told before it is cast, and held to when it is counted.
 
-use super::ballot::VoteRefused;
-use super::quorum::Count;
+use super::ballot::VoteRejected;
+use super::quorum::QuorumResult;
 
 /// What a vote comes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Prospect {
+pub enum VotePreview {
     /// More are needed.
     Waits,
     /// It is the last approval that is needed.
@@ -14,7 +14,7 @@ pub enum Prospect {
     Ends,
 }
 
-impl Prospect {
+impl VotePreview {
     /// The word by which a form says it back.
     pub const fn word(self) -> &'static str {
         match self {
@@ -30,18 +30,18 @@ impl Prospect {
     }
 }
 
-impl Count {
+impl QuorumResult {
     /// The count, if it is what the voter was told, or they were told nothing: of two who vote at the same moment, the one
     /// who read that others are waited for does not decide it.
-    pub(in crate::domain) fn held_to(self, told: Option<Prospect>) -> Result<Self, VoteRefused> {
-        if told.is_none_or(|it| it == self.prospect()) { Ok(self) } else { Err(VoteRefused::MovedOn) }
+    pub(in crate::domain) fn held_to(self, told: Option<VotePreview>) -> Result<Self, VoteRejected> {
+        if told.is_none_or(|it| it == self.prospect()) { Ok(self) } else { Err(VoteRejected::MovedOn) }
     }
 
-    const fn prospect(&self) -> Prospect {
+    const fn prospect(&self) -> VotePreview {
         match self {
-            Self::Waiting => Prospect::Waits,
-            Self::Approved(_) => Prospect::Passes,
-            Self::Denied(_) => Prospect::Ends,
+            Self::Waiting => VotePreview::Waits,
+            Self::Approved(_) => VotePreview::Passes,
+            Self::Denied(_) => VotePreview::Ends,
         }
     }
 }

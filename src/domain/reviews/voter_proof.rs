@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::VoteRefused;
+use super::VoteRejected;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::receipt::Method;
+use crate::domain::chain::receipt::ApprovalMethod;
 use crate::domain::identity::passkey::Assertion;
 use crate::domain::primitives::id::PasskeyId;
 use crate::domain::primitives::time::Timestamp;
@@ -14,7 +14,7 @@ use crate::domain::primitives::time::Timestamp;
 /// What a stage asks of a voter's passkey.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "asks", rename_all = "snake_case", deny_unknown_fields)]
-pub enum PasskeyNeed {
+pub enum PasskeyRequirement {
     /// None is needed.
     Nothing {},
     /// It was used at most so long ago: to sign in, or to sign this vote.
@@ -29,7 +29,7 @@ pub enum PasskeyNeed {
 /// What a voter showed for being there.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Proof {
+pub enum VoterProof {
     /// A session that was opened without a passkey.
     Session {},
     /// A session that was opened with a passkey.
@@ -50,49 +50,51 @@ pub enum Proof {
     },
 }
 
-impl Default for PasskeyNeed {
+impl Default for PasskeyRequirement {
     fn default() -> Self {
         Self::Nothing {}
     }
 }
 
-impl Default for Proof {
+impl Default for VoterProof {
     fn default() -> Self {
         Self::Session {}
     }
 }
 
-impl PasskeyNeed {
+impl PasskeyRequirement {
     /// Whether no passkey is needed.
     pub fn is_nothing(&self) -> bool {
         matches!(self, Self::Nothing {})
     }
 
     /// Whether that is enough at this moment.
-    pub fn met_by(self, proof: &Proof, now: Timestamp) -> Result<(), VoteRefused> {
+    pub fn met_by(self, proof: &VoterProof, now: Timestamp) -> Result<(), VoteRejected> {
         match (self, proof) {
-            (Self::Nothing {}, _) | (_, Proof::Signature { .. }) => Ok(()),
-            (Self::Within { secs }, Proof::PasskeySession { at, .. }) if now <= at.plus(Duration::from_secs(secs)) => {
+            (Self::Nothing {}, _) | (_, VoterProof::Signature { .. }) => Ok(()),
+            (Self::Within { secs }, VoterProof::PasskeySession { at, .. })
+                if now <= at.plus(Duration::from_secs(secs)) =>
+            {
                 Ok(())
             }
-            (Self::Within { .. }, _) => Err(VoteRefused::PasskeyStale),
-            (Self::Signature {}, _) => Err(VoteRefused::PasskeyRequired),
+            (Self::Within { .. }, _) => Err(VoteRejected::PasskeyStale),
+            (Self::Signature {}, _) => Err(VoteRejected::PasskeyRequired),
         }
     }
 }
 
-impl Proof {
+impl VoterProof {
     /// Whether there is nothing to say of it.
     pub fn is_session(&self) -> bool {
         matches!(self, Self::Session {})
     }
 
     /// The word that receipts have for it; without a passkey, the account says which.
-    pub const fn method(&self) -> Option<Method> {
+    pub const fn method(&self) -> Option<ApprovalMethod> {
         match self {
             Self::Session {} => None,
-            Self::PasskeySession { .. } => Some(Method::PasskeySession),
-            Self::Signature { .. } => Some(Method::Passkey),
+            Self::PasskeySession { .. } => Some(ApprovalMethod::PasskeySession),
+            Self::Signature { .. } => Some(ApprovalMethod::Passkey),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::domain::primitives::time::Timestamp;
 
 /// People and delegations as they stand at one moment.
 #[derive(Clone, Debug)]
-pub struct Roll {
+pub struct VoterRoll {
     /// Everybody whom it is about.
     pub people: Vec<Account>,
     /// Who votes in whose place.
@@ -21,7 +21,7 @@ pub struct Roll {
 /// In whose place somebody votes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Absent {
+pub struct DelegatedFrom {
     /// Who is away.
     pub person: AccountId,
     /// Their name then.
@@ -32,14 +32,14 @@ pub struct Absent {
 
 /// One way in which a person may vote.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct VotingSeat {
     /// In which stage, from 0.
     pub stage: u32,
     /// In whose place; their own if nobody's.
-    pub absent: Option<Absent>,
+    pub absent: Option<DelegatedFrom>,
 }
 
-impl Roll {
+impl VoterRoll {
     /// People alone, of whom nobody votes in another's place.
     pub const fn of(people: Vec<Account>, now: Timestamp) -> Self {
         Self { people, delegations: Vec::new(), now }
@@ -57,14 +57,14 @@ impl Roll {
     }
 }
 
-impl Place {
+impl VotingSeat {
     /// By which delegation; none for one's own place.
     pub fn delegation(&self) -> Option<&DelegationId> {
         self.absent.as_ref().map(|it| &it.delegation)
     }
 }
 
-impl Absent {
+impl DelegatedFrom {
     /// Who is away by a delegation.
     pub fn by(delegation: &Delegation, person: &Account) -> Self {
         Self { person: person.id.clone(), name: person.name.clone(), delegation: delegation.id.clone() }

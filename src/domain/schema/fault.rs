@@ -9,18 +9,18 @@ use crate::domain::json::pointer::Pointer;
 
 /// One thing that a schema refuses.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::domain) struct Fault {
+pub(in crate::domain) struct SchemaViolation {
     /// Where in the value.
     pub(in crate::domain) pointer: Pointer,
     /// What is wrong.
-    pub(in crate::domain) kind: FaultKind,
+    pub(in crate::domain) kind: SchemaViolationKind,
 }
 
-impl Fault {
+impl SchemaViolation {
     /// The faults of one error: an error about several members is told at each of them.
     pub(super) fn all_of(error: &ValidationError<'_>) -> impl Iterator<Item = Self> {
         let at = Pointer::try_from(error.instance_path().as_str()).unwrap_or_else(|_| Pointer::root());
-        let kind = FaultKind::of(error.kind());
+        let kind = SchemaViolationKind::of(error.kind());
         let members: Vec<&str> = match error.kind() {
             Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
                 unexpected.iter().map(String::as_str).collect()
@@ -38,18 +38,18 @@ impl Fault {
 
     /// The value is refused, and nothing says why.
     pub(super) fn unexplained() -> Self {
-        Self { pointer: Pointer::root(), kind: FaultKind::Unfit }
+        Self { pointer: Pointer::root(), kind: SchemaViolationKind::Unfit }
     }
 
     /// The check was given up, so the value is refused.
     pub(super) fn too_costly() -> Self {
-        Self { pointer: Pointer::root(), kind: FaultKind::TooCostly }
+        Self { pointer: Pointer::root(), kind: SchemaViolationKind::TooCostly }
     }
 }
 
 /// What a schema refuses, whichever dialect it is written in.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum FaultKind {
+pub enum SchemaViolationKind {
     /// The list has more items than the schema knows.
     ItemUnknown,
     /// The schema does not know the member.
@@ -114,7 +114,7 @@ pub enum FaultKind {
     TooCostly,
 }
 
-impl FaultKind {
+impl SchemaViolationKind {
     /// The code, as answers carry it.
     pub const fn as_str(self) -> &'static str {
         self.texts().0

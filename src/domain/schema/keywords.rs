@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::SchemaError;
 
 /// What stands under a keyword.
-pub(super) enum Shape {
+pub(super) enum KeywordShape {
     /// A schema.
     Schema,
     /// A list of schemas.
@@ -47,13 +47,13 @@ pub(super) const FORMATS: &[&str] = &[
     "uuid",
 ];
 
-pub(super) fn shape(keyword: &str) -> Option<Shape> {
+pub(super) fn shape(keyword: &str) -> Option<KeywordShape> {
     Some(match keyword {
-        "$schema" => Shape::Dialect,
-        "$ref" | "$dynamicRef" => Shape::Reference,
-        "format" => Shape::Format,
-        "$defs" | "definitions" | "properties" | "patternProperties" | "dependentSchemas" => Shape::Map,
-        "allOf" | "anyOf" | "oneOf" | "prefixItems" => Shape::List,
+        "$schema" => KeywordShape::Dialect,
+        "$ref" | "$dynamicRef" => KeywordShape::Reference,
+        "format" => KeywordShape::Format,
+        "$defs" | "definitions" | "properties" | "patternProperties" | "dependentSchemas" => KeywordShape::Map,
+        "allOf" | "anyOf" | "oneOf" | "prefixItems" => KeywordShape::List,
         "not"
         | "if"
         | "then"
@@ -64,23 +64,23 @@ pub(super) fn shape(keyword: &str) -> Option<Shape> {
         | "propertyNames"
         | "unevaluatedItems"
         | "unevaluatedProperties"
-        | "contentSchema" => Shape::Schema,
+        | "contentSchema" => KeywordShape::Schema,
         "$id" | "$anchor" | "$dynamicAnchor" | "$comment" | "type" | "enum" | "const" | "multipleOf" | "maximum"
         | "exclusiveMaximum" | "minimum" | "exclusiveMinimum" | "maxLength" | "minLength" | "pattern" | "maxItems"
         | "minItems" | "uniqueItems" | "maxContains" | "minContains" | "maxProperties" | "minProperties"
         | "required" | "dependentRequired" | "title" | "description" | "default" | "deprecated" | "readOnly"
-        | "writeOnly" | "examples" | "contentEncoding" | "contentMediaType" => Shape::Data,
-        _ if keyword.starts_with("x-") => Shape::Data,
+        | "writeOnly" | "examples" | "contentEncoding" | "contentMediaType" => KeywordShape::Data,
+        _ if keyword.starts_with("x-") => KeywordShape::Data,
         _ => return None,
     })
 }
 
 /// Every schema of the document by its pointer. What a reference names must be one of them.
-pub(super) type Places<'s> = BTreeMap<String, &'s Value>;
+pub(super) type SchemasByPointer<'s> = BTreeMap<String, &'s Value>;
 
 /// Walks the whole document. The depth is bounded by the parsers.
-pub(super) fn check(schema: &Value) -> Result<Places<'_>, SchemaError> {
-    let mut places = Places::new();
+pub(super) fn check(schema: &Value) -> Result<SchemasByPointer<'_>, SchemaError> {
+    let mut places = SchemasByPointer::new();
     if !schema.is_object() {
         return Err(at("", "a schema is an object with keywords".to_owned()));
     }
@@ -92,7 +92,7 @@ fn at(pointer: &str, why: String) -> SchemaError {
     SchemaError::At { at: pointer.to_owned(), why }
 }
 
-fn walk<'s>(schema: &'s Value, pointer: String, places: &mut Places<'s>) -> Result<(), SchemaError> {
+fn walk<'s>(schema: &'s Value, pointer: String, places: &mut SchemasByPointer<'s>) -> Result<(), SchemaError> {
     places.insert(pointer.clone(), schema);
     // `true`, `false`, and what the metaschema will refuse with a better message.
     let Value::Object(members) = schema else { return Ok(()) };
@@ -102,13 +102,13 @@ fn walk<'s>(schema: &'s Value, pointer: String, places: &mut Places<'s>) -> Resu
             at(&here, format!("unknown keyword {keyword:?}: correct it, or start it with x- if it is only a note"))
         })?;
         match (shape, value) {
-            (Shape::Schema, value) => walk(value, here, places)?,
-            (Shape::List, Value::Array(items)) => {
+            (KeywordShape::Schema, value) => walk(value, here, places)?,
+            (KeywordShape::List, Value::Array(items)) => {
                 for (index, item) in items.iter().enumerate() {
                     walk(item, child(&here, &index.to_string()), places)?;
                 }
             }
-            (Shape::Map, Value::Object(named)) => {
+            (KeywordShape::Map, Value::Object(named)) => {
                 for (name, item) in named {
                     walk(item, child(&here, name), places)?;
                 }
@@ -119,19 +119,25 @@ fn walk<'s>(schema: &'s Value, pointer: String, places: &mut Places<'s>) -> Resu
     Ok(())
 }
 
-fn check_value(shape: &Shape, keyword: &str, value: &Value, parent: &str, here: &str) -> Result<(), SchemaError> {
+fn check_value(
+    shape: &KeywordShape,
+    keyword: &str,
+    value: &Value,
+    parent: &str,
+    here: &str,
+) -> Result<(), SchemaError> {
     let text = value.as_str();
     match shape {
-        Shape::Dialect if text.map(|it| it.trim_end_matches('#')) != Some(DIALECT) => {
+        KeywordShape::Dialect if text.map(|it| it.trim_end_matches('#')) != Some(DIALECT) => {
             Err(at(here, format!("only {DIALECT} is read: write that, or leave $schema out")))
         }
-        Shape::Reference if !text.is_some_and(|it| it.starts_with('#')) => {
+        KeywordShape::Reference if !text.is_some_and(|it| it.starts_with('#')) => {
             Err(at(here, "references stay within the document (\"#/$defs/name\"); nothing is fetched".to_owned()))
         }
-        Shape::Format if !text.is_some_and(|it| FORMATS.contains(&it)) => {
+        KeywordShape::Format if !text.is_some_and(|it| FORMATS.contains(&it)) => {
             Err(at(here, format!("this format is not checked; known are {}", FORMATS.join(", "))))
         }
-        Shape::Data if keyword == "$id" && !parent.is_empty() => {
+        KeywordShape::Data if keyword == "$id" && !parent.is_empty() => {
             Err(at(here, "$id only stands at the top: take it out, references are within the document".to_owned()))
         }
         _ => Ok(()),

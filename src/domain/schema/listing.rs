@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::keywords::{Shape, shape};
+use super::keywords::{KeywordShape, shape};
 
 /// The schema with each form of `anyOf` and `oneOf` written as a condition, if it has such forms.
 ///
@@ -10,18 +10,18 @@ use super::keywords::{Shape, shape};
 /// reads that: an event of twenty kinds costs twenty lists. A form as a condition is only decided. What it evaluated still
 /// counts for `unevaluatedProperties`, which a double negation would lose.
 pub(super) fn with_forms_decided(schema: &Value) -> Option<Value> {
-    let mut rewriting = Rewriting { forms: 0, refers_into_forms: false };
+    let mut rewriting = SchemaRewriter { forms: 0, refers_into_forms: false };
     let rewritten = rewriting.schema(schema);
     (rewriting.forms > 0 && !rewriting.refers_into_forms).then_some(rewritten)
 }
 
-struct Rewriting {
+struct SchemaRewriter {
     forms: usize,
     /// A pointer into a form would lead elsewhere.
     refers_into_forms: bool,
 }
 
-impl Rewriting {
+impl SchemaRewriter {
     /// The depth is bounded by the parsers.
     fn schema(&mut self, schema: &Value) -> Value {
         let Value::Object(members) = schema else { return schema.clone() };
@@ -31,17 +31,17 @@ impl Rewriting {
 
     fn keyword(&mut self, keyword: &str, value: &Value) -> Value {
         match (shape(keyword), value) {
-            (Some(Shape::List), Value::Array(forms)) if matches!(keyword, "anyOf" | "oneOf") => {
+            (Some(KeywordShape::List), Value::Array(forms)) if matches!(keyword, "anyOf" | "oneOf") => {
                 self.forms += forms.len();
                 forms.iter().map(|form| self.form(form)).collect()
             }
-            (Some(Shape::List), Value::Array(items)) => items.iter().map(|item| self.schema(item)).collect(),
-            (Some(Shape::Map), Value::Object(named)) => {
+            (Some(KeywordShape::List), Value::Array(items)) => items.iter().map(|item| self.schema(item)).collect(),
+            (Some(KeywordShape::Map), Value::Object(named)) => {
                 let named: Map<_, _> = named.iter().map(|(name, it)| (name.clone(), self.schema(it))).collect();
                 Value::Object(named)
             }
-            (Some(Shape::Schema), value) => self.schema(value),
-            (Some(Shape::Reference), Value::String(target)) => {
+            (Some(KeywordShape::Schema), value) => self.schema(value),
+            (Some(KeywordShape::Reference), Value::String(target)) => {
                 self.refers_into_forms |= ["/anyOf/", "/oneOf/"].iter().any(|it| target.contains(it));
                 value.clone()
             }

@@ -11,11 +11,11 @@ use super::meter::{matching, reading, spend};
 use crate::domain::json::canonical::canonical;
 
 /// A representation whose nodes count.
-pub(super) struct Metered;
+pub(super) struct MeteredJson;
 
 /// What a schema makes its checks cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Prices {
+pub(super) struct CheckCosts {
     /// For each part that is visited.
     pub(super) part: u64,
     /// For each error, without the text that it copies from the value.
@@ -25,12 +25,12 @@ pub(super) struct Prices {
 }
 
 /// The names of members are visited with the member that they name, which paid for both.
-static OF_NAMES: Prices = Prices { part: 0, error: 0, names: (0, 0) };
+static OF_NAMES: CheckCosts = CheckCosts { part: 0, error: 0, names: (0, 0) };
 
 /// Names are short, and most of them match or fail at their first bytes.
 const NAMES_PER_WORST: u64 = 4;
 
-impl Prices {
+impl CheckCosts {
     fn of_name(&self, name: &str) -> u64 {
         let (patterns, states) = self.names;
         patterns.saturating_mul(matching(name.len(), states)) / NAMES_PER_WORST
@@ -39,16 +39,16 @@ impl Prices {
 
 /// A part of the value.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'a> {
+pub(super) struct MeteredValue<'a> {
     value: &'a Value,
-    prices: &'a Prices,
+    prices: &'a CheckCosts,
     /// The length of the pointer to it: every error copies that.
     pointer_bytes: usize,
 }
 
-impl<'a> Part<'a> {
+impl<'a> MeteredValue<'a> {
     /// The whole value.
-    pub(super) const fn whole(value: &'a Value, prices: &'a Prices) -> Self {
+    pub(super) const fn whole(value: &'a Value, prices: &'a CheckCosts) -> Self {
         Self { value, prices, pointer_bytes: 0 }
     }
 
@@ -57,8 +57,8 @@ impl<'a> Part<'a> {
     }
 }
 
-impl Json for Metered {
-    type Node<'a> = Part<'a>;
+impl Json for MeteredJson {
+    type Node<'a> = MeteredValue<'a>;
     type PreparedKey = String;
     type StringBuffer = Value;
 
@@ -69,26 +69,26 @@ impl Json for Metered {
         key.to_owned()
     }
 
-    fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(Part<'_>) -> T) -> T {
+    fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(MeteredValue<'_>) -> T) -> T {
         spend(reading(string.len()));
         *buffer = Value::from(string);
-        f(Part::whole(buffer, &OF_NAMES))
+        f(MeteredValue::whole(buffer, &OF_NAMES))
     }
 }
 
-impl<'a> Node<'a, Metered> for Part<'a> {
-    type Object = Members<'a>;
-    type Array = Items<'a>;
+impl<'a> Node<'a, MeteredJson> for MeteredValue<'a> {
+    type Object = MeteredMembers<'a>;
+    type Array = MeteredItems<'a>;
     type Number = &'a Number;
 
-    fn as_object(&self) -> Option<Members<'a>> {
+    fn as_object(&self) -> Option<MeteredMembers<'a>> {
         spend(1);
-        self.value.as_object().map(|members| Members { of: *self, members })
+        self.value.as_object().map(|members| MeteredMembers { of: *self, members })
     }
 
-    fn as_array(&self) -> Option<Items<'a>> {
+    fn as_array(&self) -> Option<MeteredItems<'a>> {
         spend(1);
-        self.value.as_array().map(|items| Items { of: *self, items })
+        self.value.as_array().map(|items| MeteredItems { of: *self, items })
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
@@ -150,19 +150,19 @@ impl<'a> Node<'a, Metered> for Part<'a> {
 
 /// The members of an object.
 #[derive(Clone, Copy)]
-pub(super) struct Members<'a> {
-    of: Part<'a>,
+pub(super) struct MeteredMembers<'a> {
+    of: MeteredValue<'a>,
     members: &'a Map<String, Value>,
 }
 
 /// Visits members.
-pub(super) struct Visit<'a> {
-    of: Part<'a>,
+pub(super) struct MeteredMemberIter<'a> {
+    of: MeteredValue<'a>,
     members: serde_json::map::Iter<'a>,
 }
 
-impl<'a> Iterator for Visit<'a> {
-    type Item = (&'a str, Part<'a>);
+impl<'a> Iterator for MeteredMemberIter<'a> {
+    type Item = (&'a str, MeteredValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.members.next()?;
@@ -171,62 +171,62 @@ impl<'a> Iterator for Visit<'a> {
     }
 }
 
-impl<'a> Object<'a, Metered> for Members<'a> {
-    type Node = Part<'a>;
+impl<'a> Object<'a, MeteredJson> for MeteredMembers<'a> {
+    type Node = MeteredValue<'a>;
     type MemberName = &'a str;
-    type MembersIter = Visit<'a>;
+    type MembersIter = MeteredMemberIter<'a>;
 
     fn len(&self) -> usize {
         spend(1);
         self.members.len()
     }
 
-    fn get(&self, key: &String) -> Option<Part<'a>> {
+    fn get(&self, key: &String) -> Option<MeteredValue<'a>> {
         spend(reading(key.len()));
         let value = self.members.get(key)?;
         spend(self.of.prices.part);
         Some(self.of.child(value, key.len()))
     }
 
-    fn members(&self) -> Visit<'a> {
-        Visit { of: self.of, members: self.members.iter() }
+    fn members(&self) -> MeteredMemberIter<'a> {
+        MeteredMemberIter { of: self.of, members: self.members.iter() }
     }
 }
 
 /// The items of a list.
 #[derive(Clone, Copy)]
-pub(super) struct Items<'a> {
-    of: Part<'a>,
+pub(super) struct MeteredItems<'a> {
+    of: MeteredValue<'a>,
     items: &'a [Value],
 }
 
 /// Visits items.
-pub(super) struct Walk<'a> {
-    of: Part<'a>,
+pub(super) struct MeteredIter<'a> {
+    of: MeteredValue<'a>,
     items: std::iter::Enumerate<std::slice::Iter<'a, Value>>,
 }
 
-impl<'a> Iterator for Walk<'a> {
-    type Item = Part<'a>;
+impl<'a> Iterator for MeteredIter<'a> {
+    type Item = MeteredValue<'a>;
 
-    fn next(&mut self) -> Option<Part<'a>> {
+    fn next(&mut self) -> Option<MeteredValue<'a>> {
         let (index, value) = self.items.next()?;
         spend(self.of.prices.part + 1);
         Some(self.of.child(value, index.checked_ilog10().unwrap_or(0) as usize + 1))
     }
 }
 
-impl<'a> Array<'a, Metered> for Items<'a> {
-    type Node = Part<'a>;
-    type ElementsIter = Walk<'a>;
+impl<'a> Array<'a, MeteredJson> for MeteredItems<'a> {
+    type Node = MeteredValue<'a>;
+    type ElementsIter = MeteredIter<'a>;
 
     fn len(&self) -> usize {
         spend(1);
         self.items.len()
     }
 
-    fn elements(&self) -> Walk<'a> {
-        Walk { of: self.of, items: self.items.iter().enumerate() }
+    fn elements(&self) -> MeteredIter<'a> {
+        MeteredIter { of: self.of, items: self.items.iter().enumerate() }
     }
 
     /// By canonical text: the validator's own hashes of lists can be made to collide.

@@ -18,11 +18,11 @@ use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::{Value, json};
 use toml::de::DeTable;
 
-pub(super) use fault::Fault;
-pub use fault::FaultKind;
-use keywords::Places;
-use metered::{Metered, Part, Prices};
-use pattern::Pattern;
+pub(super) use fault::SchemaViolation;
+pub use fault::SchemaViolationKind;
+use keywords::SchemasByPointer;
+use metered::{CheckCosts, MeteredJson, MeteredValue};
+use pattern::RegexPattern;
 use references::Recursion;
 
 /// Schemas are compiled into memory and kept as long as what they belong to.
@@ -34,11 +34,11 @@ pub(super) struct Schema(Arc<Compiled>);
 
 #[derive(Debug)]
 struct Compiled {
-    decides: Validator<Metered>,
+    decides: Validator<MeteredJson>,
     /// Lists what is wrong. The validator that decides does so where the schema offers no forms.
-    lists: Option<Validator<Metered>>,
+    lists: Option<Validator<MeteredJson>>,
     recursion: Recursion,
-    prices: Prices,
+    prices: CheckCosts,
     per_part: u64,
 }
 
@@ -85,7 +85,7 @@ impl SchemaSource {
         let places = keywords::check(&self.0)?;
         let extents = references::check(&places)?;
         let per_part = extents.per_part as u64;
-        let prices = Prices {
+        let prices = CheckCosts {
             part: per_part / IDLE_PER_STEP,
             error: ERROR_STEPS + longest_copied(&places) as u64 / COPIED_BYTES_PER_STEP,
             names: patterns_of_names(&places),
@@ -106,8 +106,8 @@ impl SchemaSource {
     }
 }
 
-fn validator(schema: &Value) -> Result<Validator<Metered>, ValidationError<'static>> {
-    jsonschema::options_for::<Metered>()
+fn validator(schema: &Value) -> Result<Validator<MeteredJson>, ValidationError<'static>> {
+    jsonschema::options_for::<MeteredJson>()
         .with_draft(Draft::Draft202012)
         .offline()
         .should_validate_formats(true)
@@ -119,15 +119,15 @@ fn validator(schema: &Value) -> Result<Validator<Metered>, ValidationError<'stat
 }
 
 /// How many patterns names are held against, and the states of the largest.
-fn patterns_of_names(places: &Places<'_>) -> (u64, u64) {
+fn patterns_of_names(places: &SchemasByPointer<'_>) -> (u64, u64) {
     let named = |schema: &Value| schema.get("patternProperties")?.as_object().map(|it| it.keys().cloned().collect());
     let patterns = places.values().filter_map(|it| named(it)).flat_map(|it: Vec<String>| it);
-    let states = patterns.filter_map(|it| Pattern::compile(&it)).map(|it| it.states());
+    let states = patterns.filter_map(|it| RegexPattern::compile(&it)).map(|it| it.states());
     states.fold((0, 0), |(count, largest), states| (count + 1, largest.max(states)))
 }
 
 /// The longest part of the schema that the validator copies into an error.
-fn longest_copied(places: &Places<'_>) -> usize {
+fn longest_copied(places: &SchemasByPointer<'_>) -> usize {
     let text = |value: &Value| value.as_str().map_or(0, str::len);
     let copied = |schema: &Value| {
         let excluded = schema.get("not").map_or(0, |it| it.to_string().len());
@@ -172,17 +172,17 @@ const POINTER_BYTES_MAX: usize = 16 * 1024 * 1024;
 impl Schema {
     /// Everything that is wrong with the value, at most `FAULTS_MAX` things, in no particular order. A value that takes too
     /// many steps to check does not fit.
-    pub(super) fn faults(&self, value: &Value) -> Vec<Fault> {
-        let whole = Part::whole(value, &self.0.prices);
+    pub(super) fn faults(&self, value: &Value) -> Vec<SchemaViolation> {
+        let whole = MeteredValue::whole(value, &self.0.prices);
         match meter::within(DECIDING_STEPS_MAX, || self.0.decides.is_valid(whole)) {
             Some(true) => Vec::new(),
-            Some(false) => self.listed(whole).unwrap_or_else(|| vec![Fault::unexplained()]),
-            None => vec![Fault::too_costly()],
+            Some(false) => self.listed(whole).unwrap_or_else(|| vec![SchemaViolation::unexplained()]),
+            None => vec![SchemaViolation::too_costly()],
         }
     }
 
     /// What is wrong with a value that does not fit, unless listing it takes too much.
-    fn listed(&self, whole: Part<'_>) -> Option<Vec<Fault>> {
+    fn listed(&self, whole: MeteredValue<'_>) -> Option<Vec<SchemaViolation>> {
         if self.0.recursion == Recursion::InParts {
             // Listing what is wrong costs twice as much for each level of the value where a schema descends twice
             // into one part; deciding does not, the validator remembers. So a tree's faults are not listed.
@@ -192,7 +192,7 @@ impl Schema {
         meter::within(LISTING_STEPS_MAX, || {
             let (mut faults, mut bytes) = (Vec::new(), 0);
             for error in lists.iter_errors(whole) {
-                for fault in Fault::all_of(&error).take(FAULTS_MAX - faults.len()) {
+                for fault in SchemaViolation::all_of(&error).take(FAULTS_MAX - faults.len()) {
                     bytes += fault.pointer.as_str().len();
                     if bytes > POINTER_BYTES_MAX {
                         return None;

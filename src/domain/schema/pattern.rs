@@ -17,13 +17,13 @@ use serde_json::Value;
 
 use super::REGEX_BYTES_MAX;
 use super::meter::{end, matching, reading, spend};
-use super::metered::{Metered, Part};
+use super::metered::{MeteredJson, MeteredValue};
 
 /// The keyword that this takes over.
 pub(super) const KEYWORD: &str = "pattern";
 
 /// A compiled pattern.
-pub(super) enum Pattern {
+pub(super) enum RegexPattern {
     /// Decided without an expression, as the validator does.
     Literal(PatternAnalysis<'static>),
     /// An expression.
@@ -45,7 +45,7 @@ const GIVEN_UP_STEPS: u64 = 50_000;
 /// What an automaton may remember. One that needs more for a text gives up.
 const AUTOMATON_BYTES_MAX: usize = 256 * 1024;
 
-impl Pattern {
+impl RegexPattern {
     /// Compiles a pattern as the validator does. `None` if it is none, or too large.
     pub(super) fn compile(pattern: &str) -> Option<Self> {
         match jsonschema_regex::analyze_pattern(pattern) {
@@ -129,20 +129,20 @@ fn guarded<T>(search: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(search)).unwrap_or_else(|_| end())
 }
 
-impl<'i> Keyword<'i, Metered> for Pattern {
-    fn validate(&self, instance: Part<'i>) -> Result<(), ValidationError<'i>> {
-        let fits = Keyword::<Metered>::is_valid(self, instance);
+impl<'i> Keyword<'i, MeteredJson> for RegexPattern {
+    fn validate(&self, instance: MeteredValue<'i>) -> Result<(), ValidationError<'i>> {
+        let fits = Keyword::<MeteredJson>::is_valid(self, instance);
         if fits { Ok(()) } else { Err(ValidationError::custom("the text does not match")) }
     }
 
-    fn is_valid(&self, instance: Part<'i>) -> bool {
+    fn is_valid(&self, instance: MeteredValue<'i>) -> bool {
         instance.as_string().is_none_or(|text| self.is_match(&text))
     }
 }
 
 /// Makes the keyword. A text that is no pattern is refused as the validator would.
-pub(super) fn keyword<'a>(value: &'a Value) -> Result<Box<dyn for<'i> Keyword<'i, Metered>>, ValidationError<'a>> {
-    let pattern = value.as_str().and_then(Pattern::compile);
+pub(super) fn keyword<'a>(value: &'a Value) -> Result<Box<dyn for<'i> Keyword<'i, MeteredJson>>, ValidationError<'a>> {
+    let pattern = value.as_str().and_then(RegexPattern::compile);
     let refused = || ValidationError::custom("this is no regular expression, or it is too large, or it looks around");
     pattern.map(|it| Box::new(it) as Box<_>).ok_or_else(refused)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::SchemaError;
-use super::keywords::{Places, child};
+use super::keywords::{SchemasByPointer, child};
 
 /// How many schemas may judge one value through references and combinations, one within another. The validator
 /// recurses that often for each level of the value.
@@ -26,7 +26,7 @@ pub(super) enum Recursion {
 
 /// What a document's references come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Extents {
+pub(super) struct ReferenceWeights {
     /// Whether the document ends.
     pub(super) recursion: Recursion,
     /// How many schemas judge one part of a value at most, each as often as it is referred to.
@@ -37,13 +37,13 @@ pub(super) struct Extents {
 const OPEN_MAX: usize = 512;
 
 /// Refuses references to nothing or to data, circles that would never end, and references that multiply.
-pub(super) fn check(places: &Places<'_>) -> Result<Extents, SchemaError> {
+pub(super) fn check(places: &SchemasByPointer<'_>) -> Result<ReferenceWeights, SchemaError> {
     let anchors = anchors(places);
     let mut same_value =
-        Walk { places, anchors: &anchors, follows: Follows::SameValue, visits: BTreeMap::new(), open: 0 };
+        ReferenceWalk { places, anchors: &anchors, follows: WalkScope::SameValue, visits: BTreeMap::new(), open: 0 };
     let mut everything =
-        Walk { places, anchors: &anchors, follows: Follows::Everything, visits: BTreeMap::new(), open: 0 };
-    let mut extents = Extents { recursion: Recursion::None, per_part: 1 };
+        ReferenceWalk { places, anchors: &anchors, follows: WalkScope::Everything, visits: BTreeMap::new(), open: 0 };
+    let mut extents = ReferenceWeights { recursion: Recursion::None, per_part: 1 };
     for pointer in places.keys() {
         let refuse = |why: &str| Err(SchemaError::At { at: pointer.to_owned(), why: why.to_owned() });
         let within = same_value.visit(pointer)?;
@@ -65,7 +65,7 @@ pub(super) fn check(places: &Places<'_>) -> Result<Extents, SchemaError> {
     Ok(extents)
 }
 
-fn anchors<'p>(places: &'p Places<'_>) -> BTreeMap<&'p str, &'p str> {
+fn anchors<'p>(places: &'p SchemasByPointer<'_>) -> BTreeMap<&'p str, &'p str> {
     let mut anchors = BTreeMap::new();
     for (pointer, schema) in places {
         for keyword in ["$anchor", "$dynamicAnchor"] {
@@ -77,18 +77,18 @@ fn anchors<'p>(places: &'p Places<'_>) -> BTreeMap<&'p str, &'p str> {
     anchors
 }
 
-struct Walk<'w, 's> {
-    places: &'w Places<'s>,
+struct ReferenceWalk<'w, 's> {
+    places: &'w SchemasByPointer<'s>,
     anchors: &'w BTreeMap<&'w str, &'w str>,
-    follows: Follows,
+    follows: WalkScope,
     /// `None` while it is open.
-    visits: BTreeMap<String, Option<Extent>>,
+    visits: BTreeMap<String, Option<ReferenceWeight>>,
     open: usize,
 }
 
 /// Which steps a walk follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Follows {
+enum WalkScope {
     /// Those to schemas that judge the same value.
     SameValue,
     /// All.
@@ -97,7 +97,7 @@ enum Follows {
 
 /// What lies behind a schema.
 #[derive(Clone, Copy)]
-struct Extent {
+struct ReferenceWeight {
     /// How many schemas, each as often as it is referred to.
     sum: usize,
     /// How many one within another.
@@ -107,18 +107,18 @@ struct Extent {
 }
 
 /// A schema that another leads to.
-enum Step {
+enum SchemaReference {
     /// For the same value.
     Same(String),
     /// For a part of it.
     Part(String),
 }
 
-impl Walk<'_, '_> {
-    fn visit(&mut self, pointer: &str) -> Result<Extent, SchemaError> {
+impl ReferenceWalk<'_, '_> {
+    fn visit(&mut self, pointer: &str) -> Result<ReferenceWeight, SchemaError> {
         match self.visits.get(pointer) {
             Some(Some(extent)) => return Ok(*extent),
-            Some(None) => return Ok(Extent { sum: 1, longest: 1, circular: true }),
+            Some(None) => return Ok(ReferenceWeight { sum: 1, longest: 1, circular: true }),
             None => {}
         }
         if self.open == OPEN_MAX {
@@ -127,11 +127,11 @@ impl Walk<'_, '_> {
         }
         self.open += 1;
         self.visits.insert(pointer.to_owned(), None);
-        let mut extent = Extent { sum: 1, longest: 1, circular: false };
+        let mut extent = ReferenceWeight { sum: 1, longest: 1, circular: false };
         for step in self.steps(pointer)? {
             let next = match step {
-                Step::Part(_) if self.follows == Follows::SameValue => continue,
-                Step::Same(next) | Step::Part(next) => self.visit(&next)?,
+                SchemaReference::Part(_) if self.follows == WalkScope::SameValue => continue,
+                SchemaReference::Same(next) | SchemaReference::Part(next) => self.visit(&next)?,
             };
             extent.sum = extent.sum.saturating_add(next.sum);
             extent.longest = extent.longest.max(next.longest + 1);
@@ -142,7 +142,7 @@ impl Walk<'_, '_> {
         Ok(extent)
     }
 
-    fn steps(&self, pointer: &str) -> Result<Vec<Step>, SchemaError> {
+    fn steps(&self, pointer: &str) -> Result<Vec<SchemaReference>, SchemaError> {
         let Some(Value::Object(schema)) = self.places.get(pointer) else { return Ok(Vec::new()) };
         let mut steps = Vec::new();
         for (keyword, value) in schema {
@@ -151,7 +151,7 @@ impl Walk<'_, '_> {
                     at: child(pointer, keyword),
                     why: "the reference names no schema of this document".to_owned(),
                 })?;
-                steps.push(Step::Same(target));
+                steps.push(SchemaReference::Same(target));
             }
             below(&child(pointer, keyword), keyword, value, &mut steps);
         }
@@ -169,20 +169,20 @@ impl Walk<'_, '_> {
 }
 
 /// The schemas that stand under a keyword; those under `$defs` are led to by references only.
-fn below(here: &str, keyword: &str, value: &Value, steps: &mut Vec<Step>) {
+fn below(here: &str, keyword: &str, value: &Value, steps: &mut Vec<SchemaReference>) {
     match (keyword, value) {
-        ("not" | "if" | "then" | "else", _) => steps.push(Step::Same(here.to_owned())),
+        ("not" | "if" | "then" | "else", _) => steps.push(SchemaReference::Same(here.to_owned())),
         ("allOf" | "anyOf" | "oneOf", Value::Array(items)) => {
-            steps.extend((0..items.len()).map(|index| Step::Same(child(here, &index.to_string()))));
+            steps.extend((0..items.len()).map(|index| SchemaReference::Same(child(here, &index.to_string()))));
         }
         ("dependentSchemas", Value::Object(named)) => {
-            steps.extend(named.keys().map(|name| Step::Same(child(here, name))));
+            steps.extend(named.keys().map(|name| SchemaReference::Same(child(here, name))));
         }
         ("prefixItems", Value::Array(items)) => {
-            steps.extend((0..items.len()).map(|index| Step::Part(child(here, &index.to_string()))));
+            steps.extend((0..items.len()).map(|index| SchemaReference::Part(child(here, &index.to_string()))));
         }
         ("properties" | "patternProperties", Value::Object(named)) => {
-            steps.extend(named.keys().map(|name| Step::Part(child(here, name))));
+            steps.extend(named.keys().map(|name| SchemaReference::Part(child(here, name))));
         }
         (
             "items"
@@ -192,7 +192,7 @@ fn below(here: &str, keyword: &str, value: &Value, steps: &mut Vec<Step>) {
             | "unevaluatedItems"
             | "unevaluatedProperties",
             _,
-        ) => steps.push(Step::Part(here.to_owned())),
+        ) => steps.push(SchemaReference::Part(here.to_owned())),
         _ => {}
     }
 }

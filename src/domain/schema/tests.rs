@@ -217,7 +217,7 @@ fn the_number_of_faults_is_bounded() {
 fn faults_are_not_listed_where_their_places_would_fill_the_memory() {
     let schema = compiled(&json!({"additionalProperties": {"items": {"type": "null"}}}));
     let state = |key: usize| json!({"k".repeat(key): vec![1; 9_999]});
-    assert_eq!(schema.faults(&state(500_000)), [Fault::unexplained()]);
+    assert_eq!(schema.faults(&state(500_000)), [SchemaViolation::unexplained()]);
     assert_eq!(schema.faults(&state(100)).len(), 9_999);
 }
 
@@ -233,8 +233,8 @@ fn forms_that_do_not_fit_are_one_fault_however_many_they_are() {
     for keyword in ["anyOf", "oneOf"] {
         let (schema, value) = forms_over_members(keyword, 1_200, 9_000);
         let found = compiled(&schema).faults(&value);
-        let kind = if keyword == "anyOf" { FaultKind::NoForm } else { FaultKind::NotOneForm };
-        assert_eq!(found, [Fault { pointer: Pointer::root(), kind }]);
+        let kind = if keyword == "anyOf" { SchemaViolationKind::NoForm } else { SchemaViolationKind::NotOneForm };
+        assert_eq!(found, [SchemaViolation { pointer: Pointer::root(), kind }]);
     }
 }
 
@@ -242,8 +242,8 @@ fn forms_that_do_not_fit_are_one_fault_however_many_they_are() {
 fn listing_why_no_form_fits_takes_as_many_errors_as_there_are_forms() {
     let (schema, value) = forms_over_members("anyOf", 20, 1_000);
     let schema = compiled(&schema);
-    let whole = Part::whole(&value, &schema.0.prices);
-    let errors_of = |it: &Validator<Metered>| -> usize {
+    let whole = MeteredValue::whole(&value, &schema.0.prices);
+    let errors_of = |it: &Validator<MeteredJson>| -> usize {
         let context = |error: ValidationError<'_>| match error.kind() {
             jsonschema::error::ValidationErrorKind::AnyOf { context } => context.iter().map(Vec::len).sum(),
             _ => 0,
@@ -268,10 +268,10 @@ fn listing_finds_the_same_faults_with_forms_as_without() {
     });
     let schema = compiled(&schema);
     assert!(schema.0.lists.is_some());
-    let listed = |lists: &Validator<Metered>, value: &Value| {
-        let whole = Part::whole(value, &schema.0.prices);
+    let listed = |lists: &Validator<MeteredJson>, value: &Value| {
+        let whole = MeteredValue::whole(value, &schema.0.prices);
         let mut found: Vec<_> =
-            lists.iter_errors(whole).flat_map(|it| Fault::all_of(&it).collect::<Vec<_>>()).collect();
+            lists.iter_errors(whole).flat_map(|it| SchemaViolation::all_of(&it).collect::<Vec<_>>()).collect();
         found.sort_by(|a, b| (&a.pointer, a.kind).cmp(&(&b.pointer, b.kind)));
         found
     };
@@ -306,7 +306,7 @@ fn a_value_that_takes_too_many_steps_is_refused_whether_or_not_it_fits() {
         schema["allOf"].as_array_mut().unwrap().iter_mut().for_each(|it| it["minProperties"] = json!(0));
         compiled(&schema)
     };
-    let refused = [Fault { pointer: Pointer::root(), kind: FaultKind::TooCostly }];
+    let refused = [SchemaViolation { pointer: Pointer::root(), kind: SchemaViolationKind::TooCostly }];
     assert_eq!(schema.faults(&Value::Object(fits.clone())), refused);
     let fewer: Map<_, _> = fits.into_iter().take(100).collect();
     assert_eq!(schema.faults(&Value::Object(fewer)), []);
@@ -315,7 +315,7 @@ fn a_value_that_takes_too_many_steps_is_refused_whether_or_not_it_fits() {
 /// How many steps deciding takes.
 fn steps(schema: &Schema, value: &Value) -> u64 {
     let takes = |most: u64| {
-        let whole = Part::whole(value, &schema.0.prices);
+        let whole = MeteredValue::whole(value, &schema.0.prices);
         meter::within(most, || schema.0.decides.is_valid(whole)).is_some()
     };
     let (mut few, mut enough) = (0, DECIDING_STEPS_MAX);
@@ -379,7 +379,7 @@ fn equal_items_are_found_by_value() {
 fn what_an_error_copies_counts() {
     // Each error of `not` copies the schema that it excludes.
     let schema = json!({"items": {"not": {"minLength": 1, "x-note": "n".repeat(100_000)}}});
-    assert_eq!(compiled(&schema).faults(&json!(vec![1; 5_000])), [Fault::unexplained()]);
+    assert_eq!(compiled(&schema).faults(&json!(vec![1; 5_000])), [SchemaViolation::unexplained()]);
     let short = json!({"items": {"not": {"minLength": 1}}});
     assert_eq!(compiled(&short).faults(&json!(vec![1; 5_000])).len(), 5_000);
 }
@@ -388,14 +388,14 @@ fn what_an_error_copies_counts() {
 fn a_pattern_that_would_take_seconds_for_a_text_ends_the_check() {
     let digits: String =
         (0..700_000_u32).map(|it| if it.wrapping_mul(it).count_ones() % 2 == 0 { '0' } else { '1' }).collect();
-    let refused = [Fault { pointer: Pointer::root(), kind: FaultKind::TooCostly }];
+    let refused = [SchemaViolation { pointer: Pointer::root(), kind: SchemaViolationKind::TooCostly }];
     for pattern in ["1(0|1){400}x[01]", "1[01]{3000}[a-c]+[01]", "(1[01]{200}|0[01]{300}){3}z[01]"] {
         let schema = compiled(&json!({"pattern": pattern}));
         assert_eq!(schema.faults(&json!(digits)), refused, "{pattern}");
         let short = digits.get(..300).unwrap();
         assert_eq!(
             schema.faults(&json!(short)),
-            [Fault { pointer: Pointer::root(), kind: FaultKind::PatternUnmatched }]
+            [SchemaViolation { pointer: Pointer::root(), kind: SchemaViolationKind::PatternUnmatched }]
         );
     }
 }
@@ -415,7 +415,7 @@ fn a_long_text_is_matched_where_the_automaton_decides_it() {
         ("^[\\s\\S]{1,1000}$", false),
     ] {
         let found = compiled(&json!({"pattern": pattern})).faults(&json!(text));
-        let expected = if fits { Vec::new() } else { vec![FaultKind::PatternUnmatched] };
+        let expected = if fits { Vec::new() } else { vec![SchemaViolationKind::PatternUnmatched] };
         assert_eq!(found.iter().map(|it| it.kind).collect::<Vec<_>>(), expected, "{pattern}");
     }
 }

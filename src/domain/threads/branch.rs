@@ -64,7 +64,7 @@ pub enum Strategy {
 /// The part of a statement that describes a join.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Joining {
+pub struct JoinStatement {
     /// The branches, by name.
     pub branches: Vec<JoinedBranch>,
     /// The strategy that settled conflicts.
@@ -92,7 +92,7 @@ impl Branch {
     }
 }
 
-impl Joining {
+impl JoinStatement {
     /// Whether it names at least one branch and not too many, each once and in order, and none of them its own thread.
     pub fn is_whole(&self, own: &ThreadId) -> bool {
         let count = u32::try_from(self.branches.len()).unwrap_or(u32::MAX);
@@ -110,13 +110,13 @@ mod tests {
         Digest::of(Tag::Transition, &[of.as_bytes()])
     }
 
-    fn joined(names: &[&str]) -> Joining {
+    fn joined(names: &[&str]) -> JoinStatement {
         let branch = |name: &&str| JoinedBranch {
             name: BranchName::try_from(*name).unwrap(),
             thread: ThreadId::try_from(format!("branch-{name}")).unwrap(),
             transition: digest(name),
         };
-        Joining { branches: names.iter().map(branch).collect(), strategy: Strategy::Union }
+        JoinStatement { branches: names.iter().map(branch).collect(), strategy: Strategy::Union }
     }
 
     #[test]

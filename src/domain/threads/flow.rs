@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::operations::halt::{Halt, Stops};
+use crate::domain::operations::halt::{ActiveHalts, Halt};
 use crate::domain::primitives::id::{AmendmentId, FlowId, PrincipalId};
 use crate::domain::primitives::time::Timestamp;
 
@@ -28,7 +28,7 @@ pub struct Gateway {
     pub halt: Halt,
     /// Who set them; rows of older versions do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stops: Option<Stops>,
+    pub stops: Option<ActiveHalts>,
     /// Since when it exists.
     pub created_at: Timestamp,
 }
@@ -47,7 +47,7 @@ pub struct Flow {
     pub halt: Halt,
     /// Who set them; rows of older versions do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stops: Option<Stops>,
+    pub stops: Option<ActiveHalts>,
     /// Since when that policy is active.
     pub activated_at: Timestamp,
     /// Who activated it, or proposed to.

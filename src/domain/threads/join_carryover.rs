@@ -10,7 +10,7 @@ use crate::domain::primitives::id::NodeId;
 /// What a join brings along besides its effect, summed over its branches.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Carried {
+pub struct JoinCarryover {
     /// Who had a hand in a branch, and so cannot approve it.
     pub authors: BTreeSet<String>,
     /// The nodes of which something was committed in a branch.
@@ -23,7 +23,7 @@ pub struct Carried {
 
 /// What a thread had come to, as far as its branches go on from there and a join adds to it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Standing {
+pub struct ThreadContributions {
     /// Who had a hand in it.
     pub authors: BTreeSet<String>,
     /// The nodes of which something was committed.
@@ -32,9 +32,9 @@ pub struct Standing {
     pub spent: Totals,
 }
 
-impl Carried {
+impl JoinCarryover {
     /// Adds what one branch came to since its fork.
-    pub fn add(&mut self, fork: &Totals, branch: Standing, owes: bool) {
+    pub fn add(&mut self, fork: &Totals, branch: ThreadContributions, owes: bool) {
         self.authors.extend(branch.authors);
         self.committed_nodes.extend(branch.committed_nodes);
         self.spent = std::mem::take(&mut self.spent).plus(&branch.spent.since(fork));

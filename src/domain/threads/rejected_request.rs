@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::branch::Joining;
-use super::join_carryover::Carried;
+use super::branch::JoinStatement;
+use super::join_carryover::JoinCarryover;
 use super::tool_call::Tool;
-use super::transition::{Identity, patch_digest};
+use super::transition::{ProposalIdentity, patch_digest};
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::Kind;
+use crate::domain::chain::statement::TransitionType;
 use crate::domain::json::canonical::canonical;
-use crate::domain::json::parse::{DEPTH_CEILING, Limits, parse};
-use crate::domain::json::patch::Format;
+use crate::domain::json::parse::{DEPTH_CEILING, ParseLimits, parse};
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::keys::ThreadSecret;
 use crate::domain::primitives::id::{NodeId, PrincipalId, StepKey, ThreadId};
 
@@ -21,11 +21,11 @@ pub const KEPT_BYTES_MAX: usize = 32 * 1024;
 /// A request that was turned away, as it was made. Nobody is shown it: another policy may hide what is in it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KeptRequest {
+pub struct RejectedRequest {
     /// For what.
-    pub kind: Kind,
+    pub kind: TransitionType,
     /// The patch's format.
-    pub format: Format,
+    pub format: PatchFormat,
     /// What was hashed as the request's content.
     pub content: Value,
     /// Which try.
@@ -41,20 +41,20 @@ pub struct KeptRequest {
     pub step: Option<StepKey>,
     /// What it was to join, as that stood. No part of what makes another request the same: a branch may go on.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub join: Option<Box<KeptJoin>>,
+    pub join: Option<Box<RejectedJoin>>,
 }
 
 /// What a join was to join.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KeptJoin {
+pub struct RejectedJoin {
     /// Each branch with the head that it had.
-    pub joining: Joining,
+    pub joining: JoinStatement,
     /// What they bring along.
-    pub carried: Carried,
+    pub carried: JoinCarryover,
 }
 
-impl KeptRequest {
+impl RejectedRequest {
     /// Its text, unless that is too long. A text, since rows are read by a parser that goes less deep than requests.
     pub fn text(&self) -> Option<String> {
         let text = canonical(&serde_json::to_value(self).ok()?);
@@ -63,7 +63,7 @@ impl KeptRequest {
 
     /// Reads what [`Self::text`] wrote.
     pub fn read(text: &str) -> Option<Self> {
-        let limits = Limits { bytes_max: KEPT_BYTES_MAX, depth_max: DEPTH_CEILING };
+        let limits = ParseLimits { bytes_max: KEPT_BYTES_MAX, depth_max: DEPTH_CEILING };
         serde_json::from_value(parse(text.as_bytes(), &limits).ok()?).ok()
     }
 
@@ -74,7 +74,7 @@ impl KeptRequest {
         (thread, parent): (&ThreadId, Digest),
         (node, principal): (&NodeId, &PrincipalId),
     ) -> Digest {
-        let identity = Identity {
+        let identity = ProposalIdentity {
             thread,
             parent: Some(parent),
             node: Some(node),
@@ -96,10 +96,10 @@ mod tests {
 
     use super::*;
 
-    fn kept(content: Value) -> KeptRequest {
-        KeptRequest {
-            kind: Kind::Propose,
-            format: Format::Merge,
+    fn kept(content: Value) -> RejectedRequest {
+        RejectedRequest {
+            kind: TransitionType::Propose,
+            format: PatchFormat::Merge,
             content,
             attempt: 1,
             tool: None,
@@ -116,8 +116,8 @@ mod tests {
             deep = json!([deep]);
         }
         let tool = Tool { name: "crm.find".try_into().unwrap(), arguments: serde_json::Map::new() };
-        let whole = KeptRequest { tool: Some(tool), usage: Some(json!({"cost": 0.5})), ..kept(deep) };
-        assert_eq!(KeptRequest::read(&whole.text().unwrap()), Some(whole));
+        let whole = RejectedRequest { tool: Some(tool), usage: Some(json!({"cost": 0.5})), ..kept(deep) };
+        assert_eq!(RejectedRequest::read(&whole.text().unwrap()), Some(whole));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::rejected_request::KeptRequest;
+use super::rejected_request::RejectedRequest;
 use super::transition::patch_digest;
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::json::canonical::canonical;
@@ -21,13 +21,13 @@ pub struct StepRow {
     /// Its name.
     pub step: StepKey,
     /// What was tried, in its order.
-    pub tries: Vec<Try>,
+    pub tries: Vec<StepAttemptResult>,
 }
 
 /// One try of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "became", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Try {
+pub enum StepAttemptResult {
     /// It was committed, or people were asked.
     Stated {
         /// What it asked for.
@@ -42,7 +42,7 @@ pub enum Try {
     },
 }
 
-impl Try {
+impl StepAttemptResult {
     /// The transition that it became, if it became one.
     pub const fn transition(&self) -> Option<Digest> {
         match self {
@@ -56,19 +56,19 @@ impl StepRow {
     /// The transition that this very content became before.
     pub fn stated_as(&self, asked: Digest) -> Option<Digest> {
         self.tries.iter().find_map(|it| match it {
-            Try::Stated { content, transition } if *content == asked => Some(*transition),
+            StepAttemptResult::Stated { content, transition } if *content == asked => Some(*transition),
             _ => None,
         })
     }
 
     /// The last transition that came of it: only while no earlier one was in force was another try taken.
     pub fn last_stated(&self) -> Option<Digest> {
-        self.tries.iter().rev().find_map(Try::transition)
+        self.tries.iter().rev().find_map(StepAttemptResult::transition)
     }
 }
 
 /// What a request asks for, whatever it builds on and whoever asks: of one step, two of the same content are one.
-pub fn content_of(secret: &ThreadSecret, request: &KeptRequest) -> Digest {
+pub fn content_of(secret: &ThreadSecret, request: &RejectedRequest) -> Digest {
     let mut parts = json!([request.kind, request.format, patch_digest(secret, &request.content), request.attempt]);
     if let (Some(tool), Value::Array(parts)) = (&request.tool, &mut parts) {
         parts.push(tool.identity());

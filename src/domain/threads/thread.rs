@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::archive::Gone;
+use super::archive::ArchivalProgress;
 use super::branch::Branch;
-use super::unapproved_policies::Lineage;
+use super::unapproved_policies::UnapprovedPolicies;
 use super::usage::Totals;
 use crate::domain::chain::hash::Digest;
 use crate::domain::episode::goal::Episode;
@@ -89,7 +89,7 @@ pub struct Checkpoint {
 /// Why a thread takes nothing any more.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Closed {
+pub struct ThreadClosure {
     /// The account or token that did it.
     pub by: PrincipalId,
     /// The time.
@@ -123,7 +123,7 @@ pub struct Thread {
     /// The open hold, if any.
     pub hold: Option<ReviewId>,
     /// Set when it takes nothing any more.
-    pub closed: Option<Closed>,
+    pub closed: Option<ThreadClosure>,
     /// Writes that lapsed and nobody has said what became of.
     pub unresolved: BTreeSet<WriteKey>,
     /// Who owns an agent, or edited, any transition since the last confirmed write: they cannot approve.
@@ -135,8 +135,8 @@ pub struct Thread {
     #[serde(default, skip_serializing_if = "is_no")]
     pub taken_back: bool,
     /// By which policies what is not written yet was admitted, besides the head's own.
-    #[serde(default, skip_serializing_if = "Lineage::is_empty")]
-    pub lineage: Lineage,
+    #[serde(default, skip_serializing_if = "UnapprovedPolicies::is_empty")]
+    pub lineage: UnapprovedPolicies,
     /// How many holds each node opened on this head.
     pub holds_opened: BTreeMap<NodeId, u32>,
     /// How many of each node's proposals violated the policy on this head.
@@ -152,8 +152,8 @@ pub struct Thread {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub episode: Option<Episode>,
     /// How far its past has left the database.
-    #[serde(default, skip_serializing_if = "Gone::is_nothing")]
-    pub gone: Gone,
+    #[serde(default, skip_serializing_if = "ArchivalProgress::is_nothing")]
+    pub gone: ArchivalProgress,
     /// The thread's last event; a deleted or rolled back row shows by it.
     pub last_event: Option<EventLink>,
 }
@@ -173,7 +173,7 @@ const fn is_none_yet(branches: &u32) -> bool {
 /// The status of a thread, on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum ThreadStatusCode {
     /// It takes proposals.
     Open,
     /// The request is held for approval.
@@ -186,15 +186,15 @@ pub enum Status {
 
 impl Thread {
     /// What the thread is doing now.
-    pub fn status(&self, now: Timestamp) -> Status {
+    pub fn status(&self, now: Timestamp) -> ThreadStatusCode {
         if self.closed.is_some() {
-            Status::Closed
+            ThreadStatusCode::Closed
         } else if self.live_write(now).is_some() {
-            Status::Writing
+            ThreadStatusCode::Writing
         } else if self.hold.is_some() {
-            Status::Held
+            ThreadStatusCode::Held
         } else {
-            Status::Open
+            ThreadStatusCode::Open
         }
     }
 

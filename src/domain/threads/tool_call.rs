@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::usage::Malformed;
+use super::usage::InvalidUsage;
 use crate::domain::chain::commitment::Salt;
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::json::canonical::canonical;
@@ -26,9 +26,9 @@ pub struct Tool {
 
 impl Tool {
     /// Reads `{name, arguments}`.
-    pub fn read(value: &Value) -> Result<Self, Malformed> {
+    pub fn read(value: &Value) -> Result<Self, InvalidUsage> {
         let root = Pointer::root();
-        let wrong = |pointer: Pointer, detail| Malformed { pointer, detail };
+        let wrong = |pointer: Pointer, detail| InvalidUsage { pointer, detail };
         let Value::Object(members) = value else {
             return Err(wrong(root, "a tool is an object with `name` and `arguments`"));
         };

@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::join_carryover::Carried;
+use super::join_carryover::JoinCarryover;
 use super::tool_call::Tool;
 use crate::domain::chain::commitment::Origins;
 use crate::domain::chain::hash::{Digest, Tag};
-use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::chain::statement::{Statement, TransitionType};
 use crate::domain::json::canonical::canonical;
-use crate::domain::json::patch::Format;
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::json::state_delta::Delta;
 use crate::domain::keys::ThreadSecret;
-use crate::domain::policy::{Instruction, Warning};
+use crate::domain::policy::{Instruction, JudgedWarning};
 use crate::domain::primitives::id::{
     AccountId, FlowId, Jti, NodeId, PrincipalId, ProposalId, ReviewId, StepKey, ThreadId, ToolName,
 };
@@ -25,7 +25,7 @@ use crate::domain::writes::write::ResultError;
 
 /// What makes two requests the same proposal. It is looked up before the head is.
 #[derive(Clone, Debug)]
-pub struct Identity<'a> {
+pub struct ProposalIdentity<'a> {
     /// The name of the thread.
     pub thread: &'a ThreadId,
     /// The head it was made on; none at version 0.
@@ -35,9 +35,9 @@ pub struct Identity<'a> {
     /// The id of the token or account that sent the request.
     pub principal: &'a PrincipalId,
     /// The kind of request.
-    pub kind: Kind,
+    pub kind: TransitionType,
     /// The patch's format.
-    pub format: Format,
+    pub format: PatchFormat,
     /// The hash of the canonical patch.
     pub patch: Digest,
     /// The number of the attempt.
@@ -48,7 +48,7 @@ pub struct Identity<'a> {
     pub step: Option<&'a StepKey>,
 }
 
-impl Identity<'_> {
+impl ProposalIdentity<'_> {
     /// One name for the same proposal, which tells nobody what was asked for.
     pub fn digest(&self, secret: &ThreadSecret) -> Digest {
         let mut parts = serde_json::json!([
@@ -81,7 +81,7 @@ pub fn patch_digest(secret: &ThreadSecret, patch: &Value) -> Digest {
 /// What became of a transition.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Outcome {
+pub enum TransitionOutcome {
     /// A committed proposal.
     Committed {
         /// The signed entry.
@@ -113,14 +113,14 @@ pub enum Outcome {
         /// Where.
         review: ReviewId,
         /// How, in the decision's word.
-        decision: EndWord,
+        decision: HoldEndReason,
     },
 }
 
 /// How a hold ended that was not approved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum EndWord {
+pub enum HoldEndReason {
     /// People refused.
     Denied,
     /// Nobody decided in time.
@@ -131,7 +131,7 @@ pub enum EndWord {
     Superseded,
 }
 
-impl Outcome {
+impl TransitionOutcome {
     /// The word for lists.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -163,7 +163,7 @@ pub struct Transition {
     /// The statement of the transition.
     pub statement: Statement,
     /// The patch's format.
-    pub format: Format,
+    pub format: PatchFormat,
     /// The patch as asked for.
     pub patch: Value,
     /// The whole effect, from the head's state to the state it leads to.
@@ -177,32 +177,32 @@ pub struct Transition {
     pub tool: Option<Tool>,
     /// What the policy's rules warn of.
     #[serde(default)]
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<JudgedWarning>,
     /// The same as others than the proposer may read it, where that is less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub warnings_cut: Option<Vec<Warning>>,
+    pub warnings_cut: Option<Vec<JudgedWarning>>,
     /// The step that it is, by its agent's name for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepKey>,
     /// What it brings of its branches, if it is a join.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub carried: Option<Box<Carried>>,
+    pub carried: Option<Box<JoinCarryover>>,
     /// How many tokens its node was given of the state that it was made on, in hundreds, where its policy bounds that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
     /// Which editor made it, if it is an edit.
     pub editor: Option<AccountId>,
     /// The result.
-    pub outcome: Outcome,
+    pub outcome: TransitionOutcome,
     /// Where its values are.
-    #[serde(default, skip_serializing_if = "Values::are_here")]
-    pub values: Values,
+    #[serde(default, skip_serializing_if = "ValueLocation::are_here")]
+    pub values: ValueLocation,
 }
 
 /// Where the values of a transition are: what was asked for, and what it did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Values {
+pub enum ValueLocation {
     /// In its row.
     #[default]
     Here,
@@ -210,7 +210,7 @@ pub enum Values {
     Archived,
 }
 
-impl Values {
+impl ValueLocation {
     /// A transition that has its values is written as it always was.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
     const fn are_here(&self) -> bool {
@@ -221,7 +221,7 @@ impl Values {
 /// A rejected request as readers are shown it who could have chosen it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OwnExcerpt {
+pub struct AuthorExcerpt {
     /// See [`Rejection::excerpt`].
     pub excerpt: String,
     /// See [`Rejection::cut`].
@@ -263,7 +263,7 @@ pub struct Rejection {
     /// What readers are shown who could have chosen the request, where that differs: it was compared only with values that
     /// the node could read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub own: Option<OwnExcerpt>,
+    pub own: Option<AuthorExcerpt>,
     /// The head it was tried on.
     #[serde(default)]
     pub parent: Option<Digest>,
@@ -284,7 +284,12 @@ pub struct Rejection {
 impl Transition {
     /// Whether it says that it is in the chain.
     pub fn is_committed(&self) -> bool {
-        matches!(self.outcome, Outcome::Committed { .. } | Outcome::Observed { .. } | Outcome::Approved { .. })
+        matches!(
+            self.outcome,
+            TransitionOutcome::Committed { .. }
+                | TransitionOutcome::Observed { .. }
+                | TransitionOutcome::Approved { .. }
+        )
     }
 
     /// What stays of it where its values are in an archive: what was stated, and what became of it.
@@ -296,14 +301,14 @@ impl Transition {
             named: BTreeSet::new(),
             rationale: None,
             tool: None,
-            values: Values::Archived,
+            values: ValueLocation::Archived,
             ..self.clone()
         }
     }
 
     /// What the policy's rules warn of, as people, hosts and events are told it. Its own proposer is told the places that
     /// it named, whatever stands elsewhere in the state: or it could find out by asking.
-    pub fn warnings_shown(&self) -> &[Warning] {
+    pub fn warnings_shown(&self) -> &[JudgedWarning] {
         self.warnings_cut.as_deref().unwrap_or(&self.warnings)
     }
 }
@@ -312,7 +317,7 @@ impl Rejection {
     /// The rejection as a reader is shown it who could have chosen the request.
     #[must_use]
     pub fn as_its_own(mut self) -> Self {
-        if let Some(OwnExcerpt { excerpt, cut }) = self.own.take() {
+        if let Some(AuthorExcerpt { excerpt, cut }) = self.own.take() {
             (self.excerpt, self.cut) = (excerpt, cut);
         }
         self

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::chain::entry::{Entry, Gate};
+use crate::domain::chain::entry::{CommitGate, Entry};
 use crate::domain::chain::hash::Digest;
 
 /// Whoever changes a policy more often than that below one head asks people about what comes then.
@@ -14,9 +14,9 @@ const POLICIES_MAX: usize = 64;
 /// among them. Of a head that owes an approval there are none: people are asked about all of it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Lineage(BTreeSet<Digest>);
+pub struct UnapprovedPolicies(BTreeSet<Digest>);
 
-impl Lineage {
+impl UnapprovedPolicies {
     /// That of the entry that comes on top of `before`, whose own this is.
     #[must_use]
     pub fn followed(mut self, before: &Entry, entry: &Entry) -> Self {
@@ -42,7 +42,7 @@ impl Lineage {
 }
 
 fn is_settled(entry: &Entry) -> bool {
-    entry.owes || matches!(entry.gate, Gate::Approved { .. } | Gate::Written { .. })
+    entry.owes || matches!(entry.gate, CommitGate::Approved { .. } | CommitGate::Written { .. })
 }
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
         Digest::of(Tag::Policy, &[name.as_bytes()])
     }
 
-    fn entry(under: &str, gate: Gate) -> Entry {
+    fn entry(under: &str, gate: CommitGate) -> Entry {
         Entry {
             iss: "urn:test".to_owned(),
             thread: "t".try_into().unwrap(),
@@ -70,15 +70,15 @@ mod tests {
     }
 
     fn auto(under: &str) -> Entry {
-        entry(under, Gate::Auto {})
+        entry(under, CommitGate::Auto {})
     }
 
-    fn along(chain: &[Entry]) -> Lineage {
-        chain.windows(2).fold(Lineage::default(), |lineage, pair| lineage.followed(&pair[0], &pair[1]))
+    fn along(chain: &[Entry]) -> UnapprovedPolicies {
+        chain.windows(2).fold(UnapprovedPolicies::default(), |lineage, pair| lineage.followed(&pair[0], &pair[1]))
     }
 
-    fn of(names: &[&str]) -> Lineage {
-        Lineage(names.iter().map(|it| policy(it)).collect())
+    fn of(names: &[&str]) -> UnapprovedPolicies {
+        UnapprovedPolicies(names.iter().map(|it| policy(it)).collect())
     }
 
     #[test]
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(along(&[auto("a"), auto("b")]), of(&["a"]));
         assert_eq!(along(&[auto("a"), auto("b"), auto("b"), auto("c")]), of(&["a", "b"]));
         assert_eq!(along(&[auto("a"), auto("b"), auto("a")]), of(&["b"]), "the head's own is said by the head");
-        let written = entry("b", Gate::Written { write_id: "w".try_into().unwrap(), receipt: None });
+        let written = entry("b", CommitGate::Written { write_id: "w".try_into().unwrap(), receipt: None });
         assert_eq!(along(&[auto("a"), written.clone()]), of(&[]));
         assert_eq!(along(&[auto("a"), written, auto("c")]), of(&[]), "what is written is not to be written");
         let owing = Entry { owes: true, ..auto("b") };

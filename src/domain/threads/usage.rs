@@ -39,14 +39,14 @@ pub struct Usage {
 
 /// What is wrong with a part of a request, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Malformed {
+pub struct InvalidUsage {
     /// Where.
     pub pointer: Pointer,
     /// What, in fixed words.
     pub detail: &'static str,
 }
 
-impl Malformed {
+impl InvalidUsage {
     /// The same, where that part stands below a place.
     #[must_use]
     pub fn below(self, at: &Pointer) -> Self {
@@ -58,7 +58,7 @@ impl Malformed {
 /// What has been used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Spent {
+pub struct UsageAmount {
     /// Calls of tools.
     pub calls: u64,
     /// Tokens.
@@ -78,7 +78,7 @@ const fn is_nothing(tokens: &u64) -> bool {
 /// What each node has used in a thread: the sum over its chain.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Totals(BTreeMap<NodeId, Spent>);
+pub struct Totals(BTreeMap<NodeId, UsageAmount>);
 
 /// Both together. Rows are JSON: past what its numbers hold exactly, a sum stays there, which is above every bound.
 fn sum(a: u64, b: u64) -> u64 {
@@ -134,9 +134,9 @@ impl Cost {
 
 impl Usage {
     /// Reads `{tokens?, cost?}`.
-    pub fn read(value: &Value) -> Result<Self, Malformed> {
+    pub fn read(value: &Value) -> Result<Self, InvalidUsage> {
         let root = Pointer::root();
-        let wrong = |pointer: &Pointer, detail| Malformed { pointer: pointer.clone(), detail };
+        let wrong = |pointer: &Pointer, detail| InvalidUsage { pointer: pointer.clone(), detail };
         let Value::Object(members) = value else {
             return Err(wrong(&root, "usage is an object with `tokens` and `cost`"));
         };
@@ -167,7 +167,7 @@ impl Usage {
     }
 }
 
-impl Spent {
+impl UsageAmount {
     /// With what a request used.
     #[must_use]
     pub fn with(self, calls: u64, usage: Usage) -> Self {
@@ -186,10 +186,10 @@ impl Spent {
     }
 
     /// Reads `{calls?, tokens?, cost?, context_tokens?}`.
-    fn read(value: &Value) -> Result<Self, Malformed> {
+    fn read(value: &Value) -> Result<Self, InvalidUsage> {
         let root = Pointer::root();
         let Value::Object(members) = value else {
-            return Err(Malformed {
+            return Err(InvalidUsage {
                 pointer: root,
                 detail: "what was used is an object with `calls`, `tokens`, `cost` and `context_tokens`",
             });
@@ -197,7 +197,7 @@ impl Spent {
         let mut rest = members.clone();
         let mut whole = |name: &str, detail| match rest.remove(name) {
             Some(count) => {
-                let wrong = Malformed { pointer: root.child(name), detail };
+                let wrong = InvalidUsage { pointer: root.child(name), detail };
                 count.as_u64().filter(|it| *it <= TOKENS_MAX).ok_or(wrong)
             }
             None => Ok(0),
@@ -230,36 +230,36 @@ impl Spent {
 
 impl Totals {
     /// Reads what each node is supposed to have used: `{node: {calls?, tokens?, cost?, context_tokens?}}`.
-    pub fn read(value: &Value) -> Result<Self, Malformed> {
+    pub fn read(value: &Value) -> Result<Self, InvalidUsage> {
         let root = Pointer::root();
         let Value::Object(members) = value else {
-            return Err(Malformed { pointer: root, detail: "totals are an object with what each node has used" });
+            return Err(InvalidUsage { pointer: root, detail: "totals are an object with what each node has used" });
         };
         let mut totals = BTreeMap::new();
         for (name, used) in members {
             let at = root.child(name);
             let node = NodeId::try_from(name.as_str())
-                .map_err(|_| Malformed { pointer: at.clone(), detail: "this is not the name of a node" })?;
-            let spent = Spent::read(used).map_err(|it| it.below(&at))?;
+                .map_err(|_| InvalidUsage { pointer: at.clone(), detail: "this is not the name of a node" })?;
+            let spent = UsageAmount::read(used).map_err(|it| it.below(&at))?;
             totals.insert(node, spent);
         }
         Ok(Self(totals))
     }
 
     /// What a node has used.
-    pub fn of_node(&self, node: &NodeId) -> Spent {
+    pub fn of_node(&self, node: &NodeId) -> UsageAmount {
         self.0.get(node).copied().unwrap_or_default()
     }
 
     /// What all nodes together have used.
-    pub fn of_thread(&self) -> Spent {
-        self.0.values().fold(Spent::default(), |sum, it| sum.plus(*it))
+    pub fn of_thread(&self) -> UsageAmount {
+        self.0.values().fold(UsageAmount::default(), |sum, it| sum.plus(*it))
     }
 
     /// What was used since an earlier time.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let of_node = |(node, now): (&NodeId, &Spent)| (node.clone(), now.since(earlier.of_node(node)));
+        let of_node = |(node, now): (&NodeId, &UsageAmount)| (node.clone(), now.since(earlier.of_node(node)));
         Self(self.0.iter().map(of_node).filter(|(_, it)| !it.is_nothing()).collect())
     }
 
@@ -274,7 +274,7 @@ impl Totals {
     }
 
     /// What each node has used, by name.
-    pub fn nodes(&self) -> impl Iterator<Item = (&NodeId, Spent)> {
+    pub fn nodes(&self) -> impl Iterator<Item = (&NodeId, UsageAmount)> {
         self.0.iter().map(|(node, spent)| (node, *spent))
     }
 
@@ -283,7 +283,7 @@ impl Totals {
     #[must_use]
     pub fn counting(mut self, statement: &Statement, context_tokens: Option<u64>) -> Option<Self> {
         let usage = statement.usage.as_ref().map_or(Some(Usage::default()), |it| Usage::read(it).ok())?;
-        let spent = Spent::default().with(u64::from(statement.tool.is_some()), usage);
+        let spent = UsageAmount::default().with(u64::from(statement.tool.is_some()), usage);
         let spent = spent.given(context_tokens.unwrap_or(0));
         match &statement.node {
             Some(node) if !spent.is_nothing() => {

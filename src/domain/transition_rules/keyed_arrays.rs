@@ -5,31 +5,37 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::{Map, Value};
 use unicode_normalization::{UnicodeNormalization as _, is_nfc};
 
-use super::rules::{Keyed, NewItems};
-use super::{Broken, Found, Named, Side};
+use super::rules::{KeyedListRule, NewItems};
+use super::{LabelledState, StateSide, TransitionViolation, ViolationSink};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 
-type Object = Map<String, Value>;
+type JsonObject = Map<String, Value>;
 
 /// The items by key, text apart from numbers, in order.
-struct Items<'v> {
-    list: Vec<(String, &'v Object)>,
+struct KeyedItems<'v> {
+    list: Vec<(String, &'v JsonObject)>,
     places: HashMap<String, usize>,
 }
 
-pub(super) fn judge(rule: &Keyed, at: &Pointer, before: Named<'_>, after: &Value, found: &mut impl Found) {
+pub(super) fn judge(
+    rule: &KeyedListRule,
+    at: &Pointer,
+    before: LabelledState<'_>,
+    after: &Value,
+    found: &mut impl ViolationSink,
+) {
     let (before, side) = before;
     let was = items(rule, at, (before, side), found);
-    if was.is_none() && side == Side::After {
+    if was.is_none() && side == StateSide::After {
         // A state that is held against itself is told once.
         return;
     }
-    let now = items(rule, at, (after, Side::After), found);
+    let now = items(rule, at, (after, StateSide::After), found);
     let (Some(before), Some(after)) = (was, now) else { return };
     for (index, (key, _)) in before.list.iter().enumerate() {
         if !after.places.contains_key(key) {
-            found.broken(side, Broken::ItemRemoved, || at.index(index));
+            found.broken(side, TransitionViolation::ItemRemoved, || at.index(index));
         }
     }
     let last_old = after.list.iter().rposition(|(key, _)| before.places.contains_key(key));
@@ -37,48 +43,53 @@ pub(super) fn judge(rule: &Keyed, at: &Pointer, before: Named<'_>, after: &Value
     for (index, (key, item)) in after.list.iter().enumerate() {
         let Some(place) = before.places.get(key).copied() else {
             if rule.new_items == NewItems::Refused {
-                found.broken(Side::After, Broken::ItemNotAllowed, || at.index(index));
+                found.broken(StateSide::After, TransitionViolation::ItemNotAllowed, || at.index(index));
             } else if Some(index) < last_old {
-                found.broken(Side::After, Broken::ItemInserted, || at.index(index));
+                found.broken(StateSide::After, TransitionViolation::ItemInserted, || at.index(index));
             }
             continue;
         };
         if Some(place) < furthest {
-            found.broken(Side::After, Broken::ItemMoved, || at.index(index));
+            found.broken(StateSide::After, TransitionViolation::ItemMoved, || at.index(index));
         }
         furthest = furthest.max(Some(place));
         if let Some((_, old)) = before.list.get(place) {
-            let old = Standing { members: old, side, index: place };
-            fields(rule, at, old, Standing { members: item, side: Side::After, index }, found);
+            let old = PreviousItem { members: old, side, index: place };
+            fields(rule, at, old, PreviousItem { members: item, side: StateSide::After, index }, found);
         }
     }
 }
 
 /// `None` if the items cannot be told apart; why is in `found`.
-fn items<'v>(rule: &Keyed, at: &Pointer, (array, side): Named<'v>, found: &mut impl Found) -> Option<Items<'v>> {
+fn items<'v>(
+    rule: &KeyedListRule,
+    at: &Pointer,
+    (array, side): LabelledState<'v>,
+    found: &mut impl ViolationSink,
+) -> Option<KeyedItems<'v>> {
     let Value::Array(array) = array else {
-        found.broken(side, Broken::NotAnArray, || at.clone());
+        found.broken(side, TransitionViolation::NotAnArray, || at.clone());
         return None;
     };
-    let mut items = Items { list: Vec::with_capacity(array.len()), places: HashMap::with_capacity(array.len()) };
+    let mut items = KeyedItems { list: Vec::with_capacity(array.len()), places: HashMap::with_capacity(array.len()) };
     let mut sound = true;
     for (index, item) in array.iter().enumerate() {
         let wrong = match item.as_object().map(|it| (it, it.get(&rule.key))) {
-            None => Broken::NotAnObject,
-            Some((_, None)) => Broken::KeyMissing,
+            None => TransitionViolation::NotAnObject,
+            Some((_, None)) => TransitionViolation::KeyMissing,
             Some((item, Some(key @ (Value::String(_) | Value::Number(_))))) => {
                 let key = identity(key);
                 if items.places.insert(key.clone(), index).is_none() {
                     items.list.push((key, item));
                     continue;
                 }
-                Broken::KeyTwice
+                TransitionViolation::KeyTwice
             }
-            Some(_) => Broken::KeyUnfit,
+            Some(_) => TransitionViolation::KeyUnfit,
         };
         sound = false;
         found.broken(side, wrong, || match wrong {
-            Broken::NotAnObject => at.index(index),
+            TransitionViolation::NotAnObject => at.index(index),
             _ => at.index(index).child(&rule.key),
         });
     }
@@ -98,32 +109,38 @@ fn identity(key: &Value) -> String {
 
 /// An item that was there before, and where it stands.
 #[derive(Clone, Copy)]
-struct Standing<'v> {
-    members: &'v Object,
-    side: Side,
+struct PreviousItem<'v> {
+    members: &'v JsonObject,
+    side: StateSide,
     index: usize,
 }
 
-fn fields(rule: &Keyed, at: &Pointer, old: Standing<'_>, new: Standing<'_>, found: &mut impl Found) {
+fn fields(
+    rule: &KeyedListRule,
+    at: &Pointer,
+    old: PreviousItem<'_>,
+    new: PreviousItem<'_>,
+    found: &mut impl ViolationSink,
+) {
     let names: BTreeSet<&String> = old.members.keys().chain(new.members.keys()).collect();
     for name in names {
-        let mut tell = |it: Standing<'_>, code| found.broken(it.side, code, || at.index(it.index).child(name));
+        let mut tell = |it: PreviousItem<'_>, code| found.broken(it.side, code, || at.index(it.index).child(name));
         match (old.members.get(name), new.members.get(name)) {
             (was, is) if rule.booleans.contains(name) => {
                 let odd = |it: Option<&Value>| it.is_some_and(|it| !it.is_boolean());
                 // A state that is held against itself is told once.
                 if odd(was) && old.side != new.side {
-                    tell(old, Broken::NotABoolean);
+                    tell(old, TransitionViolation::NotABoolean);
                 }
                 if odd(is) {
-                    tell(new, Broken::NotABoolean);
+                    tell(new, TransitionViolation::NotABoolean);
                 } else if !odd(was) && was != is && is != Some(&Value::Bool(true)) {
-                    tell(new, Broken::BooleanNotToTrue);
+                    tell(new, TransitionViolation::BooleanNotToTrue);
                 }
             }
-            (Some(_), None) => tell(new, Broken::FieldRemoved),
-            (None, Some(_)) => tell(new, Broken::FieldAdded),
-            (was, is) if was != is => tell(new, Broken::FieldChanged),
+            (Some(_), None) => tell(new, TransitionViolation::FieldRemoved),
+            (None, Some(_)) => tell(new, TransitionViolation::FieldAdded),
+            (was, is) if was != is => tell(new, TransitionViolation::FieldChanged),
             _ => {}
         }
     }

@@ -8,12 +8,12 @@ use serde_json::{Number, Value};
 
 use super::json::pointer::Pointer;
 pub use keyed_arrays::key_identity;
-pub use rules::{Keyed, Kind, NewItems, Order, Rule, in_order};
-pub use violation::Broken;
+pub use rules::{KeyedListRule, NewItems, TransitionRule, TransitionRuleKind, ValueOrder, in_order};
+pub use violation::TransitionViolation;
 
 /// Which of the two states is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
+pub enum StateSide {
     /// The state before.
     Before,
     /// The state after.
@@ -21,25 +21,29 @@ pub enum Side {
 }
 
 /// A state, and which of the two it is. A state that may be the first is held against itself, as the one after.
-pub type Named<'v> = (&'v Value, Side);
+pub type LabelledState<'v> = (&'v Value, StateSide);
 
 /// What takes note of what is wrong.
-pub trait Found {
+pub trait ViolationSink {
     /// The pointer is only made if it is told: what is wrong a million times costs no million texts.
-    fn broken(&mut self, side: Side, broken: Broken, pointer: impl FnOnce() -> Pointer);
+    fn broken(&mut self, side: StateSide, broken: TransitionViolation, pointer: impl FnOnce() -> Pointer);
 }
 
-impl Rule {
+impl TransitionRule {
     /// Whether one state may follow the other, as far as this rule is concerned.
-    pub fn judge(&self, before: Named<'_>, after: &Value, found: &mut impl Found) {
+    pub fn judge(&self, before: LabelledState<'_>, after: &Value, found: &mut impl ViolationSink) {
         let at = &self.at;
         match &self.kind {
-            Kind::Immutable => {
-                compare(at, before, after, found, |old, new| (old != new).then_some(Broken::ImmutableChanged));
+            TransitionRuleKind::Immutable => {
+                compare(at, before, after, found, |old, new| {
+                    (old != new).then_some(TransitionViolation::ImmutableChanged)
+                });
             }
-            Kind::Monotonic => compare(at, before, after, found, monotonic),
-            Kind::Ordered(order) => compare(at, before, after, found, |old, new| ordered(order.values(), old, new)),
-            Kind::Keyed(rule) => {
+            TransitionRuleKind::Monotonic => compare(at, before, after, found, monotonic),
+            TransitionRuleKind::Ordered(order) => {
+                compare(at, before, after, found, |old, new| ordered(order.values(), old, new))
+            }
+            TransitionRuleKind::Keyed(rule) => {
                 if let Some((old, new)) = both(at, before, after, found) {
                     keyed_arrays::judge(rule, at, (old, before.1), new, found);
                 }
@@ -50,30 +54,30 @@ impl Rule {
 
 fn compare(
     at: &Pointer,
-    before: Named<'_>,
+    before: LabelledState<'_>,
     after: &Value,
-    found: &mut impl Found,
-    wrong: impl Fn(&Value, &Value) -> Option<Broken>,
+    found: &mut impl ViolationSink,
+    wrong: impl Fn(&Value, &Value) -> Option<TransitionViolation>,
 ) {
     if let Some(broken) = both(at, before, after, found).and_then(|(old, new)| wrong(old, new)) {
-        found.broken(Side::After, broken, || at.clone());
+        found.broken(StateSide::After, broken, || at.clone());
     }
 }
 
 /// What stands there before and after. A place that one of the states lacks breaks every rule about it.
 fn both<'v>(
     at: &Pointer,
-    (before, side): Named<'v>,
+    (before, side): LabelledState<'v>,
     after: &'v Value,
-    found: &mut impl Found,
+    found: &mut impl ViolationSink,
 ) -> Option<(&'v Value, &'v Value)> {
     let (old, new) = (resolve(at, before), resolve(at, after));
     // A state that is held against itself is told once.
-    if old.is_none() && side != Side::After {
-        found.broken(side, Broken::PathMissing, || at.clone());
+    if old.is_none() && side != StateSide::After {
+        found.broken(side, TransitionViolation::PathMissing, || at.clone());
     }
     if new.is_none() {
-        found.broken(Side::After, Broken::PathMissing, || at.clone());
+        found.broken(StateSide::After, TransitionViolation::PathMissing, || at.clone());
     }
     old.zip(new)
 }
@@ -83,20 +87,20 @@ fn resolve<'v>(at: &Pointer, state: &'v Value) -> Option<&'v Value> {
     at.tokens().try_fold(state, |value, name| value.as_object()?.get(name.as_ref()))
 }
 
-fn monotonic(old: &Value, new: &Value) -> Option<Broken> {
-    let (Value::Number(old), Value::Number(new)) = (old, new) else { return Some(Broken::NotAnInteger) };
+fn monotonic(old: &Value, new: &Value) -> Option<TransitionViolation> {
+    let (Value::Number(old), Value::Number(new)) = (old, new) else { return Some(TransitionViolation::NotAnInteger) };
     if !is_integer(old) || !is_integer(new) {
-        return Some(Broken::NotAnInteger);
+        return Some(TransitionViolation::NotAnInteger);
     }
     // The parser only lets numbers in that their double says back, so their order is that of the doubles.
-    (new.as_f64() < old.as_f64()).then_some(Broken::Decreased)
+    (new.as_f64() < old.as_f64()).then_some(TransitionViolation::Decreased)
 }
 
-fn ordered(order: &[Value], old: &Value, new: &Value) -> Option<Broken> {
+fn ordered(order: &[Value], old: &Value, new: &Value) -> Option<TransitionViolation> {
     let place = |value: &Value| order.iter().position(|it| it == value);
     match (place(old), place(new)) {
-        (Some(old), Some(new)) => (new < old).then_some(Broken::WentBack),
-        _ => Some(Broken::NotInOrder),
+        (Some(old), Some(new)) => (new < old).then_some(TransitionViolation::WentBack),
+        _ => Some(TransitionViolation::NotInOrder),
     }
 }
 

@@ -9,33 +9,33 @@ use crate::domain::json::pointer::Pointer;
 
 /// A rule about one place. It names members of objects; an index is none.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Rule {
+pub struct TransitionRule {
     /// Which place.
     pub at: Pointer,
     /// What may become of it.
-    pub kind: Kind,
+    pub kind: TransitionRuleKind,
 }
 
 /// What may become of a value, in the order in which rules are judged.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Kind {
+pub enum TransitionRuleKind {
     /// Nothing.
     Immutable,
     /// An integer that may grow.
     Monotonic,
     /// It goes forward in its order.
-    Ordered(Order),
+    Ordered(ValueOrder),
     /// Items are appended, and what is listed of the others becomes true.
-    Keyed(Keyed),
+    Keyed(KeyedListRule),
 }
 
 /// Values that come one after another.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Order(Vec<Value>);
+pub struct ValueOrder(Vec<Value>);
 
 /// A list of objects that are told apart by a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Keyed {
+pub struct KeyedListRule {
     pub(super) key: String,
     pub(super) booleans: BTreeSet<String>,
     pub(super) new_items: NewItems,
@@ -50,7 +50,7 @@ pub enum NewItems {
     Refused,
 }
 
-impl Kind {
+impl TransitionRuleKind {
     /// Where rules of this kind stand among the others.
     const fn rank(&self) -> u8 {
         match self {
@@ -63,12 +63,12 @@ impl Kind {
 }
 
 /// Puts rules into the order in which they are judged: by kind, and as they were written.
-pub fn in_order(mut rules: Vec<Rule>) -> Vec<Rule> {
+pub fn in_order(mut rules: Vec<TransitionRule>) -> Vec<TransitionRule> {
     rules.sort_by_key(|it| it.kind.rank());
     rules
 }
 
-impl Order {
+impl ValueOrder {
     /// At least two scalars, each once; or why not.
     pub fn new(values: Vec<Value>) -> Result<Self, &'static str> {
         if values.len() < 2 {
@@ -89,7 +89,7 @@ impl Order {
     }
 }
 
-impl Keyed {
+impl KeyedListRule {
     /// The key and the listed booleans are names of fields; or why not.
     pub fn new(key: String, booleans: BTreeSet<String>, new_items: NewItems) -> Result<Self, &'static str> {
         if booleans.contains(&key) {

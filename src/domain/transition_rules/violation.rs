@@ -2,7 +2,7 @@
 
 /// What is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Broken {
+pub enum TransitionViolation {
     /// A rule's path leads nowhere in one of the two states.
     PathMissing,
     /// An immutable value changed.
@@ -45,7 +45,7 @@ pub enum Broken {
     FieldChanged,
 }
 
-impl Broken {
+impl TransitionViolation {
     /// The code, as the guard's answers carry it.
     pub const fn as_str(self) -> &'static str {
         self.texts().0

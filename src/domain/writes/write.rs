@@ -47,7 +47,7 @@ pub enum WriteState {
         /// The account or token that did it.
         by: PrincipalId,
         /// The result.
-        outcome: Resolution,
+        outcome: WriteResolution,
         /// Why they know.
         reason: String,
     },
@@ -56,7 +56,7 @@ pub enum WriteState {
 /// The outcome of an unknown write, recorded by an administrator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Resolution {
+pub enum WriteResolution {
     /// The row is there.
     Written,
     /// The row is not there.
@@ -179,7 +179,7 @@ impl Write {
         mut self,
         mut thread: Thread,
         by: PrincipalId,
-        verdict: (Resolution, String),
+        verdict: (WriteResolution, String),
         now: Timestamp,
     ) -> (Self, Thread) {
         if self.is_of_head(&thread) {
@@ -194,7 +194,7 @@ impl Write {
 
 /// What a reservation is made of.
 #[derive(Debug)]
-pub struct Reserve {
+pub struct ReservationInput {
     /// Whose, and its name.
     pub key: WriteKey,
     /// The writer's node.
@@ -210,7 +210,7 @@ pub struct Reserve {
 impl Thread {
     /// Gives the head to a write. Only `verify` says whether that may be; the signed answer is filled in after.
     #[must_use]
-    pub fn reserved(mut self, ask: Reserve, now: Timestamp) -> (Self, Write) {
+    pub fn reserved(mut self, ask: ReservationInput, now: Timestamp) -> (Self, Write) {
         let lease_expires_at = now.plus(ask.lease);
         self.fence += 1;
         self.head.usage = HeadUse::Reserved { write: ask.key.clone(), lease_expires_at };

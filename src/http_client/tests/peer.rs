@@ -17,13 +17,13 @@ const KEY: &[u8] = include_bytes!("../../../tests/provider/tls/key.pem");
 pub const AUTHORITY: &[u8] = include_bytes!("../../../tests/provider/tls/authority.pem");
 
 /// Plain, with as many connections and requests as it has seen.
-pub struct Peer {
+pub struct PeerServer {
     pub address: SocketAddr,
     connections: Arc<AtomicUsize>,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl Peer {
+impl PeerServer {
     /// Answers each request in the same way, on as many connections as it likes, and keeps them open.
     pub async fn saying(answer: impl Into<Vec<u8>>) -> Self {
         let answer: Arc<[u8]> = answer.into().into();
@@ -37,7 +37,7 @@ impl Peer {
     /// Does this with each connection.
     pub async fn doing<F, D>(handle: F) -> Self
     where
-        F: Fn(Stream) -> D + Send + 'static,
+        F: Fn(PeerConnection) -> D + Send + 'static,
         D: Future<Output = ()> + Send + 'static,
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -47,7 +47,7 @@ impl Peer {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 connections.fetch_add(1, Ordering::SeqCst);
-                tokio::spawn(handle(Stream { stream, requests: requests.clone() }));
+                tokio::spawn(handle(PeerConnection { stream, requests: requests.clone() }));
             }
         });
         peer
@@ -71,12 +71,12 @@ impl Peer {
 }
 
 /// One connection to it.
-pub struct Stream {
+pub struct PeerConnection {
     stream: TcpStream,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl Stream {
+impl PeerConnection {
     /// Reads a request with its body; false if there is none any more.
     pub async fn request(&mut self) -> bool {
         let mut seen = Vec::new();

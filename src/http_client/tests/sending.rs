@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use reqwest::dns::Resolve as _;
 
-use super::peer::{AUTHORITY, Peer, with_certificate};
+use super::peer::{AUTHORITY, PeerServer, with_certificate};
 use super::*;
-use crate::http_client::ssrf_guard::Guarded;
+use crate::http_client::ssrf_guard::SsrfGuard;
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const OK_AND_BYE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
 
-fn here() -> Outgoing {
+fn here() -> HttpClient {
     outgoing(settings(&["127.0.0.1"]))
 }
 
 /// What does not end by itself ends by this.
-fn impatient() -> Outgoing {
-    outgoing(OutgoingSettings { timeout: Duration::from_millis(300), ..settings(&["127.0.0.1"]) })
+fn impatient() -> HttpClient {
+    outgoing(HttpClientSettings { timeout: Duration::from_millis(300), ..settings(&["127.0.0.1"]) })
 }
 
 /// What becomes of it before the test gives up: longer than anything bounded takes.
-async fn in_time(outgoing: &Outgoing, url: &str) -> Outcome {
+async fn in_time(outgoing: &HttpClient, url: &str) -> HttpOutcome {
     tokio::time::timeout(AMPLE, outgoing.post(&parcel(url))).await.expect("it ends")
 }
 
@@ -35,7 +35,7 @@ async fn settled() {
 
 #[tokio::test]
 async fn what_is_sent_arrives_as_it_is_and_says_who_sends() {
-    let peer = Peer::saying(OK).await;
+    let peer = PeerServer::saying(OK).await;
     let mut parcel = parcel(&peer.url());
     parcel.headers.push(("X-Team".to_owned(), Secret::new("payments".to_owned())));
     let answer = answered(here().post(&parcel).await);
@@ -48,8 +48,8 @@ async fn what_is_sent_arrives_as_it_is_and_says_who_sends() {
 
 #[tokio::test]
 async fn nothing_is_sent_to_a_literal_address_inside_however_it_is_spelled() {
-    let peer = Peer::saying(OK).await;
-    let outgoing = outgoing(OutgoingSettings { plain_http: true, ..settings(&["::1"]) });
+    let peer = PeerServer::saying(OK).await;
+    let outgoing = outgoing(HttpClientSettings { plain_http: true, ..settings(&["::1"]) });
     for host in ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "127.0.0.1.", "%3127.0.0.1", "１２７.1"]
     {
         let url = format!("http://{host}:{}/", peer.port());
@@ -63,9 +63,9 @@ async fn nothing_is_sent_to_a_literal_address_inside_however_it_is_spelled() {
 
 #[tokio::test]
 async fn a_name_that_leads_inside_is_refused_when_it_is_connected_to() {
-    let peer = Peer::saying(OK).await;
+    let peer = PeerServer::saying(OK).await;
     for answers in [&["127.0.0.1"][..], &["::1", "127.0.0.1"], &["::ffff:127.0.0.1"], &["127.0.0.1", "::1"]] {
-        let open = OutgoingSettings { plain_http: true, ..settings(&["::1"]) };
+        let open = HttpClientSettings { plain_http: true, ..settings(&["::1"]) };
         let outgoing = outgoing_by(names(&[answers]).0, open);
         for scheme in ["http", "https"] {
             let url = format!("{scheme}://hooks.example:{}/", peer.port());
@@ -78,7 +78,7 @@ async fn a_name_that_leads_inside_is_refused_when_it_is_connected_to() {
 
 #[tokio::test]
 async fn what_a_name_led_to_when_it_was_looked_at_is_what_is_connected_to() {
-    let peer = Peer::saying(OK_AND_BYE).await;
+    let peer = PeerServer::saying(OK_AND_BYE).await;
     let (look_up, asked) = names(&[&["127.0.0.1"], &["::1"]]);
     let outgoing = outgoing_by(look_up, settings(&["127.0.0.1"]));
     let parcel = parcel(&format!("http://hooks.example:{}/", peer.port()));
@@ -92,7 +92,7 @@ async fn what_a_name_led_to_when_it_was_looked_at_is_what_is_connected_to() {
 
 #[tokio::test]
 async fn a_connection_that_stands_asks_no_resolver_again() {
-    let peer = Peer::saying(OK).await;
+    let peer = PeerServer::saying(OK).await;
     let (look_up, asked) = names(&[&["127.0.0.1"], &["::1"]]);
     let outgoing = outgoing_by(look_up, settings(&["127.0.0.1"]));
     let parcel = parcel(&format!("http://hooks.example:{}/", peer.port()));
@@ -105,27 +105,27 @@ async fn a_connection_that_stands_asks_no_resolver_again() {
 
 #[tokio::test]
 async fn by_plain_http_a_name_leads_to_named_networks_only() {
-    let resolves = |reach: Reach, address: &'static str| async move {
-        let guarded = Guarded { look_up: names(&[&[address]]).0, reach };
+    let resolves = |reach: AddressScope, address: &'static str| async move {
+        let guarded = SsrfGuard { look_up: names(&[&[address]]).0, reach };
         guarded.resolve("hooks.example".parse().unwrap()).await.is_ok()
     };
     let named: Arc<[Network]> = networks(&["10.0.0.0/8"]).into();
-    assert!(resolves(Reach::Only(named.clone()), "10.0.0.1").await);
-    assert!(!resolves(Reach::Only(named.clone()), "93.184.216.34").await);
-    assert!(resolves(Reach::PublicAnd(named.clone()), "93.184.216.34").await);
-    assert!(!resolves(Reach::PublicAnd(named), "192.168.0.1").await);
+    assert!(resolves(AddressScope::Only(named.clone()), "10.0.0.1").await);
+    assert!(!resolves(AddressScope::Only(named.clone()), "93.184.216.34").await);
+    assert!(resolves(AddressScope::PublicAnd(named.clone()), "93.184.216.34").await);
+    assert!(!resolves(AddressScope::PublicAnd(named), "192.168.0.1").await);
     // And that is what each way is given.
     let reaches = here().reaches;
-    assert_eq!(reaches.plain, Reach::Only(networks(&["127.0.0.1"]).into()));
-    assert_eq!(reaches.tls, Reach::PublicAnd(networks(&["127.0.0.1"]).into()));
+    assert_eq!(reaches.plain, AddressScope::Only(networks(&["127.0.0.1"]).into()));
+    assert_eq!(reaches.tls, AddressScope::PublicAnd(networks(&["127.0.0.1"]).into()));
 }
 
 #[tokio::test]
 async fn a_redirect_is_an_answer_and_leads_nowhere() {
-    let target = Peer::saying(OK).await;
+    let target = PeerServer::saying(OK).await;
     for status in [301, 302, 303, 307, 308] {
         let answer = format!("HTTP/1.1 {status} X\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", target.url());
-        let peer = Peer::saying(answer).await;
+        let peer = PeerServer::saying(answer).await;
         assert_eq!(answered(here().post(&parcel(&peer.url())).await).status, status);
         assert_eq!(answered(here().get(&Url::parse(&peer.url()).unwrap(), &[], 10).await).status, status);
     }
@@ -135,7 +135,7 @@ async fn a_redirect_is_an_answer_and_leads_nowhere() {
 #[tokio::test]
 async fn what_an_answer_leaves_behind_is_not_sent_along_with_the_next() {
     let answer = "HTTP/1.1 200 OK\r\nset-cookie: a=b\r\ncontent-length: 0\r\n\r\n";
-    let peer = Peer::saying(answer).await;
+    let peer = PeerServer::saying(answer).await;
     let outgoing = here();
     for _ in 0..2 {
         answered(outgoing.post(&parcel(&peer.url())).await);
@@ -147,7 +147,7 @@ async fn what_an_answer_leaves_behind_is_not_sent_along_with_the_next() {
 async fn no_proxy_of_the_environment_is_asked() {
     /// Set in the process that the test starts: itself, once more.
     const INSIDE: &str = "TEST_BEHIND_A_PROXY";
-    let peer = Peer::saying(OK).await;
+    let peer = PeerServer::saying(OK).await;
     if std::env::var_os(INSIDE).is_some() {
         return assert_eq!(answered(here().post(&parcel(&peer.url())).await).body, b"ok");
     }
@@ -168,7 +168,7 @@ async fn no_proxy_of_the_environment_is_asked() {
 #[tokio::test]
 async fn an_endless_answer_is_cut() {
     let endless = |head: &'static str, chunk: Vec<u8>| {
-        Peer::doing(move |mut stream| {
+        PeerServer::doing(move |mut stream| {
             let chunk = chunk.clone();
             async move {
                 stream.request().await;
@@ -189,7 +189,7 @@ async fn an_endless_answer_is_cut() {
 #[tokio::test]
 async fn of_a_long_answer_the_beginning_is_kept_and_the_connection_is_used_again() {
     let body = "x".repeat(ANSWER_READ_MAX);
-    let peer = Peer::saying(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())).await;
+    let peer = PeerServer::saying(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())).await;
     let outgoing = here();
     for _ in 0..2 {
         let answer = answered(outgoing.post(&parcel(&peer.url())).await);
@@ -201,7 +201,7 @@ async fn of_a_long_answer_the_beginning_is_kept_and_the_connection_is_used_again
 
 #[tokio::test]
 async fn what_is_asked_for_is_whole_or_said_to_be_cut() {
-    let peer = Peer::saying(OK).await;
+    let peer = PeerServer::saying(OK).await;
     let url = Url::parse(&peer.url()).unwrap();
     for (bytes_max, body, cut) in [(2, "ok", false), (3, "ok", false), (1, "o", true), (0, "", true)] {
         let answer = answered(here().get(&url, &[], bytes_max).await);
@@ -212,7 +212,7 @@ async fn what_is_asked_for_is_whole_or_said_to_be_cut() {
 
 #[tokio::test]
 async fn an_answer_that_drips_is_not_waited_for() {
-    let peer = Peer::doing(|mut stream| async move {
+    let peer = PeerServer::doing(|mut stream| async move {
         stream.request().await;
         stream.say(b"HTTP/1.1 200 OK\r\n\r\n").await;
         let mut drops = tokio::time::interval(Duration::from_millis(20));
@@ -226,7 +226,7 @@ async fn an_answer_that_drips_is_not_waited_for() {
 
 #[tokio::test]
 async fn whoever_takes_a_connection_and_says_nothing_is_not_waited_for() {
-    let silent = Peer::doing(|mut stream| async move { stream.wait().await }).await;
+    let silent = PeerServer::doing(|mut stream| async move { stream.wait().await }).await;
     for scheme in ["http", "https"] {
         let url = format!("{scheme}://{}/", silent.address);
         assert_eq!(why(in_time(&impatient(), &url).await), FailureCode::TimedOut, "{scheme}");
@@ -235,8 +235,8 @@ async fn whoever_takes_a_connection_and_says_nothing_is_not_waited_for() {
 
 #[tokio::test]
 async fn a_resolver_that_says_nothing_is_not_waited_for() {
-    let silent: LookUp = Arc::new(|_| Box::pin(std::future::pending()));
-    let settings = OutgoingSettings { timeout: Duration::from_millis(300), ..settings(&["127.0.0.1"]) };
+    let silent: DnsResolver = Arc::new(|_| Box::pin(std::future::pending()));
+    let settings = HttpClientSettings { timeout: Duration::from_millis(300), ..settings(&["127.0.0.1"]) };
     let outgoing = outgoing_by(silent, settings);
     assert_eq!(why(in_time(&outgoing, "http://hooks.example/").await), FailureCode::TimedOut);
 }
@@ -251,7 +251,7 @@ async fn what_is_no_sound_answer_is_broken() {
         format!("HTTP/1.1 200 OK\r\n{many}content-length: 0\r\n\r\n"),
         String::new(),
     ] {
-        let peer = Peer::doing(move |mut stream| {
+        let peer = PeerServer::doing(move |mut stream| {
             let answer = answer.clone();
             async move {
                 stream.request().await;
@@ -265,7 +265,7 @@ async fn what_is_no_sound_answer_is_broken() {
 
 #[tokio::test]
 async fn a_head_without_an_end_is_broken() {
-    let peer = Peer::doing(|mut stream| async move {
+    let peer = PeerServer::doing(|mut stream| async move {
         stream.request().await;
         stream.say(b"HTTP/1.1 200 OK\r\nx: ").await;
         while stream.say(&[b'y'; 1000]).await {}
@@ -277,7 +277,7 @@ async fn a_head_without_an_end_is_broken() {
 #[tokio::test]
 async fn what_is_packed_is_not_unpacked() {
     let answer = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\n\x1f\x8b\x08\x00";
-    let peer = Peer::saying(&answer[..]).await;
+    let peer = PeerServer::saying(&answer[..]).await;
     assert_eq!(answered(here().post(&parcel(&peer.url())).await).body, b"\x1f\x8b\x08\x00");
 }
 
@@ -301,8 +301,8 @@ async fn a_certificate_must_be_trusted_and_for_that_name() {
     let (peer, trusted) = (with_certificate(), reqwest::Certificate::from_pem(AUTHORITY).unwrap());
     let post = async |authorities: &[reqwest::Certificate], name: &str| {
         let (look_up, _) = names(&[&["127.0.0.1"]]);
-        let edges = Edges { look_up, authorities: authorities.to_vec(), idle_max: AMPLE };
-        let outgoing = Outgoing::between(edges, settings(&["127.0.0.1"])).unwrap();
+        let edges = ClientOverrides { look_up, authorities: authorities.to_vec(), idle_max: AMPLE };
+        let outgoing = HttpClient::between(edges, settings(&["127.0.0.1"])).unwrap();
         outgoing.post(&parcel(&format!("https://{name}:{}/", peer.port()))).await
     };
     let trusted = [trusted];
@@ -314,20 +314,20 @@ async fn a_certificate_must_be_trusted_and_for_that_name() {
 
 #[tokio::test]
 async fn who_speaks_no_tls_is_sent_nothing() {
-    let peer = Peer::doing(|mut stream| async move {
+    let peer = PeerServer::doing(|mut stream| async move {
         stream.say(OK.as_bytes()).await;
         stream.wait().await;
     })
     .await;
     assert_eq!(why(here().post(&parcel(&format!("https://{}/", peer.address))).await), FailureCode::Tls);
-    let leaving = Peer::doing(|stream| async move { drop(stream) }).await;
+    let leaving = PeerServer::doing(|stream| async move { drop(stream) }).await;
     assert_eq!(why(here().post(&parcel(&format!("https://{}/", leaving.address))).await), FailureCode::Tls);
     assert!(peer.requests().is_empty());
 }
 
 #[tokio::test]
 async fn a_header_that_is_none_is_not_sent() {
-    let peer = Peer::saying(OK).await;
+    let peer = PeerServer::saying(OK).await;
     for (name, value) in [("Host", "inside.example"), ("x", "a\r\nHost: b"), ("", "x")] {
         let mut parcel = parcel(&peer.url());
         parcel.headers.push((name.to_owned(), Secret::new(value.to_owned())));
@@ -352,7 +352,8 @@ async fn an_answer_may_ask_to_be_left_alone_for_a_while() {
         ("1.5", None),
         ("", None),
     ] {
-        let peer = Peer::saying(format!("HTTP/1.1 503 X\r\nretry-after: {text}\r\ncontent-length: 0\r\n\r\n")).await;
+        let peer =
+            PeerServer::saying(format!("HTTP/1.1 503 X\r\nretry-after: {text}\r\ncontent-length: 0\r\n\r\n")).await;
         assert_eq!(answered(here().post(&parcel(&peer.url())).await).retry_after, after, "{text:?}");
     }
 }

@@ -104,7 +104,7 @@ fn an_address_inside_is_refused_however_it_is_spelled() {
     ] {
         for rest in ["", "/hook", ":8443/hook?x=y"] {
             let url = format!("https://{host}{rest}");
-            assert_eq!(outgoing.admits(&url), Err(Refused::Inside), "{url}");
+            assert_eq!(outgoing.admits(&url), Err(UrlRejected::Inside), "{url}");
         }
     }
 }
@@ -165,21 +165,21 @@ fn a_network_that_is_named_is_allowed_by_both_ways_and_its_neighbours_are_not() 
         }
     }
     for host in ["10.2.0.0", "[fd00::2]", "127.0.0.2", "[::1]", "169.254.169.254"] {
-        assert_eq!(outgoing.admits(&format!("https://{host}/")), Err(Refused::Inside), "{host}");
-        assert_eq!(outgoing.admits(&format!("http://{host}/")), Err(Refused::PlainHttp), "{host}");
+        assert_eq!(outgoing.admits(&format!("https://{host}/")), Err(UrlRejected::Inside), "{host}");
+        assert_eq!(outgoing.admits(&format!("http://{host}/")), Err(UrlRejected::PlainHttp), "{host}");
     }
 }
 
 #[test]
 fn plain_http_needs_a_word_of_the_operators() {
-    let (strict, open) = (settings(&[]), OutgoingSettings { plain_http: true, ..settings(&[]) });
+    let (strict, open) = (settings(&[]), HttpClientSettings { plain_http: true, ..settings(&[]) });
     for host in ["hooks.example", "93.184.216.34", "localhost", "127.0.0.1"] {
-        assert_eq!(outgoing(strict.clone()).admits(&format!("http://{host}/")), Err(Refused::PlainHttp), "{host}");
+        assert_eq!(outgoing(strict.clone()).admits(&format!("http://{host}/")), Err(UrlRejected::PlainHttp), "{host}");
     }
     let open = outgoing(open);
     assert!(open.admits("http://hooks.example/").is_ok() && open.admits("http://93.184.216.34/").is_ok());
-    assert_eq!(open.admits("http://127.0.0.1/"), Err(Refused::Inside));
-    assert_eq!(open.admits("http://localhost/"), Err(Refused::Inside));
+    assert_eq!(open.admits("http://127.0.0.1/"), Err(UrlRejected::Inside));
+    assert_eq!(open.admits("http://localhost/"), Err(UrlRejected::Inside));
 }
 
 #[test]
@@ -189,29 +189,29 @@ fn what_is_no_plain_address_is_refused_with_a_reason() {
     let grown = format!("https://hooks.example/{}", "ü".repeat(URL_BYTES_MAX / 4));
     let shrunk = format!("https://hooks.example/{}", "x/../".repeat(URL_BYTES_MAX));
     for (url, refused) in [
-        ("", Refused::NotAnAddress),
-        ("hooks.example", Refused::NotAnAddress),
-        ("https://", Refused::NotAnAddress),
-        ("https://[fe80::1%25eth0]/", Refused::NotAnAddress),
-        ("https://[fe80::1%eth0]/", Refused::NotAnAddress),
-        ("https://1.2.3.4.5/", Refused::NotAnAddress),
-        ("https://256.1.1.1/", Refused::NotAnAddress),
-        ("https://hooks.example:65536/", Refused::NotAnAddress),
-        ("https://hooks.exa\tmple/", Refused::NotAnAddress),
-        (" https://hooks.example/", Refused::NotAnAddress),
-        ("https://hooks.example/\r\nX: y", Refused::NotAnAddress),
-        ("https:\\\\hooks.example/", Refused::NotAnAddress),
-        ("https://hooks.example:0/", Refused::Port),
-        ("ftp://hooks.example/", Refused::Scheme),
-        ("file:///etc/passwd", Refused::Scheme),
-        ("gopher://127.0.0.1:25/", Refused::Scheme),
-        ("https://me@hooks.example/", Refused::UserInfo),
-        ("https://:pw@hooks.example/", Refused::UserInfo),
-        ("https://hooks.example@127.0.0.1/", Refused::UserInfo),
-        ("https://hooks.example/#x", Refused::Fragment),
-        (&long, Refused::TooLong),
-        (&grown, Refused::TooLong),
-        (&shrunk, Refused::TooLong),
+        ("", UrlRejected::NotAnAddress),
+        ("hooks.example", UrlRejected::NotAnAddress),
+        ("https://", UrlRejected::NotAnAddress),
+        ("https://[fe80::1%25eth0]/", UrlRejected::NotAnAddress),
+        ("https://[fe80::1%eth0]/", UrlRejected::NotAnAddress),
+        ("https://1.2.3.4.5/", UrlRejected::NotAnAddress),
+        ("https://256.1.1.1/", UrlRejected::NotAnAddress),
+        ("https://hooks.example:65536/", UrlRejected::NotAnAddress),
+        ("https://hooks.exa\tmple/", UrlRejected::NotAnAddress),
+        (" https://hooks.example/", UrlRejected::NotAnAddress),
+        ("https://hooks.example/\r\nX: y", UrlRejected::NotAnAddress),
+        ("https:\\\\hooks.example/", UrlRejected::NotAnAddress),
+        ("https://hooks.example:0/", UrlRejected::Port),
+        ("ftp://hooks.example/", UrlRejected::Scheme),
+        ("file:///etc/passwd", UrlRejected::Scheme),
+        ("gopher://127.0.0.1:25/", UrlRejected::Scheme),
+        ("https://me@hooks.example/", UrlRejected::UserInfo),
+        ("https://:pw@hooks.example/", UrlRejected::UserInfo),
+        ("https://hooks.example@127.0.0.1/", UrlRejected::UserInfo),
+        ("https://hooks.example/#x", UrlRejected::Fragment),
+        (&long, UrlRejected::TooLong),
+        (&grown, UrlRejected::TooLong),
+        (&shrunk, UrlRejected::TooLong),
     ] {
         assert_eq!(outgoing.admits(url), Err(refused), "{url}");
         assert!(!refused.to_string().is_empty());

@@ -2,21 +2,21 @@
 //! that had them goes. What was signed stays, and every link of it.
 
 use super::segments::ALWAYS;
-use super::{Standing, still, told};
+use super::{ArchivalCandidate, still, told};
 use crate::archives::packed;
 use crate::domain::chain::hash::Digest;
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::ThreadId;
 use crate::domain::reviews::Hold;
-use crate::domain::threads::archive::{Archive, ERASING, Kept};
+use crate::domain::threads::archive::{Archive, ArchiveContentState, ERASING};
 use crate::domain::threads::thread::Thread;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::{Filter, LIST_ROWS_MAX, OnDuty};
+use crate::store::{LIST_ROWS_MAX, LeaderLock, RowFilter};
 
 /// Rows that are emptied by one change: each may be some megabytes as it is read.
 const EMPTIED_AT_ONCE: usize = 16;
@@ -24,7 +24,7 @@ const EMPTIED_AT_ONCE: usize = 16;
 impl Service {
     /// Decides that the values of the oldest archive that has any are erased, if its policy says so: from then on nobody is
     /// given them.
-    pub(super) async fn erase_once(&self, duty: &dyn OnDuty, thread: &ThreadId) -> Result<bool> {
+    pub(super) async fn erase_once(&self, duty: &dyn LeaderLock, thread: &ThreadId) -> Result<bool> {
         let keys = self.keys()?;
         let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
         let (record, first) = (&standing.thread.record, standing.thread.record.gone.erased);
@@ -42,7 +42,7 @@ impl Service {
             return Ok(false);
         }
         let (now, policy) = (self.now(), standing.policy.digest());
-        let erasing = Archive { kept: Kept::Erasing { at: now, policy }, ..written };
+        let erasing = Archive { kept: ArchiveContentState::Erasing { at: now, policy }, ..written };
         let mut draft = Draft::new(keys.row(), now);
         draft.rely_on(&standing.flow).replace(&archive, &erasing)?;
         let mut next = standing.thread.record.clone();
@@ -57,14 +57,14 @@ impl Service {
     }
 
     /// Whether its policy lets the values go, and nobody is asked about them.
-    async fn may_be_erased(&self, keys: &Keys, standing: &Standing, archive: &Archive) -> Result<bool> {
+    async fn may_be_erased(&self, keys: &Keys, standing: &ArchivalCandidate, archive: &Archive) -> Result<bool> {
         let over = standing.retain.lets_erase(archive.left, self.now());
         Ok(over && !self.is_asked_for(keys, &standing.thread.record, archive.to).await?)
     }
 
     /// Writes what stays of an archive beside it. It follows from the archive alone, so a run that was cut off comes to the
     /// same file again.
-    async fn write_without_values(&self, standing: &Standing, archive: &Archive) -> Result<Archive> {
+    async fn write_without_values(&self, standing: &ArchivalCandidate, archive: &Archive) -> Result<Archive> {
         let content = self.content(archive).await?.without_values();
         let text = content.text();
         let bytes = packed(&text).map_err(Error::Unwritten)?;
@@ -72,7 +72,7 @@ impl Service {
             file: Digest::of_file(&bytes),
             bytes: bytes.len() as u64,
             plain_bytes: text.len() as u64,
-            kept: Kept::Erasing { at: self.now(), policy: standing.policy.digest() },
+            kept: ArchiveContentState::Erasing { at: self.now(), policy: standing.policy.digest() },
             ..archive.clone()
         };
         self.write_file(&erasing, bytes, &content).await?;
@@ -92,8 +92,8 @@ impl Service {
 
     /// Removes the files that have what was decided to be erased, and the values that did not go into them. A run that was cut
     /// off is made up for by the next.
-    pub(super) async fn finish_erasing(&self, duty: &dyn OnDuty, keys: &Keys) -> Result<usize> {
-        let erasing = self.reader(keys).list::<Archive>(Filter::State(ERASING), None, LIST_ROWS_MAX).await?;
+    pub(super) async fn finish_erasing(&self, duty: &dyn LeaderLock, keys: &Keys) -> Result<usize> {
+        let erasing = self.reader(keys).list::<Archive>(RowFilter::State(ERASING), None, LIST_ROWS_MAX).await?;
         let (mut done, mut failed) = (0, None);
         for archive in erasing {
             match self.finish(duty, keys, &archive).await {
@@ -105,8 +105,8 @@ impl Service {
         failed.map_or(Ok(done), Err)
     }
 
-    async fn finish(&self, duty: &dyn OnDuty, keys: &Keys, archive: &Stored<Archive>) -> Result<()> {
-        let Kept::Erasing { at, policy } = archive.record.kept.clone() else { return Ok(()) };
+    async fn finish(&self, duty: &dyn LeaderLock, keys: &Keys, archive: &Stored<Archive>) -> Result<()> {
+        let ArchiveContentState::Erasing { at, policy } = archive.record.kept.clone() else { return Ok(()) };
         let archives = self.archives.clone().ok_or(Error::NoArchives)?;
         // What stays is beside what goes. Where the one is not, the folder is away, and nobody knows what else is in it.
         self.content(&archive.record).await?;
@@ -116,14 +116,17 @@ impl Service {
         removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
         self.empty_what_stayed(duty, keys, &archive.record).await?;
         let mut draft = Draft::new(keys.row(), self.now());
-        draft.replace(archive, &Archive { kept: Kept::Erased { at, policy }, ..archive.record.clone() })?;
+        draft.replace(
+            archive,
+            &Archive { kept: ArchiveContentState::Erased { at, policy }, ..archive.record.clone() },
+        )?;
         still(duty)?;
         self.commit(draft.finish()).await
     }
 
     /// Takes their values from the rows of what was asked for on these versions and not committed, where the file had no
     /// room for them. Whenever it was held: a clock may have gone ahead, and come back.
-    async fn empty_what_stayed(&self, duty: &dyn OnDuty, keys: &Keys, archive: &Archive) -> Result<()> {
+    async fn empty_what_stayed(&self, duty: &dyn LeaderLock, keys: &Keys, archive: &Archive) -> Result<()> {
         let mut after = None;
         while let Some((digests, next)) = self.held_within(keys, &archive.thread, (ALWAYS, after.as_ref())).await? {
             for chunk in digests.chunks(EMPTIED_AT_ONCE) {

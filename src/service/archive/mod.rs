@@ -15,19 +15,21 @@ use super::platform::retry::retrying;
 use crate::archives::packed;
 use crate::domain::chain::entry::Entry;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, Typ};
+use crate::domain::chain::jws::{self, TokenType};
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
 use crate::domain::policy::Policy;
 use crate::domain::primitives::id::{FlowId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::archive::{Archive, Archived, Content, Kept, PLAIN_BYTES_MAX, Retain, Whereabouts};
+use crate::domain::threads::archive::{
+    Archive, ArchiveContent, ArchiveContentState, ArchivedLocation, ArchivedVersion, PLAIN_BYTES_MAX, RetentionPolicy,
+};
 use crate::domain::threads::flow::Flow;
 use crate::domain::threads::thread::Thread;
 use crate::domain::threads::transition::{ChainRow, StateRow, Transition};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::{Cursor, Duty, Filter, LIST_ROWS_MAX, OnDuty};
+use crate::store::{Cursor, LIST_ROWS_MAX, LeaderLock, LeaderTask, RowFilter};
 use openings::OPENINGS_BYTES_MAX;
 
 /// Threads that one look goes through.
@@ -45,21 +47,21 @@ pub(super) const TAKEN: Error =
 
 /// Where a look stopped, and the next goes on.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Place {
+pub struct ArchiveScanCursor {
     flow: Option<FlowId>,
     thread: Option<String>,
 }
 
 /// A thread as it stands, with the policy that says how long its past stays.
-struct Standing {
+struct ArchivalCandidate {
     thread: Stored<Thread>,
     flow: Stored<Flow>,
     policy: std::sync::Arc<Policy>,
-    retain: Retain,
+    retain: RetentionPolicy,
 }
 
 /// A stretch that goes: its rows as they were read.
-struct Stretch {
+struct ArchiveSegment {
     links: Vec<Stored<ChainRow>>,
     states: Vec<Stored<StateRow>>,
     /// What was committed, in the order of versions.
@@ -73,17 +75,17 @@ struct Stretch {
 impl Service {
     /// Goes through some threads, from the place on: archives and erases what their policies let go. Returns how many
     /// archives were made or erased. Of all gateways one does so at a time; if another does, there is nothing to do here.
-    pub async fn retain(&self, place: &mut Place) -> Result<usize> {
+    pub async fn retain(&self, place: &mut ArchiveScanCursor) -> Result<usize> {
         if self.archives.is_none() {
             return Ok(0);
         }
-        let Some(duty) = self.store.take(Duty::Archiving).await? else { return Ok(0) };
+        let Some(duty) = self.store.take(LeaderTask::Archiving).await? else { return Ok(0) };
         let done = self.retain_next(&*duty, place).await;
         duty.leave().await;
         done
     }
 
-    async fn retain_next(&self, duty: &dyn OnDuty, place: &mut Place) -> Result<usize> {
+    async fn retain_next(&self, duty: &dyn LeaderLock, place: &mut ArchiveScanCursor) -> Result<usize> {
         let keys = self.keys()?;
         let (mut done, mut failed) = (0, None);
         match self.finish_erasing(duty, &keys).await {
@@ -104,14 +106,14 @@ impl Service {
     }
 
     /// The threads after the place, of the next flow whose policy lets anything go.
-    async fn next_threads(&self, keys: &Keys, place: &mut Place) -> Result<Vec<ThreadId>> {
+    async fn next_threads(&self, keys: &Keys, place: &mut ArchiveScanCursor) -> Result<Vec<ThreadId>> {
         if place.thread.is_none() {
             place.flow = self.next_flow(keys, place.flow.as_ref()).await?;
         }
         let Some(flow) = &place.flow else { return Ok(Vec::new()) };
         let after = place.thread.take().map(|id| Cursor { due: 0, id });
         let threads =
-            self.reader(keys).list::<Thread>(Filter::Owner(flow.as_str()), after.as_ref(), THREADS_AT_ONCE).await?;
+            self.reader(keys).list::<Thread>(RowFilter::Owner(flow.as_str()), after.as_ref(), THREADS_AT_ONCE).await?;
         if threads.len() == THREADS_AT_ONCE as usize {
             place.thread = threads.last().map(|it| it.record.id.to_string());
         }
@@ -121,7 +123,7 @@ impl Service {
     async fn next_flow(&self, keys: &Keys, after: Option<&FlowId>) -> Result<Option<FlowId>> {
         let mut after = after.map(|it| Cursor { due: 0, id: it.to_string() });
         loop {
-            let flows = self.reader(keys).list::<Flow>(Filter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let flows = self.reader(keys).list::<Flow>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
             let Some(last) = flows.last() else { return Ok(None) };
             after = Some(Cursor { due: 0, id: last.record.id.to_string() });
             for flow in flows {
@@ -134,13 +136,13 @@ impl Service {
 
     /// What its policy lets go of one thread. Returns how many archives were made or erased.
     pub async fn retain_thread(&self, thread: &ThreadId) -> Result<usize> {
-        let Some(duty) = self.store.take(Duty::Archiving).await? else { return Ok(0) };
+        let Some(duty) = self.store.take(LeaderTask::Archiving).await? else { return Ok(0) };
         let done = self.retain_on_duty(&*duty, thread).await;
         duty.leave().await;
         done
     }
 
-    async fn retain_on_duty(&self, duty: &dyn OnDuty, thread: &ThreadId) -> Result<usize> {
+    async fn retain_on_duty(&self, duty: &dyn LeaderLock, thread: &ThreadId) -> Result<usize> {
         let mut done = 0;
         while done < ARCHIVES_AT_ONCE && retrying!(self.archive_once(duty, thread))? {
             done += 1;
@@ -151,7 +153,7 @@ impl Service {
         Ok(done)
     }
 
-    async fn retained(&self, keys: &Keys, thread: &ThreadId) -> Result<Option<Standing>> {
+    async fn retained(&self, keys: &Keys, thread: &ThreadId) -> Result<Option<ArchivalCandidate>> {
         let thread = self.thread(keys, thread).await?;
         let flow = self.flow(keys, &thread.record.flow).await?;
         let policy = self.policy(keys, flow.record.policy).await?;
@@ -159,7 +161,7 @@ impl Service {
         if self.may_be_joined(keys, &thread.record).await? {
             return Ok(None);
         }
-        Ok(Some(Standing { thread, flow, policy, retain }))
+        Ok(Some(ArchivalCandidate { thread, flow, policy, retain }))
     }
 
     /// A branch of its parent's head: a join compares it with its version 0.
@@ -170,7 +172,7 @@ impl Service {
     }
 
     /// Archives the oldest stretch that is in the database, if all of it may go.
-    async fn archive_once(&self, duty: &dyn OnDuty, thread: &ThreadId) -> Result<bool> {
+    async fn archive_once(&self, duty: &dyn LeaderLock, thread: &ThreadId) -> Result<bool> {
         let keys = self.keys()?;
         let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
         let Some(stretch) = self.stretch(&keys, &standing, self.now()).await? else { return Ok(false) };
@@ -204,21 +206,21 @@ impl Service {
     }
 
     /// The thread as it stands by now, if of its past as much is where it was.
-    async fn retained_still(&self, keys: &Keys, before: &Standing) -> Result<Option<Standing>> {
+    async fn retained_still(&self, keys: &Keys, before: &ArchivalCandidate) -> Result<Option<ArchivalCandidate>> {
         let Thread { id, gone, .. } = &before.thread.record;
         Ok(self.retained(keys, id).await?.filter(|it| it.thread.record.gone == *gone))
     }
 
     /// Takes a stretch's rows out of the database. Rows that go whole leave whole pages free, from the oldest end; rows that
     /// become shorter would not. What stays of a version is where its transition is.
-    async fn put_away(&self, draft: &mut Draft<'_>, keys: &Keys, stretch: &Stretch) -> Result<()> {
+    async fn put_away(&self, draft: &mut Draft<'_>, keys: &Keys, stretch: &ArchiveSegment) -> Result<()> {
         for state in &stretch.states {
             draft.remove(state);
         }
         for transition in &stretch.committed {
             let Transition { digest, statement, .. } = &transition.record;
             let (thread, version) = (statement.thread.clone(), statement.version);
-            draft.remove(transition).insert(&Whereabouts { transition: *digest, thread, version })?;
+            draft.remove(transition).insert(&ArchivedLocation { transition: *digest, thread, version })?;
         }
         for transition in &stretch.ended {
             draft.replace(transition, &transition.record.without_values())?;
@@ -237,7 +239,12 @@ impl Service {
     }
 
     /// What is to be written of a stretch; each version is checked like a head first.
-    async fn content_of(&self, keys: &Keys, standing: &Standing, stretch: &Stretch) -> Result<Content> {
+    async fn content_of(
+        &self,
+        keys: &Keys,
+        standing: &ArchivalCandidate,
+        stretch: &ArchiveSegment,
+    ) -> Result<ArchiveContent> {
         let thread = &standing.thread.record.id;
         let ends = stretch.links.first().zip(stretch.links.last());
         let range = ends.map(|(first, last)| first.record.version..=last.record.version);
@@ -254,18 +261,23 @@ impl Service {
                 let policy = self.policy(keys, version.entry.policy).await?;
                 // What there is no room for is left out: its links are intact without it.
                 let opening = self.opened(keys, &policy, (before.as_ref(), &version), &mut room).unwrap_or_default();
-                entries.extend(Archived::new(&link.record, &transition.record, &state.record, opening));
+                entries.extend(ArchivedVersion::new(&link.record, &transition.record, &state.record, opening));
                 before = Some(version);
             }
         }
         let ended = stretch.ended.iter().map(|it| it.record.clone()).collect();
         let whole = entries.len() == stretch.links.len();
-        Content::new(thread, entries, ended).filter(|_| whole).ok_or(Error::Broken("the chain"))
+        ArchiveContent::new(thread, entries, ended).filter(|_| whole).ok_or(Error::Broken("the chain"))
     }
 
     /// Writes the file, and reads it again as it would be read: only what comes back whole may leave the database. Nothing
     /// for what would be too much to read.
-    async fn write_archive(&self, standing: &Standing, content: &Content, left: Timestamp) -> Result<Option<Archive>> {
+    async fn write_archive(
+        &self,
+        standing: &ArchivalCandidate,
+        content: &ArchiveContent,
+        left: Timestamp,
+    ) -> Result<Option<Archive>> {
         let text = content.text();
         if text.len() as u64 > PLAIN_BYTES_MAX {
             tracing::warn!(thread = %content.thread(), "a stretch of states is too much for one archive; it stays in the database");
@@ -282,14 +294,14 @@ impl Service {
             plain_bytes: text.len() as u64,
             policy: standing.policy.digest(),
             at: self.now(),
-            kept: Kept::Whole {},
+            kept: ArchiveContentState::Whole {},
         };
         self.write_file(&archive, bytes, content).await?;
         Ok(Some(archive))
     }
 
     /// Writes an archive's file and reads it again. Until a row names it nobody asks for it.
-    async fn write_file(&self, archive: &Archive, bytes: Vec<u8>, content: &Content) -> Result<()> {
+    async fn write_file(&self, archive: &Archive, bytes: Vec<u8>, content: &ArchiveContent) -> Result<()> {
         let (archives, written) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.clone());
         let write = move || archives.write(&written, &bytes);
         let wrote = tokio::task::spawn_blocking(write).await.map_err(std::io::Error::other);
@@ -299,7 +311,7 @@ impl Service {
 }
 
 /// Nothing more is done by who has lost the duty: another may be at it.
-pub(super) fn still(duty: &dyn OnDuty) -> Result<()> {
+pub(super) fn still(duty: &dyn LeaderLock) -> Result<()> {
     if duty.stands() { Ok(()) } else { Err(TAKEN) }
 }
 
@@ -309,6 +321,6 @@ pub(super) fn told(archive: &Archive, policy: Digest) -> Value {
 }
 
 fn committed_in(row: &ChainRow) -> Result<Timestamp> {
-    let entry = jws::read::<Entry>(&row.entry, Typ::Entry).ok();
+    let entry = jws::read::<Entry>(&row.entry, TokenType::Entry).ok();
     entry.map(|it| it.claims_unverified().committed_at).ok_or(Error::Broken("the chain"))
 }

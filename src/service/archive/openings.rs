@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use serde_json::Value;
 
 use crate::domain::chain::commitment::Tree;
-use crate::domain::chain::opening::{Opening, View, open_within};
+use crate::domain::chain::opening::{Opening, OpeningSelection, open_within};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::Policy;
@@ -23,7 +23,7 @@ pub(in crate::service) const OPENINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// It would take more than is left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::service) struct NoRoom;
+pub(in crate::service) struct OpeningBudgetExceeded;
 
 /// What is opened of neighbouring versions.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Service {
                     let room = if openings.is_empty() { &mut any } else { &mut room };
                     match self.opened(&keys, &policy, (before, version), room) {
                         Ok(opening) => openings.extend(opening.map(|it| (at, it))),
-                        Err(NoRoom) => return Ok(Openings { of: openings, next: Some(at) }),
+                        Err(OpeningBudgetExceeded) => return Ok(Openings { of: openings, next: Some(at) }),
                     }
                 }
                 before = Some(version);
@@ -74,9 +74,9 @@ impl Service {
         policy: &Policy,
         (before, after): (Option<&Version>, &Version),
         room: &mut usize,
-    ) -> std::result::Result<Option<Opening>, NoRoom> {
+    ) -> std::result::Result<Option<Opening>, OpeningBudgetExceeded> {
         let wanted = |at: &Pointer| policy.writers().any(|(_, rules)| rules.reads().touches(at));
-        let view = View { hidden: &|_| false, wanted: &wanted };
+        let view = OpeningSelection { hidden: &|_| false, wanted: &wanted };
         let to = (&after.state, &after.tree);
         let opening = match before {
             Some(before) => open_within((&before.state, &before.tree), to, &view, room),
@@ -87,6 +87,6 @@ impl Service {
             }
             None => return Ok(None),
         };
-        opening.map(Some).ok_or(NoRoom)
+        opening.map(Some).ok_or(OpeningBudgetExceeded)
     }
 }

@@ -6,16 +6,16 @@ use super::{TAKEN, still, told};
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{PrincipalId, ThreadId};
-use crate::domain::threads::archive::{Archive, Content, Whereabouts};
+use crate::domain::threads::archive::{Archive, ArchiveContent, ArchivedLocation};
 use crate::domain::threads::transition::Transition;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::service::threads::archive_lookup::Files;
+use crate::service::threads::archive_lookup::ArchiveFiles;
 use crate::store::change::Draft;
 use crate::store::record::Record as _;
-use crate::store::{Duty, Filter, LIST_ROWS_MAX, OnDuty};
+use crate::store::{LIST_ROWS_MAX, LeaderLock, LeaderTask, RowFilter};
 
 const BROKEN: Error = Error::Broken("an archive");
 
@@ -24,13 +24,13 @@ impl Service {
     /// many archives that were. Who archives meanwhile could write the very file that goes: so whoever restores has that
     /// duty throughout, and is refused while another has it.
     pub async fn restore_archives(&self, by: &PrincipalId, thread: &ThreadId) -> Result<usize> {
-        let duty = self.store.take(Duty::Archiving).await?.ok_or(TAKEN)?;
+        let duty = self.store.take(LeaderTask::Archiving).await?.ok_or(TAKEN)?;
         let restored = self.restore_all(&*duty, by, thread).await;
         duty.leave().await;
         restored
     }
 
-    async fn restore_all(&self, duty: &dyn OnDuty, by: &PrincipalId, thread: &ThreadId) -> Result<usize> {
+    async fn restore_all(&self, duty: &dyn LeaderLock, by: &PrincipalId, thread: &ThreadId) -> Result<usize> {
         let mut done = 0;
         while retrying!(self.restore_last(duty, by, thread))? {
             done += 1;
@@ -38,7 +38,7 @@ impl Service {
         Ok(done)
     }
 
-    async fn restore_last(&self, duty: &dyn OnDuty, by: &PrincipalId, thread: &ThreadId) -> Result<bool> {
+    async fn restore_last(&self, duty: &dyn LeaderLock, by: &PrincipalId, thread: &ThreadId) -> Result<bool> {
         let keys = self.keys()?;
         let stored = self.thread(&keys, thread).await?;
         let last = self.reader(&keys).last_of::<Archive>(thread.as_str()).await?;
@@ -68,9 +68,9 @@ impl Service {
     }
 
     /// Every row of an archive, as it was taken out.
-    async fn put_back(&self, draft: &mut Draft<'_>, keys: &Keys, content: &Content) -> Result<()> {
+    async fn put_back(&self, draft: &mut Draft<'_>, keys: &Keys, content: &ArchiveContent) -> Result<()> {
         let digests: Vec<String> = content.entries.iter().map(|it| it.transition.to_string()).collect();
-        let places = self.reader(keys).get_many::<Whereabouts>(&digests).await?;
+        let places = self.reader(keys).get_many::<ArchivedLocation>(&digests).await?;
         if places.len() != digests.len() {
             return Err(BROKEN);
         }
@@ -93,7 +93,8 @@ impl Service {
         // The last entry stayed, as the last one before it now does again.
         let (first, last) = content.versions().into_inner();
         let before = first.saturating_sub(1);
-        for link in self.links((keys, &mut Files::default()), content.thread(), before..=last.saturating_sub(1)).await?
+        for link in
+            self.links((keys, &mut ArchiveFiles::default()), content.thread(), before..=last.saturating_sub(1)).await?
         {
             draft.insert(&link)?;
         }
@@ -103,7 +104,7 @@ impl Service {
     /// Archives, in the order of threads and versions, after a row.
     pub async fn archives_listed(&self, of: Option<&ThreadId>) -> Result<Vec<Archive>> {
         let keys = self.keys()?;
-        let filter = of.map_or(Filter::All, |it| Filter::Owner(it.as_str()));
+        let filter = of.map_or(RowFilter::All, |it| RowFilter::Owner(it.as_str()));
         let mut found: Vec<Archive> = Vec::new();
         loop {
             let after = found.last().map(|it| crate::store::Cursor { due: 0, id: it.id() });

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Standing, Stretch, VERSIONS_AT_ONCE, committed_in};
+use super::{ArchivalCandidate, ArchiveSegment, VERSIONS_AT_ONCE, committed_in};
 use crate::domain::keys::Keys;
 use crate::domain::primitives::id::ThreadId;
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::Hold;
 use crate::domain::threads::archive::VERSIONS_MIN;
 use crate::domain::threads::transition::{
-    ChainRow, Outcome, STATE_DELTAS_MAX, StateContent, StateRow, Transition, Values,
+    ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition, TransitionOutcome, ValueLocation,
 };
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::record::Stored;
 use crate::store::records::held_since;
-use crate::store::{CLOCK_SKEW_MILLIS_MAX, Cursor, Filter, LIST_ROWS_MAX};
+use crate::store::{CLOCK_SKEW_MILLIS_MAX, Cursor, LIST_ROWS_MAX, RowFilter};
 
 /// A whole state comes at the latest so many versions after another, and a stretch ends with the first after [`VERSIONS_MIN`].
 const VERSIONS_MAX: u64 = VERSIONS_MIN + STATE_DELTAS_MAX + 1;
@@ -38,7 +38,7 @@ const CLOCKS_APART: Duration = Duration::from_millis(2 * CLOCK_SKEW_MILLIS_MAX.u
 const ENDED_AT_ONCE: usize = 16;
 
 /// A version as far as it matters for where a stretch ends.
-struct Sized {
+struct SegmentCandidate {
     version: u64,
     is_whole: bool,
     bytes: u64,
@@ -46,14 +46,14 @@ struct Sized {
 
 /// Versions as they are in the database, each with its place in the chain and what was committed as it.
 #[derive(Default)]
-struct Rows {
+struct SegmentRows {
     states: Vec<Stored<StateRow>>,
     entries: Vec<Stored<ChainRow>>,
     committed: Vec<Stored<Transition>>,
 }
 
-fn sized((state, transition): (&Stored<StateRow>, &Stored<Transition>)) -> Sized {
-    Sized {
+fn sized((state, transition): (&Stored<StateRow>, &Stored<Transition>)) -> SegmentCandidate {
+    SegmentCandidate {
         version: state.record.version,
         is_whole: matches!(state.record.content, StateContent::Full { .. }),
         bytes: bytes_of(&state.record).saturating_add(bytes_of(&transition.record)),
@@ -70,10 +70,10 @@ fn left(entries: &[Stored<ChainRow>], next: u64) -> Result<Timestamp> {
 
 /// The first version after a stretch that begins with the first of these: a whole one, once there are enough versions
 /// before it, or more than enough bytes. Which it is follows from the rows alone.
-fn next_after(versions: &[Sized]) -> Option<u64> {
+fn next_after(versions: &[SegmentCandidate]) -> Option<u64> {
     let from = versions.first()?.version;
     let mut bytes: u64 = 0;
-    let ends = |it: &&Sized| {
+    let ends = |it: &&SegmentCandidate| {
         let is_enough = it.version >= from + VERSIONS_MIN || bytes > STRETCH_BYTES_MAX;
         bytes = bytes.saturating_add(it.bytes);
         it.version > from && it.is_whole && is_enough
@@ -92,14 +92,20 @@ pub(super) const ALWAYS: (Timestamp, Timestamp) = (Timestamp::from_millis(0), Ti
 impl Service {
     /// The oldest stretch that is in the database: from a whole state up to before the first whole one that follows at
     /// least [`VERSIONS_MIN`] later, or after too much. Nothing, unless its policy lets all of it go.
-    pub(super) async fn stretch(&self, keys: &Keys, standing: &Standing, now: Timestamp) -> Result<Option<Stretch>> {
+    pub(super) async fn stretch(
+        &self,
+        keys: &Keys,
+        standing: &ArchivalCandidate,
+        now: Timestamp,
+    ) -> Result<Option<ArchiveSegment>> {
         let (record, from) = (&standing.thread.record, standing.thread.record.gone.archived);
         let last = (from + VERSIONS_MAX).min(record.head.version);
         // Before anything is read: what is short of versions waits for more.
         if last < from + VERSIONS_MIN || !standing.retain.may_let_go(from + VERSIONS_MIN - 1, record.head.version) {
             return Ok(None);
         }
-        let Some((Rows { states, entries, committed }, next)) = self.rows_up_to(keys, &record.id, (from, last)).await?
+        let Some((SegmentRows { states, entries, committed }, next)) =
+            self.rows_up_to(keys, &record.id, (from, last)).await?
         else {
             return Ok(None);
         };
@@ -113,7 +119,7 @@ impl Service {
         let committed: Vec<_> = committed.into_iter().take(states.len()).collect();
         let mut ended = self.ended_of(keys, &record.id, (from, next - 1), within).await?;
         ended.sort_by_key(|it| it.record.digest);
-        Ok(Some(Stretch { links, states, committed, ended, left }))
+        Ok(Some(ArchiveSegment { links, states, committed, ended, left }))
     }
 
     /// The rows of a stretch and of what follows it, and which version that is. A few are read at a time: large versions make
@@ -123,8 +129,8 @@ impl Service {
         keys: &Keys,
         thread: &ThreadId,
         (from, last): (u64, u64),
-    ) -> Result<Option<(Rows, u64)>> {
-        let (mut rows, mut sizes) = (Rows::default(), Vec::new());
+    ) -> Result<Option<(SegmentRows, u64)>> {
+        let (mut rows, mut sizes) = (SegmentRows::default(), Vec::new());
         let mut first = from;
         while first <= last {
             let some = first..=last.min(first + VERSIONS_AT_ONCE as u64 - 1);
@@ -204,7 +210,8 @@ impl Service {
         // Its own row says which version it was on; the clocks of gateways may differ a little.
         let until = until.plus(CLOCKS_APART);
         let after = after.unwrap_or(&first);
-        let holds = self.reader(keys).list::<Hold>(Filter::Owner(thread.as_str()), Some(after), LIST_ROWS_MAX).await?;
+        let holds =
+            self.reader(keys).list::<Hold>(RowFilter::Owner(thread.as_str()), Some(after), LIST_ROWS_MAX).await?;
         let opened = holds.into_iter().map(|it| it.record).take_while(|it| it.opened_at <= until);
         let (transitions, ids): (Vec<_>, Vec<_>) = opened.map(|it| (it.transition.to_string(), it.id)).unzip();
         let last = ids.last().map(|it| Cursor { due: 0, id: it.to_string() });
@@ -221,8 +228,8 @@ impl Service {
         let mut rows = self.reader(keys).get_many::<Transition>(digests).await?;
         rows.retain(|it| {
             let Transition { statement, values, outcome, .. } = &it.record;
-            let within = (from..=to).contains(&statement.version) && *values == Values::Here;
-            within && matches!(outcome, Outcome::Ended { .. })
+            let within = (from..=to).contains(&statement.version) && *values == ValueLocation::Here;
+            within && matches!(outcome, TransitionOutcome::Ended { .. })
         });
         rows.sort_by_key(|it| it.record.digest);
         Ok(rows)
@@ -235,8 +242,8 @@ mod tests {
 
     const MIB: u64 = 1024 * 1024;
 
-    fn versions(whole: &[u64], bytes: u64) -> Vec<Sized> {
-        (10..60).map(|version| Sized { version, is_whole: whole.contains(&version), bytes }).collect()
+    fn versions(whole: &[u64], bytes: u64) -> Vec<SegmentCandidate> {
+        (10..60).map(|version| SegmentCandidate { version, is_whole: whole.contains(&version), bytes }).collect()
     }
 
     #[test]

@@ -3,18 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use super::event_replay::{Story, number, said};
-use super::load::{Everything, Kept};
-use super::{Audit, Finding};
+use super::event_replay::{ThreadEvents, number, said};
+use super::load::{Everything, LoadedRows};
+use super::{AuditFinding, AuditRun};
 use crate::archives::Archives;
 use crate::domain::chain::hash::Digest;
 use crate::domain::log::event::{Event, EventType};
 use crate::domain::primitives::id::ThreadId;
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::archive;
-use crate::domain::threads::archive::{Archive, Archived, Content, Gone, Whereabouts};
+use crate::domain::threads::archive::{ArchivalProgress, Archive, ArchiveContent, ArchivedLocation, ArchivedVersion};
 use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{Transition, Values};
+use crate::domain::threads::transition::{Transition, ValueLocation};
 use crate::store::record::{Record, Stored};
 use crate::store::records::version_id;
 use crate::store::row::Table;
@@ -22,17 +22,21 @@ use crate::store::{Store, StoreError};
 
 /// Puts what files hold where it was taken from, so that all of it is replayed as if it had never left. Returns the archives
 /// whose files are not what their rows say.
-pub(super) fn put_back(all: &mut Everything, archives: Option<&Archives>, findings: &mut Vec<Finding>) -> Vec<String> {
+pub(super) fn put_back(
+    all: &mut Everything,
+    archives: Option<&Archives>,
+    findings: &mut Vec<AuditFinding>,
+) -> Vec<String> {
     let mut unread = Vec::new();
     let rows: Vec<Archive> = all.archives.values().map(|it| it.record.clone()).collect();
     let mut places = std::mem::take(&mut all.whereabouts);
     for archive in rows {
         let mut note = |finding: &str| {
             let (table, id) = (Table::Archives.name(), archive.id());
-            findings.push(Finding { table, id, finding: finding.to_owned() });
+            findings.push(AuditFinding { table, id, finding: finding.to_owned() });
         };
         let text = archives.and_then(|it| it.read(&archive).ok());
-        let Some(content) = text.and_then(|it| Content::read(&it)).filter(|it| it.is_of(&archive)) else {
+        let Some(content) = text.and_then(|it| ArchiveContent::read(&it)).filter(|it| it.is_of(&archive)) else {
             note("its file is gone, or is not the one that was written");
             unread.push(archive.id());
             continue;
@@ -51,7 +55,7 @@ pub(super) fn put_back(all: &mut Everything, archives: Option<&Archives>, findin
     }
     for id in places.into_keys() {
         let finding = "no archive has it".to_owned();
-        findings.push(Finding { table: Table::Whereabouts.name(), id, finding });
+        findings.push(AuditFinding { table: Table::Whereabouts.name(), id, finding });
     }
     unread
 }
@@ -69,7 +73,7 @@ pub(super) async fn have_moved(store: &dyn Store, all: &Everything, unread: &[St
 }
 
 /// Puts back all rows of a version, of which none may be there; but for the last archived entry, which stays.
-fn put_version(all: &mut Everything, archived: &Archived, kept: Option<u64>) -> bool {
+fn put_version(all: &mut Everything, archived: &ArchivedVersion, kept: Option<u64>) -> bool {
     let (row, link) = (archived.row(), archived.link());
     let state = archived.state().is_none_or(|it| put(&mut all.states, it).is_none());
     let transition = put(&mut all.transitions, row).is_none();
@@ -81,7 +85,7 @@ fn put_version(all: &mut Everything, archived: &Archived, kept: Option<u64>) -> 
     state && transition && entry
 }
 
-fn put<R: Record>(rows: &mut Kept<R>, record: R) -> Option<Stored<R>> {
+fn put<R: Record>(rows: &mut LoadedRows<R>, record: R) -> Option<Stored<R>> {
     rows.insert(record.id(), Stored { revision: 1, seal: Vec::new(), record })
 }
 
@@ -93,8 +97,8 @@ fn put_values(all: &mut Everything, whole: Transition) -> bool {
 }
 
 /// Whether the database says where the transition is, once for all.
-fn is_told(places: &mut Kept<Whereabouts>, archived: &Archived) -> bool {
-    let place = Whereabouts {
+fn is_told(places: &mut LoadedRows<ArchivedLocation>, archived: &ArchivedVersion) -> bool {
+    let place = ArchivedLocation {
         transition: archived.transition,
         thread: archived.statement.thread.clone(),
         version: archived.version,
@@ -103,7 +107,7 @@ fn is_told(places: &mut Kept<Whereabouts>, archived: &Archived) -> bool {
 }
 
 /// An archive as events tell it.
-struct Told {
+struct ArchiveEvents {
     from: u64,
     to: u64,
     /// The file as the last of them tells it.
@@ -112,7 +116,7 @@ struct Told {
     erased: Option<(Timestamp, String)>,
 }
 
-impl Told {
+impl ArchiveEvents {
     fn of(event: &Event) -> Option<Self> {
         let (from, to) = (number(event, "from")?, number(event, "to")?);
         let made = (event.at, said(event, "policy").to_owned());
@@ -122,9 +126,9 @@ impl Told {
     fn is(&self, stored: &Stored<Archive>) -> bool {
         let row = &stored.record;
         let (revision, erased) = match &row.kept {
-            archive::Kept::Whole {} => (1, None),
-            archive::Kept::Erasing { at, policy } => (2, Some((*at, policy.to_string()))),
-            archive::Kept::Erased { at, policy } => (3, Some((*at, policy.to_string()))),
+            archive::ArchiveContentState::Whole {} => (1, None),
+            archive::ArchiveContentState::Erasing { at, policy } => (2, Some((*at, policy.to_string()))),
+            archive::ArchiveContentState::Erased { at, policy } => (3, Some((*at, policy.to_string()))),
         };
         stored.revision == revision
             && (self.from, self.to, &self.file) == (row.from, row.to, &row.file.to_string())
@@ -133,12 +137,12 @@ impl Told {
     }
 }
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     /// A thread's archives are those that its events tell of, and its row says how far they go.
-    pub(super) fn check_archives(&mut self, thread: &Thread, rows: &[&Stored<Archive>], story: &Story<'_>) {
-        let (mut gone, mut told) = (Gone::default(), BTreeMap::new());
+    pub(super) fn check_archives(&mut self, thread: &Thread, rows: &[&Stored<Archive>], story: &ThreadEvents<'_>) {
+        let (mut gone, mut told) = (ArchivalProgress::default(), BTreeMap::new());
         for (event, head) in &story.retained {
-            let follows = Told::of(event).and_then(|it| follow(&mut gone, &mut told, event.kind, it));
+            let follows = ArchiveEvents::of(event).and_then(|it| follow(&mut gone, &mut told, event.kind, it));
             let fits = follows.is_some() && self.lets_go(thread, event, *head);
             self.expect(
                 fits,
@@ -194,7 +198,7 @@ impl Audit<'_> {
     /// Whether the transition has its values; that they are gone is a finding, unless they are erased.
     pub(super) fn has_values(&mut self, transition: &Transition) -> bool {
         let statement = &transition.statement;
-        let here = transition.values == Values::Here;
+        let here = transition.values == ValueLocation::Here;
         let holds = here || self.is_erased(&statement.thread, statement.version);
         self.expect(holds, Table::Transitions, transition.digest, "its values are gone, and nobody erased them");
         let outlive = here && self.was_erased(&statement.thread, statement.version);
@@ -206,12 +210,17 @@ impl Audit<'_> {
     fn was_erased(&self, thread: &ThreadId, version: u64) -> bool {
         let over = self.all.archives.range(version_id(thread, version)..).next().map(|it| &it.1.record);
         let over = over.filter(|it| it.thread == *thread && it.from <= version);
-        over.is_some_and(|it| matches!(it.kept, archive::Kept::Erased { .. }))
+        over.is_some_and(|it| matches!(it.kept, archive::ArchiveContentState::Erased { .. }))
     }
 }
 
 /// What an event makes of what came before it; nothing, if it does not follow.
-fn follow(gone: &mut Gone, told: &mut BTreeMap<u64, Told>, kind: EventType, it: Told) -> Option<()> {
+fn follow(
+    gone: &mut ArchivalProgress,
+    told: &mut BTreeMap<u64, ArchiveEvents>,
+    kind: EventType,
+    it: ArchiveEvents,
+) -> Option<()> {
     let (from, next) = (it.from, it.to.checked_add(1).filter(|next| it.from < *next)?);
     match kind {
         EventType::ThreadArchived if from == gone.archived => {

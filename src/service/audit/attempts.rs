@@ -1,17 +1,17 @@
 //! Effects of holds computed again, and the attempts of each node counted again.
 
-use super::Audit;
-use super::load::Belongings;
+use super::AuditRun;
+use super::load::ThreadRows;
 use crate::domain::chain::hash::Digest;
 use crate::domain::reviews::Hold;
-use crate::domain::reviews::change_fingerprint::Effect;
-use crate::domain::threads::transition::{Transition, Values};
+use crate::domain::reviews::change_fingerprint::RequestedEffect;
+use crate::domain::threads::transition::{Transition, ValueLocation};
 use crate::store::row::Table;
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     /// A hold has the effect of its transition, and its node had an attempt left when it was opened. Holds of before
     /// effects were kept have none.
-    pub(super) fn check_attempts(&mut self, hold: &Hold, transition: &Transition, own: &Belongings<'_>) {
+    pub(super) fn check_attempts(&mut self, hold: &Hold, transition: &Transition, own: &ThreadRows<'_>) {
         let Some(effect) = hold.effect else { return };
         let rewritten = transition.statement.supersedes.filter(|_| transition.editor.is_some());
         if let Some(rewritten) = rewritten {
@@ -38,11 +38,11 @@ impl Audit<'_> {
     fn effect_of(&self, hold: &Hold, transition: &Transition) -> Option<Digest> {
         let statement = &transition.statement;
         let at = statement.version.checked_sub(1)?;
-        if transition.values != Values::Here || self.is_erased(&statement.thread, at) {
+        if transition.values != ValueLocation::Here || self.is_erased(&statement.thread, at) {
             return None;
         }
         let before = self.state_at(&statement.thread, at)?;
-        let effect = Effect {
+        let effect = RequestedEffect {
             policy: self.policies.get(&statement.policy)?,
             node: &hold.node,
             kind: statement.kind,

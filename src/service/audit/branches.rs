@@ -5,28 +5,28 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::Audit;
-use super::event_replay::{Story, said};
-use super::load::Belongings;
-use crate::domain::chain::entry::{Entry, Gate};
+use super::AuditRun;
+use super::event_replay::{ThreadEvents, said};
+use super::load::ThreadRows;
+use crate::domain::chain::entry::{CommitGate, Entry};
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, Typ};
-use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::chain::jws::{self, TokenType};
+use crate::domain::chain::statement::{Statement, TransitionType};
 use crate::domain::policy::{NodePolicy, Policy};
 use crate::domain::primitives::id::ThreadId;
-use crate::domain::threads::branch::{JoinedBranch, Joining};
-use crate::domain::threads::join_carryover::{Carried, Standing};
-use crate::domain::threads::rejected_request::{KeptJoin, KeptRequest};
+use crate::domain::threads::branch::{JoinStatement, JoinedBranch};
+use crate::domain::threads::join_carryover::{JoinCarryover, ThreadContributions};
+use crate::domain::threads::rejected_request::{RejectedJoin, RejectedRequest};
 use crate::domain::threads::thread::Thread;
 use crate::domain::threads::transition::{Rejection, StateContent, Transition};
 use crate::service::proposals::join_merge::replayed;
-use crate::service::proposals::join_request::Join;
+use crate::service::proposals::join_request::JoinProposal;
 use crate::store::records::version_id;
 use crate::store::row::Table;
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     /// What a thread has come to with one more version; nothing, if that cannot be told.
-    pub(super) fn followed(&mut self, before: Standing, entry: &Entry) -> Option<Standing> {
+    pub(super) fn followed(&mut self, before: ThreadContributions, entry: &Entry) -> Option<ThreadContributions> {
         let transition = &self.all.transitions.get(&entry.transition.to_string())?.record;
         let statement = &transition.statement;
         let owner = self.all.tokens.get(statement.principal.as_str()).map(|it| it.record.owner.clone());
@@ -36,18 +36,18 @@ impl Audit<'_> {
             return Some(standing);
         }
         let carried = match statement.kind {
-            Kind::Join => self.carried_by(transition, &before)?,
-            _ => Carried::default(),
+            TransitionType::Join => self.carried_by(transition, &before)?,
+            _ => JoinCarryover::default(),
         };
-        let Standing { mut authors, mut committed_nodes, spent } = before;
+        let ThreadContributions { mut authors, mut committed_nodes, spent } = before;
         match &entry.gate {
-            Gate::Written { .. } => authors.clear(),
-            Gate::Approved { review, .. } => {
+            CommitGate::Written { .. } => authors.clear(),
+            CommitGate::Approved { review, .. } => {
                 if let Some(hold) = self.all.holds.get(review.as_str()) {
                     authors.clone_from(&hold.record.excluded);
                 }
             }
-            Gate::Auto {} | Gate::Observed {} => {
+            CommitGate::Auto {} | CommitGate::Observed {} => {
                 authors.extend(owner);
                 authors.extend(carried.authors);
             }
@@ -55,18 +55,18 @@ impl Audit<'_> {
         committed_nodes.extend(statement.node.clone());
         committed_nodes.extend(carried.committed_nodes);
         let spent = spent.counting(statement, transition.context_tokens)?.plus(&carried.spent);
-        Some(Standing { authors, committed_nodes, spent })
+        Some(ThreadContributions { authors, committed_nodes, spent })
     }
 
     /// What a thread had come to at a version, by its chain.
-    fn standing_at(&mut self, thread: &ThreadId, version: u64) -> Option<Standing> {
+    fn standing_at(&mut self, thread: &ThreadId, version: u64) -> Option<ThreadContributions> {
         let place = (thread.clone(), version);
         if let Some(known) = self.standings.get(&place) {
             return known.clone();
         }
         // Whoever made a circle out of threads ends here, and is found by what it says that it is.
         self.standings.insert(place.clone(), None);
-        let mut standing = Some(Standing::default());
+        let mut standing = Some(ThreadContributions::default());
         for at in 0..=version {
             let entry = self.entry_at(thread, at);
             standing = standing.zip(entry).and_then(|(it, entry)| self.followed(it, &entry));
@@ -76,13 +76,13 @@ impl Audit<'_> {
     }
 
     /// What a join brings along, worked out from the chains of its branches.
-    fn carried_by(&mut self, transition: &Transition, before: &Standing) -> Option<Carried> {
+    fn carried_by(&mut self, transition: &Transition, before: &ThreadContributions) -> Option<JoinCarryover> {
         let joining = transition.statement.join.as_ref()?;
         self.carried_from(joining, before)
     }
 
-    fn carried_from(&mut self, joining: &Joining, before: &Standing) -> Option<Carried> {
-        let mut carried = Carried::default();
+    fn carried_from(&mut self, joining: &JoinStatement, before: &ThreadContributions) -> Option<JoinCarryover> {
+        let mut carried = JoinCarryover::default();
         for branch in &joining.branches {
             let version = self.all.transitions.get(&branch.transition.to_string())?.record.statement.version;
             let standing = self.standing_at(&branch.thread, version)?;
@@ -94,7 +94,7 @@ impl Audit<'_> {
     /// What an entry says; whether it was signed, the replay of its own thread finds out.
     pub(super) fn entry_at(&self, thread: &ThreadId, version: u64) -> Option<Entry> {
         let row = self.all.entries.get(&version_id(thread, version))?;
-        Some(jws::read::<Entry>(&row.record.entry, Typ::Entry).ok()?.claims_unverified().clone())
+        Some(jws::read::<Entry>(&row.record.entry, TokenType::Entry).ok()?.claims_unverified().clone())
     }
 
     /// A version's state out of its rows; what they come to, the replay of its own thread finds out.
@@ -134,7 +134,7 @@ impl Audit<'_> {
     }
 
     /// A thread's branches are those that its events tell of, and its row counts those of its head.
-    pub(super) fn check_branches(&mut self, thread: &Thread, own: &Belongings<'_>, story: &Story<'_>) {
+    pub(super) fn check_branches(&mut self, thread: &Thread, own: &ThreadRows<'_>, story: &ThreadEvents<'_>) {
         let mut told: BTreeSet<[String; 4]> = BTreeSet::new();
         for event in &story.forked {
             let branches = event.data.get("branches").and_then(Value::as_array).into_iter().flatten();
@@ -195,7 +195,7 @@ impl Audit<'_> {
             states.push(self.state_at(&branch.thread, tip)?);
         }
         let policy = self.policies.get(&statement.policy)?;
-        let after = replayed(policy, &before, (&Join::of(transition)?, joining), &states)?;
+        let after = replayed(policy, &before, (&JoinProposal::of(transition)?, joining), &states)?;
         let standing = self.standing_at(&statement.thread, at)?;
         let carried = self.carried_by(transition, &standing)?;
         let same = transition.delta.apply(&before).ok().as_ref() == Some(&after)
@@ -206,7 +206,12 @@ impl Audit<'_> {
     /// Whether a join brings along what its branches had come to. Which policies were accepted then is told nowhere, so one
     /// that owes because of a branch under another policy than its own owes rightly. What was turned away says none of its
     /// own: any other of the flow may have been.
-    fn brings_along(&self, joining: &Joining, (kept, made): (&Carried, Carried), own: Option<Digest>) -> bool {
+    fn brings_along(
+        &self,
+        joining: &JoinStatement,
+        (kept, made): (&JoinCarryover, JoinCarryover),
+        own: Option<Digest>,
+    ) -> bool {
         let other = |branch: &JoinedBranch| {
             let tip = self.all.transitions.get(&branch.transition.to_string()).map(|it| &it.record.statement);
             let differs = |(digest, policy): (&Digest, &Policy), tip: &Statement| {
@@ -215,7 +220,7 @@ impl Audit<'_> {
             tip.is_some_and(|tip| self.policies.iter().any(|it| differs(it, tip)))
         };
         let excused = kept.owes && joining.branches.iter().any(other);
-        *kept == Carried { owes: made.owes || excused, ..made }
+        *kept == JoinCarryover { owes: made.owes || excused, ..made }
     }
 
     /// The version of a branch of that head that a join names.
@@ -231,15 +236,15 @@ impl Audit<'_> {
 
     /// Whether what is kept of a join that was turned away is what its branches had come to; of anything else nothing is.
     pub(super) fn is_of_its_branches(&mut self, rejection: &Rejection) -> bool {
-        let kept = rejection.request.as_deref().and_then(KeptRequest::read);
-        match kept.map(|it| (it.kind == Kind::Join, it.join)) {
+        let kept = rejection.request.as_deref().and_then(RejectedRequest::read);
+        match kept.map(|it| (it.kind == TransitionType::Join, it.join)) {
             Some((true, Some(join))) => self.could_join(rejection, &join).is_some(),
             Some((is_join, join)) => !is_join && join.is_none(),
             None => true,
         }
     }
 
-    fn could_join(&mut self, rejection: &Rejection, join: &KeptJoin) -> Option<()> {
+    fn could_join(&mut self, rejection: &Rejection, join: &RejectedJoin) -> Option<()> {
         let parent = rejection.parent?;
         let version = self.all.transitions.get(&parent.to_string())?.record.statement.version;
         for branch in &join.joining.branches {

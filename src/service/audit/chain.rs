@@ -4,23 +4,23 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::Audit;
-use super::event_replay::Story;
-use super::load::Belongings;
-use crate::domain::chain::commitment::{Setting, Tree};
-use crate::domain::chain::entry::{Entry, Gate};
+use super::AuditRun;
+use super::event_replay::ThreadEvents;
+use super::load::ThreadRows;
+use crate::domain::chain::commitment::{LeafSource, Tree};
+use crate::domain::chain::entry::{CommitGate, Entry};
 use crate::domain::chain::hash::{Digest, Tag};
-use crate::domain::chain::link::{Link, check_link};
-use crate::domain::chain::statement::Kind;
+use crate::domain::chain::link::{ChainLink, check_link};
+use crate::domain::chain::statement::TransitionType;
 use crate::domain::identity::account::Token;
-use crate::domain::json::patch::Format;
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::keys::{Keys, ThreadSecret};
 use crate::domain::primitives::id::PrincipalId;
 use crate::domain::reviews::HoldState;
-use crate::domain::threads::join_carryover::Standing;
-use crate::domain::threads::thread::{Closed, HeadUse, Thread};
-use crate::domain::threads::transition::{Identity, StateContent, Transition, patch_digest};
-use crate::domain::threads::unapproved_policies::Lineage;
+use crate::domain::threads::join_carryover::ThreadContributions;
+use crate::domain::threads::thread::{HeadUse, Thread, ThreadClosure};
+use crate::domain::threads::transition::{ProposalIdentity, StateContent, Transition, patch_digest};
+use crate::domain::threads::unapproved_policies::UnapprovedPolicies;
 use crate::domain::writes::write::WriteState;
 use crate::service::branches::fork::fork_identity;
 use crate::service::reviews::decision::review_of;
@@ -29,34 +29,34 @@ use crate::store::records::{version_id, write_row_id};
 use crate::store::row::Table;
 
 /// A version as the replay came to it.
-pub(super) struct At {
+pub(super) struct ReplayedVersion {
     pub(super) entry: Entry,
-    pub(super) lineage: Lineage,
+    pub(super) lineage: UnapprovedPolicies,
     /// The root that was signed, which the state was found to commit to, if it is not erased.
     root: Digest,
-    rolled: Option<Rolled>,
+    rolled: Option<ReplayedState>,
 }
 
 /// A state with its tree.
-struct Rolled {
+struct ReplayedState {
     state: Value,
     tree: Tree,
     /// The version of the last whole state.
     base: u64,
 }
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     /// Replays the chain up to the head that the thread's row names.
-    pub(super) fn check_chain(&mut self, thread: &Thread, story: &Story<'_>) {
+    pub(super) fn check_chain(&mut self, thread: &Thread, story: &ThreadEvents<'_>) {
         let secret = self.keys.salt().thread_secret(thread.id.as_str());
-        let mut at: Option<At> = None;
-        let mut standing = Some(Standing::default());
+        let mut at: Option<ReplayedVersion> = None;
+        let mut standing = Some(ThreadContributions::default());
         let mut written_version = 0;
         for version in 0..=thread.head.version {
             let Some(next) = self.replay((thread, story), version, &secret, at.as_ref()) else { return };
             self.versions += 1;
             standing = standing.and_then(|it| self.followed(it, &next.entry));
-            if matches!(next.entry.gate, Gate::Written { .. }) {
+            if matches!(next.entry.gate, CommitGate::Written { .. }) {
                 written_version = version;
             }
             at = Some(next);
@@ -85,11 +85,11 @@ impl Audit<'_> {
 
     fn replay(
         &mut self,
-        (thread, story): (&Thread, &Story<'_>),
+        (thread, story): (&Thread, &ThreadEvents<'_>),
         version: u64,
         secret: &ThreadSecret,
-        before: Option<&At>,
-    ) -> Option<At> {
+        before: Option<&ReplayedVersion>,
+    ) -> Option<ReplayedVersion> {
         let id = version_id(&thread.id, version);
         let Some(row) = self.all.entries.get(&id).map(|it| &it.record) else {
             self.note(Table::Entries, id, "a version of the chain is gone");
@@ -102,7 +102,7 @@ impl Audit<'_> {
         let erased = version < thread.gone.erased;
         let rolled = if erased { None } else { Some(self.roll_forward(&id, version, transition, secret, before)?) };
         let root = rolled.as_ref().map_or(transition.statement.to, |it| it.tree.root());
-        let link = Link { entry: &row.entry, statement: &transition.statement, root };
+        let link = ChainLink { entry: &row.entry, statement: &transition.statement, root };
         let Ok(entry) = check_link(&link, self.keys.trusted(), self.keys.issuer()) else {
             self.note(Table::Entries, id, "entry, statement and state are not one signed link");
             return None;
@@ -123,8 +123,9 @@ impl Audit<'_> {
         if version == 0 {
             self.check_origin(thread, transition, state);
         }
-        let lineage = before.map_or_else(Lineage::default, |it| it.lineage.clone().followed(&it.entry, &entry));
-        Some(At { entry, lineage, root, rolled })
+        let lineage =
+            before.map_or_else(UnapprovedPolicies::default, |it| it.lineage.clone().followed(&it.entry, &entry));
+        Some(ReplayedVersion { entry, lineage, root, rolled })
     }
 
     /// The state as its row says, which must also be what the transition did to the state before.
@@ -134,8 +135,8 @@ impl Audit<'_> {
         version: u64,
         transition: &Transition,
         secret: &ThreadSecret,
-        before: Option<&At>,
-    ) -> Option<Rolled> {
+        before: Option<&ReplayedVersion>,
+    ) -> Option<ReplayedState> {
         let Some(row) = self.all.states.get(id).map(|it| &it.record) else {
             self.note(Table::States, id, "a version's state is gone");
             return None;
@@ -144,13 +145,13 @@ impl Audit<'_> {
         let rolled = match (&row.content, last) {
             (StateContent::Full { state, origins }, _) => {
                 let tree = Tree::restore(secret, state, origins).ok();
-                tree.map(|tree| Rolled { state: state.clone(), tree, base: version })
+                tree.map(|tree| ReplayedState { state: state.clone(), tree, base: version })
             }
             (StateContent::Delta { base, proposal, delta, named }, Some(before)) if *base == before.base => {
                 delta.apply(&before.state).ok().map(|after| {
-                    let setting = Setting { proposal, named };
+                    let setting = LeafSource { proposal, named };
                     let tree = before.tree.advance(secret, &before.state, &after, &setting);
-                    Rolled { state: after, tree, base: *base }
+                    ReplayedState { state: after, tree, base: *base }
                 })
             }
             (StateContent::Delta { .. }, _) => None,
@@ -173,7 +174,7 @@ impl Audit<'_> {
     }
 
     /// What a statement says besides its digest and the link that it is: where it begins, who made it, its identity.
-    fn check_statement(&mut self, transition: &Transition, before: Option<&At>, secret: &ThreadSecret) {
+    fn check_statement(&mut self, transition: &Transition, before: Option<&ReplayedVersion>, secret: &ThreadSecret) {
         let statement = &transition.statement;
         let from = match before {
             Some(before) => before.root,
@@ -192,7 +193,7 @@ impl Audit<'_> {
         self.expect(known, Table::Policies, statement.policy, "a transition was judged by it, and it is gone");
         let token = self.all.tokens.get(statement.principal.as_str()).map(|it| &it.record);
         let allowed = match statement.kind {
-            Kind::Edit => self.is_edited(transition),
+            TransitionType::Edit => self.is_edited(transition),
             _ if transition.editor.is_some() => false,
             _ => token.is_some_and(|it| speaks_for(it, transition)) || self.is_asked_by_a_person(transition),
         };
@@ -225,7 +226,7 @@ impl Audit<'_> {
     fn is_asked_by_a_person(&self, transition: &Transition) -> bool {
         let person = transition.statement.principal.as_str();
         let review = review_of(transition).and_then(|it| self.all.holds.get(it.as_str()));
-        transition.statement.kind == Kind::Rollback
+        transition.statement.kind == TransitionType::Rollback
             && self.all.accounts.contains_key(person)
             && review.is_some_and(|it| it.record.excluded.contains(person))
     }
@@ -259,7 +260,7 @@ impl Audit<'_> {
     }
 
     /// The thread's row against its events, its holds and its writes.
-    pub(super) fn check_thread(&mut self, thread: &Thread, own: &Belongings<'_>, story: &Story<'_>) {
+    pub(super) fn check_thread(&mut self, thread: &Thread, own: &ThreadRows<'_>, story: &ThreadEvents<'_>) {
         let id = &thread.id;
         let number = story.last.map_or(0, |it| it.seq);
         let ours = thread.last_event.map_or(0, |it| it.seq);
@@ -290,12 +291,12 @@ impl Audit<'_> {
         let closed = story.closed.map(|it| {
             (it.at, super::event_replay::said(it, "by").to_owned(), super::event_replay::said(it, "reason").to_owned())
         });
-        let row = thread.closed.as_ref().map(|Closed { by, at, reason }| (*at, by.to_string(), reason.clone()));
+        let row = thread.closed.as_ref().map(|ThreadClosure { by, at, reason }| (*at, by.to_string(), reason.clone()));
         self.expect(closed == row, Table::Threads, id, "events and row disagree on whether it is closed");
         self.check_reservation(thread, own, story);
     }
 
-    fn check_reservation(&mut self, thread: &Thread, own: &Belongings<'_>, story: &Story<'_>) {
+    fn check_reservation(&mut self, thread: &Thread, own: &ThreadRows<'_>, story: &ThreadEvents<'_>) {
         let id = &thread.id;
         let writes = own.writes.iter().map(|it| &it.record);
         let (count, last) = (writes.clone().count(), writes.clone().map(|it| it.fence).max().unwrap_or_default());
@@ -347,18 +348,18 @@ fn speaks_for(token: &Token, transition: &Transition) -> bool {
 fn identity_of(keys: &Keys, secret: &ThreadSecret, transition: &Transition) -> Option<Digest> {
     let statement = &transition.statement;
     let patch = match (statement.kind, &statement.write_id) {
-        (Kind::Fork, _) => {
-            let asked = |name| transition.patch == json!({"branch": name}) && transition.format == Format::Merge;
+        (TransitionType::Fork, _) => {
+            let asked = |name| transition.patch == json!({"branch": name}) && transition.format == PatchFormat::Merge;
             let fork = statement.fork.as_ref().filter(|it| asked(&it.name))?;
             return Some(fork_identity(keys, fork, statement.node.as_ref()?, &statement.principal));
         }
-        (Kind::Create, _) => patch_digest(secret, &transition.delta.apply(&json!({})).ok()?),
-        (Kind::Confirm, Some(write_id)) => {
+        (TransitionType::Create, _) => patch_digest(secret, &transition.delta.apply(&json!({})).ok()?),
+        (TransitionType::Confirm, Some(write_id)) => {
             patch_digest(secret, &json!({"write_id": write_id, "result": transition.patch}))
         }
         _ => patch_digest(secret, &transition.patch),
     };
-    let identity = Identity {
+    let identity = ProposalIdentity {
         thread: &statement.thread,
         parent: statement.parent,
         node: statement.node.as_ref(),

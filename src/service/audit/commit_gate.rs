@@ -2,30 +2,30 @@
 
 use serde_json::Value;
 
-use super::Audit;
-use super::chain::At;
-use super::event_replay::Story;
-use crate::domain::chain::entry::{Entry, Gate};
+use super::AuditRun;
+use super::chain::ReplayedVersion;
+use super::event_replay::ThreadEvents;
+use crate::domain::chain::entry::{CommitGate, Entry};
 use crate::domain::json::size::StateLimits;
-use crate::domain::policy::{Covers, Policy, judge_initial};
+use crate::domain::policy::{ApprovalScope, Policy, judge_initial};
 use crate::domain::primitives::id::ThreadId;
 use crate::domain::reviews::HoldState;
 use crate::domain::threads::thread::WriteKey;
-use crate::domain::threads::transition::{Outcome, Transition};
+use crate::domain::threads::transition::{Transition, TransitionOutcome};
 use crate::domain::writes::write::WriteState;
 use crate::store::records::{version_id, write_row_id};
 use crate::store::row::Table;
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     /// The gate names what opened it, and that says the same.
     pub(super) fn check_gate(&mut self, entry: &Entry, transition: &Transition, token: &str) {
         let id = transition.digest;
         let kept = transition.outcome.entry() == Some(token);
         self.expect(kept, Table::Transitions, id, "it is in the chain, and its outcome is not that entry");
         let opened = match &entry.gate {
-            Gate::Auto {} => matches!(transition.outcome, Outcome::Committed { .. }),
-            Gate::Observed {} => matches!(transition.outcome, Outcome::Observed { .. }),
-            Gate::Approved { review, receipt } => {
+            CommitGate::Auto {} => matches!(transition.outcome, TransitionOutcome::Committed { .. }),
+            CommitGate::Observed {} => matches!(transition.outcome, TransitionOutcome::Observed { .. }),
+            CommitGate::Approved { review, receipt } => {
                 let hold = self.all.holds.get(review.as_str()).map(|it| &it.record);
                 let ended = hold.is_some_and(|it| {
                     let state = &it.state;
@@ -33,13 +33,12 @@ impl Audit<'_> {
                         && matches!(state, HoldState::Approved { receipt: jti, version, .. } if jti == receipt && *version == entry.version)
                 });
                 let outcome = &transition.outcome;
-                let same =
-                    matches!(outcome, Outcome::Approved { review: r, receipt: j, .. } if r == review && j == receipt);
+                let same = matches!(outcome, TransitionOutcome::Approved { review: r, receipt: j, .. } if r == review && j == receipt);
                 let issued =
                     self.all.receipts.get(receipt.as_str()).is_some_and(|it| it.record.transition == entry.transition);
                 ended && same && issued
             }
-            Gate::Written { write_id, receipt } => {
+            CommitGate::Written { write_id, receipt } => {
                 let principal = transition.statement.principal.clone();
                 let key = WriteKey { principal, write_id: write_id.clone() };
                 let write = self.all.writes.get(&write_row_id(&key)).map(|it| &it.record);
@@ -93,21 +92,21 @@ impl Audit<'_> {
     pub(super) fn check_owes(
         &mut self,
         entry: &Entry,
-        (transition, story): (&Transition, &Story<'_>),
-        (state, at): (Option<&Value>, Option<&At>),
+        (transition, story): (&Transition, &ThreadEvents<'_>),
+        (state, at): (Option<&Value>, Option<&ReplayedVersion>),
     ) {
         let Some(policy) = self.policies.get(&entry.policy) else { return };
         let before = at.map(|it| &it.entry);
         // A branch owes what the head owes that it begins with.
         let origin = transition.statement.fork.as_ref().and_then(|it| self.entry_at(&it.thread, it.version));
         let taken_back = match &transition.statement.fork {
-            Some(of) if self.has_taken_back(&of.thread) => TakenBack::Perhaps,
-            _ => TakenBack::of(story, (entry, before)),
+            Some(of) if self.has_taken_back(&of.thread) => RevocationState::Perhaps,
+            _ => RevocationState::of(story, (entry, before)),
         };
         let branches_owe = transition.carried.as_deref().is_some_and(|it| it.owes);
         // Of what a branch begins with, only its own thread's replay knows.
         let others = at.map_or(transition.statement.fork.is_some(), |it| !it.lineage.is_empty());
-        let rests = Rests { on: before.or(origin.as_ref()), taken_back, others, branches_owe };
+        let rests = CommitBasis { on: before.or(origin.as_ref()), taken_back, others, branches_owe };
         let holds = owes_fits(policy, (entry, state), rests);
         self.expect(
             holds,
@@ -125,7 +124,7 @@ impl Audit<'_> {
 
 /// Whether an approval that the head before rested on had been taken back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum TakenBack {
+enum RevocationState {
     /// None was.
     No,
     /// One was, of a version below, or when a writer had been let through: whether it counts depends on more than this.
@@ -134,14 +133,13 @@ enum TakenBack {
     Yes,
 }
 
-impl TakenBack {
+impl RevocationState {
     /// What a thread's events tell of the head that an entry came on top of. What a writer was let through with is not undone
     /// by what was taken back meanwhile.
-    fn of(story: &Story<'_>, (entry, before): (&Entry, Option<&Entry>)) -> Self {
-        let written = matches!(entry.gate, Gate::Written { .. });
+    fn of(story: &ThreadEvents<'_>, (entry, before): (&Entry, Option<&Entry>)) -> Self {
+        let written = matches!(entry.gate, CommitGate::Written { .. });
         let taken = before.and_then(|it| Some((it, story.taken_back.get(&it.version)?)));
-        let own =
-            |entry: &Entry, jti: &str| matches!(&entry.gate, Gate::Approved { receipt, .. } if receipt.as_str() == jti);
+        let own = |entry: &Entry, jti: &str| matches!(&entry.gate, CommitGate::Approved { receipt, .. } if receipt.as_str() == jti);
         match taken {
             None => Self::No,
             Some((before, all)) => match all.last().and_then(|it| it.owed) {
@@ -155,11 +153,11 @@ impl TakenBack {
 }
 
 /// What an entry came on top of, as far as it bears on what is owed.
-struct Rests<'a> {
+struct CommitBasis<'a> {
     /// The entry before.
     on: Option<&'a Entry>,
     /// Whether an approval that it rested on had been taken back.
-    taken_back: TakenBack,
+    taken_back: RevocationState,
     /// Whether other policies than its own admitted something below it.
     others: bool,
     /// Whether branches that were joined owe.
@@ -168,24 +166,24 @@ struct Rests<'a> {
 
 /// Whether `owes` follows: from what was owed before, from the gate, from version 0, from an approval that was taken back,
 /// or from a policy that was not accepted any more, the parent's or one below it.
-fn owes_fits(policy: &Policy, (entry, state): (&Entry, Option<&Value>), rests: Rests<'_>) -> bool {
-    let Rests { on, taken_back, others, branches_owe } = rests;
+fn owes_fits(policy: &Policy, (entry, state): (&Entry, Option<&Value>), rests: CommitBasis<'_>) -> bool {
+    let CommitBasis { on, taken_back, others, branches_owe } = rests;
     let Some(before) = on else {
         // Bounds may have been wider then; what is beyond today's cannot be judged again.
         let judged = state.and_then(|it| judge_initial(policy, it, &StateLimits::default()).ok());
         return judged.is_none_or(|it| it.owes() == entry.owes);
     };
-    let approved = matches!(entry.gate, Gate::Approved { .. });
-    let gated = approved || matches!(entry.gate, Gate::Observed {});
+    let approved = matches!(entry.gate, CommitGate::Approved { .. });
+    let gated = approved || matches!(entry.gate, CommitGate::Observed {});
     let other_policy = before.policy != entry.policy;
-    let owed = before.owes || branches_owe || taken_back == TakenBack::Yes;
+    let owed = before.owes || branches_owe || taken_back == RevocationState::Yes;
     // Under `commit` what was observed did not owe once: chains of then are as they were signed.
-    let observed = [entry, before].iter().any(|it| matches!(it.gate, Gate::Observed {}));
-    let may_owe = other_policy || others || observed || taken_back == TakenBack::Perhaps;
+    let observed = [entry, before].iter().any(|it| matches!(it.gate, CommitGate::Observed {}));
+    let may_owe = other_policy || others || observed || taken_back == RevocationState::Perhaps;
     match policy.approval().covers() {
-        Covers::Write if owed || gated => entry.owes,
-        Covers::Commit if approved => !entry.owes,
-        Covers::Commit if owed => entry.owes,
-        Covers::Write | Covers::Commit => !entry.owes || may_owe,
+        ApprovalScope::Write if owed || gated => entry.owes,
+        ApprovalScope::Commit if approved => !entry.owes,
+        ApprovalScope::Commit if owed => entry.owes,
+        ApprovalScope::Write | ApprovalScope::Commit => !entry.owes || may_owe,
     }
 }

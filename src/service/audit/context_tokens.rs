@@ -1,10 +1,10 @@
 //! What nodes were given, counted again: by the policy that judged, on the state that was there.
 
-use super::Audit;
+use super::AuditRun;
 use crate::domain::threads::transition::Transition;
 use crate::store::row::Table;
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     /// What a transition says that its node was given is what the node could read of the state that it was made on. Where
     /// that state is erased it cannot be counted again; where it cannot be put together, the replay says so.
     pub(super) fn check_given(&mut self, transition: &Transition) {

@@ -1,13 +1,13 @@
 //! Deadlines: each move of one, against the events, and against what may be moved how far.
 
-use super::Audit;
-use super::event_replay::HoldStory;
+use super::AuditRun;
+use super::event_replay::HoldEvents;
 use crate::domain::reviews::{EXTENSIONS_MAX, Hold};
 use crate::service::reviews::extend::extension_data;
 use crate::store::row::Table;
 
-impl Audit<'_> {
-    pub(super) fn check_deadline(&mut self, hold: &Hold, told: &HoldStory<'_>) {
+impl AuditRun<'_> {
+    pub(super) fn check_deadline(&mut self, hold: &Hold, told: &HoldEvents<'_>) {
         let kept = hold.extensions.iter().map(|it| (extension_data(hold, it), it.at));
         let same = kept.eq(told.extensions.iter().map(|it| (it.data.clone(), it.at)));
         self.expect(same, Table::Holds, &hold.id, "its deadline was not moved as events tell");

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Audit;
-use super::identity::{Lives, changed, made, text};
+use super::AuditRun;
+use super::identity::{RowHistories, changed, made, text};
 use crate::domain::identity::delegation::LENGTH_MAX;
 use crate::domain::identity::passkey::Passkey;
 use crate::domain::log::event::{Event, EventType};
@@ -24,9 +24,9 @@ pub(super) fn counted(passkey: &Passkey, moment: Timestamp) -> bool {
     passkey.removed_at.is_none_or(|it| moment < it.plus(2 * CLOCK_SKEW_MAX))
 }
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     pub(super) fn check_delegations(&mut self, outside: &[&Event]) {
-        let (mut lives, mut ends) = (Lives::new(), BTreeMap::<&str, Vec<(Value, Timestamp)>>::new());
+        let (mut lives, mut ends) = (RowHistories::new(), BTreeMap::<&str, Vec<(Value, Timestamp)>>::new());
         for event in outside {
             let id = text(event, "delegation");
             match event.kind {

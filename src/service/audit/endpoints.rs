@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::Audit;
-use super::identity::{Lives, changed, made, text};
+use super::AuditRun;
+use super::identity::{RowHistories, changed, made, text};
 use crate::domain::log::event::{Event, EventType};
 use crate::store::records::log_id;
 use crate::store::row::Table;
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     pub(super) fn check_endpoints(&mut self, outside: &[&Event]) {
-        let mut lives = Lives::new();
+        let mut lives = RowHistories::new();
         let mut last = std::collections::BTreeMap::new();
         let mut told: Vec<&Event> = outside.to_vec();
         // Their moments do not say it: clocks stand and go back. Events of before revisions were told come first.

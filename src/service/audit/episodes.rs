@@ -2,20 +2,20 @@
 
 use serde_json::json;
 
-use super::Audit;
-use super::load::Belongings;
-use crate::domain::episode::goal::Ended;
-use crate::domain::episode::state::Status;
+use super::AuditRun;
+use super::load::ThreadRows;
+use crate::domain::episode::goal::EpisodeEnd;
+use crate::domain::episode::state::RunStatus;
 use crate::domain::log::event::{Event, EventType};
 use crate::domain::threads::thread::Thread;
 use crate::service::episodes::posted_data;
 use crate::store::records::posted_row_id;
 use crate::store::row::Table;
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     /// Every event that tells of an agent's has its row, and the thread counts them, began as it says, and ended as
     /// the last of them says.
-    pub(super) fn check_episode(&mut self, thread: &Thread, own: &Belongings<'_>) {
+    pub(super) fn check_episode(&mut self, thread: &Thread, own: &ThreadRows<'_>) {
         let mut events = own.events.clone();
         events.sort_by_key(|it| it.seq);
         let begun = events.iter().find(|it| it.kind == EventType::ThreadCreated);
@@ -60,7 +60,7 @@ impl Audit<'_> {
     }
 }
 
-fn is_ended(says: Option<&Ended>, told: Option<(Status, &Event)>) -> bool {
+fn is_ended(says: Option<&EpisodeEnd>, told: Option<(RunStatus, &Event)>) -> bool {
     match (says, told) {
         (None, None) => true,
         (Some(says), Some((status, event))) => {

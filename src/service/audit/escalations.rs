@@ -1,15 +1,16 @@
 //! Reminders and escalations: what a hold says of them, against its policy and its events.
 
-use super::Audit;
-use super::event_replay::HoldStory;
-use crate::domain::reviews::{Hold, Notice, Notices};
+use super::AuditRun;
+use super::event_replay::HoldEvents;
+use crate::domain::reviews::{DueReminder, Hold, HoldReminders};
 use crate::service::reviews::escalate::notice_data;
 use crate::store::row::Table;
 
-impl Audit<'_> {
-    pub(super) fn check_notices(&mut self, hold: &Hold, told: &HoldStory<'_>) {
-        let reminded = hold.notices.reminder.and_then(|it| it.told_at).map(|at| (Notice::Reminded, at));
-        let escalated = hold.notices.escalation.as_ref().and_then(|it| it.told_at).map(|at| (Notice::Escalated, at));
+impl AuditRun<'_> {
+    pub(super) fn check_notices(&mut self, hold: &Hold, told: &HoldEvents<'_>) {
+        let reminded = hold.notices.reminder.and_then(|it| it.told_at).map(|at| (DueReminder::Reminded, at));
+        let escalated =
+            hold.notices.escalation.as_ref().and_then(|it| it.told_at).map(|at| (DueReminder::Escalated, at));
         let kept = [reminded, escalated].into_iter().flatten();
         let kept: Vec<_> = kept.map(|(notice, at)| (notice_data(hold, notice), at)).collect();
         let mut events: Vec<_> = told.notices.iter().map(|it| (Some((it.kind, it.data.clone())), it.at)).collect();
@@ -18,8 +19,8 @@ impl Audit<'_> {
     }
 
     /// Its moments and groups are those of its policy.
-    pub(super) fn check_notice_terms(&mut self, hold: &Hold, asked: &Notices) {
-        let mut untold: Notices = hold.notices.clone();
+    pub(super) fn check_notice_terms(&mut self, hold: &Hold, asked: &HoldReminders) {
+        let mut untold: HoldReminders = hold.notices.clone();
         if let Some(reminder) = &mut untold.reminder {
             reminder.told_at = None;
         }

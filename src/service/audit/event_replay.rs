@@ -9,7 +9,7 @@ use crate::domain::primitives::time::Timestamp;
 
 /// A hold as its events tell it.
 #[derive(Debug, Default)]
-pub(super) struct HoldStory<'a> {
+pub(super) struct HoldEvents<'a> {
     pub(super) held: Option<&'a Event>,
     /// Votes, and votes taken back, in their order.
     pub(super) ballots: Vec<&'a Event>,
@@ -22,14 +22,14 @@ pub(super) struct HoldStory<'a> {
 
 /// A receipt as its events tell it.
 #[derive(Debug, Default)]
-pub(super) struct ReceiptStory<'a> {
+pub(super) struct ReceiptEvents<'a> {
     pub(super) issued: Option<&'a Event>,
     pub(super) revoked: Option<&'a Event>,
 }
 
 /// A write as its events tell it.
 #[derive(Debug, Default)]
-pub(super) struct WriteStory<'a> {
+pub(super) struct WriteEvents<'a> {
     pub(super) reserved: Option<&'a Event>,
     pub(super) lapsed: bool,
     pub(super) end: Option<&'a Event>,
@@ -37,7 +37,7 @@ pub(super) struct WriteStory<'a> {
 
 /// A receipt that was taken back while some version was the head.
 #[derive(Debug)]
-pub(super) struct TakenBack<'a> {
+pub(super) struct RevokedReceipt<'a> {
     pub(super) receipt: &'a str,
     /// Whether no writer had been let through on that head by then.
     pub(super) unused: bool,
@@ -47,7 +47,7 @@ pub(super) struct TakenBack<'a> {
 
 /// Everything that a thread's events tell.
 #[derive(Debug, Default)]
-pub(super) struct Story<'a> {
+pub(super) struct ThreadEvents<'a> {
     pub(super) last: Option<EventLink>,
     /// The latest moment that any of them was written at.
     pub(super) until: Option<Timestamp>,
@@ -56,14 +56,14 @@ pub(super) struct Story<'a> {
     pub(super) committed: Vec<(u64, &'a str)>,
     /// What their events say that rules warned of; null if they did not.
     pub(super) warned: BTreeMap<&'a str, &'a Value>,
-    pub(super) holds: BTreeMap<&'a str, HoldStory<'a>>,
-    pub(super) receipts: BTreeMap<&'a str, ReceiptStory<'a>>,
+    pub(super) holds: BTreeMap<&'a str, HoldEvents<'a>>,
+    pub(super) receipts: BTreeMap<&'a str, ReceiptEvents<'a>>,
     /// The receipts that were taken back, by the head of that moment.
-    pub(super) taken_back: BTreeMap<u64, Vec<TakenBack<'a>>>,
+    pub(super) taken_back: BTreeMap<u64, Vec<RevokedReceipt<'a>>>,
     /// The last version that a writer was let through on.
     let_through: Option<u64>,
     /// By principal and write id, as rows are named.
-    pub(super) writes: BTreeMap<String, WriteStory<'a>>,
+    pub(super) writes: BTreeMap<String, WriteEvents<'a>>,
     pub(super) rejections: BTreeMap<&'a str, &'a Event>,
     pub(super) forked: Vec<&'a Event>,
     pub(super) closed: Option<&'a Event>,
@@ -81,7 +81,7 @@ pub(super) fn number(event: &Event, name: &str) -> Option<u64> {
     event.data.get(name).and_then(Value::as_u64)
 }
 
-impl<'a> Story<'a> {
+impl<'a> ThreadEvents<'a> {
     /// The story that a thread's events tell.
     pub(super) fn of(events: &[&'a Event]) -> Self {
         let by_number: BTreeMap<u64, &Event> = events.iter().filter_map(|it| Some((it.seq?, *it))).collect();
@@ -115,7 +115,7 @@ impl<'a> Story<'a> {
                 let (receipt, head) = (said(event, "receipt"), self.committed.last().map_or(0, |it| it.0));
                 let unused = self.let_through != Some(head);
                 let owed = event.data.get("owed").and_then(Value::as_bool);
-                self.taken_back.entry(head).or_default().push(TakenBack { receipt, unused, owed });
+                self.taken_back.entry(head).or_default().push(RevokedReceipt { receipt, unused, owed });
                 self.receipts.entry(receipt).or_default().revoked = Some(event);
             }
             EventType::WriteReserved => {
@@ -147,11 +147,11 @@ impl<'a> Story<'a> {
         }
     }
 
-    fn hold(&mut self, event: &'a Event) -> &mut HoldStory<'a> {
+    fn hold(&mut self, event: &'a Event) -> &mut HoldEvents<'a> {
         self.holds.entry(said(event, "review")).or_default()
     }
 
-    fn write(&mut self, event: &'a Event, whose: &str) -> &mut WriteStory<'a> {
+    fn write(&mut self, event: &'a Event, whose: &str) -> &mut WriteEvents<'a> {
         self.writes.entry(format!("{}/{}", said(event, whose), said(event, "write_id"))).or_default()
     }
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::Audit;
+use super::AuditRun;
 use crate::domain::log::event::Event;
 use crate::domain::primitives::id::ThreadId;
 use crate::store::row::Table;
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     pub(super) fn check_events(&mut self) {
         self.check_links();
         self.check_coverage();

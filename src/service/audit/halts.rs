@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Audit;
+use super::AuditRun;
 use crate::domain::log::event::{Event, EventType};
-use crate::domain::operations::halt::{Halt, LiftNeeds, Lifting, Stop, Stops, lifts};
+use crate::domain::operations::halt::{ActiveHalts, Halt, HaltRecord, LiftQuorum, LiftRequest, lifts};
 use crate::domain::primitives::id::{AccountId, PrincipalId};
 use crate::domain::primitives::time::Timestamp;
 use crate::service::operations::halt::OPERATOR;
@@ -15,9 +15,9 @@ use crate::store::row::Table;
 
 /// A halt as events tell it.
 #[derive(Default)]
-struct Told {
+struct HaltEvents {
     halt: Halt,
-    stops: Option<Stops>,
+    stops: Option<ActiveHalts>,
 }
 
 fn text<'a>(event: &'a Event, name: &str) -> Option<&'a str> {
@@ -32,27 +32,27 @@ fn principal(event: &Event) -> Option<PrincipalId> {
     text(event, "by").and_then(|it| PrincipalId::try_from(it).ok())
 }
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     /// Goes through the events of one scope in the order of the revisions that they made.
     pub(super) fn check_halt(
         &mut self,
         table: Table,
         id: &str,
-        (halt, stops): (&Halt, Option<&Stops>),
+        (halt, stops): (&Halt, Option<&ActiveHalts>),
         about: &BTreeMap<i64, &Event>,
     ) {
-        let mut told = Told::default();
+        let mut told = HaltEvents::default();
         for event in about.values() {
             match event.kind {
                 EventType::HaltLifting => {
                     let lifting = lifting_of(event);
-                    told.stops = lifting.map(|it| Stops::asked(told.stops.as_ref(), &told.halt, it));
+                    told.stops = lifting.map(|it| ActiveHalts::asked(told.stops.as_ref(), &told.halt, it));
                 }
                 EventType::Halted | EventType::HaltLifted => {
                     let next = halt_of(event);
                     let fits = !lifts(&told.halt, &next) || self.is_lifted_by_enough(told.stops.as_ref(), &next, event);
                     self.expect(fits, table, id, "a halt was lifted without its second person");
-                    told = Told { stops: stops_of(&told, &next, event), halt: next };
+                    told = HaltEvents { stops: stops_of(&told, &next, event), halt: next };
                 }
                 _ => {}
             }
@@ -62,9 +62,9 @@ impl Audit<'_> {
     }
 
     /// Where two are needed, the event names both, and the first had asked for the very same.
-    fn is_lifted_by_enough(&self, stops: Option<&Stops>, next: &Halt, event: &Event) -> bool {
-        let needs = needs_of(event).unwrap_or_default().max(stops.map_or(LiftNeeds::One, |it| it.lift_needs));
-        if needs == LiftNeeds::One || text(event, "by") == Some(OPERATOR) {
+    fn is_lifted_by_enough(&self, stops: Option<&ActiveHalts>, next: &Halt, event: &Event) -> bool {
+        let needs = needs_of(event).unwrap_or_default().max(stops.map_or(LiftQuorum::One, |it| it.lift_needs));
+        if needs == LiftQuorum::One || text(event, "by") == Some(OPERATOR) {
             return true;
         }
         let Some(asked) = stops.and_then(|it| it.lifting.as_ref()) else { return false };
@@ -90,8 +90,8 @@ impl Audit<'_> {
     }
 }
 
-fn needs_of(event: &Event) -> Option<LiftNeeds> {
-    event.data.get("lift_needs").and_then(Value::as_u64).and_then(|it| LiftNeeds::try_from(it).ok())
+fn needs_of(event: &Event) -> Option<LiftQuorum> {
+    event.data.get("lift_needs").and_then(Value::as_u64).and_then(|it| LiftQuorum::try_from(it).ok())
 }
 
 fn halt_of(event: &Event) -> Halt {
@@ -103,19 +103,19 @@ fn halt_of(event: &Event) -> Halt {
 }
 
 /// Events of older versions do not say how many lift, and their rows not who set them.
-fn stops_of(told: &Told, next: &Halt, event: &Event) -> Option<Stops> {
-    let stop = Stop {
+fn stops_of(told: &HaltEvents, next: &Halt, event: &Event) -> Option<ActiveHalts> {
+    let stop = HaltRecord {
         by: principal(event)?,
         name: text(event, "name").unwrap_or_default().to_owned(),
         at: event.at,
         reason: next.reason.clone(),
     };
-    Stops::after(told.stops.as_ref(), next, &stop, needs_of(event)?)
+    ActiveHalts::after(told.stops.as_ref(), next, &stop, needs_of(event)?)
 }
 
-fn lifting_of(event: &Event) -> Option<Lifting> {
+fn lifting_of(event: &Event) -> Option<LiftRequest> {
     let at: Timestamp = event.at;
-    Some(Lifting {
+    Some(LiftRequest {
         by: principal(event)?,
         person: AccountId::try_from(text(event, "person")?).ok()?,
         name: text(event, "name")?.to_owned(),

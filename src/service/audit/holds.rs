@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::Audit;
-use super::event_replay::{HoldStory, Story, said};
-use super::load::Belongings;
+use super::AuditRun;
+use super::event_replay::{HoldEvents, ThreadEvents, said};
+use super::load::ThreadRows;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, Typ};
-use crate::domain::chain::receipt::{Denial, Method, Receipt};
+use crate::domain::chain::jws::{self, TokenType};
+use crate::domain::chain::receipt::{ApprovalMethod, Denial, Receipt};
 use crate::domain::chain::statement::Statement;
 use crate::domain::keys::{KeyState, KeyUse, Keys};
 use crate::domain::log::event::EventType;
-use crate::domain::reviews::{Hold, HoldState, Verdict};
+use crate::domain::reviews::{Hold, HoldState, VoteVerdict};
 use crate::domain::threads::flow::ReceiptRow;
-use crate::domain::threads::rejected_request::KeptRequest;
+use crate::domain::threads::rejected_request::RejectedRequest;
 use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{EndWord, Outcome, Rejection};
+use crate::domain::threads::transition::{HoldEndReason, Rejection, TransitionOutcome};
 use crate::service::proposals::reject::{count, event_data};
 use crate::service::reviews::comment::comment_data;
 use crate::service::reviews::escalate::notices_of;
@@ -23,8 +23,8 @@ use crate::service::reviews::reveal::look_data;
 use crate::service::threads::hold::{end_data, held_data, stages_of};
 use crate::store::row::Table;
 
-impl Audit<'_> {
-    pub(super) fn check_holds(&mut self, thread: &Thread, own: &Belongings<'_>, story: &Story<'_>) {
+impl AuditRun<'_> {
+    pub(super) fn check_holds(&mut self, thread: &Thread, own: &ThreadRows<'_>, story: &ThreadEvents<'_>) {
         let mut opened: BTreeMap<_, u32> = BTreeMap::new();
         for hold in &own.holds {
             match story.holds.get(hold.id.as_str()) {
@@ -60,7 +60,7 @@ impl Audit<'_> {
         self.check_rejections(thread, own, story);
     }
 
-    fn check_hold(&mut self, hold: &Hold, told: &HoldStory<'_>) {
+    fn check_hold(&mut self, hold: &Hold, told: &HoldEvents<'_>) {
         let transition = self.all.transitions.get(&hold.transition.to_string());
         let as_held = transition.map(|it| held_data(hold, &it.record));
         let same = told.held.is_some_and(|it| Some(&it.data) == as_held.as_ref() && it.at == hold.opened_at);
@@ -84,7 +84,7 @@ impl Audit<'_> {
         self.check_proofs(hold);
         self.check_places(hold);
         if let HoldState::Denied { denial, .. } = &hold.state {
-            let claims = self.believed::<Denial>(denial, Typ::Denial);
+            let claims = self.believed::<Denial>(denial, TokenType::Denial);
             let same = claims
                 .is_some_and(|it| it.transition == hold.transition && it.review == hold.id && it.sub == hold.thread);
             self.expect(same, Table::Holds, &hold.id, "its denial is not signed for it");
@@ -105,7 +105,7 @@ impl Audit<'_> {
         self.check_notice_terms(hold, &notices);
     }
 
-    pub(super) fn check_receipts(&mut self, own: &Belongings<'_>, story: &Story<'_>) {
+    pub(super) fn check_receipts(&mut self, own: &ThreadRows<'_>, story: &ThreadEvents<'_>) {
         for stored in &own.receipts {
             let row = &stored.record;
             let id = row.jti.as_str();
@@ -133,7 +133,7 @@ impl Audit<'_> {
 
     /// The token is signed, says what the chain says, and names people whose votes are counted.
     fn check_receipt_token(&mut self, row: &ReceiptRow) {
-        let Some(claims) = self.believed::<Receipt>(&row.token, Typ::Receipt) else {
+        let Some(claims) = self.believed::<Receipt>(&row.token, TokenType::Receipt) else {
             self.note(Table::Receipts, &row.jti, "its token is not signed by a key that may be believed");
             return;
         };
@@ -152,7 +152,9 @@ impl Audit<'_> {
         });
         self.expect(stated, Table::Receipts, &row.jti, "its token is not for its transition");
         let hold = transition.and_then(|it| match &it.outcome {
-            Outcome::Approved { review, receipt, .. } if *receipt == row.jti => self.all.holds.get(review.as_str()),
+            TransitionOutcome::Approved { review, receipt, .. } if *receipt == row.jti => {
+                self.all.holds.get(review.as_str())
+            }
             _ => None,
         });
         let voted = hold.is_some_and(|it| {
@@ -166,7 +168,7 @@ impl Audit<'_> {
                         && vote.at == approval.at
                         && by_passkey(approval.method) == vote.proof.method()
                         && vote.proof.evidence() == approval.evidence
-                        && vote.verdict == Verdict::Approve
+                        && vote.verdict == VoteVerdict::Approve
                 })
             });
             let enough = (0u32..)
@@ -183,7 +185,7 @@ impl Audit<'_> {
     pub(super) fn believed<C: serde::de::DeserializeOwned + serde::Serialize>(
         &self,
         token: &str,
-        typ: Typ,
+        typ: TokenType,
     ) -> Option<C> {
         let unverified = jws::read::<C>(token, typ).ok()?;
         let key = self.keys.public(KeyUse::Chain, unverified.kid())?;
@@ -193,7 +195,7 @@ impl Audit<'_> {
         }
     }
 
-    fn check_rejections(&mut self, thread: &Thread, own: &Belongings<'_>, story: &Story<'_>) {
+    fn check_rejections(&mut self, thread: &Thread, own: &ThreadRows<'_>, story: &ThreadEvents<'_>) {
         let mut violations = BTreeMap::new();
         for stored in &own.rejections {
             let row = &stored.record;
@@ -223,14 +225,14 @@ impl Audit<'_> {
 }
 
 /// How a passkey had a part in an approval, if one had.
-fn by_passkey(method: Method) -> Option<Method> {
-    Some(method).filter(|it| matches!(it, Method::Passkey | Method::PasskeySession))
+fn by_passkey(method: ApprovalMethod) -> Option<ApprovalMethod> {
+    Some(method).filter(|it| matches!(it, ApprovalMethod::Passkey | ApprovalMethod::PasskeySession))
 }
 
 /// Whether what is kept of a request is the request that was turned away.
 fn is_kept(keys: &Keys, row: &Rejection, text: &str) -> bool {
-    let kept = KeptRequest::read(text).zip(row.parent);
-    let same = |(it, parent): (KeptRequest, Digest)| {
+    let kept = RejectedRequest::read(text).zip(row.parent);
+    let same = |(it, parent): (RejectedRequest, Digest)| {
         let secret = keys.salt().thread_secret(row.thread.as_str());
         it.identity(&secret, (&row.thread, parent), (&row.node, &row.principal)) == row.identity
     };
@@ -248,16 +250,16 @@ const fn end_of(state: &HoldState) -> Option<EventType> {
     }
 }
 
-fn outcome_fits(hold: &Hold, outcome: &Outcome) -> bool {
-    let ended = |word: EndWord| matches!(outcome, Outcome::Ended { review, decision } if *review == hold.id && *decision == word);
+fn outcome_fits(hold: &Hold, outcome: &TransitionOutcome) -> bool {
+    let ended = |word: HoldEndReason| matches!(outcome, TransitionOutcome::Ended { review, decision } if *review == hold.id && *decision == word);
     match &hold.state {
-        HoldState::Open {} => matches!(outcome, Outcome::Held { review } if *review == hold.id),
+        HoldState::Open {} => matches!(outcome, TransitionOutcome::Held { review } if *review == hold.id),
         HoldState::Approved { receipt, .. } => {
-            matches!(outcome, Outcome::Approved { review, receipt: jti, .. } if *review == hold.id && jti == receipt)
+            matches!(outcome, TransitionOutcome::Approved { review, receipt: jti, .. } if *review == hold.id && jti == receipt)
         }
-        HoldState::Denied { .. } => ended(EndWord::Denied),
-        HoldState::Expired { .. } => ended(EndWord::Expired),
-        HoldState::Cancelled { .. } => ended(EndWord::Cancelled),
-        HoldState::Superseded { .. } => ended(EndWord::Superseded),
+        HoldState::Denied { .. } => ended(HoldEndReason::Denied),
+        HoldState::Expired { .. } => ended(HoldEndReason::Expired),
+        HoldState::Cancelled { .. } => ended(HoldEndReason::Cancelled),
+        HoldState::Superseded { .. } => ended(HoldEndReason::Superseded),
     }
 }

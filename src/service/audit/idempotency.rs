@@ -1,9 +1,9 @@
 //! Answers that are kept to be given again: of tokens that there are, and each as it was hidden.
 
-use super::Audit;
+use super::AuditRun;
 use crate::store::row::Table;
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     pub(super) fn check_answers(&mut self) {
         let (all, key) = (self.all, self.keys.row());
         for (id, stored) in &all.answers {

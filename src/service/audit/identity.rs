@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::Audit;
+use super::AuditRun;
 use crate::domain::identity::account::OneTimeLink;
-use crate::domain::interrupts::signed_post::Signing;
+use crate::domain::interrupts::signed_post::SigningSecretRef;
 use crate::domain::log::event::{Event, EventType};
 use crate::domain::primitives::time::Timestamp;
 use crate::service::identity::oidc_sign_in::added_data;
@@ -19,24 +19,24 @@ use crate::store::row::Table;
 
 /// How many changes a row had, and what made it.
 #[derive(Default)]
-pub(super) struct Life<'a> {
+pub(super) struct RowHistory<'a> {
     pub(super) made: Option<&'a Event>,
     changes: i64,
 }
 
-pub(super) type Lives<'a> = BTreeMap<&'a str, Life<'a>>;
+pub(super) type RowHistories<'a> = BTreeMap<&'a str, RowHistory<'a>>;
 
 pub(super) fn text<'a>(event: &'a Event, name: &str) -> Option<&'a str> {
     event.data.get(name).and_then(Value::as_str)
 }
 
-pub(super) fn made<'a>(lives: &mut Lives<'a>, id: Option<&'a str>, event: &'a Event) {
+pub(super) fn made<'a>(lives: &mut RowHistories<'a>, id: Option<&'a str>, event: &'a Event) {
     if let Some(id) = id {
         lives.entry(id).or_default().made = Some(event);
     }
 }
 
-pub(super) fn changed<'a>(lives: &mut Lives<'a>, id: Option<&'a str>) {
+pub(super) fn changed<'a>(lives: &mut RowHistories<'a>, id: Option<&'a str>) {
     if let Some(id) = id {
         lives.entry(id).or_default().changes += 1;
     }
@@ -49,7 +49,7 @@ pub(super) fn in_any_order(told: impl Iterator<Item = (Timestamp, Value)>) -> Ve
     told
 }
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     pub(super) fn check_access(&mut self) {
         let outside: Vec<&Event> =
             self.all.events.values().map(|it| &it.record).filter(|it| it.thread.is_none()).collect();
@@ -91,7 +91,7 @@ impl Audit<'_> {
     }
 
     fn check_accounts(&mut self, outside: &[&Event]) {
-        let mut lives = Lives::new();
+        let mut lives = RowHistories::new();
         let mut admissions: BTreeMap<(&str, i64), EventType> = BTreeMap::new();
         let mut changes: BTreeMap<(&str, i64), &Event> = BTreeMap::new();
         let mut hands: BTreeMap<(&str, i64), Value> = BTreeMap::new();
@@ -146,8 +146,8 @@ impl Audit<'_> {
     }
 
     fn check_tokens(&mut self, outside: &[&Event]) {
-        let mut lives = Lives::new();
-        let (mut revoked, mut secrets) = (BTreeSet::new(), BTreeMap::<&str, BTreeSet<Signing>>::new());
+        let mut lives = RowHistories::new();
+        let (mut revoked, mut secrets) = (BTreeSet::new(), BTreeMap::<&str, BTreeSet<SigningSecretRef>>::new());
         for event in outside {
             let token = text(event, "token");
             match event.kind {
@@ -163,7 +163,7 @@ impl Audit<'_> {
                     secrets
                         .entry(token.unwrap_or_default())
                         .or_default()
-                        .insert(Signing { generation, since: event.at });
+                        .insert(SigningSecretRef { generation, since: event.at });
                 }
                 _ => {}
             }
@@ -198,7 +198,7 @@ impl Audit<'_> {
     }
 
     fn check_sessions(&mut self, outside: &[&Event]) {
-        let mut lives = Lives::new();
+        let mut lives = RowHistories::new();
         for event in outside {
             match event.kind {
                 EventType::SignedIn => made(&mut lives, text(event, "session"), event),
@@ -222,7 +222,7 @@ impl Audit<'_> {
     }
 
     fn check_links_made(&mut self, outside: &[&Event]) {
-        let mut lives = Lives::new();
+        let mut lives = RowHistories::new();
         for event in outside {
             match event.kind {
                 EventType::SetupLinkMade | EventType::ProviderAsked | EventType::Invited | EventType::ResetLinkMade => {
@@ -306,7 +306,7 @@ impl Audit<'_> {
         self.expect(dense, Table::Gateway, GATEWAY_ID, "its revision is not the one that its events lead to");
     }
 
-    pub(super) fn expect_revision(&mut self, table: Table, id: &str, revision: i64, life: Option<&Life<'_>>) {
+    pub(super) fn expect_revision(&mut self, table: Table, id: &str, revision: i64, life: Option<&RowHistory<'_>>) {
         let expected = 1 + life.map_or(0, |it| it.changes);
         self.expect(
             revision == expected,
@@ -317,7 +317,7 @@ impl Audit<'_> {
     }
 
     /// What an event made is there.
-    pub(super) fn expect_all(&mut self, table: Table, lives: &Lives<'_>, kept: &BTreeSet<&str>) {
+    pub(super) fn expect_all(&mut self, table: Table, lives: &RowHistories<'_>, kept: &BTreeSet<&str>) {
         for id in lives.keys().filter(|it| !kept.contains(**it)) {
             self.note(table, id, "an event made it, and its row is gone");
         }

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Audit;
+use super::AuditRun;
 use super::identity::text;
-use crate::domain::episode::imported::{Imported, Piece, Standing};
-use crate::domain::episode::verify::{Signature, verify};
+use crate::domain::episode::imported::{ImportChunk, RunImport, RunSignerStatus};
+use crate::domain::episode::verify::{SignatureRequirement, verify};
 use crate::domain::log::event::{Event, EventType};
 use crate::store::records::piece_id;
 use crate::store::row::Table;
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     pub(super) fn check_imports(&mut self, outside: &[&Event]) {
         let told = outside.iter().filter(|it| it.kind == EventType::EpisodeImported);
         let mut told: BTreeMap<&str, &Event> = told.filter_map(|it| Some((text(it, "thread")?, *it))).collect();
@@ -35,13 +35,13 @@ impl Audit<'_> {
     }
 
     /// Whether all of its files are there, and say what its row says of them.
-    fn is_kept_whole(&self, import: &Imported) -> bool {
+    fn is_kept_whole(&self, import: &RunImport) -> bool {
         let kept = (0..import.pieces()).map(|it| self.all.import_pieces.get(&piece_id(&import.id, it)));
-        let pieces: Option<Vec<Piece>> = kept.map(|it| it.map(|it| it.record.clone())).collect();
+        let pieces: Option<Vec<ImportChunk>> = kept.map(|it| it.map(|it| it.record.clone())).collect();
         let Some(folder) = pieces.and_then(|it| import.folder(&it)) else { return false };
-        let (run, _) = verify(&folder, Signature::Unchecked);
-        let again = Imported::of(&folder, (&run, import.voucher.clone()), import.by.clone(), import.at);
+        let (run, _) = verify(&folder, SignatureRequirement::Unchecked);
+        let again = RunImport::of(&folder, (&run, import.voucher.clone()), import.by.clone(), import.at);
         again.is_ok_and(|(again, _)| again == *import)
-            && import.voucher.stands(&run, self.keys.trusted()) != Standing::Broken
+            && import.voucher.stands(&run, self.keys.trusted()) != RunSignerStatus::Broken
     }
 }

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::Audit;
-use crate::domain::log::insight::{Counted, Fact, Figures, Sheet};
+use super::AuditRun;
+use crate::domain::log::insight::{CountProgress, CountedEvent, InsightRows, PeriodFigures};
 use crate::store::record::Stored;
 use crate::store::records::{COUNTED, InsightRow};
 use crate::store::row::Table;
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     pub(super) fn check_figures(&mut self) {
         let reached = self.all.figures.get(COUNTED).map(|it| &it.record);
         let reached = match reached {
             Some(InsightRow::Counted(counted)) => counted.clone(),
-            _ => Counted::default(),
+            _ => CountProgress::default(),
         };
         let (counted, mut sheet) = self.counted_again(reached.index);
         // What was counted meanwhile has reached another place at the next look.
@@ -28,7 +28,7 @@ impl Audit<'_> {
             self.expect(same, Table::Figures, id, format!("it does not count what the log says up to place {place}"));
         }
         for figures in sheet.into_values() {
-            let Figures { period, .. } = figures;
+            let PeriodFigures { period, .. } = figures;
             self.note(
                 Table::Figures,
                 period.name(),
@@ -47,11 +47,11 @@ impl Audit<'_> {
         }
     }
 
-    fn counted_again(&self, until: u64) -> (Counted, Sheet) {
-        let (mut counted, mut sheet) = (Counted::default(), Sheet::new());
+    fn counted_again(&self, until: u64) -> (CountProgress, InsightRows) {
+        let (mut counted, mut sheet) = (CountProgress::default(), InsightRows::new());
         for row in self.all.log.values().map(|it| &it.record).take_while(|it| it.index <= until) {
             let Some(event) = self.all.events.get(row.event.as_str()).map(|it| &it.record) else { continue };
-            let review = Fact::of(event).and_then(|it| it.review().cloned());
+            let review = CountedEvent::of(event).and_then(|it| it.review().cloned());
             let hold = review.and_then(|it| self.all.holds.get(it.as_str())).map(|it| &it.record);
             counted.count(&mut sheet, row.index, event, hold);
         }

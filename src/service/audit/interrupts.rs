@@ -2,26 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Audit;
+use super::AuditRun;
 use super::identity::{in_any_order, text};
-use crate::domain::chain::jws::Typ;
-use crate::domain::chain::receipt::{Approval, Refusal};
-use crate::domain::interrupts::{Decision, Ending, Interrupt, InterruptAnswer};
+use crate::domain::chain::jws::TokenType;
+use crate::domain::chain::receipt::{ApprovalClaim, DenialClaim};
+use crate::domain::interrupts::{Interrupt, InterruptAnswer, InterruptDecision, InterruptDecisionInput};
 use crate::domain::log::event::{Event, EventType};
-use crate::domain::reviews::{Verdict, Vote};
+use crate::domain::reviews::{Vote, VoteVerdict};
 use crate::service::interrupts::{asking_of, end_data, end_event, posted_data, received_data, vote_data};
 use crate::store::row::Table;
 
 #[derive(Default)]
-struct Told<'a> {
+struct InterruptEvents<'a> {
     received: Option<&'a Event>,
     votes: Vec<&'a Event>,
     ends: Vec<&'a Event>,
 }
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     pub(super) fn check_interrupts(&mut self, outside: &[&Event]) {
-        let mut story: BTreeMap<&str, Told<'_>> = BTreeMap::new();
+        let mut story: BTreeMap<&str, InterruptEvents<'_>> = BTreeMap::new();
         for event in outside {
             let Some(id) = text(event, "interrupt") else { continue };
             let told = story.entry(id).or_default();
@@ -62,7 +62,7 @@ impl Audit<'_> {
         }
     }
 
-    fn check_interrupt(&mut self, interrupt: &Interrupt, revision: i64, told: &Told<'_>) {
+    fn check_interrupt(&mut self, interrupt: &Interrupt, revision: i64, told: &InterruptEvents<'_>) {
         let id = &interrupt.id;
         self.expect(interrupt.is_whole(), Table::Interrupts, id, "its digest is not of what it says");
         let policy = self.policies.get(&interrupt.policy);
@@ -104,17 +104,17 @@ impl Audit<'_> {
         let proper = people.len() == interrupt.votes.len() && interrupt.votes.iter().all(counts);
         self.expect(proper, Table::Interrupts, &interrupt.id, "a vote on it is not one that counts");
         let ended = interrupt.ending().map(|it| it.0);
-        let count = |stage: Option<u32>, verdict: Verdict| {
+        let count = |stage: Option<u32>, verdict: VoteVerdict| {
             let of = |it: &&Vote| stage.is_none_or(|stage| it.stage == stage) && it.verdict == verdict;
             u32::try_from(interrupt.votes.iter().filter(of).count()).unwrap_or(u32::MAX)
         };
         let mut stages = (0u32..).zip(&interrupt.asking.stages);
-        let full = stages.all(|(stage, asked)| count(Some(stage), Verdict::Approve) >= asked.need);
-        let refused = count(None, Verdict::Deny) >= interrupt.asking.denials_needed;
+        let full = stages.all(|(stage, asked)| count(Some(stage), VoteVerdict::Approve) >= asked.need);
+        let refused = count(None, VoteVerdict::Deny) >= interrupt.asking.denials_needed;
         let lawful = match ended {
-            Some(Decision::Approved) => full && !refused,
-            Some(Decision::Denied) => refused,
-            None | Some(Decision::Expired | Decision::Superseded) => !refused,
+            Some(InterruptDecision::Approved) => full && !refused,
+            Some(InterruptDecision::Denied) => refused,
+            None | Some(InterruptDecision::Expired | InterruptDecision::Superseded) => !refused,
         };
         self.expect(lawful, Table::Interrupts, &interrupt.id, "it is approved without its quorum");
     }
@@ -122,24 +122,26 @@ impl Audit<'_> {
     /// The answer is signed by the chain's key, for this interrupt, and names none but those who voted so.
     fn check_interrupt_answer(&mut self, interrupt: &Interrupt) {
         let Some((decision, at, answer)) = interrupt.ending() else { return };
-        let approves = |it: &Approval| {
+        let approves = |it: &ApprovalClaim| {
             let vote = |vote: &Vote| {
-                (&vote.reviewer, vote.stage, vote.at, vote.verdict) == (&it.reviewer, it.stage, it.at, Verdict::Approve)
+                (&vote.reviewer, vote.stage, vote.at, vote.verdict)
+                    == (&it.reviewer, it.stage, it.at, VoteVerdict::Approve)
                     && vote.proof.evidence() == it.evidence
                     && vote.proof.method().is_none_or(|method| method == it.method)
             };
             it.absent.is_none() && interrupt.votes.iter().any(vote)
         };
-        let refuses = |it: &Refusal| {
+        let refuses = |it: &DenialClaim| {
             let vote = |vote: &Vote| {
-                (&vote.reviewer, vote.stage, vote.at, vote.verdict) == (&it.reviewer, it.stage, it.at, Verdict::Deny)
+                (&vote.reviewer, vote.stage, vote.at, vote.verdict)
+                    == (&it.reviewer, it.stage, it.at, VoteVerdict::Deny)
             };
             it.absent.is_none() && interrupt.votes.iter().any(vote)
         };
-        let claims = self.believed::<InterruptAnswer>(&answer.token, Typ::InterruptAnswer);
+        let claims = self.believed::<InterruptAnswer>(&answer.token, TokenType::InterruptAnswer);
         let same = claims.is_some_and(|it| {
             let (approvals, refusals) = (it.approvals.clone(), it.refusals.clone());
-            let ending = Ending { decision, at, expires_at: answer.expires_at, approvals, refusals };
+            let ending = InterruptDecisionInput { decision, at, expires_at: answer.expires_at, approvals, refusals };
             it.is_whole()
                 && it == interrupt.claims(self.keys.issuer(), &answer.nonce, ending)
                 && it.approvals.iter().all(approves)

@@ -1,14 +1,14 @@
 //! Keys: what the log tells became of them against the keyring. An older one, put back, would bring to life what was
 //! revoked.
 
-use super::Audit;
+use super::AuditRun;
 use super::identity::text;
 use crate::domain::keys::{KeyState, KeyUse, PublicKey};
 use crate::domain::log::event::{Event, EventType};
 use crate::store::CLOCK_SKEW_MILLIS_MAX;
 use crate::store::row::Table;
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     /// Each key that an event says was revoked is so, and each that began to sign is known and not yet to come.
     pub(super) fn check_keys(&mut self) {
         // What happened since the keyring was read may not be in it yet.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Audit, Finding};
+use super::{AuditFinding, AuditRun};
 use crate::domain::reviews::Hold;
 use crate::domain::threads::thread::Thread;
 use crate::service::platform::label_backfill::settled;
@@ -13,7 +13,7 @@ use crate::store::row::Table;
 /// What labels stand in.
 const LABELS: &str = "labels";
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     /// Goes through all labels, and counts those of each row: none is there twice.
     pub(super) fn check_labels(&mut self) {
         let all = self.all;
@@ -55,6 +55,6 @@ impl Audit<'_> {
     }
 
     fn note_label(&mut self, id: &str, finding: String) {
-        self.findings.push(Finding { table: LABELS, id: id.to_owned(), finding });
+        self.findings.push(AuditFinding { table: LABELS, id: id.to_owned(), finding });
     }
 }

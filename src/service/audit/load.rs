@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use super::Finding;
+use super::AuditFinding;
 use crate::domain::delivery::delivery::Delivery;
-use crate::domain::delivery::endpoint::{Endpoint, Lane};
-use crate::domain::delivery::mail_contact::{Contact, Letter};
-use crate::domain::episode::agent_event::Posted;
-use crate::domain::episode::imported::{Imported, Piece};
+use crate::domain::delivery::endpoint::{DeliveryPosition, Endpoint};
+use crate::domain::delivery::mail_contact::{MailContact, MailNotification};
+use crate::domain::episode::agent_event::AgentEvent;
+use crate::domain::episode::imported::{ImportChunk, RunImport};
 use crate::domain::identity::account::{Account, OneTimeLink, Session, Token};
 use crate::domain::identity::delegation::Delegation;
-use crate::domain::identity::login_throttle::Tries;
+use crate::domain::identity::login_throttle::FailedSignIns;
 use crate::domain::identity::passkey::Passkey;
-use crate::domain::interrupts::{Interrupt, Posted as SignedPost};
+use crate::domain::interrupts::{Interrupt, SignedPostRecord};
 use crate::domain::keys::RowKey;
 use crate::domain::log::event::Event;
-use crate::domain::platform::idempotency::KeptAnswer;
-use crate::domain::policy_changes::change_request::Amendment;
+use crate::domain::platform::idempotency::IdempotencyRecord;
+use crate::domain::policy_changes::change_request::PolicyChangeRequest;
 use crate::domain::reviews::Hold;
-use crate::domain::threads::archive::{Archive, Whereabouts};
+use crate::domain::threads::archive::{Archive, ArchivedLocation};
 use crate::domain::threads::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
 use crate::domain::threads::step::StepRow;
 use crate::domain::threads::thread::Thread;
@@ -26,26 +26,26 @@ use crate::domain::threads::transition::{ChainRow, Rejection, StateRow, Transiti
 use crate::domain::writes::write::Write;
 use crate::store::label::Label;
 use crate::store::record::{Record, Stored, open};
-use crate::store::records::{InsightRow, LogMark, LogRow, Pending, Sighting};
-use crate::store::row::Row;
-use crate::store::{Page, Store, StoreError};
+use crate::store::records::{InsightRow, LastSeenRow, LogCursor, LogRow, UnsequencedEvent};
+use crate::store::row::SealedRow;
+use crate::store::{ScanPage, Store, StoreError};
 
 /// The rows of a table by id.
-pub(super) type Kept<R> = BTreeMap<String, Stored<R>>;
+pub(super) type LoadedRows<R> = BTreeMap<String, Stored<R>>;
 
 macro_rules! everything {
     ($($rows:ident: $record:ty,)*) => {
         /// Everything that is stored and bears this gateway's seal, as it stood at one moment.
         #[derive(Default)]
         pub(super) struct Everything {
-            $(pub(super) $rows: Kept<$record>,)*
+            $(pub(super) $rows: LoadedRows<$record>,)*
             pub(super) labels: Vec<Label>,
             /// How many rows, whether or not they bear the seal.
             pub(super) rows: usize,
         }
 
         impl Everything {
-            fn keep(&mut self, key: &RowKey, row: &Row) -> Result<(), StoreError> {
+            fn keep(&mut self, key: &RowKey, row: &SealedRow) -> Result<(), StoreError> {
                 match row.table {
                     $(<$record as Record>::TABLE => self.$rows.insert(row.id.clone(), open(key, row)?).map_or((), drop),)*
                 }
@@ -57,19 +57,19 @@ macro_rules! everything {
 
 everything! {
     figures: InsightRow,
-    marks: LogMark,
-    answers: KeptAnswer,
+    marks: LogCursor,
+    answers: IdempotencyRecord,
     deliveries: Delivery,
-    lanes: Lane,
+    lanes: DeliveryPosition,
     endpoints: Endpoint,
-    contacts: Contact,
-    letters: Letter,
+    contacts: MailContact,
+    letters: MailNotification,
     gateway: Gateway,
     flows: Flow,
     policies: PolicyRow,
-    amendments: Amendment,
+    amendments: PolicyChangeRequest,
     interrupts: Interrupt,
-    posts: SignedPost,
+    posts: SignedPostRecord,
     threads: Thread,
     transitions: Transition,
     rejections: Rejection,
@@ -77,7 +77,7 @@ everything! {
     entries: ChainRow,
     states: StateRow,
     archives: Archive,
-    whereabouts: Whereabouts,
+    whereabouts: ArchivedLocation,
     holds: Hold,
     receipts: ReceiptRow,
     writes: Write,
@@ -85,21 +85,21 @@ everything! {
     tokens: Token,
     sessions: Session,
     links: OneTimeLink,
-    tries: Tries,
-    sightings: Sighting,
+    tries: FailedSignIns,
+    sightings: LastSeenRow,
     passkeys: Passkey,
     delegations: Delegation,
-    episode_events: Posted,
-    imports: Imported,
-    import_pieces: Piece,
+    episode_events: AgentEvent,
+    imports: RunImport,
+    import_pieces: ImportChunk,
     events: Event,
-    outbox: Pending,
+    outbox: UnsequencedEvent,
     log: LogRow,
 }
 
 /// What belongs to each thread, gathered once: an audit goes through every thread.
 #[derive(Default)]
-pub(super) struct Belongings<'a> {
+pub(super) struct ThreadRows<'a> {
     pub(super) events: Vec<&'a Event>,
     pub(super) holds: Vec<&'a Hold>,
     pub(super) receipts: Vec<&'a Stored<ReceiptRow>>,
@@ -114,29 +114,33 @@ pub(super) struct Belongings<'a> {
 impl Everything {
     /// All of it as it stands at one moment: what a gateway does meanwhile is in none of it, and so neither missing nor in
     /// excess.
-    pub(super) async fn load(store: &dyn Store, key: &RowKey, findings: &mut Vec<Finding>) -> Result<Self, StoreError> {
+    pub(super) async fn load(
+        store: &dyn Store,
+        key: &RowKey,
+        findings: &mut Vec<AuditFinding>,
+    ) -> Result<Self, StoreError> {
         let mut all = Self::default();
         let mut meet = |page| match page {
-            Page::Rows(rows) => rows.iter().for_each(|row| all.take(key, row, findings)),
-            Page::Labels(labels) => all.labels.extend(labels),
+            ScanPage::Rows(rows) => rows.iter().for_each(|row| all.take(key, row, findings)),
+            ScanPage::Labels(labels) => all.labels.extend(labels),
         };
         store.walk(&mut meet).await?;
         Ok(all)
     }
 
-    fn take(&mut self, key: &RowKey, row: &Row, findings: &mut Vec<Finding>) {
+    fn take(&mut self, key: &RowKey, row: &SealedRow, findings: &mut Vec<AuditFinding>) {
         self.rows += 1;
         let Err(error) = self.keep(key, row) else { return };
         let finding = match error {
             StoreError::Unsealed(_) => "it does not bear this gateway's seal",
             _ => "it is sealed, but not of the shape or not findable as what it says",
         };
-        findings.push(Finding { table: row.table.name(), id: row.id.clone(), finding: finding.to_owned() });
+        findings.push(AuditFinding { table: row.table.name(), id: row.id.clone(), finding: finding.to_owned() });
     }
 
     /// What belongs to each thread, by its name.
-    pub(super) fn by_thread(&self) -> BTreeMap<&str, Belongings<'_>> {
-        let mut threads: BTreeMap<&str, Belongings<'_>> = BTreeMap::new();
+    pub(super) fn by_thread(&self) -> BTreeMap<&str, ThreadRows<'_>> {
+        let mut threads: BTreeMap<&str, ThreadRows<'_>> = BTreeMap::new();
         for event in self.events.values().map(|it| &it.record) {
             if let Some(thread) = &event.thread {
                 threads.entry(thread.as_str()).or_default().events.push(event);

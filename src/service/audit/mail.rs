@@ -1,10 +1,10 @@
 //! Who is told by mail, and of what: only people that there are, of what happened.
 
-use super::Audit;
-use crate::domain::delivery::mail_contact::About;
+use super::AuditRun;
+use crate::domain::delivery::mail_contact::MailTopic;
 use crate::store::row::Table;
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     pub(super) fn check_contacts(&mut self) {
         let all = self.all;
         for id in all.contacts.keys() {
@@ -15,7 +15,7 @@ impl Audit<'_> {
             let known = all.accounts.contains_key(letter.account.as_str());
             self.expect(known, Table::Letters, id, "there is no such person".to_owned());
             let event = all.events.get(letter.event.as_str()).map(|it| &it.record);
-            let told = event.and_then(|it| About::of(it.kind, &it.data));
+            let told = event.and_then(|it| MailTopic::of(it.kind, &it.data));
             self.expect(told.as_ref() == Some(&letter.about), Table::Letters, id, "no event says so".to_owned());
         }
     }

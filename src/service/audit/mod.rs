@@ -47,17 +47,17 @@ use crate::domain::keys::Keys;
 use crate::domain::policy::{Policy, PolicySource};
 use crate::domain::primitives::id::ThreadId;
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::join_carryover::Standing;
+use crate::domain::threads::join_carryover::ThreadContributions;
 use crate::store::row::Table;
 use crate::store::{Store, StoreError};
 
 pub use damages::unreadable;
-use event_replay::Story;
+use event_replay::ThreadEvents;
 use load::Everything;
 
 /// Something that is not as it was signed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
-pub struct Finding {
+pub struct AuditFinding {
     /// In which table.
     pub table: &'static str,
     /// Which row, or where one should be.
@@ -68,7 +68,7 @@ pub struct Finding {
 
 /// What an audit went through, and what it found.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Report {
+pub struct AuditReport {
     /// How many rows.
     pub rows: usize,
     /// How many threads.
@@ -78,14 +78,14 @@ pub struct Report {
     /// How many events.
     pub events: usize,
     /// What is wrong; empty if nothing is.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<AuditFinding>,
 }
 
 /// How often it looks at most: more than once only where files went while they were read. What is wrong stays wrong.
 const LOOKS_MAX: usize = 4;
 
 /// Replays everything where nothing has left the database.
-pub async fn audit(store: &dyn Store, keys: &Keys, now: Timestamp) -> Result<Report, StoreError> {
+pub async fn audit(store: &dyn Store, keys: &Keys, now: Timestamp) -> Result<AuditReport, StoreError> {
     audit_with(store, None, keys, now).await
 }
 
@@ -95,7 +95,7 @@ pub async fn audit_with(
     archives: Option<&Archives>,
     keys: &Keys,
     now: Timestamp,
-) -> Result<Report, StoreError> {
+) -> Result<AuditReport, StoreError> {
     let damages = damages::of(store).await?;
     let replayed = replay((store, archives), keys, now).await;
     damages::first(damages, replayed)
@@ -105,7 +105,7 @@ async fn replay(
     (store, archives): (&dyn Store, Option<&Archives>),
     keys: &Keys,
     now: Timestamp,
-) -> Result<Report, StoreError> {
+) -> Result<AuditReport, StoreError> {
     let mut policies = BTreeMap::new();
     let mut last = look((store, archives), keys, now, &mut policies).await?;
     for _ in 1..LOOKS_MAX {
@@ -122,8 +122,8 @@ async fn replay(
 }
 
 /// One look at everything.
-struct Look {
-    report: Report,
+struct AuditPass {
+    report: AuditReport,
     /// Whether rows of archives say something else by now than when they were read, whose files were not as they said.
     moved: bool,
 }
@@ -134,35 +134,36 @@ async fn look(
     keys: &Keys,
     now: Timestamp,
     policies: &mut BTreeMap<Digest, Policy>,
-) -> Result<Look, StoreError> {
+) -> Result<AuditPass, StoreError> {
     let mut findings = Vec::new();
     let mut all = Everything::load(store, keys.row(), &mut findings).await?;
     let unread = archives::put_back(&mut all, archives, &mut findings);
     let moved = archives::have_moved(store, &all, &unread).await?;
     let standings = BTreeMap::new();
-    let mut audit = Audit { keys, now, all: &all, policies, findings, versions: 0, standings };
+    let mut audit = AuditRun { keys, now, all: &all, policies, findings, versions: 0, standings };
     audit.replay_all();
-    let Audit { mut findings, versions, .. } = audit;
+    let AuditRun { mut findings, versions, .. } = audit;
     findings.sort();
     findings.dedup();
-    let report = Report { rows: all.rows, threads: all.threads.len(), versions, events: all.events.len(), findings };
-    Ok(Look { report, moved })
+    let report =
+        AuditReport { rows: all.rows, threads: all.threads.len(), versions, events: all.events.len(), findings };
+    Ok(AuditPass { report, moved })
 }
 
 /// An audit under way.
-struct Audit<'a> {
+struct AuditRun<'a> {
     keys: &'a Keys,
     now: Timestamp,
     all: &'a Everything,
     /// Compiled once, however often it looks; which there are is asked of the rows.
     policies: &'a mut BTreeMap<Digest, Policy>,
-    findings: Vec<Finding>,
+    findings: Vec<AuditFinding>,
     versions: u64,
     /// What threads had come to where branches begin and end, so that it is worked out once.
-    standings: BTreeMap<(ThreadId, u64), Option<Standing>>,
+    standings: BTreeMap<(ThreadId, u64), Option<ThreadContributions>>,
 }
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     /// Whatever is found by comparing rows with each other.
     fn replay_all(&mut self) {
         let all = self.all;
@@ -178,7 +179,7 @@ impl Audit<'_> {
         let mut belongings = all.by_thread();
         for thread in all.threads.values().map(|it| &it.record) {
             let own = belongings.remove(thread.id.as_str()).unwrap_or_default();
-            let story = Story::of(&own.events);
+            let story = ThreadEvents::of(&own.events);
             self.check_chain(thread, &story);
             self.check_holds(thread, &own, &story);
             self.check_receipts(&own, &story);
@@ -196,7 +197,7 @@ impl Audit<'_> {
     }
 
     fn note(&mut self, table: Table, id: impl ToString, finding: impl Into<String>) {
-        self.findings.push(Finding { table: table.name(), id: id.to_string(), finding: finding.into() });
+        self.findings.push(AuditFinding { table: table.name(), id: id.to_string(), finding: finding.into() });
     }
 
     /// Notes it unless it holds.

@@ -4,24 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::Audit;
+use super::AuditRun;
 use super::delegations::counted;
-use super::identity::{Lives, changed, made, text};
+use super::identity::{RowHistories, changed, made, text};
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::signed_vote::{Evidence, SIGNATURE_TTL, Signable};
+use crate::domain::chain::signed_vote::{SIGNATURE_TTL, Signable, VoteEvidence};
 use crate::domain::identity::passkey::Passkey;
 use crate::domain::interrupts::Interrupt;
 use crate::domain::log::event::EventType;
-use crate::domain::policy_changes::change_request::Amendment;
+use crate::domain::policy_changes::change_request::PolicyChangeRequest;
 use crate::domain::primitives::id::PasskeyId;
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Hold, Proof, Vote};
+use crate::domain::reviews::{Hold, Vote, VoterProof};
 use crate::service::identity::passkeys::{added_data, evidence_of, interrupt_evidence_of, policy_evidence_of};
 use crate::store::row::Table;
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     pub(super) fn check_passkeys(&mut self) {
-        let (mut lives, mut uses) = (Lives::new(), BTreeMap::<&str, Timestamp>::new());
+        let (mut lives, mut uses) = (RowHistories::new(), BTreeMap::<&str, Timestamp>::new());
         for event in self.all.events.values().map(|it| &it.record) {
             let (passkey, by) = (text(event, "passkey"), text(event, "confirmed_by"));
             let used = match event.kind {
@@ -80,7 +80,7 @@ impl Audit<'_> {
     }
 
     /// The same of votes on a policy.
-    pub(super) fn check_policy_proofs(&mut self, amendment: &Amendment) {
+    pub(super) fn check_policy_proofs(&mut self, amendment: &PolicyChangeRequest) {
         let id = &amendment.id;
         for vote in &amendment.votes {
             let met = amendment.passkey_need(vote.stage).met_by(&vote.proof, vote.at).is_ok();
@@ -111,9 +111,9 @@ impl Audit<'_> {
         let theirs = passkey.account == vote.reviewer && passkey.added_at <= vote.at && counted(passkey, vote.at);
         theirs
             && match &vote.proof {
-                Proof::Session {} => true,
-                Proof::PasskeySession { at, .. } => *at <= vote.at && self.opened_with(passkey, vote, *at),
-                Proof::Signature { evidence, expires_at, .. } => {
+                VoterProof::Session {} => true,
+                VoterProof::PasskeySession { at, .. } => *at <= vote.at && self.opened_with(passkey, vote, *at),
+                VoterProof::Signature { evidence, expires_at, .. } => {
                     let in_time = vote.at < *expires_at && *expires_at <= vote.at.plus(SIGNATURE_TTL);
                     // Its counter went on since; that it did so each time was seen when it signed.
                     let passkey = Passkey { counter: 0, ..passkey.clone() };
@@ -134,6 +134,6 @@ impl Audit<'_> {
 }
 
 /// The digest of what was signed, if this passkey signed it.
-fn signed_by<S: Signable>(evidence: Option<Evidence<S>>, passkey: &Passkey) -> Option<Digest> {
+fn signed_by<S: Signable>(evidence: Option<VoteEvidence<S>>, passkey: &Passkey) -> Option<Digest> {
     evidence.filter(|it| it.check(passkey).is_ok()).map(|it| it.digest())
 }

@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::Audit;
+use super::AuditRun;
 use super::identity::in_any_order;
 use crate::domain::chain::hash::Digest;
 use crate::domain::log::event::{Event, EventType};
-use crate::domain::policy_changes::change_request::{Amendment, AmendmentState};
-use crate::domain::reviews::Verdict;
+use crate::domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
+use crate::domain::reviews::VoteVerdict;
 use crate::service::policy_changes::{end_data, proposal_data, vote_data};
 use crate::service::threads::hold::stage_of;
 use crate::store::row::Table;
 
 #[derive(Default)]
-struct Told<'a> {
+struct PolicyChangeEvents<'a> {
     proposed: Option<&'a Event>,
     votes: Vec<&'a Event>,
     end: Option<&'a Event>,
@@ -25,9 +25,9 @@ fn text<'a>(event: &'a Event, name: &str) -> Option<&'a str> {
     event.data.get(name).and_then(Value::as_str)
 }
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     pub(super) fn check_amendments(&mut self, outside: &[&Event]) {
-        let mut story: BTreeMap<&str, Told<'_>> = BTreeMap::new();
+        let mut story: BTreeMap<&str, PolicyChangeEvents<'_>> = BTreeMap::new();
         for event in outside {
             let Some(id) = text(event, "amendment") else { continue };
             match event.kind {
@@ -47,7 +47,7 @@ impl Audit<'_> {
         self.check_activations(outside);
     }
 
-    fn check_amendment(&mut self, amendment: &Amendment, revision: i64, told: &Told<'_>) {
+    fn check_amendment(&mut self, amendment: &PolicyChangeRequest, revision: i64, told: &PolicyChangeEvents<'_>) {
         let id = &amendment.id;
         self.expect(amendment.is_whole(), Table::Amendments, id, "its digest is not of what it says");
         let as_told = told.proposed.is_some_and(|it| {
@@ -62,7 +62,8 @@ impl Audit<'_> {
         let ended = amendment.state.ended_at().map(|at| (end_data(amendment), at));
         let as_ended = told.end.map(|it| (it.data.clone(), it.at));
         self.expect(ended == as_ended, Table::Amendments, id, "it did not end as its events say");
-        let by_a_vote = matches!(amendment.state, AmendmentState::Activated { .. } | AmendmentState::Denied { .. });
+        let by_a_vote =
+            matches!(amendment.state, PolicyChangeState::Activated { .. } | PolicyChangeState::Denied { .. });
         let ends = i64::from(ended.is_some() && !by_a_vote);
         let changes = i64::try_from(amendment.votes.len()).unwrap_or(i64::MAX).saturating_add(ends);
         let dense = revision == changes.saturating_add(1);
@@ -72,7 +73,7 @@ impl Audit<'_> {
     }
 
     /// Each person once, nobody excluded, each for this digest; and an activated one with its quorum.
-    fn check_amendment_votes(&mut self, amendment: &Amendment) {
+    fn check_amendment_votes(&mut self, amendment: &PolicyChangeRequest) {
         let id = &amendment.id;
         let people: BTreeSet<_> = amendment.votes.iter().map(|it| &it.reviewer).collect();
         let proper = people.len() == amendment.votes.len()
@@ -87,16 +88,16 @@ impl Audit<'_> {
             let same = asked.as_ref() == Some(&amendment.stages);
             self.expect(same, Table::Amendments, id, "it asks for other votes than the policy it takes the place of");
         }
-        if !matches!(amendment.state, AmendmentState::Activated { .. }) {
+        if !matches!(amendment.state, PolicyChangeState::Activated { .. }) {
             return;
         }
         let count = |stage: u32| {
-            amendment.votes.iter().filter(|it| it.stage == stage && it.verdict == Verdict::Approve).count()
+            amendment.votes.iter().filter(|it| it.stage == stage && it.verdict == VoteVerdict::Approve).count()
         };
         let full = (0u32..)
             .zip(&amendment.stages)
             .all(|(stage, asked)| u32::try_from(count(stage)).is_ok_and(|it| it >= asked.need));
-        let refused = amendment.votes.iter().any(|it| it.verdict == Verdict::Deny);
+        let refused = amendment.votes.iter().any(|it| it.verdict == VoteVerdict::Deny);
         self.expect(full && !refused, Table::Amendments, id, "it is activated without its quorum");
     }
 
@@ -128,7 +129,7 @@ impl Audit<'_> {
         self.all.amendments.get(id).is_some_and(|it| {
             let amendment = &it.record;
             let change = &amendment.change;
-            amendment.state == AmendmentState::Activated { at: after.at }
+            amendment.state == PolicyChangeState::Activated { at: after.at }
                 && Some(change.policy) == policy(after)
                 && Some(change.over.policy) == policy(before)
                 && change.over.since == before.at

@@ -2,21 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Audit;
+use super::AuditRun;
 use super::event_replay::said;
-use super::load::Belongings;
+use super::load::ThreadRows;
 use crate::domain::chain::hash::Digest;
 use crate::domain::log::event::{Event, EventType};
-use crate::domain::threads::rejected_request::KeptRequest;
-use crate::domain::threads::step::{Try, content_of};
+use crate::domain::threads::rejected_request::RejectedRequest;
+use crate::domain::threads::step::{StepAttemptResult, content_of};
 use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{Transition, Values};
+use crate::domain::threads::transition::{Transition, ValueLocation};
 use crate::store::row::Table;
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     /// The steps of one thread, each as its events tell it.
-    pub(super) fn check_steps(&mut self, thread: &Thread, own: &Belongings<'_>) {
-        let mut told: BTreeMap<String, Vec<Try>> = BTreeMap::new();
+    pub(super) fn check_steps(&mut self, thread: &Thread, own: &ThreadRows<'_>) {
+        let mut told: BTreeMap<String, Vec<StepAttemptResult>> = BTreeMap::new();
         let mut events: Vec<&Event> = own.events.iter().copied().filter(|it| !said(it, "step").is_empty()).collect();
         events.sort_by_key(|it| it.seq);
         for event in events {
@@ -52,29 +52,32 @@ impl Audit<'_> {
     }
 
     /// The try that an event tells of, if it is one that counts. What was asked for is looked at while it is there.
-    fn tried(&self, event: &Event, id: &str) -> Option<Try> {
+    fn tried(&self, event: &Event, id: &str) -> Option<StepAttemptResult> {
         let digest = |name: &str| Digest::try_from(said(event, name).to_owned()).ok();
         match event.kind {
             EventType::TransitionCommitted | EventType::TransitionHeld => {
                 let transition = digest("transition")?;
                 let row = &self.all.transitions.get(&transition.to_string())?.record;
-                let same = |it: &&Try| it.transition() == Some(transition);
+                let same = |it: &&StepAttemptResult| it.transition() == Some(transition);
                 let known = self.all.steps.get(id).and_then(|it| it.record.tries.iter().find(same).copied());
                 match (row.values, known) {
-                    (Values::Archived, Some(known)) => Some(known),
-                    _ => Some(Try::Stated { content: content_of(&self.secret_of(row), &request_of(row)), transition }),
+                    (ValueLocation::Archived, Some(known)) => Some(known),
+                    _ => Some(StepAttemptResult::Stated {
+                        content: content_of(&self.secret_of(row), &request_of(row)),
+                        transition,
+                    }),
                 }
             }
             EventType::TransitionRejected if event.data.get("counted")? == true => {
-                Some(Try::Rejected { identity: digest("identity")? })
+                Some(StepAttemptResult::Rejected { identity: digest("identity")? })
             }
             _ => None,
         }
     }
 }
 
-fn request_of(transition: &Transition) -> KeptRequest {
-    KeptRequest {
+fn request_of(transition: &Transition) -> RejectedRequest {
+    RejectedRequest {
         kind: transition.statement.kind,
         format: transition.format,
         content: transition.patch.clone(),

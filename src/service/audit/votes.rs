@@ -4,25 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::Audit;
-use super::event_replay::{HoldStory, number, said};
+use super::AuditRun;
+use super::event_replay::{HoldEvents, number, said};
 use super::identity::text;
 use crate::domain::log::event::{Event, EventType};
 use crate::domain::primitives::id::AccountId;
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Hold, HoldState, Verdict, Vote};
+use crate::domain::reviews::{Hold, HoldState, Vote, VoteVerdict};
 use crate::service::reviews::vote::vote_data;
 use crate::service::reviews::withdraw::withdrawal_data;
 use crate::store::row::Table;
 
 /// A vote as events tell it: counted, and perhaps taken back.
-type Told = (Value, Timestamp, Option<(Value, Timestamp)>);
+type VoteEvents = (Value, Timestamp, Option<(Value, Timestamp)>);
 
 /// Votes as a hold's events tell them, in the order in which they were counted; `None` if they contradict each other: a
 /// person's place is taken up while another vote takes it up, or what does not count is taken back, or by somebody whose
 /// place it does not take up, or the hold had ended.
-fn replayed(told: &HoldStory<'_>) -> Option<Vec<Told>> {
-    let mut votes: Vec<Told> = Vec::new();
+fn replayed(told: &HoldEvents<'_>) -> Option<Vec<VoteEvents>> {
+    let mut votes: Vec<VoteEvents> = Vec::new();
     let mut standing: BTreeMap<&str, usize> = BTreeMap::new();
     let ended = told.end.and_then(|it| it.seq);
     for ballot in &told.ballots {
@@ -54,15 +54,15 @@ fn index_of(event: &Event) -> Option<usize> {
     usize::try_from(number(event, "vote")?).ok()
 }
 
-fn as_kept(hold: &Hold, (index, vote): (usize, &Vote)) -> Told {
+fn as_kept(hold: &Hold, (index, vote): (usize, &Vote)) -> VoteEvents {
     let withdrawn = vote.withdrawn.as_ref().map(|it| (withdrawal_data(hold, (index, vote)), it.at));
     (vote_data(hold, vote), vote.at, withdrawn)
 }
 
-impl Audit<'_> {
+impl AuditRun<'_> {
     /// What the row says of votes is what the events lead to.
-    pub(super) fn check_votes(&mut self, hold: &Hold, told: &HoldStory<'_>) {
-        let kept: Vec<Told> = hold.votes.iter().enumerate().map(|it| as_kept(hold, it)).collect();
+    pub(super) fn check_votes(&mut self, hold: &Hold, told: &HoldEvents<'_>) {
+        let kept: Vec<VoteEvents> = hold.votes.iter().enumerate().map(|it| as_kept(hold, it)).collect();
         let same = replayed(told).is_some_and(|it| it == kept);
         self.expect(same, Table::Holds, &hold.id, "its votes are not those that events counted");
     }
@@ -85,13 +85,14 @@ impl Audit<'_> {
         if !matches!(hold.state, HoldState::Approved { .. }) {
             return;
         }
-        let count =
-            |stage: u32| hold.standing_votes().filter(|it| it.stage == stage && it.verdict == Verdict::Approve).count();
+        let count = |stage: u32| {
+            hold.standing_votes().filter(|it| it.stage == stage && it.verdict == VoteVerdict::Approve).count()
+        };
         let full = (0u32..)
             .zip(&hold.stages)
             .all(|(stage, asked)| u32::try_from(count(stage)).is_ok_and(|it| it >= asked.need));
         self.expect(full && !hold.stages.is_empty(), Table::Holds, &hold.id, "it is approved without its quorum");
-        let denied = hold.standing_votes().filter(|it| it.verdict == Verdict::Deny).count();
+        let denied = hold.standing_votes().filter(|it| it.verdict == VoteVerdict::Deny).count();
         let outvoted = u32::try_from(denied).is_ok_and(|it| it < hold.denials_needed);
         self.expect(outvoted, Table::Holds, &hold.id, "it is approved although enough people refused");
     }

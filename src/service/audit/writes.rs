@@ -1,17 +1,17 @@
 //! Writes: each reservation against its events, its signed answer and the fence.
 
-use super::Audit;
-use super::event_replay::{Story, WriteStory, number, said};
-use super::load::Belongings;
-use crate::domain::chain::jws::Typ;
+use super::AuditRun;
+use super::event_replay::{ThreadEvents, WriteEvents, number, said};
+use super::load::ThreadRows;
+use crate::domain::chain::jws::TokenType;
 use crate::domain::chain::receipt::Verification;
 use crate::domain::log::event::EventType;
 use crate::domain::writes::write::{Write, WriteState};
 use crate::store::records::write_row_id;
 use crate::store::row::Table;
 
-impl Audit<'_> {
-    pub(super) fn check_writes(&mut self, own: &Belongings<'_>, story: &Story<'_>) {
+impl AuditRun<'_> {
+    pub(super) fn check_writes(&mut self, own: &ThreadRows<'_>, story: &ThreadEvents<'_>) {
         for stored in &own.writes {
             let write = &stored.record;
             let id = &write_row_id(&write.key);
@@ -41,7 +41,7 @@ impl Audit<'_> {
 
     /// What the writer was answered is signed, and says the same.
     fn check_answer(&mut self, id: &str, write: &Write) {
-        let claims = self.believed::<Verification>(&write.verification, Typ::Verification);
+        let claims = self.believed::<Verification>(&write.verification, TokenType::Verification);
         let same = claims.is_some_and(|it| {
             it.sub == write.thread
                 && it.aud == write.key.principal
@@ -62,7 +62,7 @@ impl Audit<'_> {
     }
 }
 
-fn ended_as_told(write: &Write, told: Option<&WriteStory<'_>>) -> bool {
+fn ended_as_told(write: &Write, told: Option<&WriteEvents<'_>>) -> bool {
     let end = told.and_then(|it| it.end);
     let late = end.and_then(|it| it.data.get("late")?.as_bool());
     let is = |kind: EventType| end.is_some_and(|it| it.kind == kind);

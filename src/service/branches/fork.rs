@@ -6,30 +6,32 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::domain::chain::commitment::Tree;
-use crate::domain::chain::entry::Gate;
+use crate::domain::chain::entry::CommitGate;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::chain::statement::{Statement, TransitionType};
 use crate::domain::identity::account::Token;
-use crate::domain::json::patch::Format;
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::json::state_delta::Delta;
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
-use crate::domain::policy::{NodePolicy, Policy, Reason, ReasonCode, RejectCode, Violation};
+use crate::domain::policy::{JudgedReason, NodePolicy, Policy, ReasonCode, RejectCode, Violation};
 use crate::domain::primitives::id::{BranchName, NodeId, PrincipalId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::branch::{BRANCHES_MADE_MAX, BRANCHES_MAX, Branch};
 use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{Identity, Outcome, StateContent, Transition, Values, patch_digest};
+use crate::domain::threads::transition::{
+    ProposalIdentity, StateContent, Transition, TransitionOutcome, ValueLocation, patch_digest,
+};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::service::proposals::context::Asking;
-use crate::service::proposals::reject::Because;
-use crate::service::threads::commit::{Answer, Base, head_of, owes};
+use crate::service::proposals::context::ProposalContext;
+use crate::service::proposals::reject::RejectionCause;
+use crate::service::threads::commit::{CommitBase, ProposalOutcome, head_of, owes};
 use crate::service::threads::heads::Version;
-use crate::service::threads::statement::{Effected, Step, new_proposal_id};
+use crate::service::threads::statement::{JudgedEffect, StatedTransition, new_proposal_id};
 use crate::service::threads::unsigned;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -49,7 +51,7 @@ pub struct NewBranches {
 
 /// A branch that was made.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct CreatedBranch {
     /// What it is called.
     pub name: BranchName,
     /// Its thread.
@@ -64,28 +66,28 @@ pub struct Made {
 
 /// Branches that were made.
 #[derive(Clone, Debug)]
-pub struct Forked {
+pub struct CreatedBranches {
     /// Of which version.
     pub version: u64,
     /// Of which head.
     pub transition: Digest,
     /// They, in the order in which they were asked for.
-    pub branches: Vec<Made>,
+    pub branches: Vec<CreatedBranch>,
 }
 
 /// What every branch of one request is made of.
-struct Forking<'a> {
+struct ForkContext<'a> {
     keys: &'a Keys,
     token: &'a Stored<Token>,
     node: &'a NodeId,
-    base: Base<'a>,
+    base: CommitBase<'a>,
     parent: &'a Thread,
     now: Timestamp,
 }
 
 impl Service {
     /// Makes branches of a head. The same request again gives the same answer.
-    pub async fn fork(&self, token: &Stored<Token>, ask: &NewBranches) -> Result<Forked> {
+    pub async fn fork(&self, token: &Stored<Token>, ask: &NewBranches) -> Result<CreatedBranches> {
         if ask.names.is_empty() || ask.names.len() > BRANCHES_MADE_MAX {
             return Err(Error::invalid("/branches", format!("name 1 to {BRANCHES_MADE_MAX} branches")));
         }
@@ -95,7 +97,7 @@ impl Service {
         retrying!(self.fork_once(token, ask))
     }
 
-    async fn fork_once(&self, token: &Stored<Token>, ask: &NewBranches) -> Result<Forked> {
+    async fn fork_once(&self, token: &Stored<Token>, ask: &NewBranches) -> Result<CreatedBranches> {
         let (keys, now) = (self.keys()?, self.now());
         let thread = self.thread(&keys, &ask.thread).await?;
         if !token.record.of_flow(&thread.record.flow) {
@@ -122,8 +124,8 @@ impl Service {
         if !policy.node(&ask.node).is_some_and(NodePolicy::may_fork) {
             return Err(Error::Forbidden("the policy lets no such node fork: that takes `fork = true`"));
         }
-        let base = Base { head: &head, policy: &policy, flow: &standing.flow.record };
-        let forking = Forking { keys: &keys, token, node: &ask.node, base, parent: &standing.thread.record, now };
+        let base = CommitBase { head: &head, policy: &policy, flow: &standing.flow.record };
+        let forking = ForkContext { keys: &keys, token, node: &ask.node, base, parent: &standing.thread.record, now };
         let mut draft = Draft::new(keys.row(), now);
         draft.rely_on(token);
         standing.rely(&mut draft);
@@ -131,7 +133,7 @@ impl Service {
         for name in &ask.names {
             firsts.push(self.put_branch(&mut draft, &forking, name)?);
         }
-        let forked = Forked {
+        let forked = CreatedBranches {
             version: head.entry.version,
             transition: head.entry.transition,
             branches: ask.names.iter().zip(&firsts).map(|(name, first)| made(name, first)).collect(),
@@ -151,7 +153,7 @@ impl Service {
         token: &Stored<Token>,
         ask: &NewBranches,
         parent: Digest,
-    ) -> Result<Option<Forked>> {
+    ) -> Result<Option<CreatedBranches>> {
         let mut branches = Vec::new();
         let mut version = 0;
         for name in &ask.names {
@@ -170,19 +172,19 @@ impl Service {
         }
         match branches.len() {
             0 => Ok(None),
-            all if all == ask.names.len() => Ok(Some(Forked { version, transition: parent, branches })),
+            all if all == ask.names.len() => Ok(Some(CreatedBranches { version, transition: parent, branches })),
             _ => Err(Error::Exists("some of these branches were made before; ask for the others alone")),
         }
     }
 
     /// Everything that is written for one branch.
-    fn put_branch(&self, draft: &mut Draft<'_>, forking: &Forking<'_>, name: &BranchName) -> Result<Version> {
-        let Forking { keys, base, parent, now, .. } = *forking;
+    fn put_branch(&self, draft: &mut Draft<'_>, forking: &ForkContext<'_>, name: &BranchName) -> Result<Version> {
+        let ForkContext { keys, base, parent, now, .. } = *forking;
         let step = self.fork_step(forking, name);
         let fork = step.transition.statement.fork.clone();
         let content = StateContent::Full { state: base.head.state.clone(), origins: step.after.tree.origins() };
         let transition = step.transition.clone();
-        let gate = Gate::Auto {};
+        let gate = CommitGate::Auto {};
         let owes = owes(&base, forking.parent, &gate, false);
         let first = self.enter(draft, keys, (step, gate, owes, now), content)?;
         let mut thread = Thread {
@@ -213,27 +215,25 @@ impl Service {
         let by = forking.token.record.principal();
         let data = json!({"transition": first.entry.transition, "by": by, "fork": fork});
         event_recorder::in_thread(draft, &mut thread, now, EventType::ThreadCreated, data)?;
-        draft.insert(&Transition { outcome: Outcome::Committed { entry: first.token.clone() }, ..transition })?;
+        draft.insert(&Transition {
+            outcome: TransitionOutcome::Committed { entry: first.token.clone() },
+            ..transition
+        })?;
         draft.insert(&thread)?;
         Ok(first)
     }
 
     /// Version 0: the parent's state, with salts of the branch's own.
-    fn fork_step(&self, forking: &Forking<'_>, name: &BranchName) -> Step {
+    fn fork_step(&self, forking: &ForkContext<'_>, name: &BranchName) -> StatedTransition {
         let (head, policy): (&Version, &Policy) = (forking.base.head, forking.base.policy);
-        let origin = Branch {
-            name: name.clone(),
-            thread: head.entry.thread.clone(),
-            transition: head.entry.transition,
-            version: head.entry.version,
-        };
+        let origin = branch_of(head, name);
         let (thread, proposal, nothing) = (origin.own_thread(), new_proposal_id(), json!({}));
         let secret = self.secret(forking.keys, &thread);
         let tree = Tree::new(&secret, &head.state, &proposal);
         let (principal, patch) = (forking.token.record.principal(), json!({"branch": name}));
         let identity = fork_identity(forking.keys, &origin, forking.node, &principal);
         let statement = Statement {
-            kind: Kind::Fork,
+            kind: TransitionType::Fork,
             flow: policy.flow().clone(),
             policy: policy.digest(),
             thread,
@@ -259,7 +259,7 @@ impl Service {
             digest: statement.digest(),
             identity,
             statement: statement.clone(),
-            format: Format::Merge,
+            format: PatchFormat::Merge,
             patch,
             delta: Delta::between(&nothing, &head.state),
             named: BTreeSet::new(),
@@ -271,12 +271,24 @@ impl Service {
             carried: None,
             context_tokens: None,
             editor: None,
-            outcome: Outcome::Committed { entry: String::new() },
-            values: Values::Here,
+            outcome: TransitionOutcome::Committed { entry: String::new() },
+            values: ValueLocation::Here,
         };
         let entry = unsigned(&statement, transition.digest);
         let (token, kid, state) = (String::new(), String::new(), head.state.clone());
-        Step { transition, after: Version { statement, entry, token, kid, parent_kid: None, state, tree, base: 0 } }
+        StatedTransition {
+            transition,
+            after: Version { statement, entry, token, kid, parent_kid: None, state, tree, base: 0 },
+        }
+    }
+}
+
+fn branch_of(head: &Version, name: &BranchName) -> Branch {
+    Branch {
+        name: name.clone(),
+        thread: head.entry.thread.clone(),
+        transition: head.entry.transition,
+        version: head.entry.version,
     }
 }
 
@@ -288,13 +300,13 @@ pub(in crate::service) fn fork_identity(
     principal: &PrincipalId,
 ) -> Digest {
     let secret = &keys.salt().thread_secret(origin.thread.as_str());
-    let identity = Identity {
+    let identity = ProposalIdentity {
         thread: &origin.thread,
         parent: Some(origin.transition),
         node: Some(node),
         principal,
-        kind: Kind::Fork,
-        format: Format::Merge,
+        kind: TransitionType::Fork,
+        format: PatchFormat::Merge,
         patch: patch_digest(secret, &json!({"branch": origin.name})),
         attempt: 1,
         tool: None,
@@ -303,8 +315,8 @@ pub(in crate::service) fn fork_identity(
     identity.digest(secret)
 }
 
-fn made(name: &BranchName, first: &Version) -> Made {
-    Made {
+fn made(name: &BranchName, first: &Version) -> CreatedBranch {
+    CreatedBranch {
         name: name.clone(),
         thread: first.entry.thread.clone(),
         transition: first.entry.transition,
@@ -314,8 +326,8 @@ fn made(name: &BranchName, first: &Version) -> Made {
 }
 
 /// What the thread that was forked tells of it.
-fn told(forked: &Forked, forking: &Forking<'_>) -> serde_json::Value {
-    let branch = |it: &Made| json!({"name": it.name, "thread": it.thread, "transition": it.transition});
+fn told(forked: &CreatedBranches, forking: &ForkContext<'_>) -> serde_json::Value {
+    let branch = |it: &CreatedBranch| json!({"name": it.name, "thread": it.thread, "transition": it.transition});
     let branches: Vec<_> = forked.branches.iter().map(branch).collect();
     json!({
         "node": forking.node, "by": forking.token.record.principal(), "version": forked.version,
@@ -341,22 +353,22 @@ impl Service {
     /// changes commits. What is held for anything else, who asks or what it takes, nobody would ever be asked about.
     pub(in crate::service) async fn asked_at_the_join(
         &self,
-        asking: &Asking<'_>,
-        effected: Effected,
-        reasons: Vec<Reason>,
-    ) -> Result<Answer> {
+        asking: &ProposalContext<'_>,
+        effected: JudgedEffect,
+        reasons: Vec<JudgedReason>,
+    ) -> Result<ProposalOutcome> {
         match not_asked_at_the_join(&reasons) {
             None => self.commit_alone(asking, effected, Some(reasons)).await,
-            Some(code) => self.reject(asking, Because::of(vec![not_on_a_branch(code)])).await,
+            Some(code) => self.reject(asking, RejectionCause::of(vec![not_on_a_branch(code)])).await,
         }
     }
 }
 
 /// As what something is rejected on a branch that would be held elsewhere, if its join asks nobody about all of it.
-pub(in crate::service) fn not_asked_at_the_join(reasons: &[Reason]) -> Option<RejectCode> {
+pub(in crate::service) fn not_asked_at_the_join(reasons: &[JudgedReason]) -> Option<RejectCode> {
     let is_of_the_effect =
-        |it: &&Reason| matches!(it.code, ReasonCode::Protected | ReasonCode::Rollback | ReasonCode::Reaffirm);
-    let others: Vec<&Reason> = reasons.iter().filter(|it| !is_of_the_effect(it)).collect();
+        |it: &&JudgedReason| matches!(it.code, ReasonCode::Protected | ReasonCode::Rollback | ReasonCode::Reaffirm);
+    let others: Vec<&JudgedReason> = reasons.iter().filter(|it| !is_of_the_effect(it)).collect();
     let over = others.iter().all(|it| it.code == ReasonCode::Budget);
     let code = if over { RejectCode::Budget } else { RejectCode::RuleDenied };
     (!others.is_empty()).then_some(code)

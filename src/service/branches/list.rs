@@ -6,20 +6,20 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::keys::Keys;
 use crate::domain::primitives::id::{BranchName, ReviewId, ThreadId};
 use crate::domain::reviews::Hold;
-use crate::domain::threads::branch::Joining;
+use crate::domain::threads::branch::JoinStatement;
 use crate::domain::threads::thread::Thread;
 use crate::domain::threads::transition::Transition;
 use crate::service::Service;
 use crate::service::error::Result;
-use crate::service::threads::archive_lookup::Files;
-use crate::service::threads::list::Onward;
+use crate::service::threads::archive_lookup::ArchiveFiles;
+use crate::service::threads::list::ThreadListCursor;
 use crate::store::Direction;
 use crate::store::record::Stored;
 use crate::store::records::branches_word;
 
 /// A branch, and what became of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct BranchSeen {
+pub struct BranchSummary {
     /// Its name.
     pub name: BranchName,
     /// Its thread.
@@ -27,12 +27,12 @@ pub struct BranchSeen {
     /// The version that it was made of.
     pub version: u64,
     /// What became of it.
-    pub became: BranchBecame,
+    pub became: BranchStatus,
 }
 
 /// What became of a branch.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum BranchBecame {
+pub enum BranchStatus {
     /// A join committed what it changed.
     Joined {
         /// As which version.
@@ -48,29 +48,34 @@ pub enum BranchBecame {
 
 /// Some branches of a thread, those made last first; of one moment by name.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct BranchesSeen {
+pub struct BranchList {
     /// They.
-    pub branches: Vec<BranchSeen>,
+    pub branches: Vec<BranchSummary>,
     /// Where those made before begin, if there may be any.
-    pub earlier: Option<Onward>,
+    pub earlier: Option<ThreadListCursor>,
 }
 
 /// Which branches joins name.
-struct Joins {
+struct JoinReferences {
     /// By the version that a join was committed as.
-    committed: BTreeMap<u64, Joining>,
+    committed: BTreeMap<u64, JoinStatement>,
     /// In a review.
-    asked: Option<(ReviewId, Joining)>,
+    asked: Option<(ReviewId, JoinStatement)>,
 }
 
 impl Service {
     /// A page of the branches of a thread.
-    pub async fn branches_seen(&self, thread: &Thread, before: Option<&Onward>, limit: u32) -> Result<BranchesSeen> {
+    pub async fn branches_seen(
+        &self,
+        thread: &Thread,
+        before: Option<&ThreadListCursor>,
+        limit: u32,
+    ) -> Result<BranchList> {
         let keys = self.keys()?;
-        let (word, before) = (branches_word(&thread.id), before.map(Onward::cursor));
+        let (word, before) = (branches_word(&thread.id), before.map(ThreadListCursor::cursor));
         let (rows, next) = self.reader(&keys).labelled::<Thread>(&word, Direction::Backward, before, limit).await?;
         if rows.is_empty() {
-            return Ok(BranchesSeen { branches: Vec::new(), earlier: next.map(Onward::at) });
+            return Ok(BranchList { branches: Vec::new(), earlier: next.map(ThreadListCursor::at) });
         }
         let mut rows: Vec<Thread> = rows.into_iter().map(|it| it.record).collect();
         let name = |it: &Thread| it.branch.as_ref().map(|it| it.name.clone());
@@ -80,16 +85,19 @@ impl Service {
         let seen = |row: Thread| {
             let origin = row.branch?;
             let became = joins.became(&row.id, origin.version, thread);
-            Some(BranchSeen { name: origin.name, thread: row.id, version: origin.version, became })
+            Some(BranchSummary { name: origin.name, thread: row.id, version: origin.version, became })
         };
-        Ok(BranchesSeen { branches: rows.into_iter().filter_map(seen).collect(), earlier: next.map(Onward::at) })
+        Ok(BranchList {
+            branches: rows.into_iter().filter_map(seen).collect(),
+            earlier: next.map(ThreadListCursor::at),
+        })
     }
 
     /// The joins of branches that were made of these versions: what is made of a version is joined as the next one or not
     /// at all.
-    async fn joins_of(&self, keys: &Keys, thread: &Thread, versions: &BTreeSet<u64>) -> Result<Joins> {
+    async fn joins_of(&self, keys: &Keys, thread: &Thread, versions: &BTreeSet<u64>) -> Result<JoinReferences> {
         let head = thread.head.version;
-        let (mut files, mut digests) = (Files::default(), Vec::new());
+        let (mut files, mut digests) = (ArchiveFiles::default(), Vec::new());
         for next in versions.iter().filter(|it| **it < head).map(|it| it + 1) {
             let links = self.links((keys, &mut files), &thread.id, next..=next).await?;
             digests.extend(links.into_iter().map(|it| it.transition));
@@ -104,27 +112,27 @@ impl Service {
             Some(review) if versions.contains(&head) => self.join_in(keys, review).await?,
             _ => None,
         };
-        Ok(Joins { committed: committed.collect(), asked })
+        Ok(JoinReferences { committed: committed.collect(), asked })
     }
 
-    async fn join_in(&self, keys: &Keys, review: &ReviewId) -> Result<Option<(ReviewId, Joining)>> {
+    async fn join_in(&self, keys: &Keys, review: &ReviewId) -> Result<Option<(ReviewId, JoinStatement)>> {
         let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
         let join = self.held(keys, hold.record.transition).await?.record.statement.join;
         Ok(join.map(|it| (review.clone(), it)))
     }
 }
 
-impl Joins {
-    fn became(&self, branch: &ThreadId, version: u64, thread: &Thread) -> BranchBecame {
-        let names = |it: &Joining| it.branches.iter().any(|it| it.thread == *branch);
+impl JoinReferences {
+    fn became(&self, branch: &ThreadId, version: u64, thread: &Thread) -> BranchStatus {
+        let names = |it: &JoinStatement| it.branches.iter().any(|it| it.thread == *branch);
         match &self.asked {
             _ if version < thread.head.version => {
                 let next = version + 1;
                 let joined = self.committed.get(&next).is_some_and(names);
-                if joined { BranchBecame::Joined { version: next } } else { BranchBecame::LeftBehind }
+                if joined { BranchStatus::Joined { version: next } } else { BranchStatus::LeftBehind }
             }
-            Some((review, join)) if names(join) => BranchBecame::Asked(review.clone()),
-            _ => BranchBecame::Open,
+            Some((review, join)) if names(join) => BranchStatus::Asked(review.clone()),
+            _ => BranchStatus::Open,
         }
     }
 }

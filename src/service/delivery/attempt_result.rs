@@ -2,39 +2,39 @@
 
 use std::time::Duration;
 
-use crate::domain::delivery::delivery::{Attempt, Ended};
+use crate::domain::delivery::delivery::{AttemptOutcome, DeliveryAttempt};
 use crate::domain::primitives::sanitize;
 use crate::domain::primitives::time::Timestamp;
-use crate::http_client::Outcome;
+use crate::http_client::HttpOutcome;
 
 /// What became of it.
-pub struct Report {
+pub struct AttemptReport {
     /// How it ended.
-    pub(super) ended: Ended,
+    pub(super) ended: AttemptOutcome,
     /// How long it took.
     pub(super) took: Duration,
     /// For how long its receiver wants to be left alone.
     pub(super) retry_after: Option<Duration>,
 }
 
-impl Report {
+impl AttemptReport {
     /// The attempt that was begun then.
-    pub(super) fn attempt(self, at: Timestamp) -> Attempt {
+    pub(super) fn attempt(self, at: Timestamp) -> DeliveryAttempt {
         let took_ms = u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX);
-        Attempt { at, took_ms, ended: self.ended }
+        DeliveryAttempt { at, took_ms, ended: self.ended }
     }
 }
 
-impl From<Outcome> for Report {
-    fn from(outcome: Outcome) -> Self {
+impl From<HttpOutcome> for AttemptReport {
+    fn from(outcome: HttpOutcome) -> Self {
         match outcome {
-            Outcome::Answered(answer) => {
+            HttpOutcome::Answered(answer) => {
                 let body = sanitize::printed(&String::from_utf8_lossy(&answer.body));
-                let ended = Ended::Answered { status: answer.status, body, cut: answer.cut };
+                let ended = AttemptOutcome::Answered { status: answer.status, body, cut: answer.cut };
                 Self { ended, took: answer.took, retry_after: answer.retry_after }
             }
-            Outcome::Failed(failure) => {
-                Self { ended: Ended::Failed { why: failure.why }, took: failure.took, retry_after: None }
+            HttpOutcome::Failed(failure) => {
+                Self { ended: AttemptOutcome::Failed { why: failure.why }, took: failure.took, retry_after: None }
             }
         }
     }

@@ -6,23 +6,23 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::Address;
-use super::job::Job;
-use super::log_tail::Line;
-use super::request::Errand;
+use super::DeliveryTarget;
+use super::job::DeliveryJob;
+use super::log_tail::TailLine;
+use super::request::DeliveryAction;
 use crate::domain::delivery::delivery::{Delivery, DeliveryState};
-use crate::domain::delivery::endpoint::{Endpoint, Lane};
+use crate::domain::delivery::endpoint::{DeliveryPosition, Endpoint};
 use crate::domain::keys::Keys;
 use crate::domain::log::event::Event;
 use crate::domain::primitives::id::{EndpointId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::log::sequencer::Placed;
+use crate::service::log::sequencer::SequencedEvent;
 use crate::store::record::Stored;
 use crate::store::records::{LogRow, deliveries_of, delivery_id, log_id, waiting_of};
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
-use crate::traces::Piece;
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
+use crate::traces::TraceSpan;
 
 /// So much of the log, or of what waits, is looked at together.
 const LOOKED_AT: u32 = 100;
@@ -32,10 +32,10 @@ const LOOKED_AT: u32 = 100;
 pub const UNWRITTEN_MAX: u64 = 1_000;
 
 /// A lane while it is served.
-pub struct OpenLane {
+pub struct EndpointCursor {
     pub(super) endpoint: Stored<Endpoint>,
-    pub(super) address: Address,
-    pub(super) lane: Stored<Lane>,
+    pub(super) address: DeliveryTarget,
+    pub(super) lane: Stored<DeliveryPosition>,
     /// Looked at up to here.
     looked: u64,
     /// Up to here there may be rows of events beyond what was reached: before a crash they were sent out of turn.
@@ -48,17 +48,17 @@ pub struct OpenLane {
     under_way: HashSet<u64>,
     /// Where order counts: threads of which a delivery has not ended, and its place in the log.
     pub(super) busy: BTreeMap<ThreadId, u64>,
-    ready: VecDeque<Job>,
+    ready: VecDeque<DeliveryJob>,
 }
 
-impl OpenLane {
+impl EndpointCursor {
     /// Whose lane it is.
     pub const fn endpoint(&self) -> &EndpointId {
         &self.endpoint.record.id
     }
 
     /// Where it sends to, as it knows it.
-    pub const fn address(&self) -> &Address {
+    pub const fn address(&self) -> &DeliveryTarget {
         &self.address
     }
 
@@ -68,7 +68,7 @@ impl OpenLane {
     }
 
     /// Whether it is as these rows are still.
-    pub fn is_of(&self, endpoint: &Stored<Endpoint>, lane: &Stored<Lane>) -> bool {
+    pub fn is_of(&self, endpoint: &Stored<Endpoint>, lane: &Stored<DeliveryPosition>) -> bool {
         self.endpoint.seal == endpoint.seal && self.lane.seal == lane.seal
     }
 
@@ -105,7 +105,7 @@ impl OpenLane {
         self.looked = place;
         let (stored, fresh) = std::mem::take(&mut self.ready).into_iter().partition(|it| it.stored.is_some());
         self.ready = stored;
-        let fresh: VecDeque<Job> = fresh;
+        let fresh: VecDeque<DeliveryJob> = fresh;
         for Delivery { index, thread, .. } in fresh.into_iter().map(|it| it.delivery) {
             self.open.remove(&index);
             self.busy.retain(|it, _| Some(it) != thread.as_ref());
@@ -123,8 +123,8 @@ impl OpenLane {
     }
 
     /// A line of the log that its endpoint is to be told: now, later, or after the one before in its thread.
-    fn take_up(&mut self, line: Arc<Line>, now: Timestamp) {
-        let Placed { index, event, .. } = &line.placed;
+    fn take_up(&mut self, line: Arc<TailLine>, now: Timestamp) {
+        let SequencedEvent { index, event, .. } = &line.placed;
         let (index, thread, ordered) = (*index, event.thread.clone(), self.endpoint.record.ordered);
         let waits = ordered && thread.as_ref().is_some_and(|it| self.busy.contains_key(it));
         let due = self.endpoint.record.kind.patience().map_or(now, |it| event.at.plus(it).max(now));
@@ -146,26 +146,31 @@ impl OpenLane {
         if waits || due > now {
             self.put_off.push(delivery);
         } else {
-            self.ready.push_back(Job { delivery, stored: None, line });
+            self.ready.push_back(DeliveryJob { delivery, stored: None, line });
         }
     }
 
     /// What is done for a job, signed now.
-    pub async fn errand(&self, service: &Service, job: &Job, (now, piece): (Timestamp, &Piece)) -> Result<Errand> {
+    pub async fn errand(
+        &self,
+        service: &Service,
+        job: &DeliveryJob,
+        (now, piece): (Timestamp, &TraceSpan),
+    ) -> Result<DeliveryAction> {
         service.errand((&self.endpoint.record, &self.address), (&job.line, piece.place()), now).await
     }
 }
 
 impl Service {
     /// Endpoints with their lanes, those that are disabled too: what was asked for by hand is sent there.
-    pub async fn lanes(&self) -> Result<Vec<(Stored<Endpoint>, Stored<Lane>)>> {
+    pub async fn lanes(&self) -> Result<Vec<(Stored<Endpoint>, Stored<DeliveryPosition>)>> {
         let keys = self.keys()?;
         let endpoints = self.standing_endpoints(&keys).await?;
         if endpoints.is_empty() {
             return Ok(Vec::new());
         }
         let ids: Vec<String> = endpoints.iter().map(|it| it.record.id.to_string()).collect();
-        let mut lanes = self.reader(&keys).get_many::<Lane>(&ids).await?;
+        let mut lanes = self.reader(&keys).get_many::<DeliveryPosition>(&ids).await?;
         let lane_of = |endpoint: Stored<Endpoint>| {
             let at = lanes.iter().position(|it| it.record.endpoint == endpoint.record.id)?;
             let lane = lanes.swap_remove(at);
@@ -175,18 +180,22 @@ impl Service {
     }
 
     /// Begins to serve a lane.
-    pub async fn open_lane(&self, endpoint: Stored<Endpoint>, lane: Stored<Lane>) -> Result<OpenLane> {
+    pub async fn open_lane(
+        &self,
+        endpoint: Stored<Endpoint>,
+        lane: Stored<DeliveryPosition>,
+    ) -> Result<EndpointCursor> {
         let keys = self.keys()?;
-        let address = Address::of(&keys, &endpoint.record)?;
+        let address = DeliveryTarget::of(&keys, &endpoint.record)?;
         let begin = deliveries_of(&endpoint.record.id);
         let last = Cursor { due: 0, id: begin.clone() };
-        let last = self.reader(&keys).list::<Delivery>(Filter::All, Some(&last), 1).await?.pop();
+        let last = self.reader(&keys).list::<Delivery>(RowFilter::All, Some(&last), 1).await?.pop();
         let written = last.filter(|it| it.record.endpoint == endpoint.record.id).map_or(0, |it| it.record.index);
         let busy = match endpoint.record.ordered {
             true => self.busy_threads(&keys, &endpoint.record.id).await?,
             false => BTreeMap::new(),
         };
-        Ok(OpenLane {
+        Ok(EndpointCursor {
             looked: lane.record.reached,
             endpoint,
             address,
@@ -207,7 +216,7 @@ impl Service {
             let mut after: Option<Cursor> = None;
             loop {
                 let rows =
-                    self.reader(keys).list::<Delivery>(Filter::State(&word), after.as_ref(), LIST_ROWS_MAX).await?;
+                    self.reader(keys).list::<Delivery>(RowFilter::State(&word), after.as_ref(), LIST_ROWS_MAX).await?;
                 let Some(last) = rows.last() else { break };
                 after = Some(Cursor { due: last.record.moment(), id: delivery_id(endpoint, last.record.index) });
                 for Delivery { thread, index, .. } in rows.into_iter().map(|it| it.record) {
@@ -221,7 +230,7 @@ impl Service {
     }
 
     /// What the lane gets next, if there is anything now.
-    pub async fn next_job(&self, lane: &mut OpenLane) -> Result<Option<Job>> {
+    pub async fn next_job(&self, lane: &mut EndpointCursor) -> Result<Option<DeliveryJob>> {
         if lane.ready.is_empty() {
             self.refill(lane).await?;
         }
@@ -232,7 +241,7 @@ impl Service {
         Ok(job)
     }
 
-    async fn refill(&self, lane: &mut OpenLane) -> Result<()> {
+    async fn refill(&self, lane: &mut EndpointCursor) -> Result<()> {
         let keys = self.keys()?;
         self.look_at_waiting(&keys, lane, true).await?;
         if lane.endpoint.record.is_served() {
@@ -242,9 +251,9 @@ impl Service {
         Ok(())
     }
 
-    async fn look_at_waiting(&self, keys: &Keys, lane: &mut OpenLane, by_hand: bool) -> Result<()> {
+    async fn look_at_waiting(&self, keys: &Keys, lane: &mut EndpointCursor, by_hand: bool) -> Result<()> {
         let word = waiting_of(lane.endpoint(), by_hand);
-        let due = self.reader(keys).list::<Delivery>(Filter::DueBy(&word, self.now()), None, LOOKED_AT).await?;
+        let due = self.reader(keys).list::<Delivery>(RowFilter::DueBy(&word, self.now()), None, LOOKED_AT).await?;
         let due: Vec<_> = due.into_iter().filter(|it| !lane.under_way.contains(&it.record.index)).collect();
         let ids: Vec<String> = due.iter().map(|it| it.record.event.to_string()).collect();
         let events = self.reader(keys).get_many::<Event>(&ids).await?;
@@ -255,21 +264,21 @@ impl Service {
             let event = event.ok_or(Error::Broken("an event that a delivery names"))?.record.clone();
             let index = stored.record.index;
             let trace = places.iter().find(|it| it.record.index == index).and_then(|it| it.record.trace.clone());
-            let line = Line::new(Placed { index, event, trace });
-            lane.ready.push_back(Job { delivery: stored.record.clone(), stored: Some(stored), line });
+            let line = TailLine::new(SequencedEvent { index, event, trace });
+            lane.ready.push_back(DeliveryJob { delivery: stored.record.clone(), stored: Some(stored), line });
         }
         Ok(())
     }
 
     /// Looks at the next events. Whether there were any.
-    async fn look_at_log(&self, keys: &Keys, lane: &mut OpenLane) -> Result<bool> {
+    async fn look_at_log(&self, keys: &Keys, lane: &mut EndpointCursor) -> Result<bool> {
         let (lines, next) = self.lines_after(lane.looked, LOOKED_AT).await?;
         if next == lane.looked {
             return Ok(false);
         }
         let had = self.had_before(keys, lane, next).await?;
         for line in lines {
-            let Placed { index, event, .. } = &line.placed;
+            let SequencedEvent { index, event, .. } = &line.placed;
             if had.contains(index) || lane.under_way.contains(index) || !lane.endpoint.record.wants(event) {
                 continue;
             }
@@ -283,7 +292,7 @@ impl Service {
     }
 
     /// Which of the next places have rows already.
-    async fn had_before(&self, keys: &Keys, lane: &OpenLane, until: u64) -> Result<HashSet<u64>> {
+    async fn had_before(&self, keys: &Keys, lane: &EndpointCursor, until: u64) -> Result<HashSet<u64>> {
         let ids: Vec<String> =
             (lane.looked + 1..=until.min(lane.written)).map(|it| delivery_id(lane.endpoint(), it)).collect();
         if ids.is_empty() {

@@ -3,29 +3,29 @@
 use std::time::Duration;
 
 use super::endpoint_health::verdict_of;
-use super::{Address, request};
-use crate::domain::delivery::delivery::{Attempt, Delivery};
-use crate::domain::delivery::endpoint::Lane;
+use super::{DeliveryTarget, request};
+use crate::domain::delivery::delivery::{Delivery, DeliveryAttempt};
+use crate::domain::delivery::endpoint::DeliveryPosition;
 use crate::domain::log::event::Event;
 use crate::domain::primitives::id::{EndpointId, EventId};
 use crate::domain::primitives::time::Timestamp;
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::log::sequencer::Placed;
-use crate::service::operations::halt_request::Puller;
+use crate::service::log::sequencer::SequencedEvent;
+use crate::service::operations::halt_request::Actor;
 use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::{deliveries_of, delivery_id, ended_of, waiting_of};
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 /// Rows that one change replaces or forgets.
 const AT_ONCE: u32 = 250;
 
 /// Which of an endpoint's deliveries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Which {
+pub enum DeliveryFilter {
     /// All, the last event's first.
     All,
     /// Those that wait for their next attempt, the soonest first.
@@ -36,7 +36,7 @@ pub enum Which {
 
 /// Where a page of deliveries ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct DeliveryCursor {
     /// By which moment its last delivery is listed.
     pub moment: i64,
     /// Its place in the log.
@@ -45,7 +45,7 @@ pub struct Place {
 
 /// A delivery with what was sent.
 #[derive(Clone, Debug)]
-pub struct DeliveryTold {
+pub struct DeliveryDetails {
     /// How it stands.
     pub delivery: Delivery,
     /// The body, as every attempt has it.
@@ -54,7 +54,7 @@ pub struct DeliveryTold {
 
 /// What is sent again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Again {
+pub enum RedeliveryRange {
     /// Everything that was given up since then.
     FailedSince(Timestamp),
     /// Everything after a place in the log that has not arrived.
@@ -66,48 +66,48 @@ impl Service {
     pub async fn deliveries(
         &self,
         endpoint: &EndpointId,
-        which: Which,
-        after: Option<Place>,
+        which: DeliveryFilter,
+        after: Option<DeliveryCursor>,
         limit: u32,
-    ) -> Result<(Vec<Delivery>, Option<Place>)> {
+    ) -> Result<(Vec<Delivery>, Option<DeliveryCursor>)> {
         let keys = self.keys()?;
         self.endpoint_and_lane(&keys, endpoint).await?;
         let limit = limit.min(LIST_ROWS_MAX);
         let begin = Cursor { due: 0, id: deliveries_of(endpoint) };
         let after = after.map(|it| Cursor { due: it.moment, id: delivery_id(endpoint, it.index) });
         let word = match which {
-            Which::All => None,
-            Which::Waiting => Some(waiting_of(endpoint, false)),
-            Which::Failed => Some(ended_of(endpoint, false)),
+            DeliveryFilter::All => None,
+            DeliveryFilter::Waiting => Some(waiting_of(endpoint, false)),
+            DeliveryFilter::Failed => Some(ended_of(endpoint, false)),
         };
         let rows: Vec<Stored<Delivery>> = match &word {
-            Some(word) => self.reader(&keys).list(Filter::State(word), after.as_ref(), limit).await?,
-            None => self.reader(&keys).list(Filter::All, Some(after.as_ref().unwrap_or(&begin)), limit).await?,
+            Some(word) => self.reader(&keys).list(RowFilter::State(word), after.as_ref(), limit).await?,
+            None => self.reader(&keys).list(RowFilter::All, Some(after.as_ref().unwrap_or(&begin)), limit).await?,
         };
         let more = rows.len() == limit as usize;
         let own: Vec<Delivery> =
             rows.into_iter().map(|it| it.record).take_while(|it| it.endpoint == *endpoint).collect();
         let last = own.last().filter(|_| more);
-        let next = last.map(|it| Place { moment: it.moment(), index: it.index });
+        let next = last.map(|it| DeliveryCursor { moment: it.moment(), index: it.index });
         Ok((own, next))
     }
 
     /// One of them, with what is sent.
-    pub async fn delivery(&self, endpoint: &EndpointId, index: u64) -> Result<DeliveryTold> {
+    pub async fn delivery(&self, endpoint: &EndpointId, index: u64) -> Result<DeliveryDetails> {
         let keys = self.keys()?;
         let (row, _) = self.endpoint_and_lane(&keys, endpoint).await?;
         let delivery = self.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?.record;
         let event = self.need::<Event>(&keys, delivery.event.as_str(), "event").await?.record;
-        let body = self.body_of(&row.record, &Placed::untraced(index, event)).await?;
-        Ok(DeliveryTold { delivery, body })
+        let body = self.body_of(&row.record, &SequencedEvent::untraced(index, event)).await?;
+        Ok(DeliveryDetails { delivery, body })
     }
 
     /// Sends one again, whether or not it arrived before; to a disabled endpoint, too.
-    pub async fn redeliver(&self, by: Puller<'_>, endpoint: &EndpointId, index: u64) -> Result<Delivery> {
+    pub async fn redeliver(&self, by: Actor<'_>, endpoint: &EndpointId, index: u64) -> Result<Delivery> {
         retrying!(self.redeliver_once(by, endpoint, index))
     }
 
-    async fn redeliver_once(&self, by: Puller<'_>, endpoint: &EndpointId, index: u64) -> Result<Delivery> {
+    async fn redeliver_once(&self, by: Actor<'_>, endpoint: &EndpointId, index: u64) -> Result<Delivery> {
         let (keys, now) = (self.keys()?, self.now());
         self.endpoint_and_lane(&keys, endpoint).await?;
         let stored = self.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?;
@@ -124,10 +124,10 @@ impl Service {
     }
 
     /// Sends many again. Says how many, or from how many places of the log.
-    pub async fn redeliver_many(&self, by: Puller<'_>, endpoint: &EndpointId, again: Again) -> Result<u64> {
+    pub async fn redeliver_many(&self, by: Actor<'_>, endpoint: &EndpointId, again: RedeliveryRange) -> Result<u64> {
         match again {
-            Again::LogAfter(after) => retrying!(self.read_again(by, endpoint, after)),
-            Again::FailedSince(since) => {
+            RedeliveryRange::LogAfter(after) => retrying!(self.read_again(by, endpoint, after)),
+            RedeliveryRange::FailedSince(since) => {
                 let mut sent = 0;
                 loop {
                     match retrying!(self.redeliver_failed(by, endpoint, (since, sent)))? {
@@ -143,7 +143,7 @@ impl Service {
     /// belongs to the last batch.
     async fn redeliver_failed(
         &self,
-        by: Puller<'_>,
+        by: Actor<'_>,
         endpoint: &EndpointId,
         (since, sent): (Timestamp, u64),
     ) -> Result<u64> {
@@ -151,7 +151,7 @@ impl Service {
         self.endpoint_and_lane(&keys, endpoint).await?;
         let word = ended_of(endpoint, false);
         let before = Cursor { due: since.millis().saturating_sub(1), id: "~".to_owned() };
-        let failed = self.reader(&keys).list::<Delivery>(Filter::State(&word), Some(&before), AT_ONCE).await?;
+        let failed = self.reader(&keys).list::<Delivery>(RowFilter::State(&word), Some(&before), AT_ONCE).await?;
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
         for stored in &failed {
@@ -166,7 +166,7 @@ impl Service {
         Ok(failed.len() as u64)
     }
 
-    async fn read_again(&self, by: Puller<'_>, endpoint: &EndpointId, after: u64) -> Result<u64> {
+    async fn read_again(&self, by: Actor<'_>, endpoint: &EndpointId, after: u64) -> Result<u64> {
         let (keys, now) = (self.keys()?, self.now());
         let (_, lane) = self.endpoint_and_lane(&keys, endpoint).await?;
         if after >= lane.record.reached {
@@ -174,7 +174,7 @@ impl Service {
         }
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
-        draft.replace(&lane, &Lane { reached: after, ..lane.record.clone() })?;
+        draft.replace(&lane, &DeliveryPosition { reached: after, ..lane.record.clone() })?;
         let places = lane.record.reached - after;
         self.put_answer(&mut draft, &keys, &places)?;
         self.commit(draft.finish()).await?;
@@ -183,11 +183,11 @@ impl Service {
 
     /// Sends an endpoint something that is no event, and says how it went. One that was disabled and takes it is
     /// enabled again.
-    pub async fn test_endpoint(&self, id: &EndpointId) -> Result<Attempt> {
+    pub async fn test_endpoint(&self, id: &EndpointId) -> Result<DeliveryAttempt> {
         let (keys, now) = (self.keys()?, self.now());
         let (endpoint, _) = self.endpoint_and_lane(&keys, id).await?;
         let event = EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
-        let address = Address::of(&keys, &endpoint.record)?;
+        let address = DeliveryTarget::of(&keys, &endpoint.record)?;
         let errand = request::trial(&keys, (&endpoint.record, &address), (&event, now), self.public_url())?;
         let attempt = address.masked(errand.run(self.outgoing()?).await.attempt(now));
         self.metrics.attempted(&attempt.ended);
@@ -195,7 +195,7 @@ impl Service {
         Ok(attempt)
     }
 
-    async fn note_test(&self, id: &EndpointId, attempt: &Attempt) -> Result<()> {
+    async fn note_test(&self, id: &EndpointId, attempt: &DeliveryAttempt) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let (endpoint, lane) = self.endpoint_and_lane(&keys, id).await?;
         let mut health = lane.record.clone();
@@ -214,7 +214,7 @@ impl Service {
         for endpoint in self.endpoints_ever(&keys).await? {
             for arrived in [true, false] {
                 let word = ended_of(&endpoint.record.id, arrived);
-                let old = self.reader(&keys).list::<Delivery>(Filter::DueBy(&word, until), None, AT_ONCE).await?;
+                let old = self.reader(&keys).list::<Delivery>(RowFilter::DueBy(&word, until), None, AT_ONCE).await?;
                 if old.is_empty() {
                     continue;
                 }

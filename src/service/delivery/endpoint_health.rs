@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::domain::delivery::endpoint::{Endpoint, EndpointState, Lane, WhyDisabled};
+use crate::domain::delivery::endpoint::{DeliveryPosition, DisabledReason, Endpoint, EndpointState};
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::time::Timestamp;
 use crate::service::error::Result;
@@ -14,15 +14,15 @@ use crate::store::record::Stored;
 pub(super) fn verdict_of(
     draft: &mut Draft<'_>,
     endpoint: &Stored<Endpoint>,
-    health: &Lane,
+    health: &DeliveryPosition,
     (gone, arrived): (bool, bool),
     now: Timestamp,
 ) -> Result<Option<Stored<Endpoint>>> {
     let why = match endpoint.record.state {
         // Whoever switched it off switches it on.
-        EndpointState::Disabled { why: WhyDisabled::ByHand, .. } => return Ok(None),
-        EndpointState::Enabled {} if gone => Some(WhyDisabled::Gone),
-        EndpointState::Enabled {} if health.is_given_up(now) => Some(WhyDisabled::Failing),
+        EndpointState::Disabled { why: DisabledReason::ByHand, .. } => return Ok(None),
+        EndpointState::Enabled {} if gone => Some(DisabledReason::Gone),
+        EndpointState::Enabled {} if health.is_given_up(now) => Some(DisabledReason::Failing),
         EndpointState::Disabled { .. } if arrived && !gone => None,
         EndpointState::Enabled {} | EndpointState::Disabled { .. } | EndpointState::Removed { .. } => return Ok(None),
     };

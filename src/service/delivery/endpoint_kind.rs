@@ -8,9 +8,9 @@ use url::Url;
 use super::{look_place, url_place};
 use crate::domain::delivery::chat::Chat;
 use crate::domain::delivery::endpoint_kind::{EndpointKind, PayloadVersion};
-use crate::domain::delivery::template::{LookTemplate, Template, needs_of_address, needs_of_body};
+use crate::domain::delivery::template::{PreflightTemplate, Template, needs_of_address, needs_of_body};
 use crate::domain::json::pointer::Pointer;
-use crate::domain::keys::{Hidden, Keys};
+use crate::domain::keys::{EncryptedValue, Keys};
 use crate::domain::primitives::id::EndpointId;
 use crate::domain::primitives::secret::Secret;
 use crate::random;
@@ -43,12 +43,12 @@ pub struct NewTemplate {
     /// The body, with its gaps.
     pub body: Value,
     /// What is looked at before.
-    pub look: Option<NewLook>,
+    pub look: Option<NewPreflight>,
 }
 
 /// A look that an administrator wants before each try.
 #[derive(Clone, Debug)]
-pub struct NewLook {
+pub struct NewPreflight {
     /// Where.
     pub url: Secret<String>,
     /// The place in the answer.
@@ -81,11 +81,11 @@ impl Service {
         }
     }
 
-    fn kept_look(&self, keys: &Keys, id: &EndpointId, new: &NewLook) -> Result<LookTemplate> {
+    fn kept_look(&self, keys: &Keys, id: &EndpointId, new: &NewPreflight) -> Result<PreflightTemplate> {
         let url = self.address_typed("/template/look/url", &new.url)?;
         let needs = needs_of_address(&url).map_err(|it| Error::invalid("/template/look/url", it.to_string()))?;
         let pointer = Pointer::try_from(new.pointer.clone());
-        Ok(LookTemplate {
+        Ok(PreflightTemplate {
             origin: url.origin().ascii_serialization(),
             url: keys.row().hide(&look_place(id), url.as_str(), random::bytes()),
             needs,
@@ -100,7 +100,7 @@ impl Service {
         keys: &Keys,
         (id, kind): (&EndpointId, EndpointKind),
         url: &Secret<String>,
-    ) -> Result<(EndpointKind, Hidden, String)> {
+    ) -> Result<(EndpointKind, EncryptedValue, String)> {
         let url = self.address_typed("/url", url)?;
         let kind = kind.at(&url).map_err(|it| Error::invalid("/url", it.to_string()))?;
         let hidden = keys.row().hide(&url_place(id), url.as_str(), random::bytes());

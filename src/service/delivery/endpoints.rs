@@ -5,35 +5,31 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::endpoint_headers::{headers_that_stay, hidden_headers};
 use super::endpoint_kind::NewKind;
-use super::{header_place, look_place, shown, url_place};
-use crate::domain::delivery::endpoint::{ENDPOINTS_MAX, Endpoint, EndpointState, EventPattern, Lane, WhyDisabled};
+use super::{look_place, shown, url_place};
+use crate::domain::delivery::endpoint::{
+    DeliveryPosition, DisabledReason, ENDPOINTS_MAX, Endpoint, EndpointState, EventPattern,
+};
 use crate::domain::delivery::endpoint_kind::EndpointKind;
-use crate::domain::delivery::signature::{Generation, Outgoing as Rotated, Secrets, public_keys};
+use crate::domain::delivery::signature::{EndpointSecrets, RotatedSecret, SecretGeneration, public_keys};
 use crate::domain::delivery::template::braced;
-use crate::domain::keys::{Hidden, Keys};
+use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{EndpointId, FlowId};
 use crate::domain::primitives::secret::Secret;
 use crate::domain::primitives::time::Timestamp;
-use crate::http_client::{TRACEPARENT, admits_header};
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::operations::halt_request::Puller;
+use crate::service::operations::halt_request::Actor;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX, record::Stored};
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter, record::Stored};
 
 /// An endpoint's name, as accounts' names: a line in a list.
 const NAME_CHARS_MAX: usize = 64;
-
-/// A receiver that wants more has a gateway of its own in front.
-const HEADERS_MAX: usize = 10;
-
-/// A token with room to spare.
-const HEADER_BYTES_MAX: usize = 4 * 1024;
 
 /// How long an old secret may go on signing beside the new one.
 pub const OVERLAP_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -73,12 +69,12 @@ pub struct EndpointEdit {
     /// All headers of its own.
     pub headers: Option<BTreeMap<String, Secret<String>>>,
     /// Whether it is served.
-    pub serving: Option<Serving>,
+    pub serving: Option<DeliveryActivation>,
 }
 
 /// Whether an endpoint is served, and from where on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Serving {
+pub enum DeliveryActivation {
     /// No more.
     Off,
     /// From where it stopped: everything since is sent.
@@ -89,7 +85,7 @@ pub enum Serving {
 
 /// An endpoint as administrators see it.
 #[derive(Clone, Debug)]
-pub struct EndpointTold {
+pub struct EndpointDetails {
     /// The endpoint.
     pub endpoint: Endpoint,
     /// Its whole address.
@@ -97,7 +93,7 @@ pub struct EndpointTold {
     /// The whole address of the look before, if there is one.
     pub look: Option<Secret<String>>,
     /// How far it was served.
-    pub lane: Lane,
+    pub lane: DeliveryPosition,
     /// How many events lie beyond that, of whatever kind.
     pub beyond: u64,
     /// What its deliveries' second signatures are checked with, now and after the next rotation.
@@ -108,9 +104,9 @@ impl Service {
     /// Adds an endpoint. Its secret is in the answer, and nowhere else; it has none to show where nothing is signed.
     pub async fn add_endpoint(
         &self,
-        by: Puller<'_>,
+        by: Actor<'_>,
         new: &NewEndpoint,
-    ) -> Result<(EndpointTold, Option<Secret<String>>)> {
+    ) -> Result<(EndpointDetails, Option<Secret<String>>)> {
         let (keys, now) = (self.keys()?, self.now());
         if self.standing_endpoints(&keys).await?.len() >= ENDPOINTS_MAX {
             return Err(Error::WrongState("there are 200 endpoints already; remove one first"));
@@ -130,13 +126,13 @@ impl Service {
             flows: new.flows.clone(),
             ordered: new.ordered,
             headers: hidden_headers(&keys, &id, &new.headers)?,
-            secrets: Secrets { now: Generation::new(random::bytes(), now), before: None },
+            secrets: EndpointSecrets { now: SecretGeneration::new(random::bytes(), now), before: None },
             state: EndpointState::Enabled {},
             created_at: now,
             created_by: by.principal(),
             id,
         };
-        let lane = Lane::new(endpoint.id.clone(), new.after.unwrap_or(length).min(length));
+        let lane = DeliveryPosition::new(endpoint.id.clone(), new.after.unwrap_or(length).min(length));
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
         draft.insert(&endpoint)?;
@@ -152,11 +148,11 @@ impl Service {
     }
 
     /// Every endpoint that was not removed, the first made first.
-    pub async fn endpoints(&self) -> Result<Vec<EndpointTold>> {
+    pub async fn endpoints(&self) -> Result<Vec<EndpointDetails>> {
         let (keys, length) = (self.keys()?, self.log_length().await?);
         let endpoints = self.standing_endpoints(&keys).await?;
         let ids: Vec<String> = endpoints.iter().map(|it| it.record.id.to_string()).collect();
-        let lanes = self.reader(&keys).get_many::<Lane>(&ids).await?;
+        let lanes = self.reader(&keys).get_many::<DeliveryPosition>(&ids).await?;
         let mut told = Vec::with_capacity(endpoints.len());
         for endpoint in endpoints {
             let lane = lanes.iter().find(|it| it.record.endpoint == endpoint.record.id);
@@ -167,18 +163,28 @@ impl Service {
     }
 
     /// One of them.
-    pub async fn endpoint(&self, id: &EndpointId) -> Result<EndpointTold> {
+    pub async fn endpoint(&self, id: &EndpointId) -> Result<EndpointDetails> {
         let (keys, length) = (self.keys()?, self.log_length().await?);
         let (endpoint, lane) = self.endpoint_and_lane(&keys, id).await?;
         self.endpoint_told(&keys, endpoint.record, lane.record, length)
     }
 
     /// Changes what is said, and nothing else.
-    pub async fn change_endpoint(&self, by: Puller<'_>, id: &EndpointId, edit: &EndpointEdit) -> Result<EndpointTold> {
+    pub async fn change_endpoint(
+        &self,
+        by: Actor<'_>,
+        id: &EndpointId,
+        edit: &EndpointEdit,
+    ) -> Result<EndpointDetails> {
         retrying!(self.change_endpoint_once(by, id, edit))
     }
 
-    async fn change_endpoint_once(&self, by: Puller<'_>, id: &EndpointId, edit: &EndpointEdit) -> Result<EndpointTold> {
+    async fn change_endpoint_once(
+        &self,
+        by: Actor<'_>,
+        id: &EndpointId,
+        edit: &EndpointEdit,
+    ) -> Result<EndpointDetails> {
         let (keys, now) = (self.keys()?, self.now());
         let length = self.log_length().await?;
         let (stored, lane) = self.endpoint_and_lane(&keys, id).await?;
@@ -204,13 +210,13 @@ impl Service {
         };
         if let Some(serving) = edit.serving {
             next.state = match serving {
-                Serving::Off => EndpointState::Disabled { at: now, why: WhyDisabled::ByHand },
-                Serving::WhereItStopped | Serving::Now => EndpointState::Enabled {},
+                DeliveryActivation::Off => EndpointState::Disabled { at: now, why: DisabledReason::ByHand },
+                DeliveryActivation::WhereItStopped | DeliveryActivation::Now => EndpointState::Enabled {},
             };
             if next.is_served() && !stored.record.is_served() {
                 // The five days begin anew.
                 reached.failing_since = None;
-                reached.reached = if serving == Serving::Now { length } else { reached.reached };
+                reached.reached = if serving == DeliveryActivation::Now { length } else { reached.reached };
             }
         }
         let mut draft = Draft::new(keys.row(), now);
@@ -230,7 +236,7 @@ impl Service {
     /// A new secret; the one before signs beside it for as long as is said.
     pub async fn rotate_endpoint_secret(
         &self,
-        by: Puller<'_>,
+        by: Actor<'_>,
         id: &EndpointId,
         overlap: Duration,
     ) -> Result<(Secret<String>, Timestamp)> {
@@ -242,7 +248,7 @@ impl Service {
 
     async fn rotate_endpoint_secret_once(
         &self,
-        by: Puller<'_>,
+        by: Actor<'_>,
         id: &EndpointId,
         overlap: Duration,
     ) -> Result<(Secret<String>, Timestamp)> {
@@ -252,8 +258,8 @@ impl Service {
             return Err(Error::WrongState("what is sent there is not signed, so there is no secret"));
         }
         let until = now.plus(overlap);
-        let before = Some(Rotated { generation: stored.record.secrets.now.clone(), until });
-        let secrets = Secrets { now: Generation::new(random::bytes(), now), before };
+        let before = Some(RotatedSecret { generation: stored.record.secrets.now.clone(), until });
+        let secrets = EndpointSecrets { now: SecretGeneration::new(random::bytes(), now), before };
         let next = Endpoint { secrets, ..stored.record.clone() };
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
@@ -267,11 +273,11 @@ impl Service {
     }
 
     /// Nothing is sent there any more. What was sent stays to be read for as long as deliveries do.
-    pub async fn remove_endpoint(&self, by: Puller<'_>, id: &EndpointId) -> Result<()> {
+    pub async fn remove_endpoint(&self, by: Actor<'_>, id: &EndpointId) -> Result<()> {
         retrying!(self.remove_endpoint_once(by, id))
     }
 
-    async fn remove_endpoint_once(&self, by: Puller<'_>, id: &EndpointId) -> Result<()> {
+    async fn remove_endpoint_once(&self, by: Actor<'_>, id: &EndpointId) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let (stored, _) = self.endpoint_and_lane(&keys, id).await?;
         let next = Endpoint { state: EndpointState::Removed { at: now }, ..stored.record.clone() };
@@ -287,12 +293,12 @@ impl Service {
         &self,
         keys: &Keys,
         id: &EndpointId,
-    ) -> Result<(Stored<Endpoint>, Stored<Lane>)> {
+    ) -> Result<(Stored<Endpoint>, Stored<DeliveryPosition>)> {
         let endpoint = self.need::<Endpoint>(keys, id.as_str(), "endpoint").await?;
         if endpoint.record.is_removed() {
             return Err(Error::NotFound("endpoint"));
         }
-        let lane = self.fetch::<Lane>(keys, id.as_str()).await?;
+        let lane = self.fetch::<DeliveryPosition>(keys, id.as_str()).await?;
         Ok((endpoint, lane.ok_or(Error::Broken("an endpoint's lane"))?))
     }
 
@@ -308,7 +314,7 @@ impl Service {
         let mut all: Vec<Stored<Endpoint>> = Vec::new();
         loop {
             let after = all.last().map(|it| Cursor { due: 0, id: it.record.id.to_string() });
-            let page = self.reader(keys).list::<Endpoint>(Filter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let page = self.reader(keys).list::<Endpoint>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
             let last = page.len() < LIST_ROWS_MAX as usize;
             all.extend(page);
             if last {
@@ -317,7 +323,13 @@ impl Service {
         }
     }
 
-    fn endpoint_told(&self, keys: &Keys, endpoint: Endpoint, lane: Lane, length: u64) -> Result<EndpointTold> {
+    fn endpoint_told(
+        &self,
+        keys: &Keys,
+        endpoint: Endpoint,
+        lane: DeliveryPosition,
+        length: u64,
+    ) -> Result<EndpointDetails> {
         let url = shown(keys, &url_place(&endpoint.id), &endpoint.url)?;
         let beyond = length.saturating_sub(lane.reached);
         let template = match &endpoint.kind {
@@ -328,7 +340,7 @@ impl Service {
         let url = if template.is_some() { as_typed(url) } else { url };
         let look = template.and_then(|it| it.look.as_ref());
         let look = look.map(|it| shown(keys, &look_place(&endpoint.id), &it.url).map(as_typed)).transpose()?;
-        Ok(EndpointTold { endpoint, url, look, lane, beyond, public_keys: public_keys(keys) })
+        Ok(EndpointDetails { endpoint, url, look, lane, beyond, public_keys: public_keys(keys) })
     }
 
     async fn check_flows(&self, keys: &Keys, kind: &EndpointKind, flows: &BTreeSet<FlowId>) -> Result<()> {
@@ -344,7 +356,7 @@ impl Service {
 
 fn note(
     draft: &mut Draft<'_>,
-    by: Puller<'_>,
+    by: Actor<'_>,
     (endpoint, revision): (&Endpoint, i64),
     now: Timestamp,
     (kind, mut facts): (EventType, Value),
@@ -367,34 +379,4 @@ fn check_name(name: &str) -> Result<()> {
 fn checked_events(events: &BTreeSet<EventPattern>) -> Result<BTreeSet<EventPattern>> {
     let none = || Error::invalid("/events", "name at least one event, or `*` for all");
     if events.is_empty() { Err(none()) } else { Ok(events.clone()) }
-}
-
-/// The headers of an endpoint that is changed otherwise. Their values are shown to nobody, so whoever sends them elsewhere
-/// says them anew: where they went before, they were meant to be read.
-fn headers_that_stay(before: &Endpoint, next: &Endpoint) -> Result<BTreeMap<String, Hidden>> {
-    if before.headers.is_empty() || before.origin == next.origin {
-        return Ok(before.headers.clone());
-    }
-    let detail = "the address is of another scheme, host or port: say all of its headers anew, or that there are none";
-    Err(Error::invalid("/headers", detail))
-}
-
-fn hidden_headers(
-    keys: &Keys,
-    id: &EndpointId,
-    headers: &BTreeMap<String, Secret<String>>,
-) -> Result<BTreeMap<String, Hidden>> {
-    if headers.len() > HEADERS_MAX {
-        return Err(Error::invalid("/headers", "ten headers at most"));
-    }
-    let hide = |(name, value): (&String, &Secret<String>)| {
-        let name = name.to_ascii_lowercase();
-        let ours = name.starts_with("webhook-") || [super::CONTENT_TYPE.0, TRACEPARENT].contains(&name.as_str());
-        if ours || value.expose().len() > HEADER_BYTES_MAX || !admits_header(&name, value.expose()) {
-            return Err(Error::invalid("/headers", "one of these headers cannot be sent, or is the gateway's own"));
-        }
-        let hidden = keys.row().hide(&header_place(id, &name), value.expose(), random::bytes());
-        Ok((name, hidden))
-    };
-    headers.iter().map(hide).collect()
 }

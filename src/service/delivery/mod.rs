@@ -8,6 +8,7 @@ mod attempt_result;
 mod chat;
 pub mod cursor;
 pub mod deliveries;
+mod endpoint_headers;
 mod endpoint_health;
 pub mod endpoint_kind;
 pub mod endpoints;
@@ -24,15 +25,15 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use crate::domain::delivery::delivery::{Attempt, Ended};
+use crate::domain::delivery::delivery::{AttemptOutcome, DeliveryAttempt};
 use crate::domain::delivery::endpoint::Endpoint;
 use crate::domain::delivery::endpoint_kind::EndpointKind;
 use crate::domain::delivery::template::plain_parts;
-use crate::domain::keys::{Hidden, Keys};
+use crate::domain::keys::{EncryptedValue, Keys};
 use crate::domain::primitives::id::EndpointId;
 use crate::domain::primitives::secret::Secret;
-use crate::http_client::{Outgoing, Parcel};
-use crate::store::{Duty, OnDuty};
+use crate::http_client::{HttpClient, OutboundRequest};
+use crate::store::{LeaderLock, LeaderTask};
 use serde_json::Value;
 use url::Url;
 
@@ -66,7 +67,7 @@ fn header_place(endpoint: &EndpointId, name: &str) -> String {
     format!("endpoint/{endpoint}/header/{name}")
 }
 
-fn shown(keys: &Keys, place: &str, hidden: &Hidden) -> Result<Secret<String>> {
+fn shown(keys: &Keys, place: &str, hidden: &EncryptedValue) -> Result<Secret<String>> {
     keys.row().show(place, hidden).ok_or(Error::Broken("what an endpoint hides"))
 }
 
@@ -80,16 +81,16 @@ fn parts(url: &Url) -> impl Iterator<Item = Cow<'_, str>> {
 
 /// An endpoint as a request is made for it.
 #[derive(Clone)]
-pub struct Address {
+pub struct DeliveryTarget {
     url: Url,
     /// The look's, before what a template needs.
     look: Option<Url>,
     headers: Vec<(String, Secret<String>)>,
 }
 
-impl Address {
+impl DeliveryTarget {
     fn of(keys: &Keys, endpoint: &Endpoint) -> Result<Self> {
-        let parsed = |place: &str, hidden: &Hidden| {
+        let parsed = |place: &str, hidden: &EncryptedValue| {
             let url = shown(keys, place, hidden)?;
             Url::parse(url.expose()).map_err(|_| Error::Broken("an endpoint's address"))
         };
@@ -105,14 +106,14 @@ impl Address {
     }
 
     /// How an attempt ended, without what is hidden in its request: some receivers repeat what they were sent.
-    fn masked(&self, mut attempt: Attempt) -> Attempt {
+    fn masked(&self, mut attempt: DeliveryAttempt) -> DeliveryAttempt {
         let headers = self.headers.iter().map(|it| it.1.expose().as_str());
         let words = headers.flat_map(|it| [it, it.rsplit(' ').next().unwrap_or(it)]).map(Cow::Borrowed);
         let parts = std::iter::once(&self.url).chain(&self.look).flat_map(parts);
         let mut hidden: Vec<_> = words.chain(parts).filter(|it| it.len() >= MASKED_BYTES_MIN).collect();
         // A part of another would cut it in two, and leave the rest.
         hidden.sort_by_key(|it| Reverse(it.len()));
-        if let Ended::Answered { body, cut, .. } = &mut attempt.ended {
+        if let AttemptOutcome::Answered { body, cut, .. } = &mut attempt.ended {
             for text in &hidden {
                 *body = body.replace(text.as_ref(), MASK);
                 // What was cut may end in the middle of it.
@@ -128,23 +129,23 @@ impl Address {
     }
 
     /// A request with the endpoint's own headers alone.
-    fn plain(&self, url: Url, body: &Value) -> Parcel {
+    fn plain(&self, url: Url, body: &Value) -> OutboundRequest {
         self.parcel(url, Vec::new(), body.to_string())
     }
 
     /// A request with the endpoint's own headers.
-    fn parcel(&self, url: Url, signed: Vec<(&'static str, String)>, body: String) -> Parcel {
+    fn parcel(&self, url: Url, signed: Vec<(&'static str, String)>, body: String) -> OutboundRequest {
         let own = self.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
         let ours = signed.into_iter().chain([(CONTENT_TYPE.0, CONTENT_TYPE.1.to_owned())]);
         let headers = own.chain(ours.map(|(name, value)| (name.to_owned(), Secret::new(value)))).collect();
-        Parcel { url, headers, body: body.into_bytes() }
+        OutboundRequest { url, headers, body: body.into_bytes() }
     }
 }
 
 /// That this gateway is the one that sends, for as long as it lives.
-pub struct Sending(Box<dyn OnDuty>);
+pub struct DeliveryLeadership(Box<dyn LeaderLock>);
 
-impl Sending {
+impl DeliveryLeadership {
     /// Whether it is still.
     pub fn stands(&self) -> bool {
         self.0.stands()
@@ -154,13 +155,13 @@ impl Sending {
 impl Service {
     /// The same service, sending by this. Without it nothing is sent, and no endpoint can be added.
     #[must_use]
-    pub fn sending_by(self, outgoing: Outgoing) -> Self {
+    pub fn sending_by(self, outgoing: HttpClient) -> Self {
         Self { outgoing: Some(outgoing), ..self }
     }
 
     /// Tries to be the one gateway that sends.
-    pub async fn take_sending(&self) -> Result<Option<Sending>> {
-        Ok(self.store.take(Duty::Sending).await?.map(Sending))
+    pub async fn take_sending(&self) -> Result<Option<DeliveryLeadership>> {
+        Ok(self.store.take(LeaderTask::Sending).await?.map(DeliveryLeadership))
     }
 
     /// For how long deliveries stay to be read.
@@ -169,7 +170,7 @@ impl Service {
     }
 
     /// What sends to others.
-    pub fn outgoing(&self) -> Result<&Outgoing> {
+    pub fn outgoing(&self) -> Result<&HttpClient> {
         self.outgoing.as_ref().ok_or(Error::WrongState("this gateway sends nothing to others"))
     }
 }

@@ -8,7 +8,7 @@ use crate::domain::identity::party::Party;
 use crate::domain::log::event::{Event, EventType};
 use crate::service::Service;
 use crate::service::error::Result;
-use crate::service::log::sequencer::Placed;
+use crate::service::log::sequencer::SequencedEvent;
 
 /// Whether a transition has its end with this event, so that its agent may go on.
 const fn ends(kind: EventType) -> bool {
@@ -25,11 +25,11 @@ const fn ends(kind: EventType) -> bool {
 
 impl Service {
     /// The body of an event. With the end of a transition goes what its agent resumes with.
-    pub(super) async fn payload_of(&self, version: PayloadVersion, placed: &Placed) -> Result<String> {
+    pub(super) async fn payload_of(&self, version: PayloadVersion, placed: &SequencedEvent) -> Result<String> {
         match version {
             PayloadVersion::V1 => {}
         }
-        let Placed { index, event, .. } = placed;
+        let SequencedEvent { index, event, .. } = placed;
         let keys = self.keys()?;
         let masked = self.masked_event(&keys, event.clone(), &Party::Receiver).await?;
         let event = &self.for_machines(&keys, masked).await?;

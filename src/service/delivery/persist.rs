@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use super::Address;
-use super::cursor::OpenLane;
+use super::DeliveryTarget;
+use super::cursor::EndpointCursor;
 use super::endpoint_health::verdict_of;
-use super::job::Done;
+use super::job::CompletedJob;
 use crate::domain::delivery::delivery::{Delivery, DeliveryState};
-use crate::domain::delivery::endpoint::{Endpoint, Lane};
+use crate::domain::delivery::endpoint::{DeliveryPosition, Endpoint};
 use crate::domain::keys::Keys;
 use crate::domain::primitives::id::ThreadId;
 use crate::domain::primitives::time::Timestamp;
@@ -17,54 +17,54 @@ use crate::random;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::retry::ATTEMPTS_MAX;
-use crate::store::Filter;
-use crate::store::change::{Draft, Drafted};
+use crate::store::RowFilter;
+use crate::store::change::{Draft, PreparedChange};
 use crate::store::record::Stored;
 use crate::store::records::{behind_in, delivery_id};
 
 /// What a lane has to write down.
-struct News {
-    done: Vec<Done>,
+struct PendingPersist {
+    done: Vec<CompletedJob>,
     put_off: Vec<Delivery>,
 }
 
-impl News {
+impl PendingPersist {
     fn places(&self) -> BTreeSet<u64> {
         self.done.iter().map(|it| it.job.delivery.index).chain(self.put_off.iter().map(|it| it.index)).collect()
     }
 }
 
 /// What a lane knows once it is written.
-struct After {
-    lane: Stored<Lane>,
+struct PersistedCursor {
+    lane: Stored<DeliveryPosition>,
     endpoint: Option<Stored<Endpoint>>,
     /// Threads of which a delivery has ended, and the next one of each, if there is one.
     freed: Vec<(ThreadId, Option<u64>)>,
 }
 
 /// What is about to be written down.
-pub struct Planned {
-    news: News,
-    after: After,
-    drafted: Drafted,
+pub struct DeliveryPersistPlan {
+    news: PendingPersist,
+    after: PersistedCursor,
+    drafted: PreparedChange,
 }
 
 /// What was written down, or was not.
-pub struct Put {
-    news: News,
-    after: After,
+pub struct DeliveryPersistResult {
+    news: PendingPersist,
+    after: PersistedCursor,
     outcome: Result<()>,
 }
 
-impl Planned {
+impl DeliveryPersistPlan {
     /// Writes it. The lane may go on meanwhile.
-    pub async fn put(self, service: &Service) -> Put {
-        Put { news: self.news, after: self.after, outcome: service.commit(self.drafted).await }
+    pub async fn put(self, service: &Service) -> DeliveryPersistResult {
+        DeliveryPersistResult { news: self.news, after: self.after, outcome: service.commit(self.drafted).await }
     }
 }
 
-impl OpenLane {
-    fn learn(&mut self, places: &BTreeSet<u64>, after: After) {
+impl EndpointCursor {
+    fn learn(&mut self, places: &BTreeSet<u64>, after: PersistedCursor) {
         self.have_rows(places);
         for (thread, next) in after.freed {
             self.busy.remove(&thread);
@@ -82,14 +82,14 @@ impl OpenLane {
 
 impl Service {
     /// Plans to write down how jobs went, and what else the lane has found out.
-    pub async fn plan(&self, lane: &mut OpenLane, done: Vec<Done>) -> Result<Planned> {
+    pub async fn plan(&self, lane: &mut EndpointCursor, done: Vec<CompletedJob>) -> Result<DeliveryPersistPlan> {
         done.iter().for_each(|it| self.metrics.attempted(&it.attempt.ended));
-        let news = News { done, put_off: std::mem::take(&mut lane.put_off) };
+        let news = PendingPersist { done, put_off: std::mem::take(&mut lane.put_off) };
         self.planned(lane, news).await
     }
 
     /// Lets the lane know. What met with somebody else's change is planned and written again.
-    pub async fn settle(&self, lane: &mut OpenLane, put: Put) -> Result<()> {
+    pub async fn settle(&self, lane: &mut EndpointCursor, put: DeliveryPersistResult) -> Result<()> {
         let mut put = put;
         for _ in 1..ATTEMPTS_MAX {
             match put.outcome {
@@ -103,19 +103,19 @@ impl Service {
     }
 
     /// Writes down how jobs went, and waits for it.
-    pub async fn record(&self, lane: &mut OpenLane, done: Vec<Done>) -> Result<()> {
+    pub async fn record(&self, lane: &mut EndpointCursor, done: Vec<CompletedJob>) -> Result<()> {
         let put = self.plan(lane, done).await?.put(self).await;
         self.settle(lane, put).await
     }
 
-    async fn planned(&self, lane: &OpenLane, news: News) -> Result<Planned> {
+    async fn planned(&self, lane: &EndpointCursor, news: PendingPersist) -> Result<DeliveryPersistPlan> {
         let (keys, now) = (self.keys()?, self.now());
         let mut put_off = news.put_off.clone();
         let mut draft = Draft::new(keys.row(), now);
         let mut health = lane.lane.record.clone();
         let mut freed: Vec<(ThreadId, Option<u64>)> = Vec::new();
         let (mut arrived, mut gone) = (false, false);
-        for Done { job, attempt, retry_after } in &news.done {
+        for CompletedJob { job, attempt, retry_after } in &news.done {
             let chance = u32::from_be_bytes(random::bytes());
             let next = job.delivery.tried(attempt.clone(), chance, *retry_after);
             match &job.stored {
@@ -143,21 +143,21 @@ impl Service {
             // Whoever changes an endpoint while it is served is noticed here.
             draft.rely_on(&lane.endpoint);
         }
-        let after = After { lane: draft.replaced(&lane.lane, health)?, endpoint, freed };
-        Ok(Planned { news, after, drafted: draft.finish() })
+        let after = PersistedCursor { lane: draft.replaced(&lane.lane, health)?, endpoint, freed };
+        Ok(DeliveryPersistPlan { news, after, drafted: draft.finish() })
     }
 
     /// The thread's next delivery that waited for the one before: its place, if there is one.
     async fn let_next_go(
         &self,
         (keys, draft): (&Keys, &mut Draft<'_>),
-        lane: &OpenLane,
+        lane: &EndpointCursor,
         (thread, put_off): (&ThreadId, &mut [Delivery]),
         now: Timestamp,
     ) -> Result<Option<u64>> {
         let state = DeliveryState::Waiting { due: now, by_hand: false };
         let word = behind_in(lane.endpoint(), thread);
-        if let Some(next) = self.reader(keys).list::<Delivery>(Filter::State(&word), None, 1).await?.pop() {
+        if let Some(next) = self.reader(keys).list::<Delivery>(RowFilter::State(&word), None, 1).await?.pop() {
             draft.replace(&next, &Delivery { state, ..next.record.clone() })?;
             return Ok(Some(next.record.index));
         }
@@ -168,14 +168,14 @@ impl Service {
     }
 
     /// Somebody else changed one of the rows: what is known of the lane is read again, and what went out stays done.
-    async fn look_again(&self, lane: &mut OpenLane, mut news: News) -> Result<News> {
+    async fn look_again(&self, lane: &mut EndpointCursor, mut news: PendingPersist) -> Result<PendingPersist> {
         let keys = self.keys()?;
         let (endpoint, row) = self.endpoint_and_lane(&keys, lane.endpoint()).await?;
         if row.record.reached != lane.lane.record.reached {
             lane.look_from(row.record.reached);
         }
         // Where to is perhaps what they changed.
-        lane.address = Address::of(&keys, &endpoint.record)?;
+        lane.address = DeliveryTarget::of(&keys, &endpoint.record)?;
         (lane.endpoint, lane.lane) = (endpoint, row);
         for done in &mut news.done {
             let id = delivery_id(lane.endpoint(), done.job.delivery.index);

@@ -4,28 +4,28 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::Address;
-use super::attempt_result::Report;
-use super::log_tail::Line;
-use super::preflight::LookFirst;
-use crate::domain::delivery::chat::Note;
-use crate::domain::delivery::decision_payload::Decided;
-use crate::domain::delivery::delivery::Ended;
+use super::DeliveryTarget;
+use super::attempt_result::AttemptReport;
+use super::log_tail::TailLine;
+use super::preflight::PreflightedRequest;
+use crate::domain::delivery::chat::ChatMessage;
+use crate::domain::delivery::decision_payload::DecisionPayload;
+use crate::domain::delivery::delivery::AttemptOutcome;
 use crate::domain::delivery::endpoint::Endpoint;
 use crate::domain::delivery::endpoint_kind::EndpointKind;
 use crate::domain::delivery::langgraph;
-use crate::domain::delivery::preflight::Saw;
-use crate::domain::delivery::signature::Stamped;
+use crate::domain::delivery::preflight::PreflightResult;
+use crate::domain::delivery::signature::SignedBody;
 use crate::domain::delivery::template::filled_address;
 use crate::domain::keys::Keys;
 use crate::domain::log::event::Event;
 use crate::domain::platform::trace_parent::TraceParent;
 use crate::domain::primitives::id::EventId;
 use crate::domain::primitives::time::Timestamp;
-use crate::http_client::{Outcome, Outgoing, Parcel};
+use crate::http_client::{HttpClient, HttpOutcome, OutboundRequest};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::log::sequencer::Placed;
+use crate::service::log::sequencer::SequencedEvent;
 
 /// What an endpoint that is tried out is sent.
 const TEST: &str = "endpoint.test";
@@ -37,34 +37,34 @@ const NAMED_BY_LOOK: &str = "(the interrupts that wait for this digest)";
 const FILLED: Error = Error::Broken("what fills a template");
 
 /// What is done in one attempt.
-pub enum Errand {
+pub enum DeliveryAction {
     /// One request. Any 2xx is its receiver's yes.
-    Send(Parcel),
+    Send(OutboundRequest),
     /// One that is sent only where a look says that it is waited for.
-    LookFirst(Box<LookFirst>),
+    LookFirst(Box<PreflightedRequest>),
     /// Nothing: what would be told is over.
     Over,
     /// One that asks a LangGraph server for its assistant, and resumes nothing.
-    Search(Parcel),
+    Search(OutboundRequest),
 }
 
-impl Errand {
+impl DeliveryAction {
     /// Does it, and waits for what becomes of it.
-    pub async fn run(self, outgoing: &Outgoing) -> Report {
+    pub async fn run(self, outgoing: &HttpClient) -> AttemptReport {
         match self {
             Self::Send(parcel) => outgoing.post(&parcel).await.into(),
             Self::LookFirst(it) => it.run(outgoing).await,
-            Self::Over => Report { ended: Ended::Over {}, took: Duration::ZERO, retry_after: None },
+            Self::Over => AttemptReport { ended: AttemptOutcome::Over {}, took: Duration::ZERO, retry_after: None },
             Self::Search(parcel) => match outgoing.post(&parcel).await {
-                Outcome::Answered(answer) => {
+                HttpOutcome::Answered(answer) => {
                     let saw = match answer.status {
                         200..=299 => langgraph::found(&answer.body),
-                        _ => Saw::Refused,
+                        _ => PreflightResult::Refused,
                     };
-                    let ended = Ended::Looked { status: answer.status, saw };
-                    Report { ended, took: answer.took, retry_after: answer.retry_after }
+                    let ended = AttemptOutcome::Looked { status: answer.status, saw };
+                    AttemptReport { ended, took: answer.took, retry_after: answer.retry_after }
                 }
-                failed @ Outcome::Failed(_) => failed.into(),
+                failed @ HttpOutcome::Failed(_) => failed.into(),
             },
         }
     }
@@ -86,50 +86,51 @@ impl Service {
     /// What is done for an event, signed now where its kind is.
     pub(super) async fn errand(
         &self,
-        (endpoint, address): (&Endpoint, &Address),
-        (line, trace): (&Line, Option<&TraceParent>),
+        (endpoint, address): (&Endpoint, &DeliveryTarget),
+        (line, trace): (&TailLine, Option<&TraceParent>),
         now: Timestamp,
-    ) -> Result<Errand> {
+    ) -> Result<DeliveryAction> {
         let placed = &line.placed;
         match &endpoint.kind {
             EndpointKind::Webhook { payload } => {
                 let said = self.said(*payload, line, now).await?;
-                Ok(Errand::Send(signed(&*self.keys()?, (endpoint, address), &said).traced(trace)))
+                Ok(DeliveryAction::Send(signed(&*self.keys()?, (endpoint, address), &said).traced(trace)))
             }
             EndpointKind::LangGraph { assistant } => {
                 let decided = self.decided_of(placed).await?;
-                let look = LookFirst::langgraph(address, assistant, decided);
-                Ok(Errand::LookFirst(Box::new(look.ok_or(Error::Broken("the address of an agent server"))?)))
+                let look = PreflightedRequest::langgraph(address, assistant, decided);
+                Ok(DeliveryAction::LookFirst(Box::new(look.ok_or(Error::Broken("the address of an agent server"))?)))
             }
             EndpointKind::Resume { template } => {
                 let decided = self.decided_of(placed).await?;
                 let url = filled_address(&address.url, &decided).ok_or(FILLED)?;
                 let body = template.filled(&decided).ok_or(FILLED)?.to_string();
                 let keys = self.keys()?;
-                let stamped = Stamped::new(&keys, (&placed.event.id, now), body);
+                let stamped = SignedBody::new(&keys, (&placed.event.id, now), body);
                 let headers = stamped.headers(keys.row(), &endpoint.id, &endpoint.secrets);
                 let parcel = address.parcel(url, headers.into(), stamped.body().to_owned());
                 let parcel = parcel.traced(trace);
                 match &template.look {
-                    None => Ok(Errand::Send(parcel)),
+                    None => Ok(DeliveryAction::Send(parcel)),
                     Some(look) => {
-                        let look = LookFirst::template(address, look, (&decided, Some(parcel))).ok_or(FILLED)?;
-                        Ok(Errand::LookFirst(Box::new(look)))
+                        let look =
+                            PreflightedRequest::template(address, look, (&decided, Some(parcel))).ok_or(FILLED)?;
+                        Ok(DeliveryAction::LookFirst(Box::new(look)))
                     }
                 }
             }
             EndpointKind::Chat { chat } => match self.waits_for_people(&placed.event).await? {
                 true => {
                     let note = self.note_of(&placed.event).await?;
-                    Ok(Errand::Send(address.plain(address.url.clone(), &chat.message(&note))))
+                    Ok(DeliveryAction::Send(address.plain(address.url.clone(), &chat.message(&note))))
                 }
-                false => Ok(Errand::Over),
+                false => Ok(DeliveryAction::Over),
             },
         }
     }
 
     /// What is sent for an event, as people are shown it.
-    pub(super) async fn body_of(&self, endpoint: &Endpoint, placed: &Placed) -> Result<String> {
+    pub(super) async fn body_of(&self, endpoint: &Endpoint, placed: &SequencedEvent) -> Result<String> {
         match &endpoint.kind {
             EndpointKind::Webhook { payload } => self.payload_of(*payload, placed).await,
             EndpointKind::LangGraph { assistant } => {
@@ -144,7 +145,7 @@ impl Service {
         }
     }
 
-    async fn decided_of(&self, placed: &Placed) -> Result<Decided> {
+    async fn decided_of(&self, placed: &SequencedEvent) -> Result<DecisionPayload> {
         self.review_ended(&placed.event).await?.ok_or(Error::Broken("the end of a review"))
     }
 }
@@ -152,38 +153,39 @@ impl Service {
 /// What is done to try an endpoint out; `id` is no event's.
 pub(super) fn trial(
     keys: &Keys,
-    (endpoint, address): (&Endpoint, &Address),
+    (endpoint, address): (&Endpoint, &DeliveryTarget),
     (id, now): (&EventId, Timestamp),
     gateway: &str,
-) -> Result<Errand> {
+) -> Result<DeliveryAction> {
     match &endpoint.kind {
         EndpointKind::Webhook { .. } => {
             let data = json!({"endpoint": endpoint.id, "name": endpoint.name});
             let body = json!({"type": TEST, "timestamp": now, "data": data}).to_string();
-            Ok(Errand::Send(signed(keys, (endpoint, address), &Stamped::new(keys, (id, now), body))))
+            Ok(DeliveryAction::Send(signed(keys, (endpoint, address), &SignedBody::new(keys, (id, now), body))))
         }
         EndpointKind::LangGraph { assistant } => {
             let url = langgraph::below(&address.url, &["assistants", "search"]);
             let url = url.ok_or(Error::Broken("the address of an agent server"))?;
-            Ok(Errand::Search(address.plain(url, &langgraph::search(assistant))))
+            Ok(DeliveryAction::Search(address.plain(url, &langgraph::search(assistant))))
         }
         EndpointKind::Resume { template } => {
             let look = template.look.as_ref();
             let look =
                 look.ok_or(Error::WrongState("without a look there is nothing to try: it would resume something"))?;
-            let decided = Decided::made_up(id);
-            let look = LookFirst::template(address, look, (&decided, None)).ok_or(FILLED)?;
-            Ok(Errand::LookFirst(Box::new(look)))
+            let decided = DecisionPayload::made_up(id);
+            let look = PreflightedRequest::template(address, look, (&decided, None)).ok_or(FILLED)?;
+            Ok(DeliveryAction::LookFirst(Box::new(look)))
         }
         EndpointKind::Chat { chat } => {
             let page = format!("{gateway}/endpoints/{}", endpoint.id);
-            let note = Note { title: "A test: reviews that wait are told here".to_owned(), facts: Vec::new(), page };
-            Ok(Errand::Send(address.plain(address.url.clone(), &chat.message(&note))))
+            let note =
+                ChatMessage { title: "A test: reviews that wait are told here".to_owned(), facts: Vec::new(), page };
+            Ok(DeliveryAction::Send(address.plain(address.url.clone(), &chat.message(&note))))
         }
     }
 }
 
-fn signed(keys: &Keys, (endpoint, address): (&Endpoint, &Address), said: &Stamped) -> Parcel {
+fn signed(keys: &Keys, (endpoint, address): (&Endpoint, &DeliveryTarget), said: &SignedBody) -> OutboundRequest {
     let headers = said.headers(keys.row(), &endpoint.id, &endpoint.secrets);
     address.parcel(address.url.clone(), headers.into(), said.body().to_owned())
 }

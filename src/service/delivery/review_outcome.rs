@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::delivery::decision_payload::{Decided, ends_interrupt, ends_review};
+use crate::domain::delivery::decision_payload::{DecisionPayload, ends_interrupt, ends_review};
 use crate::domain::identity::party::Party;
 use crate::domain::log::event::Event;
 use crate::domain::primitives::id::InterruptId;
@@ -12,7 +12,7 @@ use crate::service::error::{Error, Result};
 
 impl Service {
     /// How a review ended, if that is what an event tells.
-    pub(super) async fn review_ended(&self, event: &Event) -> Result<Option<Decided>> {
+    pub(super) async fn review_ended(&self, event: &Event) -> Result<Option<DecisionPayload>> {
         if ends_interrupt(event.kind) {
             return self.interrupt_ended(event).await.map(Some);
         }
@@ -22,7 +22,7 @@ impl Service {
         let digest: Option<Digest> = said(event, "transition").and_then(|it| it.parse().ok());
         let digest = digest.ok_or(Error::Broken("the event of a review's end"))?;
         let Some(decision) = self.decision(digest, &Party::Receiver).await?.1 else { return Ok(None) };
-        Ok(Some(Decided {
+        Ok(Some(DecisionPayload {
             event: event.id.clone(),
             flow: event.flow.as_ref().map(ToString::to_string).unwrap_or_default(),
             review: said(event, "review").unwrap_or_default().to_owned(),
@@ -35,7 +35,7 @@ impl Service {
         }))
     }
 
-    async fn interrupt_ended(&self, event: &Event) -> Result<Decided> {
+    async fn interrupt_ended(&self, event: &Event) -> Result<DecisionPayload> {
         let broken = Error::Broken("the event of an interrupt's end");
         let id = said(event, "interrupt").and_then(|it| InterruptId::try_from(it).ok());
         let Some(id) = id else { return Err(broken) };
@@ -44,7 +44,7 @@ impl Service {
         let Some(answered) = interrupt.answered() else { return Err(broken) };
         // A name that has something hidden in it is sent nowhere.
         let thread = interrupt.asserted.thread_ref.as_deref().filter(|it| shown.masked(it) == *it);
-        Ok(Decided {
+        Ok(DecisionPayload {
             event: event.id.clone(),
             flow: interrupt.flow.to_string(),
             review: interrupt.id.to_string(),

@@ -1,6 +1,6 @@
 //! Why an envelope is not made, or not believed.
 
-use crate::domain::context::{EnvelopeCode, Misfit, NotFitted};
+use crate::domain::context::{EnvelopeCode, InputMismatch, ViewRejected};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::Policy;
 use crate::domain::threads::thread::Checkpoint;
@@ -8,16 +8,16 @@ use crate::domain::threads::thread::Checkpoint;
 /// That no envelope is made. Nothing was changed: the head is as it was.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{why}")]
-pub struct NotSealed {
+pub struct EnvelopeCreationError {
     /// Why not.
-    pub why: Unsealed,
+    pub why: EnvelopeCreationCause,
     /// The head of which none is made.
     pub checkpoint: Checkpoint,
 }
 
 /// Why no envelope is made.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Unsealed {
+pub enum EnvelopeCreationCause {
     /// The view lacks what its node requires.
     #[error("the view lacks what the node requires; `errors` says where")]
     Missing(Vec<Pointer>),
@@ -31,10 +31,10 @@ pub enum Unsealed {
     },
     /// What its node would be given is not what it may receive.
     #[error("the view does not fit the schema of what the node receives; `errors` says where")]
-    Unfit(Vec<Misfit>),
+    Unfit(Vec<InputMismatch>),
 }
 
-impl Unsealed {
+impl EnvelopeCreationCause {
     /// What programs look at.
     pub const fn code(&self) -> EnvelopeCode {
         match self {
@@ -44,19 +44,19 @@ impl Unsealed {
         }
     }
 
-    pub(in crate::service) fn of(why: NotFitted, max_tokens: Option<u64>, policy: &Policy) -> Self {
+    pub(in crate::service) fn of(why: ViewRejected, max_tokens: Option<u64>, policy: &Policy) -> Self {
         match why {
-            NotFitted::Missing(places) => Self::Missing(places.iter().map(|it| policy.cut(it)).collect()),
-            NotFitted::OverBudget { tokens } => Self::OverBudget { tokens, max: max_tokens.unwrap_or_default() },
-            NotFitted::Unfit(misfits) => Self::Unfit(told(misfits, policy)),
+            ViewRejected::Missing(places) => Self::Missing(places.iter().map(|it| policy.cut(it)).collect()),
+            ViewRejected::OverBudget { tokens } => Self::OverBudget { tokens, max: max_tokens.unwrap_or_default() },
+            ViewRejected::Unfit(misfits) => Self::Unfit(told(misfits, policy)),
         }
     }
 }
 
 /// Misfits, without the names of what the policy hides.
-pub(in crate::service) fn told(misfits: Vec<Misfit>, policy: &Policy) -> Vec<Misfit> {
-    let mut told: Vec<Misfit> =
-        misfits.into_iter().map(|it| Misfit { pointer: policy.cut(&it.pointer), ..it }).collect();
+pub(in crate::service) fn told(misfits: Vec<InputMismatch>, policy: &Policy) -> Vec<InputMismatch> {
+    let mut told: Vec<InputMismatch> =
+        misfits.into_iter().map(|it| InputMismatch { pointer: policy.cut(&it.pointer), ..it }).collect();
     told.sort();
     told.dedup();
     told
@@ -64,16 +64,16 @@ pub(in crate::service) fn told(misfits: Vec<Misfit>, policy: &Policy) -> Vec<Mis
 
 /// That an envelope is not believed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NotBelieved {
+pub struct EnvelopeRejected {
     /// Why not.
     pub code: EnvelopeCode,
     /// Where it is not what its node may receive.
-    pub misfits: Vec<Misfit>,
+    pub misfits: Vec<InputMismatch>,
     /// The thread's head, once it is known that the asker may know of the thread.
     pub checkpoint: Option<Checkpoint>,
 }
 
-impl From<EnvelopeCode> for NotBelieved {
+impl From<EnvelopeCode> for EnvelopeRejected {
     fn from(code: EnvelopeCode) -> Self {
         Self { code, misfits: Vec::new(), checkpoint: None }
     }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-use crate::domain::context::{EnvelopeCode, Folded, Kind, Told};
+use crate::domain::context::{EnvelopeCode, EnvelopeRefusalKind, EnvelopeRefusalLog, RefusalCounts};
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ThreadId};
 use crate::domain::threads::thread::Checkpoint;
@@ -15,17 +15,17 @@ use crate::store::change::Draft;
 
 /// The refusals that this process has seen.
 #[derive(Debug, Default)]
-pub(in crate::service) struct Boundary(Mutex<Folded>);
+pub(in crate::service) struct EnvelopeRefusals(Mutex<EnvelopeRefusalLog>);
 
 /// Whose view was refused, of which thread. Nothing where an envelope is not known to be this gateway's.
-pub(in crate::service) type View<'a> = Option<(&'a ThreadId, &'a NodeId)>;
+pub(in crate::service) type RejectedView<'a> = Option<(&'a ThreadId, &'a NodeId)>;
 
 impl Service {
     /// Counts and writes down a refusal, if this is one. A refusal that cannot be written down is an error all the same.
     pub(in crate::service) async fn at_boundary<T>(
         &self,
         by: &PrincipalId,
-        view: View<'_>,
+        view: RejectedView<'_>,
         asked: Result<T>,
     ) -> Result<T> {
         if let Err(error) = &asked
@@ -40,11 +40,11 @@ impl Service {
     async fn write_refusal(
         &self,
         by: &PrincipalId,
-        view: View<'_>,
+        view: RejectedView<'_>,
         (code, checkpoint): (EnvelopeCode, Option<Checkpoint>),
     ) -> Result<()> {
         let (thread, node) = view.unzip();
-        let kind = Kind { code, thread: thread.cloned(), node: node.cloned() };
+        let kind = EnvelopeRefusalKind { code, thread: thread.cloned(), node: node.cloned() };
         let now = self.now();
         let noted = self.boundary.0.lock().unwrap_or_else(PoisonError::into_inner).note(by, kind.clone(), now);
         let Some(told) = noted else { return Ok(()) };
@@ -58,8 +58,8 @@ impl Service {
     async fn refusal_written(
         &self,
         by: &PrincipalId,
-        kind: &Kind,
-        (told, checkpoint): (Told, Option<Checkpoint>),
+        kind: &EnvelopeRefusalKind,
+        (told, checkpoint): (RefusalCounts, Option<Checkpoint>),
     ) -> Result<()> {
         let flow: Option<FlowId> = match &kind.thread {
             Some(thread) => Some(self.flow_of(thread).await?),
@@ -74,7 +74,12 @@ impl Service {
     }
 }
 
-fn event_data(by: &PrincipalId, kind: &Kind, told: Told, checkpoint: Option<Checkpoint>) -> Value {
+fn event_data(
+    by: &PrincipalId,
+    kind: &EnvelopeRefusalKind,
+    told: RefusalCounts,
+    checkpoint: Option<Checkpoint>,
+) -> Value {
     json!({
         "by": by, "code": kind.code.as_str(), "thread": kind.thread, "node": kind.node,
         "version": checkpoint.map(|it| it.version), "times": told.times, "others": told.others,

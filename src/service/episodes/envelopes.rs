@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::envelope_error::{NotBelieved, NotSealed, Unsealed, told};
+use super::envelope_error::{EnvelopeCreationCause, EnvelopeCreationError, EnvelopeRejected, told};
 use crate::domain::context::{
-    Envelope, EnvelopeClaims, EnvelopeCode, Expected, MacAlg, NodeSecrets, Rotation, ShownSecrets, check_signed,
-    check_sound, fit,
+    Envelope, EnvelopeClaims, EnvelopeCode, ExpectedEnvelope, MacAlg, NodeSecrets, NodeSecretsView, Rotation,
+    check_signed, check_sound, fit,
 };
 use crate::domain::identity::account::Token;
 use crate::domain::keys::KeyUse;
@@ -18,7 +18,7 @@ use crate::domain::threads::thread::{Checkpoint, Thread};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
-use crate::service::platform::fair_queue::Turn;
+use crate::service::platform::fair_queue::QueuePermit;
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::context_tokens::COUNTING;
 use crate::store::change::Draft;
@@ -26,7 +26,7 @@ use crate::store::record::Stored;
 
 /// What an envelope bears.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Bears {
+pub enum EnvelopeProof {
     /// Its signature.
     Signature,
     /// An HMAC beside it, by its node's secret.
@@ -35,24 +35,24 @@ pub enum Bears {
 
 /// What an envelope that is handed in should be.
 #[derive(Debug)]
-pub struct Asked {
+pub struct EnvelopeExpectation {
     /// Of which thread, if somebody says.
     pub thread: Option<ThreadId>,
     /// Whose view, if somebody says.
     pub node: Option<NodeId>,
     /// What it must bear. An HMAC that it bears is looked at in any case.
-    pub bears: Bears,
+    pub bears: EnvelopeProof,
 }
 
 /// An envelope that this gateway signed.
 #[derive(Debug)]
-pub struct Signed {
+pub struct VerifiedEnvelope {
     /// What was signed.
     pub claims: EnvelopeClaims,
     envelope: Envelope,
-    bears: Bears,
+    bears: EnvelopeProof,
     /// Whoever asks is told first whether they may know of the thread, and then the rest, all in one turn.
-    turn: Turn,
+    turn: QueuePermit,
 }
 
 impl Service {
@@ -63,12 +63,22 @@ impl Service {
     }
 
     /// The head as a node may read it, as much as fits, sealed. Only from a checked chain, and one after another for whoever asks.
-    pub async fn envelope(&self, by: &PrincipalId, view: (&ThreadId, &NodeId), bears: Bears) -> Result<Envelope> {
+    pub async fn envelope(
+        &self,
+        by: &PrincipalId,
+        view: (&ThreadId, &NodeId),
+        bears: EnvelopeProof,
+    ) -> Result<Envelope> {
         let sealed = self.sealed(by, view, bears).await;
         self.at_boundary(by, Some(view), sealed).await
     }
 
-    async fn sealed(&self, by: &PrincipalId, (thread, node): (&ThreadId, &NodeId), bears: Bears) -> Result<Envelope> {
+    async fn sealed(
+        &self,
+        by: &PrincipalId,
+        (thread, node): (&ThreadId, &NodeId),
+        bears: EnvelopeProof,
+    ) -> Result<Envelope> {
         let turn = self.turns.counting.take(by.as_str()).await?;
         let keys = self.keys()?;
         let stored = self.thread(&keys, thread).await?;
@@ -82,7 +92,7 @@ impl Service {
             let at = (head.entry.version, head.entry.transition);
             let fitted = fit(&view, &wish).map_err(|why| {
                 let checkpoint = Checkpoint { version: at.0, transition: at.1 };
-                NotSealed { why: Unsealed::of(why, wish.max_tokens, &policy), checkpoint }
+                EnvelopeCreationError { why: EnvelopeCreationCause::of(why, wish.max_tokens, &policy), checkpoint }
             })?;
             let view = (&head.entry.thread, &node);
             let claims = EnvelopeClaims {
@@ -93,8 +103,8 @@ impl Service {
             };
             let sealed = Envelope::seal(keys.signing(KeyUse::Chain), claims, fitted);
             Ok(match bears {
-                Bears::Signature => sealed,
-                Bears::Hmac => {
+                EnvelopeProof::Signature => sealed,
+                EnvelopeProof::Hmac => {
                     NodeSecrets::of(keys.row(), (&flow.record.id, &node), &rotation, now).beside(sealed, view)
                 }
             })
@@ -103,7 +113,12 @@ impl Service {
     }
 
     /// The secrets of a node that are good now, for the agent that acts as it. That they were given is told, and to whom.
-    pub async fn node_secrets(&self, token: &Arc<Stored<Token>>, flow: &FlowId, node: &NodeId) -> Result<ShownSecrets> {
+    pub async fn node_secrets(
+        &self,
+        token: &Arc<Stored<Token>>,
+        flow: &FlowId,
+        node: &NodeId,
+    ) -> Result<NodeSecretsView> {
         retrying!(self.node_secrets_once(token, flow, node))
     }
 
@@ -112,7 +127,7 @@ impl Service {
         token: &Arc<Stored<Token>>,
         flow: &FlowId,
         node: &NodeId,
-    ) -> Result<ShownSecrets> {
+    ) -> Result<NodeSecretsView> {
         let (keys, now) = (self.keys()?, self.now());
         let flow = self.flow(&keys, flow).await?.record.id;
         let epoch = self.rotation.epoch(now);
@@ -123,49 +138,54 @@ impl Service {
         self.commit(draft.finish()).await?;
         let secrets = NodeSecrets::of(keys.row(), (&flow, node), &self.rotation, now).shown();
         let rotates_at = self.rotation.next(epoch);
-        Ok(ShownSecrets { flow, node: node.clone(), alg: MacAlg::Hs256, rotates_at, secrets })
+        Ok(NodeSecretsView { flow, node: node.clone(), alg: MacAlg::Hs256, rotates_at, secrets })
     }
 
     /// Whether an envelope is this gateway's, and as it was signed.
-    pub async fn signed_envelope(&self, by: &PrincipalId, envelope: Envelope, asked: Asked) -> Result<Signed> {
+    pub async fn signed_envelope(
+        &self,
+        by: &PrincipalId,
+        envelope: Envelope,
+        asked: EnvelopeExpectation,
+    ) -> Result<VerifiedEnvelope> {
         let turn = self.turns.counting.take(by.as_str()).await?;
         let keys = self.keys()?;
-        let Asked { thread, node, bears } = asked;
+        let EnvelopeExpectation { thread, node, bears } = asked;
         let checking = move || {
-            let expected = Expected {
+            let expected = ExpectedEnvelope {
                 issuer: Some(keys.issuer()),
                 thread: thread.as_ref(),
                 node: node.as_ref(),
-                ..Expected::by(keys.trusted())
+                ..ExpectedEnvelope::by(keys.trusted())
             };
             check_signed(&envelope, &expected).map(|claims| (claims, envelope))
         };
         let checked = turn.work("the hashing of a payload", checking).await?;
         let checked = checked.map_err(|code| Error::Envelope(code.into()));
         let (claims, envelope) = self.at_boundary(by, None, checked).await?;
-        Ok(Signed { claims, envelope, bears, turn })
+        Ok(VerifiedEnvelope { claims, envelope, bears, turn })
     }
 
     /// Whether what was sealed may still be given to its node, by the secrets, the head and the policy of now. What was
     /// signed, if so.
-    pub async fn still_good(&self, by: &PrincipalId, signed: Signed) -> Result<EnvelopeClaims> {
+    pub async fn still_good(&self, by: &PrincipalId, signed: VerifiedEnvelope) -> Result<EnvelopeClaims> {
         let (thread, node) = (signed.claims.thread.clone(), signed.claims.node.clone());
         let good = self.good_now(signed).await;
         self.at_boundary(by, Some((&thread, &node)), good).await
     }
 
-    async fn good_now(&self, signed: Signed) -> Result<EnvelopeClaims> {
+    async fn good_now(&self, signed: VerifiedEnvelope) -> Result<EnvelopeClaims> {
         let turn = signed.turn.clone();
         let keys = self.keys()?;
         let stored = self.thread(&keys, &signed.claims.thread).await?;
-        if signed.bears == Bears::Hmac || signed.envelope.hmac.is_some() {
+        if signed.bears == EnvelopeProof::Hmac || signed.envelope.hmac.is_some() {
             let whose = (&stored.record.flow, &signed.claims.node);
             let secrets = NodeSecrets::of(keys.row(), whose, &self.rotation, self.now());
             secrets.check(&signed.envelope, &signed.claims).map_err(|code| Error::Envelope(code.into()))?;
         }
         let trusted = keys.clone();
         let checking = move || {
-            let sound = check_sound(&signed.envelope, &signed.claims, &Expected::by(trusted.trusted()));
+            let sound = check_sound(&signed.envelope, &signed.claims, &ExpectedEnvelope::by(trusted.trusted()));
             sound.map(|()| (signed.claims, signed.envelope.payload))
         };
         let counted = turn.work(COUNTING, checking).await?;
@@ -177,7 +197,7 @@ impl Service {
     async fn still_of_head(
         &self,
         stored: &Stored<Thread>,
-        turn: &Turn,
+        turn: &QueuePermit,
         (claims, payload): (&EnvelopeClaims, Value),
     ) -> Result<()> {
         let keys = self.keys()?;
@@ -185,7 +205,7 @@ impl Service {
         let (version, transition) = (head.entry.version, head.entry.transition);
         let refused = |code, misfits| {
             let checkpoint = Some(Checkpoint { version, transition });
-            Err(Error::Envelope(NotBelieved { code, misfits, checkpoint }))
+            Err(Error::Envelope(EnvelopeRejected { code, misfits, checkpoint }))
         };
         if claims.version < version {
             return refused(EnvelopeCode::Stale, Vec::new());

@@ -19,11 +19,11 @@ use super::threads::redaction::Redaction;
 use crate::domain::chain::hash::Digest;
 use crate::domain::episode::Artefact;
 use crate::domain::episode::agent_event;
-use crate::domain::episode::agent_event::{POSTED_MAX, Phase, Posted};
+use crate::domain::episode::agent_event::{AgentEvent, POSTED_MAX, Phase};
 use crate::domain::episode::artefacts::Timeline;
-use crate::domain::episode::event_line::Record;
+use crate::domain::episode::event_line::EventRecord;
 use crate::domain::episode::from_thread;
-use crate::domain::episode::goal::{Ended, Episode};
+use crate::domain::episode::goal::{Episode, EpisodeEnd};
 use crate::domain::episode::manifest;
 use crate::domain::identity::account::Token;
 use crate::domain::identity::party::{Author, Party};
@@ -35,7 +35,7 @@ use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::Hold;
 use crate::domain::threads::thread::Thread;
 use crate::domain::threads::tool_call::Tool;
-use crate::domain::threads::usage::Malformed;
+use crate::domain::threads::usage::InvalidUsage;
 use crate::random;
 use crate::store::LIST_ROWS_MAX;
 use crate::store::change::Draft;
@@ -61,7 +61,7 @@ pub struct NewEvent {
 
 /// A run with its thread.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct EpisodeRecord {
     /// The thread.
     pub thread: Thread,
     /// What happened, without what is hidden.
@@ -69,13 +69,13 @@ pub struct Run {
 }
 
 /// The policies that redact a run, and the states whose redacted values are looked for in it.
-struct Surroundings {
+struct EpisodeRedactionContext {
     policies: Vec<Arc<Policy>>,
     states: [Value; 2],
     tool: Option<Tool>,
 }
 
-impl Surroundings {
+impl EpisodeRedactionContext {
     /// What a reader is shown of texts by these authors.
     fn redaction<'a>(&self, reader: Party, authors: impl IntoIterator<Item = &'a Author>) -> Redaction {
         let states = [&self.states[0], &self.states[1]];
@@ -84,21 +84,21 @@ impl Surroundings {
 }
 
 /// What happened in a run, and who wrote the words in it.
-struct Happened {
-    record: Record,
+struct AttributedEvent {
+    record: EventRecord,
     by: Option<PrincipalId>,
     node: Option<NodeId>,
 }
 
 impl Service {
     /// Takes an event of a run. Nothing is decided by it, and nothing of what was hidden in it is kept.
-    pub async fn add_episode_event(&self, token: &Stored<Token>, new: &NewEvent) -> Result<Posted> {
-        let wrong = |it: Malformed| Error::invalid(it.pointer.as_str(), it.detail);
+    pub async fn add_episode_event(&self, token: &Stored<Token>, new: &NewEvent) -> Result<AgentEvent> {
+        let wrong = |it: InvalidUsage| Error::invalid(it.pointer.as_str(), it.detail);
         agent_event::check(new.phase, &new.payload, &new.evidence_ids).map_err(wrong)?;
         retrying!(self.add_event_once(token, new))
     }
 
-    async fn add_event_once(&self, token: &Stored<Token>, new: &NewEvent) -> Result<Posted> {
+    async fn add_event_once(&self, token: &Stored<Token>, new: &NewEvent) -> Result<AgentEvent> {
         let (keys, now) = (self.keys()?, self.now());
         let stored = self.thread(&keys, &new.thread).await?;
         if !token.record.of_flow(&stored.record.flow) {
@@ -130,7 +130,7 @@ impl Service {
         let evidence_ids = new.evidence_ids.iter().map(|it| mask(it)).collect();
         let payload = from_thread::masked_payload(new.phase.as_str(), &new.payload, &mask);
         episode.events += 1;
-        let posted = Posted {
+        let posted = AgentEvent {
             id: EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name"),
             thread: thread.id.clone(),
             number: episode.events,
@@ -150,7 +150,7 @@ impl Service {
         }
         event_recorder::in_thread(&mut draft, &mut thread, now, EventType::EpisodeEvent, posted_data(&posted))?;
         let seq = thread.last_event.map_or(0, |it| it.seq);
-        episode.ended = posted.ended_by().map(|status| Ended { status, at: now, seq });
+        episode.ended = posted.ended_by().map(|status| EpisodeEnd { status, at: now, seq });
         thread.episode = Some(episode);
         draft.insert(&posted)?;
         draft.replace(&standing.thread, &thread)?;
@@ -163,7 +163,7 @@ impl Service {
     async fn check_cause(&self, keys: &Keys, thread: &Thread, cause: Option<&EventId>) -> Result<()> {
         let Some(cause) = cause else { return Ok(()) };
         let reader = self.reader(keys);
-        let posted = reader.get_by_alias::<Posted>(cause.as_str()).await?.map(|it| it.record.thread);
+        let posted = reader.get_by_alias::<AgentEvent>(cause.as_str()).await?.map(|it| it.record.thread);
         let of = match posted {
             Some(of) => Some(of),
             None => {
@@ -180,7 +180,7 @@ impl Service {
     }
 
     /// The head, or what people are asked about, and the policies that redact it.
-    async fn surroundings_of_run(&self, keys: &Keys, thread: &Thread) -> Result<Surroundings> {
+    async fn surroundings_of_run(&self, keys: &Keys, thread: &Thread) -> Result<EpisodeRedactionContext> {
         let head = self.version(keys, &thread.id, thread.head.version).await?;
         let mut states = [head.state.clone(), head.state];
         let mut tool = None;
@@ -191,7 +191,7 @@ impl Service {
             tool = transition.tool;
         }
         let policies = self.policies_over(keys, thread, [head.statement.policy]).await?;
-        Ok(Surroundings { policies, states, tool })
+        Ok(EpisodeRedactionContext { policies, states, tool })
     }
 
     /// What `tell` makes of a thread as a run: checked against what its events say, and as the reader is shown it. A run is
@@ -200,7 +200,7 @@ impl Service {
         &self,
         (by, reader): (&str, &Party),
         thread: &ThreadId,
-        tell: impl FnOnce(&Run) -> T + Send + 'static,
+        tell: impl FnOnce(&EpisodeRecord) -> T + Send + 'static,
     ) -> Result<T> {
         let keys = self.keys()?;
         let thread = self.thread(&keys, thread).await?.record;
@@ -213,23 +213,23 @@ impl Service {
         let parties = self.parties_of(&keys, &happened).await?;
         let reader = reader.clone();
         let told = move || {
-            let author_of = |it: &Happened| {
+            let author_of = |it: &AttributedEvent| {
                 let party = it.by.as_ref().and_then(|by| parties.get(by)).cloned().unwrap_or(Party::Gone);
                 Author::as_node(party, it.node.as_ref())
             };
             let authors: Vec<Author> = happened.iter().map(author_of).collect();
             let redaction = around.redaction(reader, &authors);
-            let shown = |(it, author): (Happened, &Author)| {
+            let shown = |(it, author): (AttributedEvent, &Author)| {
                 from_thread::masked_record(it.record, &|text: &str| redaction.words(author, text).into_owned())
             };
             let shown = happened.into_iter().zip(&authors).map(shown).collect();
-            Ok(tell(&Run { timeline: Timeline::of(shown), thread }))
+            Ok(tell(&EpisodeRecord { timeline: Timeline::of(shown), thread }))
         };
         turn.work("a run", told).await?
     }
 
     /// Who is behind these, each looked up once.
-    async fn parties_of(&self, keys: &Keys, happened: &[Happened]) -> Result<BTreeMap<PrincipalId, Party>> {
+    async fn parties_of(&self, keys: &Keys, happened: &[AttributedEvent]) -> Result<BTreeMap<PrincipalId, Party>> {
         let mut parties = BTreeMap::new();
         for by in happened.iter().filter_map(|it| it.by.clone()).collect::<BTreeSet<_>>() {
             let party = self.party_of(keys, &by).await?;
@@ -262,11 +262,11 @@ impl Service {
         if whole { Ok(events) } else { Err(Error::Broken("a thread's events")) }
     }
 
-    async fn posted_of_run(&self, keys: &Keys, thread: &Thread, episode: &Episode) -> Result<Vec<Posted>> {
+    async fn posted_of_run(&self, keys: &Keys, thread: &Thread, episode: &Episode) -> Result<Vec<AgentEvent>> {
         let ids: Vec<String> = (1..=episode.events).map(|it| posted_row_id(&thread.id, it)).collect();
-        let mut said: Vec<Posted> = Vec::with_capacity(ids.len());
+        let mut said: Vec<AgentEvent> = Vec::with_capacity(ids.len());
         for chunk in ids.chunks(LIST_ROWS_MAX as usize) {
-            said.extend(self.reader(keys).get_many::<Posted>(chunk).await?.into_iter().map(|it| it.record));
+            said.extend(self.reader(keys).get_many::<AgentEvent>(chunk).await?.into_iter().map(|it| it.record));
         }
         said.sort_by_key(|it| it.number);
         Ok(said)
@@ -275,7 +275,7 @@ impl Service {
     /// Every file that a run has by now, with their manifest if it is finished; of an imported one those that it came with.
     pub async fn files_of_run(&self, by: (&str, &Party), thread: &ThreadId) -> Result<Vec<(String, Vec<u8>)>> {
         let keys = self.keys()?;
-        let all = move |run: &Run| {
+        let all = move |run: &EpisodeRecord| {
             let files = Artefact::ALL.into_iter().filter_map(|it| Some((it.file().to_owned(), run.file(it, &keys)?)));
             files.collect()
         };
@@ -297,7 +297,7 @@ impl Service {
     }
 }
 
-impl Run {
+impl EpisodeRecord {
     /// A file, if the run has it by now. The manifest is signed.
     fn file(&self, wanted: Artefact, keys: &Keys) -> Option<Vec<u8>> {
         if wanted != Artefact::Manifest {
@@ -332,8 +332,13 @@ fn open_episode(thread: &Thread, phase: Phase) -> Result<Episode> {
 }
 
 /// What happened in a run: each event that concerns it, with what agents said where the log says that they did.
-fn happened(thread: &Thread, episode: &Episode, events: Vec<Event>, said: Vec<Posted>) -> Result<Vec<Happened>> {
-    let mut happened: Vec<Happened> = Vec::with_capacity(events.len());
+fn happened(
+    thread: &Thread,
+    episode: &Episode,
+    events: Vec<Event>,
+    said: Vec<AgentEvent>,
+) -> Result<Vec<AttributedEvent>> {
+    let mut happened: Vec<AttributedEvent> = Vec::with_capacity(events.len());
     let mut said = said.into_iter();
     let mut forker: Option<PrincipalId> = None;
     for event in events {
@@ -341,14 +346,14 @@ fn happened(thread: &Thread, episode: &Episode, events: Vec<Event>, said: Vec<Po
         match event.kind {
             EventType::ThreadCreated if event.data["episode"] == json!(episode.terms.digest()) => {
                 let record = from_thread::started(&event, thread.id.as_str(), &episode.terms);
-                happened.push(Happened { record, by, node: None });
+                happened.push(AttributedEvent { record, by, node: None });
             }
             EventType::ThreadCreated => return Err(Error::Broken("an episode")),
             EventType::EpisodeEvent => {
                 let posted = said.next().filter(|it| posted_data(it) == event.data);
                 let posted = posted.ok_or(Error::Broken("an episode's events"))?;
                 let (record, node) = (from_thread::said(&posted), Some(posted.node));
-                happened.push(Happened { record, by: Some(posted.by), node });
+                happened.push(AttributedEvent { record, by: Some(posted.by), node });
             }
             _ => {
                 if event.kind == EventType::ThreadForked {
@@ -356,7 +361,11 @@ fn happened(thread: &Thread, episode: &Episode, events: Vec<Event>, said: Vec<Po
                 }
                 // The only words in it are the names of branches, which whoever forked chose.
                 let done = from_thread::done(&event, thread.id.as_str());
-                happened.extend(done.map(|record| Happened { record, by: by.or_else(|| forker.clone()), node: None }));
+                happened.extend(done.map(|record| AttributedEvent {
+                    record,
+                    by: by.or_else(|| forker.clone()),
+                    node: None,
+                }));
             }
         }
     }
@@ -364,7 +373,7 @@ fn happened(thread: &Thread, episode: &Episode, events: Vec<Event>, said: Vec<Po
 }
 
 /// What the event of an agent's event tells: that there is one, and what it hashes to; never what it says.
-pub(super) fn posted_data(posted: &Posted) -> Value {
+pub(super) fn posted_data(posted: &AgentEvent) -> Value {
     json!({
         "event": posted.id, "number": posted.number, "node": posted.node, "by": posted.by, "phase": posted.phase,
         "digest": posted.digest(),

@@ -1,6 +1,6 @@
 //! Who may come in: accounts, tokens, sessions and one-time links.
 
-use super::sign_in_method::Way;
+use super::sign_in_method::SignInMethod;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::owner_names::NewOwner;
 use super::password_hash;
 use super::session::{SignedIn, fingerprint, new_secret};
 use crate::domain::identity::account::{
-    Account, LinkPurpose, MachineRole, OneTimeLink, Origin, PersonRole, Session, SignIn, Token,
+    Account, AccountCredential, LinkPurpose, MachineRole, OneTimeLink, PersonRole, Session, SessionOrigin, Token,
 };
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
@@ -82,7 +82,7 @@ impl Service {
         password_hash::check_strength(&password)?;
         let now = self.now();
         let id = AccountId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
-        let sign_in = SignIn::Password { hash: password_hash::hash(password).await? };
+        let sign_in = AccountCredential::Password { hash: password_hash::hash(password).await? };
         let (name, role, groups) = (new.name.clone(), new.role, new.groups.clone());
         Ok(Account { id, name, role, groups, sign_in, disabled: false, created_at: now, changed: None })
     }
@@ -194,8 +194,8 @@ impl Service {
         &self,
         keys: &Keys,
         account: Stored<Account>,
-        way: Way,
-        origin: Option<Origin>,
+        way: SignInMethod,
+        origin: Option<SessionOrigin>,
     ) -> Result<(SignedIn, String)> {
         // A disabled person's way in may be a link that was made before.
         if !self.lets_in(&account.record) {
@@ -219,13 +219,13 @@ impl Service {
         let seal = draft.insert(&session)?;
         let mut data = json!({"account": account.record.id, "session": session.id, "link": null});
         match &way {
-            Way::Password => {}
-            Way::Link(link) => {
+            SignInMethod::Password => {}
+            SignInMethod::Link(link) => {
                 draft.before(link.record.expires_at);
                 draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
                 data["link"] = json!(link.record.id);
             }
-            Way::Passkey { used, .. } => {
+            SignInMethod::Passkey { used, .. } => {
                 used.put(&mut draft, now)?;
                 data["passkey"] = json!(used.id());
             }
@@ -309,7 +309,7 @@ impl Service {
         let LinkPurpose::SignIn { account } = link.record.purpose.clone() else { return Err(Error::NotFound("link")) };
         let keys = self.keys()?;
         let account = self.need::<Account>(&keys, account.as_str(), "account").await?;
-        self.open_session(&keys, account, Way::Link(link), None).await
+        self.open_session(&keys, account, SignInMethod::Link(link), None).await
     }
 }
 

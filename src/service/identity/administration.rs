@@ -10,8 +10,10 @@ use super::accounts::{NewAccount, check_name};
 use super::change_event::{hand, touched};
 use super::password_hash;
 use super::session::{SignedIn, fingerprint, new_secret};
-use super::sign_in_method::Way;
-use crate::domain::identity::account::{AccessChange, Account, LinkPurpose, OneTimeLink, Origin, PersonRole, SignIn};
+use super::sign_in_method::SignInMethod;
+use crate::domain::identity::account::{
+    AccessChange, Account, AccountCredential, LinkPurpose, OneTimeLink, PersonRole, SessionOrigin,
+};
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::confusable::alike;
@@ -21,7 +23,7 @@ use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::store::Filter;
+use crate::store::RowFilter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::OPEN;
@@ -76,7 +78,7 @@ impl Service {
 
     /// From now on: those that nobody used before they ended are never fewer.
     async fn links_that_stand(&self, keys: &Keys) -> Result<Vec<Stored<OneTimeLink>>> {
-        self.all_due_after(keys, Filter::State(OPEN), self.now()).await
+        self.all_due_after(keys, RowFilter::State(OPEN), self.now()).await
     }
 
     /// One change withdraws all that one person made.
@@ -200,7 +202,7 @@ impl Service {
         &self,
         secret: &str,
         password: String,
-        origin: Option<Origin>,
+        origin: Option<SessionOrigin>,
     ) -> Result<(SignedIn, String)> {
         let link = self.link_of(secret).await?;
         let account = match link.record.purpose.clone() {
@@ -218,7 +220,7 @@ impl Service {
         };
         let keys = self.keys()?;
         let account = self.need::<Account>(&keys, account.as_str(), "account").await?;
-        self.open_session(&keys, account, Way::Password, origin).await
+        self.open_session(&keys, account, SignInMethod::Password, origin).await
     }
 
     async fn reset_once(
@@ -234,7 +236,7 @@ impl Service {
             return Err(Error::NotFound("link"));
         }
         let by = AccessChange { at: now, ..by.clone() };
-        let sign_in = SignIn::Password { hash: hash.to_owned() };
+        let sign_in = AccountCredential::Password { hash: hash.to_owned() };
         let next = Account { sign_in, changed: Some(by.clone()), ..stored.record.clone() };
         let mut draft = Draft::new(keys.row(), now);
         draft.before(link.record.expires_at);

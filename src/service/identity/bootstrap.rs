@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::accounts::NewAccount;
-use super::oidc_sign_in::Local;
+use super::oidc_sign_in::LocalAccounts;
 use super::session::SignedIn;
-use super::sign_in_method::Way;
+use super::sign_in_method::SignInMethod;
 use crate::domain::identity::account::{Account, LinkPurpose, OneTimeLink};
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
@@ -15,13 +15,13 @@ use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 impl Service {
     /// A one-time link's secret; `None` for a set-up link when somebody has an account already.
     pub async fn set_up_link(&self) -> Result<Option<String>> {
         let keys = self.keys()?;
-        if self.ways().local == Local::Off || self.has_accounts(&keys).await? {
+        if self.ways().local == LocalAccounts::Off || self.has_accounts(&keys).await? {
             Ok(None)
         } else {
             self.make_link(LinkPurpose::SetUp {}).await.map(Some)
@@ -39,7 +39,7 @@ impl Service {
         let now = self.now();
         let mut after: Option<Cursor> = None;
         loop {
-            let page = self.reader(keys).list::<OneTimeLink>(Filter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let page = self.reader(keys).list::<OneTimeLink>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
             let Some(last) = page.last() else { break };
             after = Some(Cursor { due: 0, id: last.record.id.to_string() });
             let open =
@@ -54,7 +54,7 @@ impl Service {
     }
 
     pub(in crate::service) async fn has_accounts(&self, keys: &Keys) -> Result<bool> {
-        Ok(!self.reader(keys).list::<Account>(Filter::All, None, 1).await?.is_empty())
+        Ok(!self.reader(keys).list::<Account>(RowFilter::All, None, 1).await?.is_empty())
     }
 
     /// Uses a set-up link: makes the first account and signs it in.
@@ -72,6 +72,6 @@ impl Service {
         let account = self.put_account(account, Some(link)).await?;
         let keys = self.keys()?;
         let stored = self.need::<Account>(&keys, account.id.as_str(), "account").await?;
-        self.open_session(&keys, stored, Way::Password, None).await
+        self.open_session(&keys, stored, SignInMethod::Password, None).await
     }
 }

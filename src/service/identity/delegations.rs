@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::passkeys::{Confirmation, Purpose};
+use super::passkeys::{ChallengePurpose, PasskeyConfirmation};
 use super::session::SignedIn;
 use crate::domain::identity::account::{AccessChange, Account};
-use crate::domain::identity::delegation::{Delegation, DelegationRefused, EndedEarly, Giving};
+use crate::domain::identity::delegation::{Delegation, DelegationEnd, DelegationRejected, DelegationRequest};
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{AccountId, DelegationId, PrincipalId};
@@ -23,7 +23,7 @@ use crate::store::records::delegations_from;
 
 /// Whom, and for how long.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Naming {
+pub struct NewDelegation {
     /// The account's name.
     pub to: String,
     /// From now on.
@@ -32,7 +32,7 @@ pub struct Naming {
 
 /// What somebody is about to hand on.
 #[derive(Clone, Debug)]
-pub struct Offer {
+pub struct DelegationPreview {
     /// To whom.
     pub to: Account,
     /// What confirming it is bound to: exactly this, once.
@@ -41,7 +41,7 @@ pub struct Offer {
 
 /// One's own delegations, or everybody's.
 #[derive(Clone, Debug, Default)]
-pub struct Delegations {
+pub struct DelegationLists {
     /// Given, the latest first.
     pub given: Vec<Delegation>,
     /// Received, and standing.
@@ -52,7 +52,7 @@ pub struct Delegations {
 
 /// Whose delegations are asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Whose {
+pub enum DelegationOwnerFilter {
     /// One's own.
     Own,
     /// Everybody's, as well.
@@ -61,31 +61,41 @@ pub enum Whose {
 
 impl Service {
     /// What naming somebody would come to, if it can be done.
-    pub async fn offer(&self, from: &Account, naming: &Naming) -> Result<Offer> {
+    pub async fn offer(&self, from: &Account, naming: &NewDelegation) -> Result<DelegationPreview> {
         let keys = self.keys()?;
         let to = self.delegate(&keys, &naming.to).await?.record;
         let (given, received) = self.already(&keys, (&from.id, &to.id)).await?;
-        let giving = Giving { from, to: &to, length: naming.length, given: &given, received: &received };
+        let giving = DelegationRequest { from, to: &to, length: naming.length, given: &given, received: &received };
         giving.check(self.now())?;
         let terms = terms(&giving);
-        Ok(Offer { to, terms })
+        Ok(DelegationPreview { to, terms })
     }
 
     /// Names somebody to vote in one's place. It takes a passkey of whoever has one, and else the password: with a
     /// session alone nobody hands on what a session alone does not decide.
-    pub async fn delegate_to(&self, person: &SignedIn, naming: &Naming, shown: Confirmation) -> Result<Delegation> {
+    pub async fn delegate_to(
+        &self,
+        person: &SignedIn,
+        naming: &NewDelegation,
+        shown: PasskeyConfirmation,
+    ) -> Result<Delegation> {
         let (keys, now) = (self.keys()?, self.now());
         let to = self.delegate(&keys, &naming.to).await?;
         // The one that the password is checked against: another one since, and nothing of this is committed.
         let from = &person.account;
         let standing = self.as_it_stands(from.record.clone());
         let (given, received) = self.already(&keys, (&standing.id, &to.record.id)).await?;
-        let giving =
-            Giving { from: &standing, to: &to.record, length: naming.length, given: &given, received: &received };
+        let giving = DelegationRequest {
+            from: &standing,
+            to: &to.record,
+            length: naming.length,
+            given: &given,
+            received: &received,
+        };
         giving.check(now)?;
         let own = self.active_passkeys(&keys, &standing.id).await?;
         let (session, terms) = (person.session.record.id.as_str(), terms(&giving));
-        let purpose = Purpose::AllowDelegating { session, terms: &terms };
+        let purpose = ChallengePurpose::AllowDelegating { session, terms: &terms };
         let confirmed = self.confirmed(&keys, person, (&own, &purpose), shown).await?;
         let id = DelegationId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
         let delegation = giving.given(id, confirmed.as_ref().map(|it| it.id().clone()), now)?;
@@ -117,7 +127,7 @@ impl Service {
         if !stored.record.lasts_at(now) {
             return Ok(());
         }
-        let ended = EndedEarly { at: now, by: PrincipalId::from(by), name: person.record.name.clone() };
+        let ended = DelegationEnd { at: now, by: PrincipalId::from(by), name: person.record.name.clone() };
         let mut draft = Draft::new(keys.row(), now);
         draft.rely_on(&person);
         event_recorder::outside(&mut draft, None, now, EventType::DelegationEnded, ended_data(id, &ended))?;
@@ -137,7 +147,7 @@ impl Service {
     ) -> Result<()> {
         let rows = self.reader(keys).by_alias_prefix::<Delegation>(&delegations_from(from), LIST_ROWS_MAX).await?;
         for stored in rows.iter().filter(|it| it.record.lasts_at(by.at) && meant(&it.record)) {
-            let ended = EndedEarly { at: by.at, by: by.by.clone(), name: by.name.clone() };
+            let ended = DelegationEnd { at: by.at, by: by.by.clone(), name: by.name.clone() };
             event_recorder::outside(
                 draft,
                 None,
@@ -151,20 +161,20 @@ impl Service {
     }
 
     /// What a person has given and received; and everybody's, if asked for.
-    pub async fn delegations(&self, person: &AccountId, whose: Whose) -> Result<Delegations> {
+    pub async fn delegations(&self, person: &AccountId, whose: DelegationOwnerFilter) -> Result<DelegationLists> {
         let (keys, now) = (self.keys()?, self.now());
         let mut given = self.given_by(&keys, person).await?;
         given.reverse();
         let all = match whose {
-            Whose::Own => Vec::new(),
-            Whose::Everybodys => self.delegations_standing(&keys).await?,
+            DelegationOwnerFilter::Own => Vec::new(),
+            DelegationOwnerFilter::Everybodys => self.delegations_standing(&keys).await?,
         };
-        Ok(Delegations { given, received: self.received(&keys, person, now).await?, all })
+        Ok(DelegationLists { given, received: self.received(&keys, person, now).await?, all })
     }
 
     async fn delegate(&self, keys: &Keys, name: &str) -> Result<Stored<Account>> {
         let found = self.reader(keys).get_by_alias::<Account>(name).await?;
-        let found = found.ok_or_else(|| Error::from(DelegationRefused::Delegate))?;
+        let found = found.ok_or_else(|| Error::from(DelegationRejected::Delegate))?;
         Ok(Stored { record: self.as_it_stands(found.record.clone()), ..found })
     }
 
@@ -186,7 +196,7 @@ impl Service {
 }
 
 /// What a passkey signs to confirm it: whom, for how long, and which of one's own it is, so that it is good for once.
-fn terms(giving: &Giving<'_>) -> String {
+fn terms(giving: &DelegationRequest<'_>) -> String {
     format!("{} {} {}", giving.number(), giving.to.id, giving.length.as_secs())
 }
 
@@ -201,19 +211,19 @@ pub(in crate::service) fn delegated_data(delegation: &Delegation) -> Value {
 }
 
 /// What is told of one's end before its time.
-pub(in crate::service) fn ended_data(id: &DelegationId, ended: &EndedEarly) -> Value {
+pub(in crate::service) fn ended_data(id: &DelegationId, ended: &DelegationEnd) -> Value {
     json!({"delegation": id, "by": ended.by, "by_name": ended.name})
 }
 
-impl From<DelegationRefused> for Error {
-    fn from(refused: DelegationRefused) -> Self {
+impl From<DelegationRejected> for Error {
+    fn from(refused: DelegationRejected) -> Self {
         let place = match refused {
-            DelegationRefused::Length => "/length",
-            DelegationRefused::NoVote | DelegationRefused::TooManyGiven | DelegationRefused::TooManyLately => "",
-            DelegationRefused::Oneself
-            | DelegationRefused::Delegate
-            | DelegationRefused::Same
-            | DelegationRefused::TooManyReceived => "/to",
+            DelegationRejected::Length => "/length",
+            DelegationRejected::NoVote | DelegationRejected::TooManyGiven | DelegationRejected::TooManyLately => "",
+            DelegationRejected::Oneself
+            | DelegationRejected::Delegate
+            | DelegationRejected::Same
+            | DelegationRejected::TooManyReceived => "/to",
         };
         Self::invalid(place, refused.to_string())
     }

@@ -15,7 +15,7 @@ use crate::service::error::Result;
 use crate::store::LIST_ROWS_MAX;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::records::Sighting;
+use crate::store::records::LastSeenRow;
 
 /// Sightings are to this much.
 pub const GRAIN: Duration = Duration::from_secs(300);
@@ -31,17 +31,17 @@ const BATCH: usize = 200;
 
 /// When each was last seen by this process, and which of that is written.
 #[derive(Debug, Default)]
-pub(in crate::service) struct Sightings {
-    seen: RwLock<HashMap<String, Seen>>,
+pub(in crate::service) struct LastSeenTimes {
+    seen: RwLock<HashMap<String, LastSeenEntry>>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct LastSeenEntry {
     at: AtomicI64,
     written: AtomicI64,
 }
 
-impl Seen {
+impl LastSeenEntry {
     /// As far as it is written at all.
     fn is_written(&self) -> bool {
         let (at, written) = (self.at.load(Ordering::Relaxed), self.written.load(Ordering::Relaxed));
@@ -53,7 +53,7 @@ fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
-impl Sightings {
+impl LastSeenTimes {
     fn note(&self, of: &str, now: Timestamp) {
         if let Some(seen) = self.seen.read().unwrap_or_else(PoisonError::into_inner).get(of) {
             seen.at.fetch_max(now.millis(), Ordering::Relaxed);
@@ -61,7 +61,7 @@ impl Sightings {
         }
         let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
         if seen.len() < SEEN_MAX {
-            let new = Seen { at: AtomicI64::new(now.millis()), written: AtomicI64::new(i64::MIN) };
+            let new = LastSeenEntry { at: AtomicI64::new(now.millis()), written: AtomicI64::new(i64::MIN) };
             seen.entry(of.to_owned()).or_insert(new);
         }
     }
@@ -74,16 +74,16 @@ impl Sightings {
     }
 
     /// What is further on than what is written, by the grain.
-    fn due(&self) -> Vec<Sighting> {
+    fn due(&self) -> Vec<LastSeenRow> {
         let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
         let due = seen.iter().filter(|(_, seen)| !seen.is_written()).map(|(of, seen)| {
             let at = Timestamp::from_millis(seen.at.load(Ordering::Relaxed));
-            Sighting { of: of.clone(), at }
+            LastSeenRow { of: of.clone(), at }
         });
         due.take(BATCH).collect()
     }
 
-    fn wrote(&self, sightings: &[Sighting]) {
+    fn wrote(&self, sightings: &[LastSeenRow]) {
         let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
         for it in sightings {
             if let Some(seen) = seen.get(&it.of) {
@@ -119,9 +119,9 @@ impl Service {
         }
     }
 
-    async fn put_sightings(&self, keys: &Keys, due: &[Sighting]) -> Result<()> {
+    async fn put_sightings(&self, keys: &Keys, due: &[LastSeenRow]) -> Result<()> {
         let ids: Vec<String> = due.iter().map(|it| it.of.clone()).collect();
-        let stored: Vec<Stored<Sighting>> = self.reader(keys).get_many(&ids).await?;
+        let stored: Vec<Stored<LastSeenRow>> = self.reader(keys).get_many(&ids).await?;
         let mut draft = Draft::new(keys.row(), self.now());
         for sighting in due {
             match stored.iter().find(|it| it.record.of == sighting.of) {
@@ -140,7 +140,7 @@ impl Service {
         let keys = self.keys()?;
         let mut seen = HashMap::new();
         for ids in of.chunks(LIST_ROWS_MAX as usize) {
-            let stored: Vec<Stored<Sighting>> = self.reader(&keys).get_many(ids).await?;
+            let stored: Vec<Stored<LastSeenRow>> = self.reader(&keys).get_many(ids).await?;
             seen.extend(stored.into_iter().map(|it| (it.record.of, it.record.at)));
         }
         for id in of {
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn whoever_was_seen_long_ago_and_is_written_makes_room_for_who_comes_anew() {
-        let (sightings, first) = (Sightings::default(), Timestamp::from_millis(0));
+        let (sightings, first) = (LastSeenTimes::default(), Timestamp::from_millis(0));
         for number in 0..SEEN_MAX {
             sightings.note(&format!("session/{number}"), first);
         }
@@ -169,8 +169,8 @@ mod tests {
         assert_eq!(sightings.at("session/anew"), None, "there is no room");
         sightings.forget(later);
         assert_eq!(sightings.at("session/1"), Some(first), "what is not written is not forgotten");
-        sightings.wrote(&[first, later].map(|at| Sighting { of: "session/0".to_owned(), at }));
-        sightings.wrote(&[Sighting { of: "session/1".to_owned(), at: first }]);
+        sightings.wrote(&[first, later].map(|at| LastSeenRow { of: "session/0".to_owned(), at }));
+        sightings.wrote(&[LastSeenRow { of: "session/1".to_owned(), at: first }]);
         sightings.forget(later);
         assert_eq!((sightings.at("session/0"), sightings.at("session/1")), (Some(later), None));
         sightings.note("session/anew", later);

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
 use super::session::{SignedIn, fingerprint, new_secret};
-use crate::config::Oidc;
+use crate::config::OidcConfig;
 use crate::domain::identity::account::{
-    AccessChange, Account, LinkPurpose, OneTimeLink, Origin, PersonRole, Session, SignIn,
+    AccessChange, Account, AccountCredential, LinkPurpose, OneTimeLink, PersonRole, Session, SessionOrigin,
 };
-use crate::domain::identity::oidc_identity::{Identity, NotLetIn, Standing, account_name};
+use crate::domain::identity::oidc_identity::{OidcIdentity, OidcMembership, SignInRejected, account_name};
 use crate::domain::json::canonical::canonical;
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
@@ -21,13 +21,13 @@ use crate::domain::primitives::confusable::alike;
 use crate::domain::primitives::id::{AccountId, SessionId};
 use crate::domain::primitives::secret::Secret;
 use crate::domain::primitives::time::Timestamp;
-pub use crate::oidc_provider::{Answer, Said};
-use crate::oidc_provider::{Errand, Provider};
+pub use crate::oidc_provider::{AuthorizationResponse, AuthorizationResult};
+use crate::oidc_provider::{AuthorizationSecrets, Provider};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::store::Filter;
+use crate::store::RowFilter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -41,41 +41,41 @@ const PROVIDER: &str = "provider";
 
 /// Which ways lead in.
 #[derive(Clone)]
-pub struct Ways {
+pub struct SignInMethods {
     /// Whether accounts of this gateway's own do.
-    pub local: Local,
+    pub local: LocalAccounts,
     /// Whose word does.
     pub provider: Option<Arc<Provider>>,
 }
 
 /// Whether accounts of this gateway's own let anybody in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Local {
+pub enum LocalAccounts {
     /// They do.
     On,
     /// They do not: neither passwords, nor links, nor sessions from before.
     Off,
 }
 
-impl Default for Ways {
+impl Default for SignInMethods {
     fn default() -> Self {
-        Self { local: Local::On, provider: None }
+        Self { local: LocalAccounts::On, provider: None }
     }
 }
 
 /// What a browser brought back from a provider.
 #[derive(Clone, Debug)]
-pub struct Return {
+pub struct OidcCallback {
     /// Which asking it answers.
     pub state: Secret<String>,
     /// What the provider says.
-    pub answer: Answer,
+    pub answer: AuthorizationResponse,
     /// Where that browser is.
-    pub origin: Option<Origin>,
+    pub origin: Option<SessionOrigin>,
 }
 
 /// Somebody came in.
-pub struct CameIn {
+pub struct SignInSuccess {
     /// What their browser shows from now on.
     pub secret: String,
     /// Where they wanted to go.
@@ -88,21 +88,23 @@ const LOCAL_OFF: &str = "accounts with passwords and links of this gateway are s
 impl Service {
     /// The same gateway, with these ways in.
     #[must_use]
-    pub fn letting_in(mut self, ways: Ways) -> Self {
+    pub fn letting_in(mut self, ways: SignInMethods) -> Self {
         self.ways = ways;
         self
     }
 
     /// Which ways lead in.
-    pub fn ways(&self) -> &Ways {
+    pub fn ways(&self) -> &SignInMethods {
         &self.ways
     }
 
     /// An account lets in while it is not disabled and its way in is open: nobody stays in by a way that was closed.
     pub(in crate::service) fn lets_in(&self, account: &Account) -> bool {
         let open = match &account.sign_in {
-            SignIn::Password { .. } => self.ways.local == Local::On,
-            SignIn::Oidc { issuer, .. } => self.ways.provider.as_ref().is_some_and(|it| it.settings.issuer == *issuer),
+            AccountCredential::Password { .. } => self.ways.local == LocalAccounts::On,
+            AccountCredential::Oidc { issuer, .. } => {
+                self.ways.provider.as_ref().is_some_and(|it| it.settings.issuer == *issuer)
+            }
         };
         open && !account.disabled
     }
@@ -114,7 +116,7 @@ impl Service {
 
     /// Refuses what only accounts of this gateway's own have, where they are switched off.
     pub fn need_local_accounts(&self) -> Result<()> {
-        if self.ways.local == Local::On { Ok(()) } else { Err(Error::Forbidden(LOCAL_OFF)) }
+        if self.ways.local == LocalAccounts::On { Ok(()) } else { Err(Error::Forbidden(LOCAL_OFF)) }
     }
 
     /// Where to send this browser so that its person signs in at the provider. What the answer must repeat is bound
@@ -141,21 +143,21 @@ impl Service {
     }
 
     /// Lets in whom the provider vouches for.
-    pub async fn come_back(&self, browser: Option<&str>, back: &Return) -> Result<CameIn> {
+    pub async fn come_back(&self, browser: Option<&str>, back: &OidcCallback) -> Result<SignInSuccess> {
         let (provider, keys) = (self.provider()?, self.keys()?);
         let Some((link, next)) = self.asked(&keys, browser, &back.state).await? else {
-            return self.not_let_in(NotLetIn::UnknownState, None, None).await;
+            return self.not_let_in(SignInRejected::UnknownState, None, None).await;
         };
         let identity = match provider.answer(&back.answer, &errand(&keys, back.state.expose())).await {
             Ok(identity) => identity,
             Err(reason) => return self.not_let_in(reason, Some(link), None).await,
         };
         let secret = retrying!(self.let_in_once(&provider.settings, &identity, &link.record.id, back.origin.as_ref()))?;
-        Ok(CameIn { secret, next })
+        Ok(SignInSuccess { secret, next })
     }
 
     /// Lets in whom a provider with these settings vouches for, in answer to that state; the secret of the session.
-    pub async fn let_in(&self, settings: &Oidc, identity: &Identity, state: &str) -> Result<String> {
+    pub async fn let_in(&self, settings: &OidcConfig, identity: &OidcIdentity, state: &str) -> Result<String> {
         retrying!(self.let_in_once(settings, identity, &fingerprint(state), None))
     }
 
@@ -192,33 +194,33 @@ impl Service {
     /// One try. The asking is used up, the account is what the provider says now, and a session begins, all at once.
     async fn let_in_once(
         &self,
-        settings: &Oidc,
-        identity: &Identity,
+        settings: &OidcConfig,
+        identity: &OidcIdentity,
         asking: &SessionId,
-        origin: Option<&Origin>,
+        origin: Option<&SessionOrigin>,
     ) -> Result<String> {
         let keys = &*self.keys()?;
         let link = self.need::<OneTimeLink>(keys, asking.as_str(), "link").await?;
         if link.record.used {
-            return self.not_let_in(NotLetIn::UnknownState, None, None).await;
+            return self.not_let_in(SignInRejected::UnknownState, None, None).await;
         }
         let id = account_id(keys, identity);
         let known = self.fetch::<Account>(keys, id.as_str()).await?;
         if let Some(account) = known.as_ref().filter(|it| it.record.disabled) {
-            return self.not_let_in(NotLetIn::Disabled, Some(link), Some(&account.record.id)).await;
+            return self.not_let_in(SignInRejected::Disabled, Some(link), Some(&account.record.id)).await;
         }
         let standing = settings.mapping.standing(&identity.values);
         let mut draft = Draft::new(keys.row(), self.now());
         let Some(standing) = standing else {
             if let Some(account) = &known {
-                let nothing = Standing { role: PersonRole::Reviewer, groups: Default::default() };
+                let nothing = OidcMembership { role: PersonRole::Reviewer, groups: Default::default() };
                 self.refresh(&mut draft, account, &nothing)?;
                 self.end_sessions(&mut draft, keys, &id, None).await?;
             }
             let account = known.map(|it| it.record.id);
-            self.refuse(&mut draft, NotLetIn::NotMapped, Some(&link), account.as_ref())?;
+            self.refuse(&mut draft, SignInRejected::NotMapped, Some(&link), account.as_ref())?;
             self.commit(draft.finish()).await?;
-            return Err(Error::NotLetIn(NotLetIn::NotMapped));
+            return Err(Error::NotLetIn(SignInRejected::NotMapped));
         };
         match &known {
             Some(account) => {
@@ -233,14 +235,14 @@ impl Service {
         let secret = new_secret();
         self.begin_session(&mut draft, (&id, &secret), settings, (identity, &link, origin))?;
         match self.commit(draft.finish()).await {
-            Err(error) if error.is_too_late() => self.not_let_in(NotLetIn::UnknownState, None, None).await,
+            Err(error) if error.is_too_late() => self.not_let_in(SignInRejected::UnknownState, None, None).await,
             other => other.map(|()| secret),
         }
     }
 
     /// The account as the provider describes it now. One that stays as it was is relied on.
-    fn refresh(&self, draft: &mut Draft<'_>, stored: &Stored<Account>, standing: &Standing) -> Result<()> {
-        let Standing { role, groups } = standing.clone();
+    fn refresh(&self, draft: &mut Draft<'_>, stored: &Stored<Account>, standing: &OidcMembership) -> Result<()> {
+        let OidcMembership { role, groups } = standing.clone();
         if (stored.record.role, &stored.record.groups) == (role, &groups) {
             draft.rely_on(stored);
             return Ok(());
@@ -261,11 +263,11 @@ impl Service {
         draft: &mut Draft<'_>,
         id: AccountId,
         name: String,
-        identity: &Identity,
-        standing: Standing,
+        identity: &OidcIdentity,
+        standing: OidcMembership,
     ) -> Result<()> {
-        let sign_in = SignIn::Oidc { issuer: identity.issuer.clone(), subject: identity.subject.clone() };
-        let Standing { role, groups } = standing;
+        let sign_in = AccountCredential::Oidc { issuer: identity.issuer.clone(), subject: identity.subject.clone() };
+        let OidcMembership { role, groups } = standing;
         let account =
             Account { id, name, role, groups, sign_in, disabled: false, created_at: self.now(), changed: None };
         draft.insert(&account)?;
@@ -274,13 +276,17 @@ impl Service {
 
     /// A name that nobody has, nor one that looks like it. It stays the account's own, whatever the provider calls
     /// its person later: tokens name their owners by it.
-    async fn name_for(&self, keys: &Keys, identity: &Identity) -> Result<std::result::Result<String, NotLetIn>> {
+    async fn name_for(
+        &self,
+        keys: &Keys,
+        identity: &OidcIdentity,
+    ) -> Result<std::result::Result<String, SignInRejected>> {
         let Some(name) = identity.name.as_deref().and_then(account_name) else {
-            return Ok(Err(NotLetIn::UnusableName));
+            return Ok(Err(SignInRejected::UnusableName));
         };
-        let others = self.all_of::<Account>(keys, Filter::All).await?;
+        let others = self.all_of::<Account>(keys, RowFilter::All).await?;
         let taken = others.iter().any(|it| alike(&it.record.name, &name));
-        Ok(if taken { Err(NotLetIn::NameTaken) } else { Ok(name) })
+        Ok(if taken { Err(SignInRejected::NameTaken) } else { Ok(name) })
     }
 
     /// A new session, whatever the browser showed before.
@@ -288,8 +294,8 @@ impl Service {
         &self,
         draft: &mut Draft<'_>,
         (account, secret): (&AccountId, &str),
-        settings: &Oidc,
-        (identity, link, origin): (&Identity, &Stored<OneTimeLink>, Option<&Origin>),
+        settings: &OidcConfig,
+        (identity, link, origin): (&OidcIdentity, &Stored<OneTimeLink>, Option<&SessionOrigin>),
     ) -> Result<()> {
         let now = self.now();
         let session = Session {
@@ -312,7 +318,7 @@ impl Service {
     /// Says no, and writes it down. An asking that got its answer is used up by it.
     async fn not_let_in<T>(
         &self,
-        reason: NotLetIn,
+        reason: SignInRejected,
         link: Option<Stored<OneTimeLink>>,
         account: Option<&AccountId>,
     ) -> Result<T> {
@@ -330,7 +336,7 @@ impl Service {
     fn refuse(
         &self,
         draft: &mut Draft<'_>,
-        reason: NotLetIn,
+        reason: SignInRejected,
         link: Option<&Stored<OneTimeLink>>,
         account: Option<&AccountId>,
     ) -> Result<()> {
@@ -346,7 +352,7 @@ impl Service {
 /// What the event of a new account says; an audit compares it with the row.
 pub(in crate::service) fn added_data(account: &Account) -> Value {
     let mut data = json!({"account": account.id, "name": account.name, "role": account.role, "groups": account.groups});
-    if let SignIn::Oidc { issuer, subject } = &account.sign_in {
+    if let AccountCredential::Oidc { issuer, subject } = &account.sign_in {
         data["sign_in"] = json!({"by": "oidc", "issuer": issuer, "subject": subject});
     }
     data
@@ -354,14 +360,14 @@ pub(in crate::service) fn added_data(account: &Account) -> Value {
 
 /// Who a person is here follows from who they are there, and from nothing else: two accounts for one person, or one
 /// for two, have no names to be kept under. Without the keyring nobody can work it out.
-pub(in crate::service) fn account_id(keys: &Keys, identity: &Identity) -> AccountId {
+pub(in crate::service) fn account_id(keys: &Keys, identity: &OidcIdentity) -> AccountId {
     let who = canonical(&json!([identity.issuer, identity.subject]));
     AccountId::try_from(format!("oidc-{}", derived(keys, "account", &who))).expect("base64url is part of a name")
 }
 
 /// The secrets that belong to a state. They are worked out again when it comes back, so that no row has them.
-fn errand(keys: &Keys, state: &str) -> Errand {
-    Errand {
+fn errand(keys: &Keys, state: &str) -> AuthorizationSecrets {
+    AuthorizationSecrets {
         nonce: Secret::new(derived(keys, "nonce", state)),
         verifier: Secret::new(derived(keys, "verifier", state)),
     }
@@ -374,8 +380,8 @@ fn derived(keys: &Keys, what: &str, of: &str) -> String {
 /// The provider had a hand in it, whoever decided so there.
 fn hand_of_provider(account: &Account, at: Timestamp) -> AccessChange {
     let name = match &account.sign_in {
-        SignIn::Oidc { issuer, .. } => issuer.clone(),
-        SignIn::Password { .. } => String::new(),
+        AccountCredential::Oidc { issuer, .. } => issuer.clone(),
+        AccountCredential::Password { .. } => String::new(),
     };
     AccessChange { by: PROVIDER.try_into().expect("a word is a name"), name, at }
 }

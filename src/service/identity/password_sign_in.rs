@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::password_hash;
 use super::session::SignedIn;
-use super::sign_in_method::Way;
-use crate::domain::identity::account::{Account, Origin};
-use crate::domain::identity::login_throttle::{Bounds, Tries};
+use super::sign_in_method::SignInMethod;
+use crate::domain::identity::account::{Account, SessionOrigin};
+use crate::domain::identity::login_throttle::{FailedSignIns, LoginThrottleLimits};
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::AccountId;
@@ -52,28 +52,28 @@ const TOLD_EVERY: Duration = Duration::from_secs(10);
 
 /// Where a try comes from.
 #[derive(Clone, Debug, Default)]
-pub struct Whence {
+pub struct SignInOrigin {
     /// As much of the address as an asker does not choose at will.
     pub address: Option<String>,
     /// What a session remembers of it.
-    pub origin: Option<Origin>,
+    pub origin: Option<SessionOrigin>,
     /// What the browser shows, if it was here before.
     pub device: Option<String>,
 }
 
 /// How many failed tries were told of late, and how many were not.
 #[derive(Debug)]
-pub(in crate::service) struct Telling {
+pub(in crate::service) struct FailureEventLimiter {
     level: Mutex<(f64, Timestamp, u64)>,
 }
 
-impl Default for Telling {
+impl Default for FailureEventLimiter {
     fn default() -> Self {
         Self { level: Mutex::new((TOLD_BURST, Timestamp::from_millis(0), 0)) }
     }
 }
 
-impl Telling {
+impl FailureEventLimiter {
     /// Whether this one may be told, and how many were not told before it.
     pub(in crate::service) fn may(&self, now: Timestamp) -> Option<u64> {
         let mut state = self.level.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,18 +89,18 @@ impl Telling {
 }
 
 /// The counters that an attempt is on.
-struct Askers {
+struct ThrottleCounters {
     /// That of the name, of a browser that the account knows, or of a person who is signed in.
-    own: (String, Bounds),
+    own: (String, LoginThrottleLimits),
     /// What a right password does to `own`.
-    right: Right,
+    right: CounterOnSuccess,
     /// The address, which everybody there shares.
-    address: Option<(String, Bounds)>,
+    address: Option<(String, LoginThrottleLimits)>,
 }
 
 /// What a right password does to a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Right {
+enum CounterOnSuccess {
     /// It clears the counter, which is one person's alone.
     Clears,
     /// It takes back its own attempt only. A counter of a name that went to zero would show an attacker that somebody
@@ -125,11 +125,11 @@ impl Service {
     /// Signs a person in by name and password; the cookie's secret is in the answer and nowhere else.
     /// An unknown name costs as much time as a wrong password.
     pub async fn sign_in(&self, name: &str, password: String) -> Result<(SignedIn, String)> {
-        self.sign_in_from(name, password, &Whence::default()).await
+        self.sign_in_from(name, password, &SignInOrigin::default()).await
     }
 
     /// The same, from somewhere. Who tried too often is told so before the password is looked at.
-    pub async fn sign_in_from(&self, name: &str, password: String, from: &Whence) -> Result<(SignedIn, String)> {
+    pub async fn sign_in_from(&self, name: &str, password: String, from: &SignInOrigin) -> Result<(SignedIn, String)> {
         self.need_local_accounts()?;
         let keys = self.keys()?;
         let account = self.reader(&keys).get_by_alias::<Account>(name).await?;
@@ -139,7 +139,7 @@ impl Service {
         let right = password_hash::verify(password, hash).await?;
         match account {
             Some(account) if right && self.lets_in(&account.record) => {
-                let signed_in = self.open_session(&keys, account, Way::Password, from.origin.clone()).await?;
+                let signed_in = self.open_session(&keys, account, SignInMethod::Password, from.origin.clone()).await?;
                 self.give_back(&keys, &askers).await;
                 Ok(signed_in)
             }
@@ -154,7 +154,7 @@ impl Service {
     pub(in crate::service) async fn is_own_password(&self, account: &Account, password: String) -> Result<bool> {
         let keys = self.keys()?;
         let own = (format!("own/{}", account.id), self.settings.people.sign_ins);
-        let askers = Askers { own, right: Right::Clears, address: None };
+        let askers = ThrottleCounters { own, right: CounterOnSuccess::Clears, address: None };
         let tries = retrying!(self.count_try(&keys, &askers))?;
         let right = password_hash::verify(password, account.password_hash().map(str::to_owned)).await?;
         if right {
@@ -165,28 +165,32 @@ impl Service {
         Ok(right)
     }
 
-    fn counters_of(&self, keys: &Keys, name: &str, account: Option<&Account>, from: &Whence) -> Askers {
+    fn counters_of(&self, keys: &Keys, name: &str, account: Option<&Account>, from: &SignInOrigin) -> ThrottleCounters {
         let bounds = self.settings.people.sign_ins;
         let known = account.zip(from.device.as_deref()).filter(|(it, device)| self.knows(keys, it, device));
         if let Some((_, device)) = known {
-            return Askers { own: (counter(keys, "device", device), bounds), right: Right::Clears, address: None };
+            return ThrottleCounters {
+                own: (counter(keys, "device", device), bounds),
+                right: CounterOnSuccess::Clears,
+                address: None,
+            };
         }
-        let shared = Bounds { free: bounds.free.saturating_mul(ADDRESS_SHARE), ..bounds };
+        let shared = LoginThrottleLimits { free: bounds.free.saturating_mul(ADDRESS_SHARE), ..bounds };
         let address = from.address.as_deref().map(|it| (counter(keys, "address", it), shared));
-        Askers { own: (name_counter(keys, name), bounds), right: Right::TakesBack, address }
+        ThrottleCounters { own: (name_counter(keys, name), bounds), right: CounterOnSuccess::TakesBack, address }
     }
 
     /// Counts a try before it is made, or refuses it. How many there were by then.
-    async fn count_try(&self, keys: &Keys, askers: &Askers) -> Result<Tries> {
+    async fn count_try(&self, keys: &Keys, askers: &ThrottleCounters) -> Result<FailedSignIns> {
         let now = self.now();
         let mut draft = Draft::new(keys.row(), now);
         let mut counted = Vec::new();
         for (asker, bounds) in std::iter::once(&askers.own).chain(&askers.address) {
-            let before = self.fetch::<Tries>(keys, asker).await?;
+            let before = self.fetch::<FailedSignIns>(keys, asker).await?;
             if before.as_ref().is_some_and(|it| it.record.waits_until(bounds, now).is_some()) {
                 return Err(Error::TooMany);
             }
-            let tries = Tries::again(before.as_ref().map(|it| &it.record), asker, now, bounds);
+            let tries = FailedSignIns::again(before.as_ref().map(|it| &it.record), asker, now, bounds);
             match &before {
                 Some(before) => draft.replace(before, &tries)?,
                 None => drop(draft.insert(&tries)?),
@@ -198,24 +202,24 @@ impl Service {
     }
 
     /// The password was right: what was counted is taken back. If that fails, a try more is counted than was made.
-    async fn give_back(&self, keys: &Keys, askers: &Askers) {
+    async fn give_back(&self, keys: &Keys, askers: &ThrottleCounters) {
         let done: Result<()> = retrying!(self.give_back_once(keys, askers));
         if let Err(error) = done {
             tracing::warn!(error = &error as &dyn std::error::Error, "a try to sign in was counted that was none");
         }
     }
 
-    async fn give_back_once(&self, keys: &Keys, askers: &Askers) -> Result<()> {
+    async fn give_back_once(&self, keys: &Keys, askers: &ThrottleCounters) -> Result<()> {
         let mut draft = Draft::new(keys.row(), self.now());
-        if let Some(own) = self.fetch::<Tries>(keys, &askers.own.0).await? {
+        if let Some(own) = self.fetch::<FailedSignIns>(keys, &askers.own.0).await? {
             let after = match askers.right {
-                Right::Clears => own.record.forgiven(),
-                Right::TakesBack => own.record.taken_back(),
+                CounterOnSuccess::Clears => own.record.forgiven(),
+                CounterOnSuccess::TakesBack => own.record.taken_back(),
             };
             draft.replace(&own, &after)?;
         }
         if let Some((asker, _)) = &askers.address
-            && let Some(address) = self.fetch::<Tries>(keys, asker).await?
+            && let Some(address) = self.fetch::<FailedSignIns>(keys, asker).await?
         {
             draft.replace(&address, &address.record.taken_back())?;
         }
@@ -227,7 +231,7 @@ impl Service {
         &self,
         keys: &Keys,
         account: Option<AccountId>,
-        (askers, tries): (&Askers, Tries),
+        (askers, tries): (&ThrottleCounters, FailedSignIns),
     ) -> Result<()> {
         let now = self.now();
         let Some(untold) = self.telling.may(now) else { return Ok(()) };
@@ -254,7 +258,7 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let account: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;
         let counter = name_counter(&keys, &account.record.name);
-        let Some(tries) = self.fetch::<Tries>(&keys, &counter).await? else { return Ok(()) };
+        let Some(tries) = self.fetch::<FailedSignIns>(&keys, &counter).await? else { return Ok(()) };
         let mut draft = Draft::new(keys.row(), now);
         draft.rely_on(by);
         draft.replace(&tries, &tries.record.forgiven())?;
@@ -266,7 +270,7 @@ impl Service {
     /// Until when strangers wait for an account, if they do.
     pub async fn slowed_until(&self, of: &Account) -> Result<Option<Timestamp>> {
         let keys = self.keys()?;
-        let tries = self.fetch::<Tries>(&keys, &name_counter(&keys, &of.name)).await?;
+        let tries = self.fetch::<FailedSignIns>(&keys, &name_counter(&keys, &of.name)).await?;
         Ok(tries.and_then(|it| it.record.waits_until(&self.settings.people.sign_ins, self.now())))
     }
 

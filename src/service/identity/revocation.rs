@@ -14,11 +14,11 @@ use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
 use crate::store::record::{Record, Stored};
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 /// Whether a person is let in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Admission {
+pub enum SignInAccess {
     /// They may sign in.
     Open,
     /// They may not.
@@ -27,7 +27,7 @@ pub enum Admission {
 
 /// Which sessions of a person; all of them where it is not said.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::service) enum Which<'a> {
+pub(in crate::service) enum SessionFilter<'a> {
     /// This one.
     Only(&'a SessionId),
     /// All but this one.
@@ -77,18 +77,18 @@ impl Service {
     /// Every token, in the order in which they were made.
     pub async fn tokens(&self) -> Result<Vec<Token>> {
         let keys = self.keys()?;
-        let tokens = self.all_of::<Token>(&keys, Filter::All).await?;
+        let tokens = self.all_of::<Token>(&keys, RowFilter::All).await?;
         Ok(tokens.into_iter().map(|it| it.record).collect())
     }
 
     /// Lets the person of that name in, or no more; either way every session of theirs ends. Tokens that they
     /// answer for are not touched: a machine's work does not stop because somebody left.
-    pub async fn set_admission(&self, name: &str, admission: Admission) -> Result<Account> {
+    pub async fn set_admission(&self, name: &str, admission: SignInAccess) -> Result<Account> {
         retrying!(self.set_admission_once(name, admission, None))
     }
 
     /// The same, by an administrator, to somebody else.
-    pub async fn set_admission_by(&self, by: &Stored<Account>, name: &str, admission: Admission) -> Result<Account> {
+    pub async fn set_admission_by(&self, by: &Stored<Account>, name: &str, admission: SignInAccess) -> Result<Account> {
         if by.record.name == name {
             return Err(Error::WrongState("nobody disables or enables themselves: another administrator does it"));
         }
@@ -98,12 +98,12 @@ impl Service {
     async fn set_admission_once(
         &self,
         name: &str,
-        admission: Admission,
+        admission: SignInAccess,
         by: Option<&Stored<Account>>,
     ) -> Result<Account> {
         let (keys, now) = (self.keys()?, self.now());
         let stored = self.reader(&keys).get_by_alias::<Account>(name).await?.ok_or(Error::NotFound("account"))?;
-        let disabled = admission == Admission::Barred;
+        let disabled = admission == SignInAccess::Barred;
         if stored.record.disabled == disabled {
             return Ok(stored.record);
         }
@@ -135,14 +135,14 @@ impl Service {
         draft: &mut Draft<'_>,
         keys: &Keys,
         account: &AccountId,
-        which: Option<Which<'_>>,
+        which: Option<SessionFilter<'_>>,
     ) -> Result<()> {
         let now = self.now();
         let meant = |it: &Session| match which {
             None => true,
-            Some(Which::Only(one)) => it.id == *one,
-            Some(Which::AllBut(one)) => it.id != *one,
-            Some(Which::OpenedBy(passkey)) => it.passkey.as_ref().is_some_and(|it| it.id == *passkey),
+            Some(SessionFilter::Only(one)) => it.id == *one,
+            Some(SessionFilter::AllBut(one)) => it.id != *one,
+            Some(SessionFilter::OpenedBy(passkey)) => it.passkey.as_ref().is_some_and(|it| it.id == *passkey),
         };
         for session in self.open_sessions(keys, account).await?.iter().filter(|it| meant(&it.record)) {
             end(draft, session, now)?;
@@ -177,7 +177,7 @@ impl Service {
         account: &AccountId,
     ) -> Result<Vec<Stored<Session>>> {
         let now = self.now();
-        let mut open = self.all_due_after::<Session>(keys, Filter::OwnerByDue(account.as_str()), now).await?;
+        let mut open = self.all_due_after::<Session>(keys, RowFilter::OwnerByDue(account.as_str()), now).await?;
         open.retain(|it| it.record.is_open(now));
         Ok(open)
     }
@@ -185,7 +185,7 @@ impl Service {
     pub(in crate::service) async fn all_of<R: Record>(
         &self,
         keys: &Keys,
-        filter: Filter<'_>,
+        filter: RowFilter<'_>,
     ) -> Result<Vec<Stored<R>>> {
         self.all_after(keys, filter, None).await
     }
@@ -194,7 +194,7 @@ impl Service {
     pub(in crate::service) async fn all_due_after<R: Record>(
         &self,
         keys: &Keys,
-        filter: Filter<'_>,
+        filter: RowFilter<'_>,
         moment: Timestamp,
     ) -> Result<Vec<Stored<R>>> {
         let first = Cursor { due: moment.millis() + 1, id: String::new() };
@@ -204,7 +204,7 @@ impl Service {
     async fn all_after<R: Record>(
         &self,
         keys: &Keys,
-        filter: Filter<'_>,
+        filter: RowFilter<'_>,
         mut after: Option<Cursor>,
     ) -> Result<Vec<Stored<R>>> {
         let mut all: Vec<Stored<R>> = Vec::new();

@@ -2,9 +2,9 @@
 
 use super::change_event::{hand, touched};
 use super::password_hash;
-use super::revocation::Which;
+use super::revocation::SessionFilter;
 use super::session::SignedIn;
-use crate::domain::identity::account::{Account, Session, SignIn};
+use crate::domain::identity::account::{Account, AccountCredential, Session};
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{AccountId, SessionId};
 use crate::service::Service;
@@ -16,7 +16,7 @@ use crate::store::record::Stored;
 
 /// Whether the old password was the right one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Changed {
+pub enum PasswordChangeOutcome {
     /// It was, and the new one counts from now on.
     Yes,
     /// It was not; nothing was changed.
@@ -25,18 +25,18 @@ pub enum Changed {
 
 impl Service {
     /// Another password, by whoever knows the old one. All other sessions of the person end.
-    pub async fn change_password(&self, me: &SignedIn, old: String, new: String) -> Result<Changed> {
+    pub async fn change_password(&self, me: &SignedIn, old: String, new: String) -> Result<PasswordChangeOutcome> {
         let account = &me.account.record;
         if account.password_hash().is_none() {
             return Err(Error::WrongState("you sign in elsewhere, and have no password here"));
         }
         password_hash::check_strength(&new)?;
         if !self.is_own_password(account, old).await? {
-            return Ok(Changed::WrongPassword);
+            return Ok(PasswordChangeOutcome::WrongPassword);
         }
         let hash = password_hash::hash(new).await?;
         retrying!(self.change_password_once(me, &hash))?;
-        Ok(Changed::Yes)
+        Ok(PasswordChangeOutcome::Yes)
     }
 
     async fn change_password_once(&self, me: &SignedIn, hash: &str) -> Result<()> {
@@ -48,10 +48,11 @@ impl Service {
         }
         let mut draft = Draft::new(keys.row(), now);
         draft.rely_on(&me.session);
-        let sign_in = SignIn::Password { hash: hash.to_owned() };
+        let sign_in = AccountCredential::Password { hash: hash.to_owned() };
         draft.replace(&stored, &Account { sign_in, ..stored.record.clone() })?;
         event_recorder::outside(&mut draft, None, now, EventType::PasswordChanged, touched(&stored, None))?;
-        self.end_sessions(&mut draft, &keys, &stored.record.id, Some(Which::AllBut(&me.session.record.id))).await?;
+        self.end_sessions(&mut draft, &keys, &stored.record.id, Some(SessionFilter::AllBut(&me.session.record.id)))
+            .await?;
         self.take_back_what_a_password_gave(&mut draft, &keys, &stored.record.id, (&hand(&stored, now), None)).await?;
         self.commit(draft.finish()).await
     }
@@ -67,15 +68,15 @@ impl Service {
 
     /// Ends one session of one's own; one that is over already stays so.
     pub async fn end_session(&self, me: &SignedIn, which: &SessionId) -> Result<()> {
-        retrying!(self.end_own(me, Which::Only(which)))
+        retrying!(self.end_own(me, SessionFilter::Only(which)))
     }
 
     /// Ends all sessions of one's own but this one.
     pub async fn end_other_sessions(&self, me: &SignedIn) -> Result<()> {
-        retrying!(self.end_own(me, Which::AllBut(&me.session.record.id)))
+        retrying!(self.end_own(me, SessionFilter::AllBut(&me.session.record.id)))
     }
 
-    async fn end_own(&self, me: &SignedIn, which: Which<'_>) -> Result<()> {
+    async fn end_own(&self, me: &SignedIn, which: SessionFilter<'_>) -> Result<()> {
         let keys = self.keys()?;
         let mut draft = Draft::new(keys.row(), self.now());
         self.end_sessions(&mut draft, &keys, &me.account.record.id, Some(which)).await?;

@@ -5,7 +5,7 @@ use crate::domain::identity::account::{OneTimeLink, PasskeyUsed};
 use crate::store::record::Stored;
 
 /// How somebody came in.
-pub(in crate::service) enum Way {
+pub(in crate::service) enum SignInMethod {
     /// By name and password, or by a set-up link that gave them one.
     Password,
     /// By a one-time link.
@@ -19,7 +19,7 @@ pub(in crate::service) enum Way {
     },
 }
 
-impl Way {
+impl SignInMethod {
     /// What the session keeps of it.
     pub(super) fn passkey(&self) -> Option<PasskeyUsed> {
         match self {

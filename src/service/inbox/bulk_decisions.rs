@@ -6,28 +6,30 @@
 use super::InboxItem;
 use crate::domain::identity::account::Account;
 use crate::domain::primitives::id::{AccountId, ReviewId};
-use crate::domain::reviews::{Alone, Ballot, CHANGES_AMONG_SEVERAL_MAX, CannotDecide, Hold, SEVERAL_MAX, Shape};
+use crate::domain::reviews::{
+    Ballot, BulkGroupKey, CHANGES_AMONG_SEVERAL_MAX, CannotDecide, Hold, NotBulkDecidable, SEVERAL_MAX,
+};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::reviews::details::ReviewFacts;
-use crate::service::reviews::vote::Voted;
+use crate::service::reviews::vote::VoteOutcome;
 use crate::store::record::Stored;
 
 /// Reviews that somebody wants to decide at once.
-pub struct Sorted {
+pub struct BulkGroups {
     /// Those that they can, put together as they are alike, each in the order in which they were asked for.
     pub alike: Vec<Vec<ReviewFacts>>,
     /// Those that they cannot.
-    pub left_out: Vec<(ReviewFacts, LeftOut)>,
+    pub left_out: Vec<(ReviewFacts, BulkExclusion)>,
 }
 
 /// Why a review is not among those that are decided at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LeftOut {
+pub enum BulkExclusion {
     /// The person cannot decide it now.
     CannotDecide(CannotDecide),
     /// It is decided by itself.
-    Alone(Alone),
+    Alone(NotBulkDecidable),
     /// The person has no place of their own there: whose they take is said on its own page.
     ForAnother,
     /// An earlier write's outcome is unknown, which has to be said to know by itself.
@@ -37,17 +39,17 @@ pub enum LeftOut {
 impl Service {
     /// What somebody wants to decide at once, everything that each is about, as their pages would show it. The work for
     /// one is that of its own page, and there are at most [`SEVERAL_MAX`].
-    pub async fn sorted(&self, reviews: &[ReviewId], viewer: &Account) -> Result<Sorted> {
+    pub async fn sorted(&self, reviews: &[ReviewId], viewer: &Account) -> Result<BulkGroups> {
         check_number(reviews.len())?;
-        let mut sorted = Sorted { alike: Vec::new(), left_out: Vec::new() };
-        let mut shapes: Vec<Shape> = Vec::new();
+        let mut sorted = BulkGroups { alike: Vec::new(), left_out: Vec::new() };
+        let mut shapes: Vec<BulkGroupKey> = Vec::new();
         for review in reviews {
             let facts = self.review(review, viewer).await?;
             if let Some(why) = left_out(&facts) {
                 sorted.left_out.push((facts, why));
                 continue;
             }
-            let shape = Shape::of(&facts.hold, &facts.transition, &facts.diff);
+            let shape = BulkGroupKey::of(&facts.hold, &facts.transition, &facts.diff);
             match shapes.iter().position(|it| *it == shape) {
                 Some(at) => sorted.alike[at].push(facts),
                 None => {
@@ -64,7 +66,7 @@ impl Service {
         &self,
         voter: &AccountId,
         ballots: &[(ReviewId, Ballot)],
-    ) -> Result<Vec<Result<Voted>>> {
+    ) -> Result<Vec<Result<VoteOutcome>>> {
         check_number(ballots.len())?;
         let mut voted = Vec::with_capacity(ballots.len());
         for (review, ballot) in ballots {
@@ -94,17 +96,17 @@ fn check_number(number: usize) -> Result<()> {
     }
 }
 
-fn left_out(facts: &ReviewFacts) -> Option<LeftOut> {
+fn left_out(facts: &ReviewFacts) -> Option<BulkExclusion> {
     match &facts.can_decide {
-        Err(why) => return Some(LeftOut::CannotDecide(*why)),
-        Ok(places) if places.iter().all(|it| it.absent.is_some()) => return Some(LeftOut::ForAnother),
+        Err(why) => return Some(BulkExclusion::CannotDecide(*why)),
+        Ok(places) if places.iter().all(|it| it.absent.is_some()) => return Some(BulkExclusion::ForAnother),
         Ok(_) => {}
     }
     if let Some(why) = facts.hold.alone() {
-        return Some(LeftOut::Alone(why));
+        return Some(BulkExclusion::Alone(why));
     }
     if facts.diff.len() > CHANGES_AMONG_SEVERAL_MAX {
-        return Some(LeftOut::Alone(Alone::Large));
+        return Some(BulkExclusion::Alone(NotBulkDecidable::Large));
     }
-    facts.outcome_unknown.then_some(LeftOut::OutcomeUnknown)
+    facts.outcome_unknown.then_some(BulkExclusion::OutcomeUnknown)
 }

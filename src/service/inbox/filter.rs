@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::domain::identity::account::Account;
 use crate::domain::primitives::id::{FlowId, GroupName, ThreadId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Ending, Hold, Phase, Roll, SearchKey, SearchWord};
+use crate::domain::reviews::{Hold, HoldOutcome, HoldPhase, SearchKey, SearchWord, VoterRoll};
 use crate::store::Direction;
 
 /// The groups of one person, and of those whom they stand in for, that are asked about one by one; who is in more has the whole list looked through.
@@ -13,7 +13,7 @@ const GROUPS_MAX: usize = 4;
 
 /// Whose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Whose {
+pub enum InboxOwnerFilter {
     /// Anybody's.
     #[default]
     Anybodys,
@@ -23,7 +23,7 @@ pub enum Whose {
 
 /// In which state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Which {
+pub enum InboxStateFilter {
     /// People can still decide it.
     Open,
     /// The same, and its deadline is no further than this.
@@ -31,14 +31,14 @@ pub enum Which {
     /// It has ended, in whatever way.
     Past,
     /// It has ended in this one.
-    Ended(Ending),
+    Ended(HoldOutcome),
     /// All of them.
     Any,
 }
 
 /// What is searched for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Search {
+pub enum InboxSearch {
     /// A digest that begins so, as it is written.
     Digest(String),
     /// A thread of this name, or a protected key.
@@ -52,53 +52,53 @@ pub enum Search {
 
 /// What a page lists.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Wanted {
+pub struct InboxFilter {
     /// Whose.
-    pub whose: Whose,
+    pub whose: InboxOwnerFilter,
     /// In which state.
-    pub which: Which,
+    pub which: InboxStateFilter,
     /// Of which flow.
     pub flow: Option<FlowId>,
     /// Found by what.
-    pub search: Option<Search>,
+    pub search: Option<InboxSearch>,
 }
 
-impl Wanted {
+impl InboxFilter {
     /// Everything that waits.
     pub const fn open() -> Self {
-        Self { whose: Whose::Anybodys, which: Which::Open, flow: None, search: None }
+        Self { whose: InboxOwnerFilter::Anybodys, which: InboxStateFilter::Open, flow: None, search: None }
     }
 
     /// Everything that has ended.
     pub fn past() -> Self {
-        Self { which: Which::Past, ..Self::open() }
+        Self { which: InboxStateFilter::Past, ..Self::open() }
     }
 
     /// What somebody can vote on now.
     pub fn mine() -> Self {
-        Self { whose: Whose::Mine, ..Self::open() }
+        Self { whose: InboxOwnerFilter::Mine, ..Self::open() }
     }
 
     /// The lists that together have every hold wanted, and as few others as labels can say.
-    pub(super) fn words(&self, viewer: &Account, roll: &Roll) -> Vec<SearchWord> {
-        let phases: &[Phase] = match self.which {
-            Which::Open | Which::EndingBy(_) => &[Phase::Open],
-            Which::Past | Which::Ended(_) => &[Phase::Past],
-            Which::Any => &[Phase::Open, Phase::Past],
+    pub(super) fn words(&self, viewer: &Account, roll: &VoterRoll) -> Vec<SearchWord> {
+        let phases: &[HoldPhase] = match self.which {
+            InboxStateFilter::Open | InboxStateFilter::EndingBy(_) => &[HoldPhase::Open],
+            InboxStateFilter::Past | InboxStateFilter::Ended(_) => &[HoldPhase::Past],
+            InboxStateFilter::Any => &[HoldPhase::Open, HoldPhase::Past],
         };
-        if let Some(Search::Words { thread, key }) = &self.search {
+        if let Some(InboxSearch::Words { thread, key }) = &self.search {
             let thread = thread.iter().cloned().map(SearchWord::Thread);
             let key = key.iter().flat_map(|key| phases.iter().map(|it| SearchWord::Key(*it, key.clone())));
             return thread.chain(key).collect();
         }
         let away = roll.away_for(&viewer.id).map(|(_, away)| &away.groups);
         let groups: BTreeSet<&GroupName> = away.chain([&viewer.groups]).flatten().collect();
-        if self.whose == Whose::Mine && groups.len() <= GROUPS_MAX {
+        if self.whose == InboxOwnerFilter::Mine && groups.len() <= GROUPS_MAX {
             return groups.into_iter().cloned().map(SearchWord::Asked).collect();
         }
         match (&self.flow, self.which) {
             (Some(flow), _) => phases.iter().map(|it| SearchWord::Flow(*it, flow.clone())).collect(),
-            (None, Which::Ended(ending)) => vec![SearchWord::Ended(ending)],
+            (None, InboxStateFilter::Ended(ending)) => vec![SearchWord::Ended(ending)],
             (None, _) => phases.iter().map(|it| SearchWord::In(*it)).collect(),
         }
     }
@@ -106,30 +106,30 @@ impl Wanted {
     /// Whether the lists have nothing but what is wanted.
     pub(super) fn is_said_by_words(&self) -> bool {
         match (&self.search, self.whose, &self.flow, self.which) {
-            (None, Whose::Anybodys, None, _) => true,
-            (None, Whose::Anybodys, Some(_), which) => !matches!(which, Which::Ended(_)),
+            (None, InboxOwnerFilter::Anybodys, None, _) => true,
+            (None, InboxOwnerFilter::Anybodys, Some(_), which) => !matches!(which, InboxStateFilter::Ended(_)),
             _ => false,
         }
     }
 
-    pub(super) fn has(&self, hold: &Hold, (viewer, roll): (&Account, &Roll)) -> bool {
+    pub(super) fn has(&self, hold: &Hold, (viewer, roll): (&Account, &VoterRoll)) -> bool {
         let now = roll.now;
         let which = match self.which {
-            Which::Open => hold.is_open(now),
-            Which::EndingBy(end) => hold.is_open(now) && hold.expires_at <= end,
-            Which::Past => hold.state.ending().is_some(),
-            Which::Ended(ending) => hold.state.ending() == Some(ending),
-            Which::Any => true,
+            InboxStateFilter::Open => hold.is_open(now),
+            InboxStateFilter::EndingBy(end) => hold.is_open(now) && hold.expires_at <= end,
+            InboxStateFilter::Past => hold.state.ending().is_some(),
+            InboxStateFilter::Ended(ending) => hold.state.ending() == Some(ending),
+            InboxStateFilter::Any => true,
         };
         which
             && self.flow.as_ref().is_none_or(|it| *it == hold.flow)
-            && (self.whose == Whose::Anybodys || hold.is_open(now) && hold.places(viewer, roll).is_ok())
+            && (self.whose == InboxOwnerFilter::Anybodys || hold.is_open(now) && hold.places(viewer, roll).is_ok())
     }
 
     /// Open ones by their deadlines; else what is latest comes first.
     pub(super) const fn direction(&self) -> Direction {
         match (&self.search, self.which) {
-            (None, Which::Open | Which::EndingBy(_)) => Direction::Forward,
+            (None, InboxStateFilter::Open | InboxStateFilter::EndingBy(_)) => Direction::Forward,
             _ => Direction::Backward,
         }
     }

@@ -11,21 +11,21 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Service;
 use super::error::{Error, Result};
-use super::threads::archive_lookup::Files;
-use super::threads::provenance::Standpoint;
+use super::threads::archive_lookup::ArchiveFiles;
+use super::threads::provenance::TraceStart;
 use crate::domain::chain::hash::Digest;
 use crate::domain::identity::account::Account;
 use crate::domain::json::diff::diff;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{RedactedChange, redacted_by};
 use crate::domain::primitives::id::{FlowId, ThreadId};
-use crate::domain::reviews::{Hold, HoldState, Ineligible, Place as VotingPlace, Roll, SearchWord};
+use crate::domain::reviews::{Hold, HoldState, Ineligible, SearchWord, VoterRoll, VotingSeat};
 use crate::domain::threads::flow::Flow;
-use crate::domain::threads::transition::{Transition, Values};
+use crate::domain::threads::transition::{Transition, ValueLocation};
 use crate::store::record::{Record as _, Stored};
 use crate::store::{Cursor, Direction, LIST_ROWS_MAX};
-pub use filter::{Search, Wanted, Which, Whose};
-pub use interrupts::AskedPage;
+pub use filter::{InboxFilter, InboxOwnerFilter, InboxSearch, InboxStateFilter};
+pub use interrupts::InterruptListing;
 
 /// One line of the inbox.
 pub struct InboxItem {
@@ -36,12 +36,12 @@ pub struct InboxItem {
     /// What is held, as far as it is at hand: not what has gone into an archive.
     pub transition: Option<Transition>,
     /// In which places the viewer may decide, or why in none.
-    pub eligible: std::result::Result<Vec<VotingPlace>, Ineligible>,
+    pub eligible: std::result::Result<Vec<VotingSeat>, Ineligible>,
 }
 
 /// How many reviews and policies wait for somebody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Waiting {
+pub enum WaitingCount {
     /// So many.
     Exactly(usize),
     /// So many were counted, and not all were looked at.
@@ -50,27 +50,27 @@ pub enum Waiting {
 
 /// A place in a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place(Cursor);
+pub struct InboxCursor(Cursor);
 
 /// Which part of a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Part {
+pub enum InboxPageSelection {
     /// Its beginning.
     First,
     /// What comes after a place.
-    After(Place),
+    After(InboxCursor),
     /// What comes before it.
-    Before(Place),
+    Before(InboxCursor),
 }
 
 /// A page of a list.
-pub struct Found {
+pub struct InboxListing {
     /// The rows, in the list's order.
     pub items: Vec<InboxItem>,
     /// Where the page before this one ends.
-    pub previous: Option<Place>,
+    pub previous: Option<InboxCursor>,
     /// Where the page after this one begins.
-    pub next: Option<Place>,
+    pub next: Option<InboxCursor>,
 }
 
 /// The fewest digits by which a digest is searched.
@@ -85,7 +85,7 @@ const LOOKS_MAX: usize = 3;
 /// What opening a thread's page lists of its reviews is among its last so many.
 const OF_THREAD_MAX: u32 = 100;
 
-impl Place {
+impl InboxCursor {
     /// As an address carries it.
     pub fn token(&self) -> String {
         format!("{}.{}", self.0.due, self.0.id)
@@ -98,7 +98,7 @@ impl Place {
     }
 }
 
-impl Waiting {
+impl WaitingCount {
     /// How many were counted.
     pub const fn counted(self) -> usize {
         match self {
@@ -108,7 +108,7 @@ impl Waiting {
 }
 
 /// As a title says it: `3`, `100+`.
-impl std::fmt::Display for Waiting {
+impl std::fmt::Display for WaitingCount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Exactly(count) => write!(f, "{count}"),
@@ -118,14 +118,14 @@ impl std::fmt::Display for Waiting {
 }
 
 /// One list of those that are gone through together.
-struct Source {
+struct InboxSource {
     word: String,
     after: Option<Cursor>,
     ended: bool,
 }
 
 /// What going through lists came to.
-struct Gathered {
+struct GatheredHolds {
     holds: Vec<Stored<Hold>>,
     /// Where it goes on, if it does.
     next: Option<Cursor>,
@@ -153,56 +153,62 @@ const fn reversed(direction: Direction) -> Direction {
 
 impl Service {
     /// A page of the holds that are wanted, as one viewer may see them.
-    pub async fn find(&self, viewer: &Account, wanted: &Wanted, part: &Part, limit: usize) -> Result<Found> {
+    pub async fn find(
+        &self,
+        viewer: &Account,
+        wanted: &InboxFilter,
+        part: &InboxPageSelection,
+        limit: usize,
+    ) -> Result<InboxListing> {
         let keys = self.keys()?;
         let roll = self.roll_where_open(&keys, viewer, wanted).await?;
         let seen = (viewer, &roll);
-        if let Some(Search::Digest(prefix)) = &wanted.search {
+        if let Some(InboxSearch::Digest(prefix)) = &wanted.search {
             let holds = self.reader(&keys).by_alias_prefix::<Hold>(prefix, ROWS_LOOKED_AT).await?;
             let holds = holds.into_iter().map(|it| it.record).filter(|it| wanted.has(it, seen)).take(limit);
             let items = self.inbox_items(&keys, seen, holds.collect()).await?;
-            return Ok(Found { items, previous: None, next: None });
+            return Ok(InboxListing { items, previous: None, next: None });
         }
         let (direction, from) = match part {
-            Part::First => (wanted.direction(), None),
-            Part::After(place) => (wanted.direction(), Some(&place.0)),
-            Part::Before(place) => (reversed(wanted.direction()), Some(&place.0)),
+            InboxPageSelection::First => (wanted.direction(), None),
+            InboxPageSelection::After(place) => (wanted.direction(), Some(&place.0)),
+            InboxPageSelection::Before(place) => (reversed(wanted.direction()), Some(&place.0)),
         };
         let mut gathered = self.gather(&keys, seen, wanted, (direction, from), limit).await?;
         let first = gathered.holds.first().map(|it| place_of(&it.record)).or_else(|| from.cloned());
         let (previous, next) = match part {
-            Part::First => (None, gathered.next),
-            Part::After(_) => (first, gathered.next),
-            Part::Before(_) => {
+            InboxPageSelection::First => (None, gathered.next),
+            InboxPageSelection::After(_) => (first, gathered.next),
+            InboxPageSelection::Before(_) => {
                 gathered.holds.reverse();
                 (gathered.next, first)
             }
         };
         let holds = gathered.holds.into_iter().map(|it| it.record).collect();
         let items = self.inbox_items(&keys, seen, holds).await?;
-        Ok(Found { items, previous: previous.map(Place), next: next.map(Place) })
+        Ok(InboxListing { items, previous: previous.map(InboxCursor), next: next.map(InboxCursor) })
     }
 
     /// The holds that ended last, latest first.
     pub async fn recently_ended(&self, viewer: &Account, limit: usize) -> Result<Vec<InboxItem>> {
-        Ok(self.find(viewer, &Wanted::past(), &Part::First, limit).await?.items)
+        Ok(self.find(viewer, &InboxFilter::past(), &InboxPageSelection::First, limit).await?.items)
     }
 
     /// How many open holds, policies and interrupts wait for the viewer: exactly up to `limit`, or that there are more.
-    pub async fn waiting_for(&self, viewer: &Account, limit: u32) -> Result<Waiting> {
+    pub async fn waiting_for(&self, viewer: &Account, limit: u32) -> Result<WaitingCount> {
         let keys = self.keys()?;
         let amendments = self.amendments_open().await?;
         let policies = amendments.iter().filter(|it| it.jury().eligible(viewer).is_ok()).count();
         let start = (Direction::Forward, None);
         let roll = self.roll_for(&keys, &viewer.id, &[], &[]).await?;
-        let holds = self.gather(&keys, (viewer, &roll), &Wanted::mine(), start, limit as usize).await?;
+        let holds = self.gather(&keys, (viewer, &roll), &InboxFilter::mine(), start, limit as usize).await?;
         let page = self.interrupts_open(None, limit.saturating_add(1)).await?;
         let asked = page.interrupts.iter().filter(|it| it.interrupt.jury().eligible(viewer).is_ok()).count();
         let counted = holds.holds.len() + policies + asked;
         Ok(if holds.next.is_some() || page.next.is_some() {
-            Waiting::AtLeast(counted)
+            WaitingCount::AtLeast(counted)
         } else {
-            Waiting::Exactly(counted)
+            WaitingCount::Exactly(counted)
         })
     }
 
@@ -213,15 +219,17 @@ impl Service {
         let (holds, _) = self.reader(&keys).labelled::<Hold>(&word, Direction::Backward, None, OF_THREAD_MAX).await?;
         let vain = |it: &Hold| !matches!(it.state, HoldState::Open {} | HoldState::Approved { .. });
         let vain = holds.into_iter().map(|it| it.record).filter(vain).take(limit).collect();
-        let roll = Roll::of(Vec::new(), self.now());
+        let roll = VoterRoll::of(Vec::new(), self.now());
         self.inbox_items(&keys, (viewer, &roll), vain).await
     }
 
     /// Whom the viewer stands in for, where that decides what is listed or how.
-    async fn roll_where_open(&self, keys: &Keys, viewer: &Account, wanted: &Wanted) -> Result<Roll> {
+    async fn roll_where_open(&self, keys: &Keys, viewer: &Account, wanted: &InboxFilter) -> Result<VoterRoll> {
         match wanted.which {
-            Which::Past | Which::Ended(_) => Ok(Roll::of(Vec::new(), self.now())),
-            Which::Open | Which::EndingBy(_) | Which::Any => self.roll_for(keys, &viewer.id, &[], &[]).await,
+            InboxStateFilter::Past | InboxStateFilter::Ended(_) => Ok(VoterRoll::of(Vec::new(), self.now())),
+            InboxStateFilter::Open | InboxStateFilter::EndingBy(_) | InboxStateFilter::Any => {
+                self.roll_for(keys, &viewer.id, &[], &[]).await
+            }
         }
     }
 
@@ -229,11 +237,11 @@ impl Service {
     async fn gather(
         &self,
         keys: &Keys,
-        (viewer, roll): (&Account, &Roll),
-        wanted: &Wanted,
+        (viewer, roll): (&Account, &VoterRoll),
+        wanted: &InboxFilter,
         (direction, from): (Direction, Option<&Cursor>),
         limit: usize,
-    ) -> Result<Gathered> {
+    ) -> Result<GatheredHolds> {
         let now = roll.now;
         let at_once =
             if wanted.is_said_by_words() { u32::try_from(limit + 1).unwrap_or(u32::MAX) } else { ROWS_LOOKED_AT };
@@ -241,8 +249,8 @@ impl Service {
         let begins = Cursor { due: now.millis(), id: char::MAX.to_string() };
         let from = from.cloned().or_else(|| (direction == Direction::Forward).then_some(begins));
         let words = wanted.words(viewer, roll).into_iter();
-        let mut sources: Vec<Source> =
-            words.map(|it| Source { word: it.to_string(), after: from.clone(), ended: false }).collect();
+        let mut sources: Vec<InboxSource> =
+            words.map(|it| InboxSource { word: it.to_string(), after: from.clone(), ended: false }).collect();
         let mut found: Vec<Stored<Hold>> = Vec::new();
         for _ in 0..LOOKS_MAX {
             let (mut looked, frontier) = self.look_through(keys, &mut sources, direction, at_once).await?;
@@ -251,20 +259,20 @@ impl Service {
             if found.len() > limit {
                 found.truncate(limit);
                 let next = found.last().map(|it| place_of(&it.record));
-                return Ok(Gathered { holds: found, next });
+                return Ok(GatheredHolds { holds: found, next });
             }
             let beyond = |it: &Cursor| match wanted.which {
-                Which::EndingBy(end) => direction == Direction::Forward && it.due > end.millis(),
-                Which::Open => direction == Direction::Backward && it.due <= now.millis(),
-                Which::Past | Which::Ended(_) | Which::Any => false,
+                InboxStateFilter::EndingBy(end) => direction == Direction::Forward && it.due > end.millis(),
+                InboxStateFilter::Open => direction == Direction::Backward && it.due <= now.millis(),
+                InboxStateFilter::Past | InboxStateFilter::Ended(_) | InboxStateFilter::Any => false,
             };
             match frontier.filter(|it| !beyond(it)) {
-                None => return Ok(Gathered { holds: found, next: None }),
+                None => return Ok(GatheredHolds { holds: found, next: None }),
                 Some(frontier) => sources.iter_mut().for_each(|it| it.after = Some(frontier.clone())),
             }
         }
         let next = sources.first().and_then(|it| it.after.clone());
-        Ok(Gathered { holds: found, next })
+        Ok(GatheredHolds { holds: found, next })
     }
 
     /// The next rows of all lists, in order and each once, as far as every list was read; and how far that is, if any
@@ -272,7 +280,7 @@ impl Service {
     async fn look_through(
         &self,
         keys: &Keys,
-        sources: &mut [Source],
+        sources: &mut [InboxSource],
         direction: Direction,
         at_once: u32,
     ) -> Result<(Vec<Stored<Hold>>, Option<Cursor>)> {
@@ -305,7 +313,7 @@ impl Service {
     pub(super) async fn inbox_items(
         &self,
         keys: &Keys,
-        (viewer, roll): (&Account, &Roll),
+        (viewer, roll): (&Account, &VoterRoll),
         holds: Vec<Hold>,
     ) -> Result<Vec<InboxItem>> {
         let digests: Vec<Digest> = holds.iter().map(|it| it.transition).collect();
@@ -318,7 +326,7 @@ impl Service {
             if transition.is_none() && matches!(hold.state, HoldState::Open {}) {
                 return Err(Error::Broken("a held transition is gone"));
             }
-            let whole = transition.as_ref().filter(|it| it.values == Values::Here);
+            let whole = transition.as_ref().filter(|it| it.values == ValueLocation::Here);
             let known = whole.and_then(|it| Some((it, before.get(&it.digest)?, active.get(&hold.flow)?)));
             let diff = match known {
                 // It is in an archive or erased, or nobody knows what is hidden by now: that it was, and how it ended, stays to
@@ -328,8 +336,8 @@ impl Service {
                     let policies = self.policies_under(keys, *active, [hold.policy]).await?;
                     let after = transition.delta.apply(before).map_err(|_| Error::Broken("a transition's effect"))?;
                     let sides = [
-                        Standpoint::before(transition, before),
-                        Standpoint::After { transition, before, after: &after },
+                        TraceStart::before(transition, before),
+                        TraceStart::After { transition, before, after: &after },
                     ];
                     let tools = [transition.tool.as_ref()];
                     let hidings = self.hidings_for(keys, &viewer.into(), &policies, sides, &tools).await?;
@@ -359,7 +367,7 @@ impl Service {
     /// The transitions of those digests, at once; with their values, unless they are erased.
     pub(super) async fn transitions_of(
         &self,
-        (keys, files): (&Keys, &mut Files),
+        (keys, files): (&Keys, &mut ArchiveFiles),
         digests: &[Digest],
     ) -> Result<HashMap<Digest, Transition>> {
         let mut found = self.transitions_at_hand(keys, digests).await?;

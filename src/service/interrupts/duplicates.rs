@@ -2,7 +2,7 @@
 
 use super::posted_data;
 use crate::domain::identity::account::Token;
-use crate::domain::interrupts::{Asserted, Interrupt, NotTaken, PostName, Posted};
+use crate::domain::interrupts::{HostAssertion, Interrupt, InterruptRejected, SignedPostId, SignedPostRecord};
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
 use crate::domain::policy::Policy;
@@ -20,15 +20,15 @@ impl Service {
         &self,
         keys: &Keys,
         source: &Stored<Token>,
-        asserted: &Asserted,
-        post: Option<&PostName>,
+        asserted: &HostAssertion,
+        post: Option<&SignedPostId>,
     ) -> Result<Option<Interrupt>> {
         let principal = source.record.principal();
         if let Some(post) = post
-            && let Some(before) = self.fetch::<Posted>(keys, &post_id(&principal, &post.webhook_id)).await?
+            && let Some(before) = self.fetch::<SignedPostRecord>(keys, &post_id(&principal, &post.webhook_id)).await?
         {
             if before.record.body != post.body {
-                return Err(NotTaken::PostDiffers.into());
+                return Err(InterruptRejected::PostDiffers.into());
             }
             return Ok(Some(self.interrupt_row(keys, &before.record.interrupt).await?.record));
         }
@@ -36,7 +36,7 @@ impl Service {
             return Ok(None);
         };
         if before.record.asserted != *asserted {
-            return Err(NotTaken::Differs.into());
+            return Err(InterruptRejected::Differs.into());
         }
         if let Some(post) = post {
             let now = self.now();
@@ -52,7 +52,7 @@ impl Service {
         &self,
         keys: &Keys,
         source: &Stored<Token>,
-        (asserted, attempt): (&Asserted, u32),
+        (asserted, attempt): (&HostAssertion, u32),
     ) -> Result<Option<Stored<Interrupt>>> {
         let alias = interrupt_alias(&source.record.principal(), attempt, &asserted.transition_digest);
         Ok(self.reader(keys).get_by_alias::<Interrupt>(&alias).await?)
@@ -63,18 +63,18 @@ impl Service {
         &self,
         keys: &Keys,
         source: &Stored<Token>,
-        asserted: &Asserted,
+        asserted: &HostAssertion,
         policy: &Policy,
     ) -> Result<()> {
         if asserted.attempt > policy.approval().attempts() {
-            return Err(NotTaken::AttemptsExhausted.into());
+            return Err(InterruptRejected::AttemptsExhausted.into());
         }
         if asserted.attempt > 1 {
             let before = self.asked_before(keys, source, (asserted, asserted.attempt - 1)).await?;
-            let before = before.ok_or(NotTaken::EarlierAttempt)?;
+            let before = before.ok_or(InterruptRejected::EarlierAttempt)?;
             self.settle_once(&before.record.id).await?;
             let before = self.interrupt_row(keys, &before.record.id).await?;
-            before.record.ending().ok_or(NotTaken::EarlierAttempt)?;
+            before.record.ending().ok_or(InterruptRejected::EarlierAttempt)?;
         }
         Ok(())
     }
@@ -83,12 +83,17 @@ impl Service {
 /// Remembers a signed post.
 pub(super) fn put_post(
     draft: &mut Draft<'_>,
-    (interrupt, post): (&Interrupt, &PostName),
+    (interrupt, post): (&Interrupt, &SignedPostId),
     now: Timestamp,
 ) -> Result<()> {
-    let PostName { webhook_id, body } = post.clone();
-    let posted =
-        Posted { source: interrupt.source.token.clone(), webhook_id, body, interrupt: interrupt.id.clone(), at: now };
+    let SignedPostId { webhook_id, body } = post.clone();
+    let posted = SignedPostRecord {
+        source: interrupt.source.token.clone(),
+        webhook_id,
+        body,
+        interrupt: interrupt.id.clone(),
+        at: now,
+    };
     draft.insert(&posted)?;
     event_recorder::outside(draft, Some(&interrupt.flow), now, EventType::InterruptPosted, posted_data(&posted))
 }

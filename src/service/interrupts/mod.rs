@@ -4,7 +4,7 @@ mod duplicates;
 pub mod signed_posts;
 mod view;
 
-pub use view::Shown;
+pub use view::InterruptView;
 pub(super) use view::{end_data, end_event, posted_data, received_data, vote_data};
 
 use std::collections::BTreeSet;
@@ -15,22 +15,23 @@ use duplicates::put_post;
 
 use super::Service;
 use super::error::{Error, Result};
-use super::identity::passkeys::{Signature, Subject};
+use super::identity::passkeys::{BallotSubject, VoteSignature};
 use super::platform::event_recorder;
 use super::platform::retry::retrying;
-use super::reviews::vote::{Voted, new_jti};
+use super::reviews::vote::{VoteOutcome, new_jti};
 use super::threads::hold::stages_of;
 use crate::domain::identity::account::Token;
 use crate::domain::interrupts::{
-    Answer, Asking, Asserted, Decision, Ending, Interrupt, InterruptState, NotTaken, PostName, Source, Tally, Terms,
+    ApprovalRequirements, HostAssertion, Interrupt, InterruptDecision, InterruptDecisionInput, InterruptRejected,
+    InterruptSource, InterruptState, InterruptTally, InterruptTerms, SignedPostId, StoredInterruptDecision,
 };
 use crate::domain::keys::{KeyUse, Keys};
 use crate::domain::log::event::EventType;
 use crate::domain::policy::Policy;
-use crate::domain::policy_changes::change_request::Over;
+use crate::domain::policy_changes::change_request::ReplacedPolicy;
 use crate::domain::primitives::id::{AccountId, FlowId, InterruptId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Ballot, Roll, VoteRefused, can_be_approved};
+use crate::domain::reviews::{Ballot, VoteRejected, VoterRoll, can_be_approved};
 use crate::domain::threads::flow::{Flow, Gateway};
 use crate::random;
 use crate::store::change::Draft;
@@ -38,13 +39,13 @@ use crate::store::record::Stored;
 use crate::store::records::OPEN;
 
 /// What a decision about an interrupt relies on.
-struct Ground {
+struct InterruptContext {
     gateway: Stored<Gateway>,
     flow: Stored<Flow>,
     policy: Arc<Policy>,
 }
 
-impl Ground {
+impl InterruptContext {
     fn rely(&self, draft: &mut Draft<'_>) {
         draft.rely_on(&self.gateway).rely_on(&self.flow);
     }
@@ -60,10 +61,10 @@ impl Service {
     pub async fn receive_interrupt(
         &self,
         source: &Stored<Token>,
-        asserted: &Asserted,
-        post: Option<&PostName>,
+        asserted: &HostAssertion,
+        post: Option<&SignedPostId>,
     ) -> Result<Interrupt> {
-        let wrong = |it: crate::domain::threads::usage::Malformed| Error::invalid(it.pointer.as_str(), it.detail);
+        let wrong = |it: crate::domain::threads::usage::InvalidUsage| Error::invalid(it.pointer.as_str(), it.detail);
         asserted.check().map_err(wrong)?;
         retrying!(self.receive_once(source, asserted, post))
     }
@@ -71,8 +72,8 @@ impl Service {
     async fn receive_once(
         &self,
         source: &Stored<Token>,
-        asserted: &Asserted,
-        post: Option<&PostName>,
+        asserted: &HostAssertion,
+        post: Option<&SignedPostId>,
     ) -> Result<Interrupt> {
         let (keys, now) = (self.keys()?, self.now());
         if let Some(known) = self.known_before(&keys, source, asserted, post).await? {
@@ -87,16 +88,16 @@ impl Service {
         self.check_attempt(&keys, source, asserted, &ground.policy).await?;
         let asking = asking_of(&ground.policy);
         if asking.stages.is_empty() {
-            return Err(NotTaken::NobodyAsked.into());
+            return Err(InterruptRejected::NobodyAsked.into());
         }
         let excluded = BTreeSet::from([source.record.owner.clone()]);
         if !can_be_approved(&asking.stages, &excluded, &self.accounts_all(&keys).await?) {
-            return Err(NotTaken::NobodyCanApprove.into());
+            return Err(InterruptRejected::NobodyCanApprove.into());
         }
         let ttl = ground.policy.approval().ttl();
         let id = InterruptId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
-        let terms = Terms {
-            source: Source { token: source.record.principal(), name: source.record.name.clone() },
+        let terms = InterruptTerms {
+            source: InterruptSource { token: source.record.principal(), name: source.record.name.clone() },
             flow: ground.flow.record.id.clone(),
             policy: ground.flow.record.policy,
             excluded,
@@ -119,9 +120,9 @@ impl Service {
         Ok(interrupt)
     }
 
-    async fn ground(&self, keys: &Keys, flow: Stored<Flow>) -> Result<Ground> {
+    async fn ground(&self, keys: &Keys, flow: Stored<Flow>) -> Result<InterruptContext> {
         let policy = self.policy(keys, flow.record.policy).await?;
-        Ok(Ground { gateway: self.gateway(keys).await?, flow, policy })
+        Ok(InterruptContext { gateway: self.gateway(keys).await?, flow, policy })
     }
 
     pub(super) async fn interrupt_row(&self, keys: &Keys, id: &InterruptId) -> Result<Stored<Interrupt>> {
@@ -136,16 +137,16 @@ impl Service {
     }
 
     /// The same, and what of it people may see.
-    pub async fn interrupt_shown(&self, id: &InterruptId) -> Result<Shown> {
+    pub async fn interrupt_shown(&self, id: &InterruptId) -> Result<InterruptView> {
         let interrupt = self.interrupt(id).await?;
         let keys = self.keys()?;
         let active = self.flow(&keys, &interrupt.flow).await?.record.policy;
         let policies = self.policies_under(&keys, active, [interrupt.policy]).await?;
-        Ok(Shown { interrupt, policies })
+        Ok(InterruptView { interrupt, policies })
     }
 
     /// Everybody whom an interrupt's votes are about, and a viewer, as they stand.
-    pub async fn roll_of_interrupt(&self, interrupt: &Interrupt, viewer: &AccountId) -> Result<Roll> {
+    pub async fn roll_of_interrupt(&self, interrupt: &Interrupt, viewer: &AccountId) -> Result<VoterRoll> {
         Ok(self.rolled(&*self.keys()?, &interrupt.votes, (viewer, None)).await?.roll)
     }
 
@@ -163,9 +164,9 @@ impl Service {
         voter: &AccountId,
         id: &InterruptId,
         ballot: &Ballot,
-        signature: Option<&Signature>,
-    ) -> Result<Voted> {
-        let late = |error: Error| if error.is_too_late() { VoteRefused::Expired.into() } else { error };
+        signature: Option<&VoteSignature>,
+    ) -> Result<VoteOutcome> {
+        let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         retrying!(self.vote_on_interrupt_once(voter, id, ballot, signature)).map_err(late)
     }
 
@@ -174,8 +175,8 @@ impl Service {
         voter: &AccountId,
         id: &InterruptId,
         ballot: &Ballot,
-        signature: Option<&Signature>,
-    ) -> Result<Voted> {
+        signature: Option<&VoteSignature>,
+    ) -> Result<VoteOutcome> {
         let keys = self.keys()?;
         let stored = self.interrupt_row(&keys, id).await?;
         let flow = self.flow(&keys, &stored.record.flow).await?;
@@ -184,11 +185,12 @@ impl Service {
             return Err(Error::Halted);
         }
         if stored.record.is_open(self.now()) && asking_of(&ground.policy) != stored.record.asking {
-            return Err(VoteRefused::PolicyChanged.into());
+            return Err(VoteRejected::PolicyChanged.into());
         }
         let rolled = self.rolled(&keys, &stored.record.votes, (voter, None)).await?;
         let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
-        let (ballot, passkey) = self.proven(&keys, (Subject::Interrupt(id), voter), ballot.clone(), signature).await?;
+        let (ballot, passkey) =
+            self.proven(&keys, (BallotSubject::Interrupt(id), voter), ballot.clone(), signature).await?;
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let tally = stored.record.clone().vote(ballot, person, &rolled.roll)?;
         let now = rolled.roll.now;
@@ -217,15 +219,15 @@ impl Service {
         draft: &mut Draft<'_>,
         keys: &Keys,
         (stored, counted): (&Stored<Interrupt>, Interrupt),
-        ending: Ending,
+        ending: InterruptDecisionInput,
     ) -> Result<()> {
         let active = self.flow(keys, &counted.flow).await?.record.policy;
         let policies = self.policies_under(keys, active, [counted.policy]).await?;
-        let shown = Shown { policies, interrupt: counted };
+        let shown = InterruptView { policies, interrupt: counted };
         let counted = &shown.interrupt;
         let (decision, at, nonce) = (ending.decision, ending.at, new_jti());
         let said = counted.deciders(decision).next_back().and_then(|it| it.comment.as_deref());
-        let answer = Answer {
+        let answer = StoredInterruptDecision {
             nonce: nonce.clone(),
             expires_at: ending.expires_at,
             comment: said.map(|it| shown.masked(it).into_owned()),
@@ -279,14 +281,14 @@ impl Service {
             let flow = self.flow(&keys, &stored.record.flow).await?;
             let ground = self.ground(&keys, flow).await?;
             if asking_of(&ground.policy) == stored.record.asking {
-                self.interrupts_looked.keep(id.as_str(), Over::of(&ground.flow.record));
+                self.interrupts_looked.keep(id.as_str(), ReplacedPolicy::of(&ground.flow.record));
                 return Ok(());
             }
             ground.rely(&mut draft);
-            Decision::Superseded
+            InterruptDecision::Superseded
         } else {
             draft.not_before(stored.record.expires_at);
-            Decision::Expired
+            InterruptDecision::Expired
         };
         let open = stored.record.clone();
         self.put_interrupt_end(&mut draft, &keys, (&stored, open), without_people(decision, now)).await?;
@@ -295,28 +297,33 @@ impl Service {
 }
 
 /// Whose approval a policy asks for.
-pub(super) fn asking_of(policy: &Policy) -> Asking {
-    Asking { stages: stages_of(policy), denials_needed: policy.approval().denials() }
+pub(super) fn asking_of(policy: &Policy) -> ApprovalRequirements {
+    ApprovalRequirements { stages: stages_of(policy), denials_needed: policy.approval().denials() }
 }
 
 /// What a counted vote led to, and the ending if it was the last one.
-fn led_to(tally: Tally, now: Timestamp, good_for: Duration) -> (Interrupt, Voted, Option<Ending>) {
+fn led_to(
+    tally: InterruptTally,
+    now: Timestamp,
+    good_for: Duration,
+) -> (Interrupt, VoteOutcome, Option<InterruptDecisionInput>) {
     match tally {
-        Tally::Waiting(counted) => (counted, Voted::Waiting, None),
-        Tally::Approved(counted, approvals) => {
+        InterruptTally::Waiting(counted) => (counted, VoteOutcome::Waiting, None),
+        InterruptTally::Approved(counted, approvals) => {
             // To the second, as the claim has it.
             let expires_at = Some(Timestamp::from_millis(now.plus(good_for).seconds().saturating_mul(1000)));
-            let ending = Ending { approvals, expires_at, ..without_people(Decision::Approved, now) };
-            (counted, Voted::Approved, Some(ending))
+            let ending =
+                InterruptDecisionInput { approvals, expires_at, ..without_people(InterruptDecision::Approved, now) };
+            (counted, VoteOutcome::Approved, Some(ending))
         }
-        Tally::Denied(counted, refusals) => {
-            let ending = Ending { refusals, ..without_people(Decision::Denied, now) };
-            (counted, Voted::Denied, Some(ending))
+        InterruptTally::Denied(counted, refusals) => {
+            let ending = InterruptDecisionInput { refusals, ..without_people(InterruptDecision::Denied, now) };
+            (counted, VoteOutcome::Denied, Some(ending))
         }
     }
 }
 
 /// An ending that nobody approved.
-const fn without_people(decision: Decision, at: Timestamp) -> Ending {
-    Ending { decision, at, expires_at: None, approvals: Vec::new(), refusals: Vec::new() }
+const fn without_people(decision: InterruptDecision, at: Timestamp) -> InterruptDecisionInput {
+    InterruptDecisionInput { decision, at, expires_at: None, approvals: Vec::new(), refusals: Vec::new() }
 }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::domain::identity::account::{Account, MachineRole, Token};
-use crate::domain::interrupts::NotTaken;
-use crate::domain::interrupts::signed_post::{PostRefused, SignedPost, Signing};
+use crate::domain::interrupts::InterruptRejected;
+use crate::domain::interrupts::signed_post::{PostRejected, SignedPost, SigningSecretRef};
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::TokenId;
 use crate::domain::primitives::secret::Secret;
@@ -40,7 +40,7 @@ impl Service {
         if stored.record.revoked {
             return Err(Error::WrongState("the token is revoked; nothing is accepted from it any more"));
         }
-        let signing = Signing::next(stored.record.signing, now);
+        let signing = SigningSecretRef::next(stored.record.signing, now);
         let token = Token { signing: Some(signing), ..stored.record.clone() };
         let mut draft = Draft::new(keys.row(), now);
         draft.replace(&stored, &token)?;
@@ -64,8 +64,8 @@ impl Service {
         let signing = token.record.signing.ok_or(Error::Unauthenticated)?;
         match signing.check((keys.row(), &id), post, self.now()) {
             Ok(()) => Ok(token),
-            Err(PostRefused::Unsigned) => Err(Error::Unauthenticated),
-            Err(PostRefused::Stale) => Err(NotTaken::Stale.into()),
+            Err(PostRejected::Unsigned) => Err(Error::Unauthenticated),
+            Err(PostRejected::Stale) => Err(InterruptRejected::Stale.into()),
         }
     }
 }

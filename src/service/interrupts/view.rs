@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::domain::interrupts::{Asserted, Decision, Interrupt, Posted};
+use crate::domain::interrupts::{HostAssertion, Interrupt, InterruptDecision, SignedPostRecord};
 use crate::domain::log::event::EventType;
-use crate::domain::policy::{HiddenValues, Hiding, Policy, RedactedLeaf, shown_leaves};
+use crate::domain::policy::{Policy, RedactedLeaf, RedactedValues, Redactor, shown_leaves};
 use crate::domain::primitives::id::AccountId;
 use crate::domain::reviews::Vote;
 use crate::service::reviews::vote::with_passkey;
@@ -16,7 +16,7 @@ use crate::service::threads::redaction::each;
 
 /// What of an interrupt people may see.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct InterruptView {
     /// The interrupt.
     pub interrupt: Interrupt,
     /// The policy by which people are asked, and the one that judges the flow by now if it is another: what either hides
@@ -24,7 +24,7 @@ pub struct Shown {
     pub(in crate::service) policies: Vec<Arc<Policy>>,
 }
 
-impl Shown {
+impl InterruptView {
     /// Words as people may read them: without what the policy hides, in the host's words and in anybody's about them.
     pub fn masked<'t>(&self, words: &'t str) -> Cow<'t, str> {
         each(words, &self.policies, |policy, words| masked(policy, &self.interrupt, words))
@@ -34,7 +34,7 @@ impl Shown {
     /// redacted places would otherwise answer guesses.
     pub fn said<'t>(&self, (viewer, by): (&AccountId, &AccountId), words: &'t str) -> Cow<'t, str> {
         if viewer == by {
-            return each(words, &self.policies, |policy, words| HiddenValues::default().masked(policy, words));
+            return each(words, &self.policies, |policy, words| RedactedValues::default().masked(policy, words));
         }
         self.masked(words)
     }
@@ -47,17 +47,17 @@ impl Shown {
     /// What the host says that it changes, value by value.
     pub fn leaves(&self) -> Vec<RedactedLeaf> {
         let diff = &self.interrupt.asserted.redacted_diff;
-        let hidings: Vec<Hiding<'_>> = self.policies.iter().map(|it| Hiding::of_told(it, diff)).collect();
+        let hidings: Vec<Redactor<'_>> = self.policies.iter().map(|it| Redactor::of_told(it, diff)).collect();
         shown_leaves(&hidings, diff)
     }
 }
 
-pub(in crate::service) const fn end_event(decision: Decision) -> EventType {
+pub(in crate::service) const fn end_event(decision: InterruptDecision) -> EventType {
     match decision {
-        Decision::Approved => EventType::InterruptApproved,
-        Decision::Denied => EventType::InterruptDenied,
-        Decision::Expired => EventType::InterruptExpired,
-        Decision::Superseded => EventType::InterruptSuperseded,
+        InterruptDecision::Approved => EventType::InterruptApproved,
+        InterruptDecision::Denied => EventType::InterruptDenied,
+        InterruptDecision::Expired => EventType::InterruptExpired,
+        InterruptDecision::Superseded => EventType::InterruptSuperseded,
     }
 }
 
@@ -70,12 +70,12 @@ fn about(interrupt: &Interrupt) -> Value {
 }
 
 fn masked<'t>(policy: &Policy, interrupt: &Interrupt, words: &'t str) -> Cow<'t, str> {
-    Hiding::of_told(policy, &interrupt.asserted.redacted_diff).masked(words)
+    Redactor::of_told(policy, &interrupt.asserted.redacted_diff).masked(words)
 }
 
 /// What is told of a new interrupt: not the change itself, which is for the people who decide.
 pub(in crate::service) fn received_data(interrupt: &Interrupt, policy: &Policy) -> Value {
-    let Asserted { kind, changed_keys, attempt, thread_ref, title, reason, .. } = &interrupt.asserted;
+    let HostAssertion { kind, changed_keys, attempt, thread_ref, title, reason, .. } = &interrupt.asserted;
     let shown = |it: &str| masked(policy, interrupt, it).into_owned();
     let optional = |it: &Option<String>| it.as_deref().map(shown);
     let mut data = about(interrupt);
@@ -94,8 +94,8 @@ pub(in crate::service) fn received_data(interrupt: &Interrupt, policy: &Policy) 
 }
 
 /// What is told of a post that was signed.
-pub(in crate::service) fn posted_data(posted: &Posted) -> Value {
-    let Posted { source, webhook_id, body, interrupt, .. } = posted;
+pub(in crate::service) fn posted_data(posted: &SignedPostRecord) -> Value {
+    let SignedPostRecord { source, webhook_id, body, interrupt, .. } = posted;
     json!({"interrupt": interrupt, "token": source, "webhook_id": webhook_id, "body": body})
 }
 

@@ -17,14 +17,14 @@ use crate::domain::threads::flow::ReceiptRow;
 use crate::domain::threads::thread::Thread;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::threads::history::Who;
-use crate::service::threads::redaction::{Part, Redaction};
+use crate::service::threads::history::RequesterName;
+use crate::service::threads::redaction::{Redaction, RedactionDetail};
 use crate::store::records::{HUNDRED, LogRow, events_alias, log_id};
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 /// What is looked for. Everything that is said must fit.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct LogSought {
+pub struct LogFilter {
     /// Of this kind: the name of an event, or what names begin with, before the dot.
     pub kind: Option<String>,
     /// In this thread.
@@ -41,7 +41,7 @@ pub struct LogSought {
 
 /// Who looks: what is told of people's comings and goings is for those who oversee them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Audience {
+pub enum LogAudience {
     /// Whoever decides.
     Reviewers,
     /// Whoever runs the gateway or reads everything.
@@ -59,7 +59,7 @@ pub struct LogLine {
 
 /// A page of lines.
 #[derive(Clone, Debug, Default)]
-pub struct LogPage {
+pub struct LogListing {
     /// The lines, the last first.
     pub lines: Vec<LogLine>,
     /// How many were looked at for them.
@@ -67,12 +67,12 @@ pub struct LogPage {
     /// Where to go on: below this place in the log, or in the thread; nowhere if all were looked at.
     pub below: Option<u64>,
     /// Who the lines name, by id.
-    pub names: BTreeMap<String, Who>,
+    pub names: BTreeMap<String, RequesterName>,
 }
 
 /// One event as a person may read it.
 #[derive(Clone, Debug)]
-pub struct EventTold {
+pub struct EventView {
     /// Its place in the log, once it has one.
     pub index: Option<u64>,
     /// The event. What is hidden in its texts is masked.
@@ -80,7 +80,7 @@ pub struct EventTold {
     /// Its hash, as the next one in its thread and the log have it.
     pub hash: Digest,
     /// Who it names, by id.
-    pub names: BTreeMap<String, Who>,
+    pub names: BTreeMap<String, RequesterName>,
 }
 
 /// Events that one page looks at: opening a row costs some microseconds, and a person can go on.
@@ -100,7 +100,7 @@ pub(in crate::service) const WITHHELD: &str =
 /// What is put in place of a comment that is shown elsewhere.
 const ON_ITS_PAGE: &str = "[on the interrupt's page]";
 
-impl Audience {
+impl LogAudience {
     /// That of a person.
     pub const fn of(role: PersonRole) -> Self {
         match role {
@@ -116,15 +116,15 @@ impl Audience {
 }
 
 /// What is looked for, with the names that it gives resolved.
-struct Sieve<'a> {
-    sought: &'a LogSought,
-    audience: Audience,
+struct ResolvedLogFilter<'a> {
+    sought: &'a LogFilter,
+    audience: LogAudience,
     who: Vec<String>,
 }
 
-impl Sieve<'_> {
+impl ResolvedLogFilter<'_> {
     fn keeps(&self, event: &Event) -> bool {
-        let LogSought { kind, thread, flow, since, until, .. } = self.sought;
+        let LogFilter { kind, thread, flow, since, until, .. } = self.sought;
         let name = event.kind.name();
         self.audience.may_see(event.kind)
             && kind.as_ref().is_none_or(|it| name == *it || name.split('.').next() == Some(it.as_str()))
@@ -163,20 +163,20 @@ impl Service {
     /// A page of the log, the last first, from `below` downwards.
     pub async fn log_page(
         &self,
-        sought: &LogSought,
-        audience: Audience,
+        sought: &LogFilter,
+        audience: LogAudience,
         below: Option<u64>,
         limit: usize,
-    ) -> Result<LogPage> {
+    ) -> Result<LogListing> {
         let keys = self.keys()?;
-        let sieve = Sieve { sought, audience, who: self.ids_of(&keys, sought.who.as_deref()).await? };
+        let sieve = ResolvedLogFilter { sought, audience, who: self.ids_of(&keys, sought.who.as_deref()).await? };
         let last = match (&sought.thread, below) {
             (Some(thread), _) => self.thread(&keys, thread).await?.record.last_event.map_or(0, |it| it.seq),
             (None, Some(_)) => self.log_length().await?,
             (None, None) => self.log_until(&keys, sought.until).await?,
         };
         let mut top = below.map_or(last, |it| it.saturating_sub(1).min(last));
-        let mut page = LogPage::default();
+        let mut page = LogListing::default();
         while top > 0 && page.looked < LOOKED_MAX {
             let lines = match &sought.thread {
                 Some(thread) => self.thread_lines(&keys, thread, top).await?,
@@ -184,7 +184,7 @@ impl Service {
             };
             for (place, line) in lines {
                 if sieve.is_past(&line.event) {
-                    return self.named(&keys, LogPage { below: None, ..page }).await;
+                    return self.named(&keys, LogListing { below: None, ..page }).await;
                 }
                 page.looked += 1;
                 top = place - 1;
@@ -193,17 +193,17 @@ impl Service {
                 }
                 if page.lines.len() == limit {
                     let below = (top > 0).then_some(place);
-                    return self.named(&keys, LogPage { below, ..page }).await;
+                    return self.named(&keys, LogListing { below, ..page }).await;
                 }
             }
         }
         let below = (top > 0).then_some(top + 1);
-        self.named(&keys, LogPage { below, ..page }).await
+        self.named(&keys, LogListing { below, ..page }).await
     }
 
-    async fn named(&self, keys: &Keys, page: LogPage) -> Result<LogPage> {
+    async fn named(&self, keys: &Keys, page: LogListing) -> Result<LogListing> {
         let ids: Vec<PrincipalId> = page.lines.iter().flat_map(|it| principals(&it.event)).collect();
-        Ok(LogPage { names: self.names_of(keys, &ids).await?, ..page })
+        Ok(LogListing { names: self.names_of(keys, &ids).await?, ..page })
     }
 
     /// The ids that somebody is named by in events: as typed, and that of the account of this name.
@@ -219,7 +219,7 @@ impl Service {
         let Some(until) = until else { return Ok(length) };
         // Events' ids begin with their time, so the first one that is certainly later is found by name.
         let after = Cursor { due: 0, id: event_ids_from(until.plus(DISORDER)) };
-        let later = self.reader(keys).list::<Event>(Filter::All, Some(&after), 1).await?;
+        let later = self.reader(keys).list::<Event>(RowFilter::All, Some(&after), 1).await?;
         let Some(later) = later.first() else { return Ok(length) };
         let place = self.reader(keys).get_by_alias::<LogRow>(later.record.id.as_str()).await?;
         Ok(place.map_or(length, |it| it.record.index.saturating_add(WINDOW).min(length)))
@@ -264,10 +264,10 @@ impl Service {
     }
 
     /// One event with everything that it tells.
-    pub async fn event_told(&self, id: &EventId, viewer: &Account) -> Result<EventTold> {
+    pub async fn event_told(&self, id: &EventId, viewer: &Account) -> Result<EventView> {
         let keys = self.keys()?;
         let event = self.need::<Event>(&keys, id.as_str(), "event").await?.record;
-        if !Audience::of(viewer.role).may_see(event.kind) {
+        if !LogAudience::of(viewer.role).may_see(event.kind) {
             return Err(Error::NotFound("event"));
         }
         let place = self.reader(&keys).get_by_alias::<LogRow>(id.as_str()).await?;
@@ -275,7 +275,7 @@ impl Service {
         let hash = event.hash();
         let mut event = self.masked_event(&keys, event, &viewer.into()).await?;
         leave_out_answers_comment(&mut event);
-        Ok(EventTold { index: place.map(|it| it.record.index), event, hash, names })
+        Ok(EventView { index: place.map(|it| it.record.index), event, hash, names })
     }
 
     /// What people said of a thread may quote what is hidden in it. A broken chain does not keep its events from
@@ -318,7 +318,7 @@ impl Service {
         let transition = self.stated(keys, digest).await?;
         let author = self.author_of(keys, &transition).await?;
         if reader.could_have_written_as(author.party()) {
-            event.data["warnings"] = match self.told(digest, reader, Part::Whole).await {
+            event.data["warnings"] = match self.told(digest, reader, RedactionDetail::Whole).await {
                 Ok(told) => json!(told.warnings_shown),
                 Err(error) if is_out_of_reach(&error) => json!([]),
                 Err(error) => return Err(error),

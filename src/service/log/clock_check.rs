@@ -8,7 +8,7 @@ use crate::domain::primitives::time::Timestamp;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::records::{LOG, LogRow};
-use crate::store::{CLOCK_SKEW_MILLIS_MAX, Cursor, Filter};
+use crate::store::{CLOCK_SKEW_MILLIS_MAX, Cursor, RowFilter};
 
 /// Two gateways may each differ from the database's clock by the skew, in opposite directions.
 const APART: Duration = Duration::from_millis(2 * CLOCK_SKEW_MILLIS_MAX.unsigned_abs());
@@ -44,7 +44,7 @@ impl Service {
         let reader = self.reader(&keys);
         // The id of an event begins with its time, so that the first later one is found without reading the others.
         let after = Cursor { due: 0, id: event_ids_from(now.plus(APART)) };
-        let Some(later) = reader.list::<Event>(Filter::All, Some(&after), 1).await?.pop() else { return Ok(None) };
+        let Some(later) = reader.list::<Event>(RowFilter::All, Some(&after), 1).await?.pop() else { return Ok(None) };
         let last = match reader.last_of::<LogRow>(LOG).await? {
             Some(row) => self.fetch::<Event>(&keys, row.record.event.as_str()).await?,
             None => None,

@@ -16,7 +16,7 @@ const FRESH: Duration = Duration::from_millis(100);
 
 /// The length of the log as it was read last.
 #[derive(Debug, Default)]
-pub(in crate::service) struct LogReach(Mutex<Option<(Instant, u64)>>);
+pub(in crate::service) struct LogEndCache(Mutex<Option<(Instant, u64)>>);
 
 impl Service {
     /// How far the log reaches, or did a moment ago.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::keys::Keys;
 use crate::domain::log::event::Event;
-use crate::domain::log::insight::{Counted, Fact, Figures, Period, Sheet, Step, add};
+use crate::domain::log::insight::{BucketWidth, CountProgress, CountedEvent, InsightRows, Period, PeriodFigures, add};
 use crate::domain::primitives::id::FlowId;
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::Hold;
@@ -13,7 +13,7 @@ use crate::service::error::{Error, Result};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::{COUNTED, InsightRow, LOG, LogRow, log_id};
-use crate::store::{Cursor, Filter};
+use crate::store::{Cursor, RowFilter};
 
 /// Events that are counted in one change: enough to catch up with a busy log, and some milliseconds of work.
 const COUNTED_AT_ONCE: u32 = 500;
@@ -22,11 +22,11 @@ const COUNTED_AT_ONCE: u32 = 500;
 #[derive(Clone, Debug)]
 pub struct InsightFacts {
     /// Its hours or days, in their order, those in which nothing happened too.
-    pub figures: Vec<Figures>,
+    pub figures: Vec<PeriodFigures>,
     /// Since when, where not all of it was looked through.
     pub since: Option<Timestamp>,
     /// How far the log was counted.
-    pub counted: Counted,
+    pub counted: CountProgress,
     /// How many events of the log were not counted yet.
     pub behind: u64,
     /// Every flow there is.
@@ -49,16 +49,16 @@ impl Service {
     async fn count_batch(&self) -> Result<usize> {
         let keys = self.keys()?;
         let reached = self.fetch::<InsightRow>(&keys, COUNTED).await?;
-        let mut counted = reached.as_ref().map_or_else(Counted::default, counted_of);
+        let mut counted = reached.as_ref().map_or_else(CountProgress::default, counted_of);
         let events = self.events_beyond(&keys, counted.index).await?;
         if events.is_empty() {
             return Ok(0);
         }
         let holds = self.holds_named(&keys, events.iter().map(|it| &it.1)).await?;
         let stored = self.figures_of(&keys, events.iter().map(|it| it.1.at)).await?;
-        let mut sheet: Sheet = stored.iter().map(|(period, it)| (*period, it.1.clone())).collect();
+        let mut sheet: InsightRows = stored.iter().map(|(period, it)| (*period, it.1.clone())).collect();
         for (index, event) in &events {
-            let review = Fact::of(event).and_then(|it| it.review().cloned());
+            let review = CountedEvent::of(event).and_then(|it| it.review().cloned());
             let hold = review.as_ref().and_then(|it| holds.get(it.as_str()));
             if review.is_some() && hold.is_none() {
                 return Err(Error::Broken("a review that an event names"));
@@ -81,7 +81,7 @@ impl Service {
         }
         self.commit(draft.finish()).await?;
         for (_, event) in &events {
-            let review = Fact::of(event).and_then(|it| it.review().cloned());
+            let review = CountedEvent::of(event).and_then(|it| it.review().cloned());
             let hold = review.and_then(|it| holds.get(it.as_str()));
             self.metrics.happened(event, hold.map(|it| it.opened_at));
         }
@@ -92,7 +92,7 @@ impl Service {
     async fn events_beyond(&self, keys: &Keys, index: u64) -> Result<Vec<(u64, Event)>> {
         let reader = self.reader(keys);
         let after = Cursor { due: 0, id: log_id(index) };
-        let rows = reader.list::<LogRow>(Filter::All, Some(&after), COUNTED_AT_ONCE).await?;
+        let rows = reader.list::<LogRow>(RowFilter::All, Some(&after), COUNTED_AT_ONCE).await?;
         let ids: Vec<String> = rows.iter().map(|it| it.record.event.to_string()).collect();
         let events = reader.get_many::<Event>(&ids).await?.into_iter();
         let mut events: BTreeMap<String, Event> = events.map(|it| (it.record.id.to_string(), it.record)).collect();
@@ -105,7 +105,8 @@ impl Service {
 
     /// The holds of the reviews that events open or end, by name.
     async fn holds_named(&self, keys: &Keys, events: impl Iterator<Item = &Event>) -> Result<BTreeMap<String, Hold>> {
-        let named: BTreeSet<String> = events.filter_map(|it| Some(Fact::of(it)?.review()?.to_string())).collect();
+        let named: BTreeSet<String> =
+            events.filter_map(|it| Some(CountedEvent::of(it)?.review()?.to_string())).collect();
         let named: Vec<String> = named.into_iter().collect();
         let holds = self.reader(keys).get_many::<Hold>(&named).await?;
         Ok(holds.into_iter().map(|it| (it.record.id.to_string(), it.record)).collect())
@@ -116,8 +117,9 @@ impl Service {
         &self,
         keys: &Keys,
         moments: impl Iterator<Item = Timestamp> + Clone,
-    ) -> Result<BTreeMap<Period, (Stored<InsightRow>, Figures)>> {
-        let periods = Step::KEPT.into_iter().flat_map(|step| moments.clone().map(move |at| Period::of(step, at)));
+    ) -> Result<BTreeMap<Period, (Stored<InsightRow>, PeriodFigures)>> {
+        let periods =
+            BucketWidth::KEPT.into_iter().flat_map(|step| moments.clone().map(move |at| Period::of(step, at)));
         let names: BTreeSet<String> = periods.map(|it| it.name()).collect();
         let mut found = BTreeMap::new();
         let names: Vec<String> = names.into_iter().collect();
@@ -133,10 +135,10 @@ impl Service {
     }
 
     /// What rows say of hours or days that follow one another.
-    async fn kept_figures(&self, keys: &Keys, wanted: &[Period]) -> Result<Sheet> {
+    async fn kept_figures(&self, keys: &Keys, wanted: &[Period]) -> Result<InsightRows> {
         let before = wanted.first().map(|it| Cursor { due: 0, id: it.previous().name() });
         let most = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
-        let rows = self.reader(keys).list::<InsightRow>(Filter::All, before.as_ref(), most).await?;
+        let rows = self.reader(keys).list::<InsightRow>(RowFilter::All, before.as_ref(), most).await?;
         let figures = rows.into_iter().filter_map(|it| match it.record {
             InsightRow::Figures(figures) => Some((figures.period, figures)),
             InsightRow::Counted(_) => None,
@@ -145,21 +147,21 @@ impl Service {
     }
 
     /// The last events up to a place, by the minute; and since when these are, unless they are all.
-    async fn lately(&self, keys: &Keys, index: u64) -> Result<(Sheet, Option<Timestamp>)> {
+    async fn lately(&self, keys: &Keys, index: u64) -> Result<(InsightRows, Option<Timestamp>)> {
         let after = index.saturating_sub(u64::from(COUNTED_AT_ONCE));
         let mut events = self.events_beyond(keys, after).await?;
         events.retain(|it| it.0 <= index);
         let holds = self.holds_named(keys, events.iter().map(|it| &it.1)).await?;
-        let mut sheet = Sheet::new();
+        let mut sheet = InsightRows::new();
         for (_, event) in &events {
-            let review = Fact::of(event).and_then(|it| it.review().cloned());
-            add(&mut sheet, Step::Minute, event, review.and_then(|it| holds.get(it.as_str())));
+            let review = CountedEvent::of(event).and_then(|it| it.review().cloned());
+            add(&mut sheet, BucketWidth::Minute, event, review.and_then(|it| holds.get(it.as_str())));
         }
         Ok((sheet, events.first().filter(|_| after > 0).map(|it| it.1.at)))
     }
 
     /// What was counted of so many minutes, hours or days, the last of which is the present one.
-    pub async fn insight(&self, step: Step, periods: u32) -> Result<InsightFacts> {
+    pub async fn insight(&self, step: BucketWidth, periods: u32) -> Result<InsightFacts> {
         let (keys, now) = (self.keys()?, self.now());
         let reader = self.reader(&keys);
         let mut wanted = vec![Period::of(step, now)];
@@ -169,11 +171,11 @@ impl Service {
         wanted.reverse();
         let counted = self.fetch::<InsightRow>(&keys, COUNTED).await?.as_ref().map(counted_of).unwrap_or_default();
         let (mut found, since) = match step {
-            Step::Minute => self.lately(&keys, counted.index).await?,
-            Step::Hour | Step::Day => (self.kept_figures(&keys, &wanted).await?, None),
+            BucketWidth::Minute => self.lately(&keys, counted.index).await?,
+            BucketWidth::Hour | BucketWidth::Day => (self.kept_figures(&keys, &wanted).await?, None),
         };
         let since = since.filter(|it| wanted.first().is_some_and(|first| first.begins < *it));
-        let figure = |period: Period| found.remove(&period).unwrap_or_else(|| Figures::none_of(period));
+        let figure = |period: Period| found.remove(&period).unwrap_or_else(|| PeriodFigures::none_of(period));
         let last: Option<Stored<LogRow>> = reader.last_of(LOG).await?;
         Ok(InsightFacts {
             figures: wanted.into_iter().map(figure).collect(),
@@ -186,10 +188,10 @@ impl Service {
     }
 }
 
-fn counted_of(row: &Stored<InsightRow>) -> Counted {
+fn counted_of(row: &Stored<InsightRow>) -> CountProgress {
     match &row.record {
         InsightRow::Counted(counted) => counted.clone(),
         // Rows are named after what they are, and opening one compares the two.
-        InsightRow::Figures(_) => Counted::default(),
+        InsightRow::Figures(_) => CountProgress::default(),
     }
 }

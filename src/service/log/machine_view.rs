@@ -33,11 +33,11 @@ impl Service {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::policy::Audience;
+    use crate::domain::policy::ReasonAudience;
 
     #[test]
     fn warnings_name_their_audience_by_this_word() {
-        assert_eq!(json!(Audience::Everyone), json!(EVERYONE));
-        assert_ne!(json!(Audience::Reviewers), json!(EVERYONE));
+        assert_eq!(json!(ReasonAudience::Everyone), json!(EVERYONE));
+        assert_ne!(json!(ReasonAudience::Reviewers), json!(EVERYONE));
     }
 }

@@ -11,12 +11,12 @@ use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::records::{LOG, LogRow, Pending, log_id};
-use crate::store::{Cursor, Duty, Filter, LIST_ROWS_MAX};
+use crate::store::records::{LOG, LogRow, UnsequencedEvent, log_id};
+use crate::store::{Cursor, LIST_ROWS_MAX, LeaderTask, RowFilter};
 
 /// An event with its place in the log.
 #[derive(Clone, Debug)]
-pub struct Placed {
+pub struct SequencedEvent {
     /// Dense from 1; what cursors are.
     pub index: u64,
     /// The event.
@@ -31,7 +31,7 @@ const SEQUENCED_AT_ONCE: u32 = 250;
 /// Pages of waiting events that one look goes through for some whose place is next.
 const PAGES_MAX: usize = 40;
 
-impl Placed {
+impl SequencedEvent {
     /// One that is looked at, and told nobody.
     pub const fn untraced(index: u64, event: Event) -> Self {
         Self { index, event, trace: None }
@@ -51,7 +51,7 @@ impl Service {
     /// Gives waiting events their place in the log, a thread's in the thread's own order. Returns how many.
     /// Only one sequencer works at a time; if another does, there is nothing to do here.
     pub async fn sequence(&self) -> Result<usize> {
-        Ok(self.on_duty(Duty::Sequencing, self.sequence_next()).await?.unwrap_or(0))
+        Ok(self.on_duty(LeaderTask::Sequencing, self.sequence_next()).await?.unwrap_or(0))
     }
 
     /// What waits for an event that is gone keeps nobody else's waiting, and does not wait unsaid.
@@ -59,7 +59,8 @@ impl Service {
         let keys = self.keys()?;
         let mut after: Option<Cursor> = None;
         for _ in 0..PAGES_MAX {
-            let page = self.reader(&keys).list::<Pending>(Filter::All, after.as_ref(), SEQUENCED_AT_ONCE).await?;
+            let page =
+                self.reader(&keys).list::<UnsequencedEvent>(RowFilter::All, after.as_ref(), SEQUENCED_AT_ONCE).await?;
             let Some(last) = page.last() else { break };
             after = Some(Cursor { due: 0, id: last.record.event.to_string() });
             let placed = self.sequence_page(&keys, &page).await?;
@@ -71,7 +72,7 @@ impl Service {
     }
 
     /// Gives those of these their place that have one next.
-    async fn sequence_page(&self, keys: &Keys, waiting: &[Stored<Pending>]) -> Result<usize> {
+    async fn sequence_page(&self, keys: &Keys, waiting: &[Stored<UnsequencedEvent>]) -> Result<usize> {
         let reader = self.reader(keys);
         let ids: Vec<String> = waiting.iter().map(|it| it.record.event.to_string()).collect();
         let mut events: Vec<Event> = reader.get_many::<Event>(&ids).await?.into_iter().map(|it| it.record).collect();
@@ -131,13 +132,13 @@ impl Service {
     }
 
     /// Events after a place, as this machine may be told them: its flow's, without what is hidden. Auditors are told everything.
-    pub async fn events_told(&self, token: &Token, after: u64, limit: u32) -> Result<(Vec<Placed>, u64)> {
+    pub async fn events_told(&self, token: &Token, after: u64, limit: u32) -> Result<(Vec<SequencedEvent>, u64)> {
         if token.role == MachineRole::Auditor {
             return self.events_after(after, None, limit).await;
         }
         let keys = self.keys()?;
         let (mut events, next) = self.events_after(after, token.flow.as_ref(), limit).await?;
-        for Placed { event, .. } in &mut events {
+        for SequencedEvent { event, .. } in &mut events {
             let masked = self.masked_event(&keys, event.clone(), &token.into()).await?;
             *event = self.for_machines(&keys, masked).await?;
         }
@@ -145,20 +146,25 @@ impl Service {
     }
 
     /// Events after a place, of one flow or of all. The second part is where to go on from.
-    pub async fn events_after(&self, after: u64, flow: Option<&FlowId>, limit: u32) -> Result<(Vec<Placed>, u64)> {
+    pub async fn events_after(
+        &self,
+        after: u64,
+        flow: Option<&FlowId>,
+        limit: u32,
+    ) -> Result<(Vec<SequencedEvent>, u64)> {
         let keys = self.keys()?;
         let reader = self.reader(&keys);
         let cursor = Cursor { due: 0, id: log_id(after) };
-        let rows = reader.list::<LogRow>(Filter::All, Some(&cursor), limit.min(LIST_ROWS_MAX)).await?;
+        let rows = reader.list::<LogRow>(RowFilter::All, Some(&cursor), limit.min(LIST_ROWS_MAX)).await?;
         let last = rows.last().map_or(after, |it| it.record.index);
         let ids: Vec<String> = rows.iter().map(|it| it.record.event.to_string()).collect();
         let mut events: Vec<Event> = reader.get_many::<Event>(&ids).await?.into_iter().map(|it| it.record).collect();
         events.retain(|event| flow.is_none_or(|it| event.flow.as_ref() == Some(it)));
         let place = |event: Event| {
             let row = rows.iter().find(|it| it.record.event == event.id)?;
-            Some(Placed { index: row.record.index, event, trace: row.record.trace.clone() })
+            Some(SequencedEvent { index: row.record.index, event, trace: row.record.trace.clone() })
         };
-        let mut placed: Vec<Placed> = events.into_iter().filter_map(place).collect();
+        let mut placed: Vec<SequencedEvent> = events.into_iter().filter_map(place).collect();
         placed.sort_by_key(|it| it.index);
         Ok((placed, last))
     }

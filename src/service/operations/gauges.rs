@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use super::halt::Scope;
+use super::halt::HaltScope;
 use crate::domain::keys::Keys;
 use crate::domain::log::event::Event;
 use crate::domain::primitives::id::EndpointId;
@@ -14,13 +14,13 @@ use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::Hold;
 use crate::domain::threads::archive::Archive;
 use crate::domain::threads::thread::Thread;
-use crate::metrics::{self, Facts, Lease, Metrics};
+use crate::metrics::{self, DatabaseGauges, LeaseState, Metrics};
 use crate::service::Service;
 use crate::service::delivery::cursor::UNWRITTEN_MAX;
 use crate::service::error::Result;
 use crate::store::record::{Record, Stored};
-use crate::store::records::{COUNTED, InsightRow, LogRow, OPEN, Pending, RESERVED, log_id};
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+use crate::store::records::{COUNTED, InsightRow, LogRow, OPEN, RESERVED, UnsequencedEvent, log_id};
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 /// How long what was read is told again. Prometheus looks every 15 seconds; a thousand who look at once ask the store
 /// once.
@@ -32,7 +32,7 @@ const PAGES_MAX: usize = 10;
 
 /// What was read last, and when; nothing where it could not be.
 #[derive(Debug, Default)]
-pub(in crate::service) struct LastFacts(Mutex<Option<(Timestamp, Option<Facts>)>>);
+pub(in crate::service) struct GaugeCache(Mutex<Option<(Timestamp, Option<DatabaseGauges>)>>);
 
 impl Service {
     /// What this gateway counts of itself.
@@ -58,13 +58,13 @@ impl Service {
         self.metrics.text(facts, self.store.queued())
     }
 
-    async fn facts(&self, now: Timestamp) -> Result<Facts> {
+    async fn facts(&self, now: Timestamp) -> Result<DatabaseGauges> {
         let keys = self.keys()?;
-        let mut facts = Facts::default();
+        let mut facts = DatabaseGauges::default();
         for halting in self.halts().await? {
             let flow = match halting.scope {
-                Scope::All => None,
-                Scope::Flow(flow) => {
+                HaltScope::All => None,
+                HaltScope::Flow(flow) => {
                     // A flow in which nothing is open is told as such.
                     facts.open.entry(flow.clone()).or_default();
                     Some(flow)
@@ -72,7 +72,7 @@ impl Service {
             };
             facts.halts.push((flow, halting.halt));
         }
-        for hold in self.counted_pages::<Hold>(&keys, Filter::State(OPEN)).await? {
+        for hold in self.counted_pages::<Hold>(&keys, RowFilter::State(OPEN)).await? {
             let hold = hold.record;
             if hold.is_open(now) {
                 let open = facts.open.entry(hold.flow).or_default();
@@ -80,12 +80,12 @@ impl Service {
                 open.oldest = open.oldest.max(hold.opened_at.until(now));
             }
         }
-        for thread in self.counted_pages::<Thread>(&keys, Filter::State(RESERVED)).await? {
+        for thread in self.counted_pages::<Thread>(&keys, RowFilter::State(RESERVED)).await? {
             let thread = thread.record;
-            let lease = if thread.lapsed_write(now).is_some() { Lease::Lapsed } else { Lease::Standing };
+            let lease = if thread.lapsed_write(now).is_some() { LeaseState::Lapsed } else { LeaseState::Standing };
             *facts.reservations.entry((thread.flow, lease)).or_default() += 1;
         }
-        let waiting = self.counted_pages::<Pending>(&keys, Filter::All).await?;
+        let waiting = self.counted_pages::<UnsequencedEvent>(&keys, RowFilter::All).await?;
         facts.unplaced = waiting.len() as u64;
         if let Some(first) = waiting.first() {
             // It may have got its place meanwhile; the event stays.
@@ -99,7 +99,7 @@ impl Service {
             Some(InsightRow::Counted(counted)) => facts.log.saturating_sub(counted.index),
             Some(InsightRow::Figures(_)) | None => facts.log,
         };
-        let archives = self.counted_pages::<Archive>(&keys, Filter::All).await?;
+        let archives = self.counted_pages::<Archive>(&keys, RowFilter::All).await?;
         facts.archives = archives.len() as u64;
         facts.archive_bytes = archives.iter().map(|it| it.record.bytes).sum();
         facts.database_bytes = self.store.bytes().await?;
@@ -108,7 +108,12 @@ impl Service {
 
     /// How each endpoint is served. A lane that finds nothing for its endpoint writes down how far it has looked once in
     /// so many events, so those after that are looked at here.
-    async fn lane_facts(&self, keys: &Keys, log: u64, now: Timestamp) -> Result<BTreeMap<EndpointId, metrics::Lane>> {
+    async fn lane_facts(
+        &self,
+        keys: &Keys,
+        log: u64,
+        now: Timestamp,
+    ) -> Result<BTreeMap<EndpointId, metrics::CursorGauges>> {
         let lanes = self.lanes().await?;
         let first =
             lanes.iter().map(|it| it.1.record.reached).min().unwrap_or(log).max(log.saturating_sub(UNWRITTEN_MAX));
@@ -126,7 +131,7 @@ impl Service {
                 let oldest = wanted.peek().map(|it| it.event.at);
                 (wanted.count() as u64, oldest)
             };
-            let facts = metrics::Lane {
+            let facts = metrics::CursorGauges {
                 unsent,
                 unsent_oldest: oldest.map_or(Duration::ZERO, |it| it.until(now)),
                 failing: lane.failing_since.map_or(Duration::ZERO, |it| it.until(now)),
@@ -138,7 +143,7 @@ impl Service {
     }
 
     /// A list from its beginning, as far as is counted.
-    async fn counted_pages<R: Record>(&self, keys: &Keys, filter: Filter<'_>) -> Result<Vec<Stored<R>>> {
+    async fn counted_pages<R: Record>(&self, keys: &Keys, filter: RowFilter<'_>) -> Result<Vec<Stored<R>>> {
         let mut found: Vec<Stored<R>> = Vec::new();
         for _ in 0..PAGES_MAX {
             let after = found.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });

@@ -1,6 +1,6 @@
 //! Stops: proposing and verifying, of one flow or of all; who pulls them, and who lets things go on.
 
-pub use super::halt_request::{Foreseen, Puller, Wish};
+pub use super::halt_request::{Actor, HaltPreview, HaltRequest};
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,9 @@ use crate::domain::identity::account::{Account, Token};
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
 use crate::domain::operations::halt;
-use crate::domain::operations::halt::{Halt, Lift, LiftNeeds, LiftRefused, Lifter, Lifting, Stop, Stops};
+use crate::domain::operations::halt::{
+    ActiveHalts, Halt, HaltRecord, LiftOutcome, LiftQuorum, LiftRejected, LiftRequest, LiftRequester,
+};
 use crate::domain::primitives::id::{AccountId, FlowId, PrincipalId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::flow::{Flow, Gateway};
@@ -19,21 +21,21 @@ use crate::service::platform::retry::retrying;
 use crate::service::writes::outcome::cut_reason;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::{Filter, LIST_ROWS_MAX};
+use crate::store::{LIST_ROWS_MAX, RowFilter};
 
 /// Whoever may run commands on the gateway's own machine, with its keyring: nobody else lifts alone what needs two.
 pub const OPERATOR: &str = "command-line";
 
 /// What is stopped.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Scope {
+pub enum HaltScope {
     /// Everything.
     All,
     /// One flow.
     Flow(FlowId),
 }
 
-impl Scope {
+impl HaltScope {
     /// Which flow, unless it is all of them.
     const fn flow(&self) -> Option<&FlowId> {
         match self {
@@ -44,8 +46,8 @@ impl Scope {
 }
 
 /// Two people who lift together.
-struct Pair<'a> {
-    first: &'a Lifting,
+struct LiftPair<'a> {
+    first: &'a LiftRequest,
     second: AccountId,
 }
 
@@ -54,22 +56,22 @@ const MOVED_ON: &str =
 
 /// How a scope stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Halting {
+pub struct HaltState {
     /// Of what.
-    pub scope: Scope,
+    pub scope: HaltScope,
     /// What is stopped.
     pub halt: Halt,
     /// By whom, and how it may go on.
-    pub stops: Option<Stops>,
+    pub stops: Option<ActiveHalts>,
 }
 
 /// The row that a scope's halt stands in.
-enum Row {
+enum HaltRow {
     Gateway(Stored<Gateway>),
     Flow(Stored<Flow>),
 }
 
-impl Row {
+impl HaltRow {
     const fn halt(&self) -> &Halt {
         match self {
             Self::Gateway(row) => &row.record.halt,
@@ -77,7 +79,7 @@ impl Row {
         }
     }
 
-    const fn stops(&self) -> Option<&Stops> {
+    const fn stops(&self) -> Option<&ActiveHalts> {
         match self {
             Self::Gateway(row) => row.record.stops.as_ref(),
             Self::Flow(row) => row.record.stops.as_ref(),
@@ -99,7 +101,7 @@ impl Row {
         }
     }
 
-    fn replace(&self, draft: &mut Draft<'_>, halt: Halt, stops: Option<Stops>) -> Result<()> {
+    fn replace(&self, draft: &mut Draft<'_>, halt: Halt, stops: Option<ActiveHalts>) -> Result<()> {
         match self {
             Self::Gateway(row) => draft.replace(row, &Gateway { halt, stops, ..row.record.clone() })?,
             Self::Flow(row) => draft.replace(row, &Flow { halt, stops, ..row.record.clone() })?,
@@ -107,27 +109,27 @@ impl Row {
         Ok(())
     }
 
-    fn standing(&self) -> Halting {
-        let scope = self.flow().map_or(Scope::All, |it| Scope::Flow(it.clone()));
-        Halting { scope, halt: self.halt().clone(), stops: self.stops().cloned() }
+    fn standing(&self) -> HaltState {
+        let scope = self.flow().map_or(HaltScope::All, |it| HaltScope::Flow(it.clone()));
+        HaltState { scope, halt: self.halt().clone(), stops: self.stops().cloned() }
     }
 }
 
 /// Somebody in particular, as they stand now, with the rows that say so.
-struct Somebody {
+struct HaltApprover {
     account: Stored<Account>,
     token: Option<Stored<Token>>,
 }
 
-impl Somebody {
-    fn lifter(&self) -> Lifter<'_> {
+impl HaltApprover {
+    fn lifter(&self) -> LiftRequester<'_> {
         let account = &self.account.record;
         let token = self.token.as_ref().map(|it| it.record.created_at);
-        Lifter { account, since: token.map_or(account.settled_at(), |it| it.max(account.settled_at())) }
+        LiftRequester { account, since: token.map_or(account.settled_at(), |it| it.max(account.settled_at())) }
     }
 
     /// Whether it is who asked, and still one of those who may. A token says itself what it may.
-    fn is_still(&self, asked: &Lifting) -> bool {
+    fn is_still(&self, asked: &LiftRequest) -> bool {
         let account = &self.account.record;
         account.id == asked.person && (self.token.is_some() || account.administers())
     }
@@ -142,28 +144,28 @@ impl Somebody {
 
 impl Service {
     /// How the whole and each flow stand.
-    pub async fn halts(&self) -> Result<Vec<Halting>> {
+    pub async fn halts(&self) -> Result<Vec<HaltState>> {
         let keys = self.keys()?;
-        let mut all = vec![Row::Gateway(self.gateway(&keys).await?).standing()];
-        let flows = self.reader(&keys).list::<Flow>(Filter::All, None, LIST_ROWS_MAX).await?;
-        all.extend(flows.into_iter().map(|it| Row::Flow(it).standing()));
+        let mut all = vec![HaltRow::Gateway(self.gateway(&keys).await?).standing()];
+        let flows = self.reader(&keys).list::<Flow>(RowFilter::All, None, LIST_ROWS_MAX).await?;
+        all.extend(flows.into_iter().map(|it| HaltRow::Flow(it).standing()));
         Ok(all)
     }
 
     /// How many people lift a halt that stands so, or would be set now.
-    pub fn lift_needs(&self, stops: Option<&Stops>) -> LiftNeeds {
-        self.settings.people.lift_needs.max(stops.map_or(LiftNeeds::One, |it| it.lift_needs))
+    pub fn lift_needs(&self, stops: Option<&ActiveHalts>) -> LiftQuorum {
+        self.settings.people.lift_needs.max(stops.map_or(LiftQuorum::One, |it| it.lift_needs))
     }
 
     /// Sets the stops of a scope as they shall be, by whoever holds the keyring: nobody else is asked. What is in
     /// progress is not undone, but asking again is refused.
-    pub async fn set_halt(&self, by: &PrincipalId, scope: &Scope, halt: &Halt) -> Result<()> {
+    pub async fn set_halt(&self, by: &PrincipalId, scope: &HaltScope, halt: &Halt) -> Result<()> {
         let reason = self.masked_outside(&*self.keys()?, scope.flow(), &halt.reason).await;
         let halt = &Halt { reason, ..halt.clone() };
         retrying!(self.set_halt_once(by, scope, halt))
     }
 
-    async fn set_halt_once(&self, by: &PrincipalId, scope: &Scope, halt: &Halt) -> Result<()> {
+    async fn set_halt_once(&self, by: &PrincipalId, scope: &HaltScope, halt: &Halt) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let row = self.halt_row(&keys, scope).await?;
         let mut draft = Draft::new(keys.row(), now);
@@ -173,18 +175,18 @@ impl Service {
 
     /// Stops, or lets go on, as somebody wishes; where that needs two people, the first one's wish is only written
     /// down. How the scope stands then.
-    pub async fn wish_halt(&self, who: Puller<'_>, scope: &Scope, wish: &Wish) -> Result<Halting> {
+    pub async fn wish_halt(&self, who: Actor<'_>, scope: &HaltScope, wish: &HaltRequest) -> Result<HaltState> {
         self.wish_halt_as_told(who, scope, wish, None).await
     }
 
     /// The same, if it comes to what they were told.
     pub async fn wish_halt_as_told(
         &self,
-        who: Puller<'_>,
-        scope: &Scope,
-        wish: &Wish,
-        told: Option<Foreseen>,
-    ) -> Result<Halting> {
+        who: Actor<'_>,
+        scope: &HaltScope,
+        wish: &HaltRequest,
+        told: Option<HaltPreview>,
+    ) -> Result<HaltState> {
         // Nobody's stop fails for the length of its reason.
         let reason = cut_reason(&wish.halt().reason);
         let reason = self.masked_outside(&*self.keys()?, scope.flow(), &reason).await;
@@ -193,7 +195,7 @@ impl Service {
     }
 
     /// What a wish would come to now.
-    pub async fn foresee(&self, who: Puller<'_>, scope: &Scope, wish: &Wish) -> Result<Foreseen> {
+    pub async fn foresee(&self, who: Actor<'_>, scope: &HaltScope, wish: &HaltRequest) -> Result<HaltPreview> {
         let (keys, now) = (self.keys()?, self.now());
         let row = self.halt_row(&keys, scope).await?;
         let next = wish.next(row.halt());
@@ -203,11 +205,11 @@ impl Service {
 
     async fn wish_halt_once(
         &self,
-        who: Puller<'_>,
-        scope: &Scope,
-        wish: &Wish,
-        told: Option<Foreseen>,
-    ) -> Result<Halting> {
+        who: Actor<'_>,
+        scope: &HaltScope,
+        wish: &HaltRequest,
+        told: Option<HaltPreview>,
+    ) -> Result<HaltState> {
         let (keys, now) = (self.keys()?, self.now());
         let row = self.halt_row(&keys, scope).await?;
         let next = wish.next(row.halt());
@@ -219,40 +221,40 @@ impl Service {
         }
         let confirms = match lift {
             None => None,
-            Some((Lift::Waiting, _)) => return Ok(row.standing()),
-            Some((Lift::Asked(lifting), _)) => {
+            Some((LiftOutcome::Waiting, _)) => return Ok(row.standing()),
+            Some((LiftOutcome::Asked(lifting), _)) => {
                 let stops = put_lifting(&mut draft, &row, lifting, now)?;
                 self.commit(draft.finish()).await?;
-                return Ok(Halting { stops: Some(stops), ..row.standing() });
+                return Ok(HaltState { stops: Some(stops), ..row.standing() });
             }
-            Some((Lift::Confirmed, second)) => {
-                row.stops().and_then(|it| it.lifting.as_ref()).map(|first| Pair { first, second })
+            Some((LiftOutcome::Confirmed, second)) => {
+                row.stops().and_then(|it| it.lifting.as_ref()).map(|first| LiftPair { first, second })
             }
         };
         let by = who.principal();
         let stops = self.put_halt(&mut draft, &row, &next, (&by, who.name(), now), confirms.as_ref())?;
         self.commit(draft.finish()).await?;
-        Ok(Halting { halt: next, stops, ..row.standing() })
+        Ok(HaltState { halt: next, stops, ..row.standing() })
     }
 
-    async fn halt_row(&self, keys: &Keys, scope: &Scope) -> Result<Row> {
+    async fn halt_row(&self, keys: &Keys, scope: &HaltScope) -> Result<HaltRow> {
         Ok(match scope {
-            Scope::All => Row::Gateway(self.gateway(keys).await?),
-            Scope::Flow(id) => Row::Flow(self.flow(keys, id).await?),
+            HaltScope::All => HaltRow::Gateway(self.gateway(keys).await?),
+            HaltScope::Flow(id) => HaltRow::Flow(self.flow(keys, id).await?),
         })
     }
 
     fn put_halt(
         &self,
         draft: &mut Draft<'_>,
-        row: &Row,
+        row: &HaltRow,
         halt: &Halt,
         (by, name, at): (&PrincipalId, &str, Timestamp),
-        confirms: Option<&Pair<'_>>,
-    ) -> Result<Option<Stops>> {
-        let stop = Stop { by: by.clone(), name: name.to_owned(), at, reason: halt.reason.clone() };
+        confirms: Option<&LiftPair<'_>>,
+    ) -> Result<Option<ActiveHalts>> {
+        let stop = HaltRecord { by: by.clone(), name: name.to_owned(), at, reason: halt.reason.clone() };
         let needs = self.lift_needs(row.stops());
-        let stops = Stops::after(row.stops(), halt, &stop, needs);
+        let stops = ActiveHalts::after(row.stops(), halt, &stop, needs);
         row.replace(draft, halt.clone(), stops.clone())?;
         let kind = if halt.proposing || halt.verifying { EventType::Halted } else { EventType::HaltLifted };
         let data = halt_data(halt, &stop, (needs, row.next_revision()), confirms);
@@ -265,10 +267,10 @@ impl Service {
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
-        row: &Row,
-        (who, next, now): (Puller<'_>, &Halt, Timestamp),
-    ) -> Result<Option<(Lift, AccountId)>> {
-        if !halt::lifts(row.halt(), next) || self.lift_needs(row.stops()) != LiftNeeds::Two {
+        row: &HaltRow,
+        (who, next, now): (Actor<'_>, &Halt, Timestamp),
+    ) -> Result<Option<(LiftOutcome, AccountId)>> {
+        if !halt::lifts(row.halt(), next) || self.lift_needs(row.stops()) != LiftQuorum::Two {
             return Ok(None);
         }
         self.lift(draft, keys, row, (who, next, now)).await.map(Some)
@@ -279,20 +281,20 @@ impl Service {
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
-        row: &Row,
-        (who, next, at): (Puller<'_>, &Halt, Timestamp),
-    ) -> Result<(Lift, AccountId)> {
-        let refused = |why: LiftRefused| Error::WrongState(why.words());
+        row: &HaltRow,
+        (who, next, at): (Actor<'_>, &Halt, Timestamp),
+    ) -> Result<(LiftOutcome, AccountId)> {
+        let refused = |why: LiftRejected| Error::WrongState(why.words());
         if halt::stops(row.halt(), next) {
-            return Err(refused(LiftRefused::Both));
+            return Err(refused(LiftRejected::Both));
         }
-        let me = self.somebody(keys, &who.principal()).await?.ok_or(refused(LiftRefused::Nobody))?;
+        let me = self.somebody(keys, &who.principal()).await?.ok_or(refused(LiftRejected::Nobody))?;
         let asked = row.stops().and_then(|it| it.lifting.as_ref());
         let first = match asked {
             Some(asked) => self.somebody(keys, &asked.by).await?.filter(|it| it.is_still(asked)),
             None => None,
         };
-        let wish = Lifting {
+        let wish = LiftRequest {
             by: who.principal(),
             person: me.account.record.id.clone(),
             name: me.account.record.name.clone(),
@@ -301,51 +303,57 @@ impl Service {
             proposing: next.proposing,
             verifying: next.verifying,
         };
-        let lift = halt::lift(row.stops(), wish, me.lifter(), first.as_ref().map(Somebody::lifter)).map_err(refused)?;
+        let lift =
+            halt::lift(row.stops(), wish, me.lifter(), first.as_ref().map(HaltApprover::lifter)).map_err(refused)?;
         me.rely(draft);
-        if let (Lift::Confirmed, Some(first)) = (&lift, &first) {
+        if let (LiftOutcome::Confirmed, Some(first)) = (&lift, &first) {
             first.rely(draft);
         }
         Ok((lift, me.account.record.id))
     }
 
     /// Which person an account or a token is; the token of a team is nobody in particular, and a revoked one nobody.
-    async fn somebody(&self, keys: &Keys, by: &PrincipalId) -> Result<Option<Somebody>> {
+    async fn somebody(&self, keys: &Keys, by: &PrincipalId) -> Result<Option<HaltApprover>> {
         let standing = |it: Stored<Account>| Stored { record: self.as_it_stands(it.record), ..it };
         if let Some(account) = self.fetch::<Account>(keys, by.as_str()).await?.map(standing) {
-            return Ok(Some(Somebody { account, token: None }));
+            return Ok(Some(HaltApprover { account, token: None }));
         }
         let token = self.fetch::<Token>(keys, by.as_str()).await?.filter(|it| !it.record.revoked);
         let Some(token) = token else { return Ok(None) };
         let owner = self.reader(keys).get_by_alias::<Account>(&token.record.owner).await?;
-        Ok(owner.map(standing).map(|account| Somebody { account, token: Some(token) }))
+        Ok(owner.map(standing).map(|account| HaltApprover { account, token: Some(token) }))
     }
 }
 
-const fn foreseen(lift: Option<&(Lift, AccountId)>) -> Foreseen {
+const fn foreseen(lift: Option<&(LiftOutcome, AccountId)>) -> HaltPreview {
     match lift {
-        Some((Lift::Asked(_) | Lift::Waiting, _)) => Foreseen::Asked,
-        Some((Lift::Confirmed, _)) | None => Foreseen::Done,
+        Some((LiftOutcome::Asked(_) | LiftOutcome::Waiting, _)) => HaltPreview::Asked,
+        Some((LiftOutcome::Confirmed, _)) | None => HaltPreview::Done,
     }
 }
 
-fn put_lifting(draft: &mut Draft<'_>, row: &Row, lifting: Lifting, at: Timestamp) -> Result<Stops> {
+fn put_lifting(draft: &mut Draft<'_>, row: &HaltRow, lifting: LiftRequest, at: Timestamp) -> Result<ActiveHalts> {
     let data = json!({
         "by": lifting.by, "person": lifting.person, "name": lifting.name, "reason": lifting.reason,
         "proposing": lifting.proposing, "verifying": lifting.verifying, "revision": row.next_revision(),
     });
-    let stops = Stops::asked(row.stops(), row.halt(), lifting);
+    let stops = ActiveHalts::asked(row.stops(), row.halt(), lifting);
     row.replace(draft, row.halt().clone(), Some(stops.clone()))?;
     event_recorder::outside(draft, row.flow(), at, EventType::HaltLifting, data)?;
     Ok(stops)
 }
 
-fn halt_data(halt: &Halt, stop: &Stop, (needs, revision): (LiftNeeds, i64), pair: Option<&Pair<'_>>) -> Value {
+fn halt_data(
+    halt: &Halt,
+    stop: &HaltRecord,
+    (needs, revision): (LiftQuorum, i64),
+    pair: Option<&LiftPair<'_>>,
+) -> Value {
     let mut data = json!({
         "by": stop.by, "name": stop.name, "proposing": halt.proposing, "verifying": halt.verifying,
         "reason": halt.reason, "revision": revision, "lift_needs": needs,
     });
-    if let Some(Pair { first, second }) = pair {
+    if let Some(LiftPair { first, second }) = pair {
         data["person"] = json!(second);
         data["confirms"] = json!({"by": first.by, "person": first.person, "at": first.at});
     }

@@ -8,7 +8,7 @@ use crate::store::record::Stored;
 
 /// Who pulls a stop, or lets go.
 #[derive(Clone, Copy, Debug)]
-pub enum Puller<'a> {
+pub enum Actor<'a> {
     /// A person.
     Person(&'a Stored<Account>),
     /// A machine.
@@ -17,7 +17,7 @@ pub enum Puller<'a> {
 
 /// What shall be.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Wish {
+pub enum HaltRequest {
     /// Both as they are said here.
     Set(Halt),
     /// What is true here stops; the rest stays.
@@ -28,14 +28,14 @@ pub enum Wish {
 
 /// What a wish comes to, as whoever has it is told before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Foreseen {
+pub enum HaltPreview {
     /// It is written down, and somebody else has to have the same.
     Asked,
     /// It is done.
     Done,
 }
 
-impl Wish {
+impl HaltRequest {
     pub(super) fn halt(&self) -> &Halt {
         let (Self::Set(halt) | Self::Stop(halt) | Self::Lift(halt)) = self;
         halt
@@ -68,7 +68,7 @@ impl Wish {
     }
 }
 
-impl Puller<'_> {
+impl Actor<'_> {
     pub(in crate::service) fn principal(&self) -> PrincipalId {
         match self {
             Self::Person(account) => PrincipalId::from(&account.record.id),

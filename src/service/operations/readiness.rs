@@ -11,7 +11,7 @@ use crate::service::error::{Error, Result};
 use crate::store::StoreError;
 use crate::store::change::Draft;
 use crate::store::outage::Outage;
-use crate::store::records::{READY, Sighting};
+use crate::store::records::{LastSeenRow, READY};
 
 /// How long one check answers for all: anyone may ask, and each check writes to the disk.
 const FRESH: Duration = Duration::from_millis(250);
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(1_500);
 
 /// The last check, and the outage that it met.
 #[derive(Debug, Default)]
-pub(in crate::service) struct LastCheck(Mutex<Option<(Instant, Option<Outage>)>>);
+pub(in crate::service) struct ReadinessCache(Mutex<Option<(Instant, Option<Outage>)>>);
 
 impl Service {
     /// Whether keys are there, the gateway is still itself, and the database takes commits.
@@ -57,10 +57,10 @@ impl Service {
 
     /// Commits one small row that no decision relies on.
     async fn commit_sighting(&self, keys: &Keys) -> Result<()> {
-        let before = self.fetch::<Sighting>(keys, READY).await?;
+        let before = self.fetch::<LastSeenRow>(keys, READY).await?;
         let now = self.now();
         let mut draft = Draft::new(keys.row(), now);
-        let sighting = Sighting { of: READY.to_owned(), at: now };
+        let sighting = LastSeenRow { of: READY.to_owned(), at: now };
         match before {
             Some(before) => draft.replace(&before, &sighting)?,
             None => drop(draft.insert(&sighting)?),

@@ -12,7 +12,7 @@ use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::record::Record;
 use crate::store::records::{OPEN, RESERVED};
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 /// Rows that are in hand at once: what hosts ask about may be a hundred kilobytes each, and all of it fall due together.
 const IN_HAND: u32 = 100;
@@ -26,23 +26,23 @@ const WHOLE_EVERY: Duration = Duration::from_secs(600);
 /// Since when every lease that lapsed is logged. Their heads stay reserved until people say what became of the writes, however
 /// many there are, and are not read again every second.
 #[derive(Debug, Default)]
-pub(in crate::service) struct Swept(Mutex<Option<Done>>);
+pub(in crate::service) struct LeaseScanCursor(Mutex<Option<LeaseScanTimes>>);
 
 /// When all were looked through, and when those of late.
 #[derive(Clone, Copy, Debug)]
-struct Done {
+struct LeaseScanTimes {
     whole: Timestamp,
     last: Timestamp,
 }
 
-impl Swept {
+impl LeaseScanCursor {
     /// What need not be looked through by now, if anything.
-    fn done(&self, now: Timestamp) -> Option<Done> {
+    fn done(&self, now: Timestamp) -> Option<LeaseScanTimes> {
         let done = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         done.filter(|it| it.last <= now && it.whole.until(now) < WHOLE_EVERY)
     }
 
-    fn put(&self, done: Done) {
+    fn put(&self, done: LeaseScanTimes) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
     }
 }
@@ -67,7 +67,7 @@ impl Service {
         let from = done.map_or(0, |it| it.last.minus(LEASE_MAX).millis());
         let (mut found, mut after) = (Vec::new(), Cursor { due: from, id: String::new() });
         loop {
-            let lapsed = Filter::DueBy(RESERVED, now);
+            let lapsed = RowFilter::DueBy(RESERVED, now);
             let page = self.reader(&keys).list::<Thread>(lapsed, Some(&after), LIST_ROWS_MAX).await?;
             let Some(last) = page.last().map(|it| &it.record) else { break };
             after = Cursor { due: last.facets().due, id: last.id() };
@@ -75,7 +75,7 @@ impl Service {
             found.extend(page.into_iter().map(|it| it.record).filter(unlogged).map(|it| it.id));
         }
         if found.is_empty() {
-            self.swept.put(Done { whole: done.map_or(now, |it| it.whole), last: now });
+            self.swept.put(LeaseScanTimes { whole: done.map_or(now, |it| it.whole), last: now });
         }
         Ok(found)
     }
@@ -88,7 +88,7 @@ impl Service {
     ) -> Result<Vec<T>> {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let page = self.reader(keys).list::<R>(Filter::State(OPEN), after.as_ref(), IN_HAND).await?;
+            let page = self.reader(keys).list::<R>(RowFilter::State(OPEN), after.as_ref(), IN_HAND).await?;
             let Some(last) = page.last().map(|it| &it.record) else { return Ok(found) };
             after = Some(Cursor { due: last.facets().due, id: last.id() });
             found.extend(page.into_iter().filter_map(|it| pick(it.record)));
@@ -104,7 +104,7 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let page = self.reader(&keys).list::<R>(Filter::DueBy(state, now), after.as_ref(), IN_HAND).await?;
+            let page = self.reader(&keys).list::<R>(RowFilter::DueBy(state, now), after.as_ref(), IN_HAND).await?;
             let Some(last) = page.last().map(|it| &it.record) else { return Ok(found) };
             after = Some(Cursor { due: last.facets().due, id: last.id() });
             found.extend(page.into_iter().filter_map(|it| pick(it.record)));

@@ -10,7 +10,7 @@ use crate::domain::threads::thread::Thread;
 use crate::random;
 use crate::service::error::Result;
 use crate::store::change::Draft;
-use crate::store::records::Pending;
+use crate::store::records::UnsequencedEvent;
 
 fn event_id(now: Timestamp) -> EventId {
     EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name")
@@ -53,6 +53,6 @@ pub(in crate::service) fn outside(
 
 fn put(draft: &mut Draft<'_>, event: &Event) -> Result<()> {
     draft.insert(event)?;
-    draft.insert(&Pending { event: event.id.clone(), trace: trace_context::trace() })?;
+    draft.insert(&UnsequencedEvent { event: event.id.clone(), trace: trace_context::trace() })?;
     Ok(())
 }

@@ -33,36 +33,36 @@ const TRIED_AT_ONCE: usize = 2;
 
 /// What takes turns.
 #[derive(Debug)]
-pub(in crate::service) struct Waiting {
+pub(in crate::service) struct FairQueues {
     /// Joins, by who asks.
-    pub(in crate::service) joining: Turns,
+    pub(in crate::service) joining: FairQueue,
     /// Counting what nodes are given, by who asks.
-    pub(in crate::service) counting: Turns,
+    pub(in crate::service) counting: FairQueue,
     /// Judging what is large, by who asks.
-    pub(in crate::service) judging: Turns,
+    pub(in crate::service) judging: FairQueue,
     /// Judging writers' results that are large, by who asks: their writes have happened, and their leases run out.
-    pub(in crate::service) confirming: Turns,
+    pub(in crate::service) confirming: FairQueue,
     /// Compiling policies, and judging what has no effect, by who asks.
-    pub(in crate::service) trying: Turns,
+    pub(in crate::service) trying: FairQueue,
     /// Telling runs, by who asks.
-    pub(in crate::service) telling: Turns,
+    pub(in crate::service) telling: FairQueue,
     /// Rolling large states forward, by whose they are.
-    pub(in crate::service) rolling: Turns,
+    pub(in crate::service) rolling: FairQueue,
     /// Reading archives and imported runs, by whose they are.
-    pub(in crate::service) unpacking: Turns,
+    pub(in crate::service) unpacking: FairQueue,
 }
 
-impl Default for Waiting {
+impl Default for FairQueues {
     fn default() -> Self {
         Self {
-            joining: Turns::of(JOINED_AT_ONCE),
-            counting: Turns::of(COUNTED_AT_ONCE),
-            judging: Turns::of(JUDGED_AT_ONCE),
-            confirming: Turns::of(JUDGED_AT_ONCE),
-            trying: Turns::of(TRIED_AT_ONCE),
-            telling: Turns::of(TOLD_AT_ONCE),
-            rolling: Turns::of(ROLLED_AT_ONCE),
-            unpacking: Turns::of(UNPACKED_AT_ONCE),
+            joining: FairQueue::of(JOINED_AT_ONCE),
+            counting: FairQueue::of(COUNTED_AT_ONCE),
+            judging: FairQueue::of(JUDGED_AT_ONCE),
+            confirming: FairQueue::of(JUDGED_AT_ONCE),
+            trying: FairQueue::of(TRIED_AT_ONCE),
+            telling: FairQueue::of(TOLD_AT_ONCE),
+            rolling: FairQueue::of(ROLLED_AT_ONCE),
+            unpacking: FairQueue::of(UNPACKED_AT_ONCE),
         }
     }
 }
@@ -73,24 +73,24 @@ const ASKERS_KEPT: usize = 1_000;
 /// Who works, and who waits. Of one asker one thing is done at a time, and of all of them so many: so a thousand requests of
 /// one asker keep another's waiting for one of them.
 #[derive(Debug)]
-pub(in crate::service) struct Turns {
+pub(in crate::service) struct FairQueue {
     all: Arc<Semaphore>,
     askers: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
 /// The right to work, until everybody who shares it has dropped it.
 #[derive(Clone, Debug)]
-pub(in crate::service) struct Turn {
-    _permits: Arc<Permits>,
+pub(in crate::service) struct QueuePermit {
+    _permits: Arc<QueuePermits>,
 }
 
 #[derive(Debug)]
-struct Permits {
+struct QueuePermits {
     _of_all: OwnedSemaphorePermit,
     _of_asker: OwnedSemaphorePermit,
 }
 
-impl Turn {
+impl QueuePermit {
     /// Does the work where no request waits for it. What was begun goes on to its end, whoever is left to hear of it, and until
     /// then the turn is not over: a caller that hangs up has not made room for the next.
     pub(in crate::service) async fn work<T: Send + 'static>(
@@ -108,19 +108,19 @@ impl Turn {
     }
 }
 
-impl Turns {
+impl FairQueue {
     /// So many work at once.
     fn of(at_once: usize) -> Self {
         Self { all: Arc::new(Semaphore::new(at_once)), askers: Mutex::default() }
     }
 
     /// Waits for the asker's turn.
-    pub(in crate::service) async fn take(&self, asker: &str) -> Result<Turn> {
+    pub(in crate::service) async fn take(&self, asker: &str) -> Result<QueuePermit> {
         let own = self.asker(asker);
         // Neither is ever closed.
         let of_asker = own.acquire_owned().await.map_err(|_| Error::Busy)?;
         let of_all = Arc::clone(&self.all).acquire_owned().await.map_err(|_| Error::Busy)?;
-        Ok(Turn { _permits: Arc::new(Permits { _of_all: of_all, _of_asker: of_asker }) })
+        Ok(QueuePermit { _permits: Arc::new(QueuePermits { _of_all: of_all, _of_asker: of_asker }) })
     }
 
     fn asker(&self, asker: &str) -> Arc<Semaphore> {
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     /// Whether it is the asker's turn at once.
-    fn at_once(turns: &Turns, asker: &str) -> Option<Turn> {
+    fn at_once(turns: &FairQueue, asker: &str) -> Option<QueuePermit> {
         let mut context = Context::from_waker(Waker::noop());
         match pin!(turns.take(asker)).as_mut().poll(&mut context) {
             std::task::Poll::Ready(turn) => turn.ok(),
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn one_thing_of_an_asker_is_done_at_a_time_and_so_many_of_all() {
-        let turns = Turns::of(2);
+        let turns = FairQueue::of(2);
         let first = at_once(&turns, "a");
         assert!(first.is_some() && at_once(&turns, "a").is_none());
         let second = at_once(&turns, "b");
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn whoever_asked_a_thousand_times_is_before_another_once() {
-        let turns = Turns::of(1);
+        let turns = FairQueue::of(1);
         let working = at_once(&turns, "a");
         let mut context = Context::from_waker(Waker::noop());
         let mut many: Vec<_> = (0..1_000).map(|_| Box::pin(turns.take("a"))).collect();
@@ -182,7 +182,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_turn_lasts_as_long_as_what_was_begun_in_it_whoever_hangs_up() {
-        let turns = Turns::of(1);
+        let turns = FairQueue::of(1);
         let (go_on, told) = std::sync::mpsc::channel::<()>();
         let turn = turns.take("a").await.unwrap();
         let mut asked = Box::pin(turn.work("a test", move || told.recv().is_ok()));
@@ -197,7 +197,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_panics_ends_its_turn() {
-        let turns = Turns::of(1);
+        let turns = FairQueue::of(1);
         let turn = turns.take("a").await.unwrap();
         let failed = turn.work("a test", || panic!("as asked")).await;
         assert!(matches!(failed, Err(Error::Broken("a test"))));
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn askers_are_forgotten_once_they_ask_for_nothing() {
-        let turns = Turns::of(1);
+        let turns = FairQueue::of(1);
         let kept = turns.asker("kept");
         (0..ASKERS_KEPT * 3).for_each(|it| drop(turns.asker(&it.to_string())));
         assert!(turns.askers.lock().unwrap().len() <= ASKERS_KEPT + 1);

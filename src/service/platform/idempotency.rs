@@ -12,11 +12,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::domain::keys::Keys;
-use crate::domain::platform::idempotency::{KeptAnswer, NotRepeated, Repeatable, Told};
+use crate::domain::platform::idempotency::{IdempotencyError, IdempotencyRecord, IdempotentRequest, StoredResponse};
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::store::Filter;
+use crate::store::RowFilter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::KEPT;
@@ -32,42 +32,42 @@ const ALONE_BYTES_MAX: usize = 16 * 1024;
 const AT_ONCE: u32 = 16;
 
 tokio::task_local! {
-    static ASKED: Asked;
+    static ASKED: IdempotentExecution;
 }
 
 /// How the request that runs is to be answered, for who keeps that.
-struct Asked {
-    request: Repeatable,
+struct IdempotentExecution {
+    request: IdempotentRequest,
     /// What was kept under the key before, and is kept no longer.
-    before: Option<Stored<KeptAnswer>>,
-    tell: Tell,
+    before: Option<Stored<IdempotencyRecord>>,
+    tell: ResponseEncoder,
 }
 
 /// What was done, in words; nothing, if it did not succeed.
-type Tell = Box<dyn Fn(&dyn Any) -> Option<Told>>;
+type ResponseEncoder = Box<dyn Fn(&dyn Any) -> Option<StoredResponse>>;
 
 /// The keys of the requests that run here.
 #[derive(Debug, Default)]
-pub(in crate::service) struct Running(Mutex<HashSet<String>>);
+pub(in crate::service) struct InFlightKeys(Mutex<HashSet<String>>);
 
 /// One of them, for as long as it runs.
-struct Run<'a> {
-    running: &'a Running,
+struct ExecutionGuard<'a> {
+    running: &'a InFlightKeys,
     id: String,
 }
 
-impl Running {
-    fn begin(&self, id: &str) -> Result<Run<'_>> {
+impl InFlightKeys {
+    fn begin(&self, id: &str) -> Result<ExecutionGuard<'_>> {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if running.insert(id.to_owned()) {
-            Ok(Run { running: self, id: id.to_owned() })
+            Ok(ExecutionGuard { running: self, id: id.to_owned() })
         } else {
-            Err(NotRepeated::Running.into())
+            Err(IdempotencyError::Running.into())
         }
     }
 }
 
-impl Drop for Run<'_> {
+impl Drop for ExecutionGuard<'_> {
     fn drop(&mut self) {
         self.running.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }
@@ -75,11 +75,11 @@ impl Drop for Run<'_> {
 
 /// An answer, and whether it was given before.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Repeated {
+pub enum IdempotentResponse {
     /// The first time.
-    First(Told),
+    First(StoredResponse),
     /// Again.
-    Again(Told),
+    Again(StoredResponse),
 }
 
 impl Service {
@@ -93,19 +93,19 @@ impl Service {
     /// in the words of the answer. Of any number that run at once, on any gateways, one is carried out.
     pub async fn once<T: Any>(
         &self,
-        request: &Repeatable,
-        tell: impl Fn(&T) -> Result<Told> + Clone + 'static,
+        request: &IdempotentRequest,
+        tell: impl Fn(&T) -> Result<StoredResponse> + Clone + 'static,
         work: impl Future<Output = Result<T>>,
-    ) -> Result<Repeated> {
+    ) -> Result<IdempotentResponse> {
         let _run = self.running.begin(&request.id)?;
         let keys = self.keys()?;
-        let before = self.fetch::<KeptAnswer>(&keys, &request.id).await?;
+        let before = self.fetch::<IdempotencyRecord>(&keys, &request.id).await?;
         if let Some(kept) = before.as_ref().filter(|it| it.record.is_kept(self.now())) {
-            return again(&keys, &kept.record, request).map(Repeated::Again);
+            return again(&keys, &kept.record, request).map(IdempotentResponse::Again);
         }
         let told = tell.clone();
-        let tell_any: Tell = Box::new(move |done| done.downcast_ref::<T>().and_then(|it| told(it).ok()));
-        let asked = Asked { request: request.clone(), before: before.clone(), tell: tell_any };
+        let tell_any: ResponseEncoder = Box::new(move |done| done.downcast_ref::<T>().and_then(|it| told(it).ok()));
+        let asked = IdempotentExecution { request: request.clone(), before: before.clone(), tell: tell_any };
         let done = ASKED.scope(asked, work).await.and_then(|done| tell(&done));
         match self.kept_now(&keys, request).await? {
             // With the effect, a moment ago; or by another gateway that was faster with the same request.
@@ -114,8 +114,8 @@ impl Service {
         }
     }
 
-    async fn kept_now(&self, keys: &Keys, request: &Repeatable) -> Result<Option<KeptAnswer>> {
-        let kept = self.fetch::<KeptAnswer>(keys, &request.id).await?.map(|it| it.record);
+    async fn kept_now(&self, keys: &Keys, request: &IdempotentRequest) -> Result<Option<IdempotencyRecord>> {
+        let kept = self.fetch::<IdempotencyRecord>(keys, &request.id).await?.map(|it| it.record);
         Ok(kept.filter(|it| it.is_kept(self.now())))
     }
 
@@ -123,17 +123,17 @@ impl Service {
     async fn keep_alone(
         &self,
         keys: &Keys,
-        request: &Repeatable,
-        before: Option<Stored<KeptAnswer>>,
-        told: Told,
-    ) -> Result<Repeated> {
+        request: &IdempotentRequest,
+        before: Option<Stored<IdempotencyRecord>>,
+        told: StoredResponse,
+    ) -> Result<IdempotentResponse> {
         if told.body.expose().len() > ALONE_BYTES_MAX {
-            return Ok(Repeated::First(told));
+            return Ok(IdempotentResponse::First(told));
         }
         let mut draft = Draft::new(keys.row(), self.now());
         self.put(&mut draft, keys, (request, before.as_ref()), &told)?;
         match self.commit(draft.finish()).await {
-            Ok(()) => Ok(Repeated::First(told)),
+            Ok(()) => Ok(IdempotentResponse::First(told)),
             Err(error) if error.is_conflict() => match self.kept_now(keys, request).await? {
                 Some(kept) => answered(Ok(told), again(keys, &kept, request)),
                 None => Err(Error::Busy),
@@ -145,7 +145,7 @@ impl Service {
     /// Adds the answer to the change that makes it true, if the request that runs has a key. `done` is what the use
     /// case gives back once the change is committed.
     pub(in crate::service) fn put_answer<T: Any>(&self, draft: &mut Draft<'_>, keys: &Keys, done: &T) -> Result<()> {
-        let put = |asked: &Asked| {
+        let put = |asked: &IdempotentExecution| {
             let told = (asked.tell)(done);
             debug_assert!(told.is_some(), "what is kept is what the use case gives back");
             told.map_or(Ok(()), |told| self.put(draft, keys, (&asked.request, asked.before.as_ref()), &told))
@@ -157,11 +157,11 @@ impl Service {
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
-        (request, before): (&Repeatable, Option<&Stored<KeptAnswer>>),
-        told: &Told,
+        (request, before): (&IdempotentRequest, Option<&Stored<IdempotencyRecord>>),
+        told: &StoredResponse,
     ) -> Result<()> {
         let until = self.now().plus(self.answers_kept);
-        let kept = KeptAnswer::new(keys.row(), request, told, until, random::bytes());
+        let kept = IdempotencyRecord::new(keys.row(), request, told, until, random::bytes());
         match before {
             Some(before) => draft.replace(before, &kept)?,
             None => drop(draft.insert(&kept)?),
@@ -172,7 +172,7 @@ impl Service {
     /// Forgets answers that are kept no longer. Says how many.
     pub async fn forget_answers(&self) -> Result<usize> {
         let (keys, now) = (self.keys()?, self.now());
-        let old = self.reader(&keys).list::<KeptAnswer>(Filter::DueBy(KEPT, now), None, AT_ONCE).await?;
+        let old = self.reader(&keys).list::<IdempotencyRecord>(RowFilter::DueBy(KEPT, now), None, AT_ONCE).await?;
         if old.is_empty() {
             return Ok(0);
         }
@@ -188,16 +188,16 @@ impl Service {
     }
 }
 
-fn again(keys: &Keys, kept: &KeptAnswer, request: &Repeatable) -> Result<Told> {
+fn again(keys: &Keys, kept: &IdempotencyRecord, request: &IdempotentRequest) -> Result<StoredResponse> {
     let answer = kept.answer(keys.row(), request).ok_or(Error::Broken("an answer that was kept"))?;
     Ok(answer?)
 }
 
 /// What was kept counts. What is too long for that is given this once.
-fn answered(done: Result<Told>, kept: Result<Told>) -> Result<Repeated> {
+fn answered(done: Result<StoredResponse>, kept: Result<StoredResponse>) -> Result<IdempotentResponse> {
     match (done, kept) {
-        (Ok(done), Err(Error::NotRepeated(NotRepeated::TooLong))) => Ok(Repeated::First(done)),
-        (Ok(done), Ok(kept)) if done == kept => Ok(Repeated::First(done)),
-        (_, kept) => kept.map(Repeated::Again),
+        (Ok(done), Err(Error::NotRepeated(IdempotencyError::TooLong))) => Ok(IdempotentResponse::First(done)),
+        (Ok(done), Ok(kept)) if done == kept => Ok(IdempotentResponse::First(done)),
+        (_, kept) => kept.map(IdempotentResponse::Again),
     }
 }

@@ -7,9 +7,9 @@ use crate::domain::threads::thread::Thread;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::change::Draft;
-use crate::store::label::{Label, Labelling};
+use crate::store::label::{Label, LabelChange};
 use crate::store::record::{Record, Stored};
-use crate::store::{Cursor, Filter, Store, StoreError};
+use crate::store::{Cursor, RowFilter, Store, StoreError};
 
 /// Which labels records bear is said by the program. One that says otherwise counts on, and every row is labelled again
 /// at the first start.
@@ -42,9 +42,9 @@ impl Service {
         self.label_all::<Thread>().await?;
         let keys = self.keys()?;
         let mut draft = Draft::new(keys.row(), self.now());
-        draft.set(Labelling::Put(settled()));
+        draft.set(LabelChange::Put(settled()));
         for before in 1..EDITION {
-            draft.set(Labelling::Remove(Label { due: before, ..settled() }));
+            draft.set(LabelChange::Remove(Label { due: before, ..settled() }));
         }
         self.commit(draft.finish()).await
     }
@@ -62,7 +62,7 @@ impl Service {
     }
 
     async fn label_page<R: Record>(&self, keys: &Keys, after: Option<&Cursor>) -> Result<Option<Cursor>> {
-        let rows = self.reader(keys).list::<R>(Filter::All, after, ROWS_AT_ONCE).await?;
+        let rows = self.reader(keys).list::<R>(RowFilter::All, after, ROWS_AT_ONCE).await?;
         let mut draft = Draft::new(keys.row(), self.now());
         let bearing: Vec<&Stored<R>> = rows.iter().filter(|it| !it.record.labels().words.is_empty()).collect();
         for row in &bearing {

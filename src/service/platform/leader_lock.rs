@@ -4,14 +4,14 @@ use std::future::Future;
 
 use crate::service::Service;
 use crate::service::error::Result;
-use crate::store::Duty;
+use crate::store::LeaderTask;
 
 impl Service {
     /// Does this while nobody else does; `None` if another is at it. However it ends, the duty is anybody's by then: who
     /// goes on at once is never told that another is at it where it is only they themselves, a moment ago.
     pub(in crate::service) async fn on_duty<T>(
         &self,
-        duty: Duty,
+        duty: LeaderTask,
         work: impl Future<Output = Result<T>>,
     ) -> Result<Option<T>> {
         let Some(duty) = self.store.take(duty).await? else { return Ok(None) };

@@ -10,7 +10,7 @@ use crate::domain::writes::write::ResultError;
 
 /// What is said of a proposal that is rejected.
 #[derive(Clone, Debug, Default)]
-pub struct Refusal {
+pub struct RejectionBody {
     /// Each thing that is wrong.
     pub errors: Vec<ResultError>,
     /// What the proposer itself sent there, by the error's place in the list. Never kept: made from the request
@@ -22,7 +22,7 @@ pub struct Refusal {
     pub checkpoint: Option<Checkpoint>,
 }
 
-impl From<Vec<ResultError>> for Refusal {
+impl From<Vec<ResultError>> for RejectionBody {
     fn from(errors: Vec<ResultError>) -> Self {
         Self { errors, ..Self::default() }
     }

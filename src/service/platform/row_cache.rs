@@ -8,9 +8,9 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::domain::chain::receipt::Issued;
+use crate::domain::chain::receipt::IssuedReceipt;
 use crate::domain::primitives::id::Jti;
-use crate::store::record::{Known, Record, Stored};
+use crate::store::record::{CachedRecord, Record, Stored};
 use crate::store::row::Table;
 
 /// As much of each table as is kept, by the length of its rows' content.
@@ -22,14 +22,14 @@ const ROW_BYTES: usize = 512;
 /// Things by name, the last used of them: those that were not asked for since half the room filled up are
 /// forgotten together.
 #[derive(Debug)]
-pub(in crate::service) struct Recent<V> {
+pub(in crate::service) struct GenerationalCache<V> {
     young: HashMap<String, (V, usize)>,
     old: HashMap<String, (V, usize)>,
     bytes: usize,
     half: usize,
 }
 
-impl<V: Clone> Recent<V> {
+impl<V: Clone> GenerationalCache<V> {
     /// Room for so many bytes.
     pub(in crate::service) fn new(bytes_max: usize) -> Self {
         Self { young: HashMap::new(), old: HashMap::new(), bytes: 0, half: bytes_max / 2 }
@@ -65,18 +65,18 @@ impl<V: Clone> Recent<V> {
 
 /// The rows, a shelf for each table.
 #[derive(Debug)]
-pub(in crate::service) struct Memory {
-    shelves: Vec<Mutex<Recent<Arc<dyn Any + Send + Sync>>>>,
+pub(in crate::service) struct RowCache {
+    shelves: Vec<Mutex<GenerationalCache<Arc<dyn Any + Send + Sync>>>>,
 }
 
-impl Default for Memory {
+impl Default for RowCache {
     fn default() -> Self {
-        Self { shelves: Table::ALL.iter().map(|_| Mutex::new(Recent::new(TABLE_BYTES_MAX))).collect() }
+        Self { shelves: Table::ALL.iter().map(|_| Mutex::new(GenerationalCache::new(TABLE_BYTES_MAX))).collect() }
     }
 }
 
-impl Memory {
-    fn shelf(&self, table: Table) -> MutexGuard<'_, Recent<Arc<dyn Any + Send + Sync>>> {
+impl RowCache {
+    fn shelf(&self, table: Table) -> MutexGuard<'_, GenerationalCache<Arc<dyn Any + Send + Sync>>> {
         self.shelves[table as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -87,7 +87,7 @@ impl Memory {
     }
 
     /// Keeps what was just read or written.
-    pub(in crate::service) fn keep(&self, known: Known) {
+    pub(in crate::service) fn keep(&self, known: CachedRecord) {
         self.shelf(known.table).put(known.id, known.stored, known.bytes + ROW_BYTES);
     }
 
@@ -105,21 +105,21 @@ const ISSUED_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Receipts as this process signed them, by their ids.
 #[derive(Debug)]
 pub(in crate::service) struct IssuedReceipts {
-    receipts: Mutex<Recent<Arc<Issued>>>,
+    receipts: Mutex<GenerationalCache<Arc<IssuedReceipt>>>,
 }
 
 impl Default for IssuedReceipts {
     fn default() -> Self {
-        Self { receipts: Mutex::new(Recent::new(ISSUED_BYTES_MAX)) }
+        Self { receipts: Mutex::new(GenerationalCache::new(ISSUED_BYTES_MAX)) }
     }
 }
 
 impl IssuedReceipts {
-    pub(in crate::service) fn get(&self, id: &Jti) -> Option<Arc<Issued>> {
+    pub(in crate::service) fn get(&self, id: &Jti) -> Option<Arc<IssuedReceipt>> {
         self.receipts.lock().unwrap_or_else(PoisonError::into_inner).get(id.as_str())
     }
 
-    pub(in crate::service) fn put(&self, issued: Issued) {
+    pub(in crate::service) fn put(&self, issued: IssuedReceipt) {
         // Its claims are about as long again as its token.
         let (id, bytes) = (issued.claims().jti.to_string(), ROW_BYTES + 2 * issued.token().len());
         self.receipts.lock().unwrap_or_else(PoisonError::into_inner).put(id, Arc::new(issued), bytes);

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::domain::identity::login_throttle::Bounds;
+use crate::domain::identity::login_throttle::LoginThrottleLimits;
 use crate::domain::json::size::StateLimits;
-use crate::domain::operations::halt::LiftNeeds;
+use crate::domain::operations::halt::LiftQuorum;
 
 /// What a deployment decides.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ServiceSettings {
     /// How large a state may be.
     pub limits: StateLimits,
     /// Where people find the gateway.
@@ -23,7 +23,7 @@ pub struct Settings {
 #[derive(Clone, Debug, Default)]
 pub struct PeopleSettings {
     /// How many let go on what was stopped.
-    pub lift_needs: LiftNeeds,
+    pub lift_needs: LiftQuorum,
     /// How often a sign-in may fail.
-    pub sign_ins: Bounds,
+    pub sign_ins: LoginThrottleLimits,
 }

@@ -2,7 +2,7 @@
 
 pub(crate) mod reason_masking;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
@@ -16,15 +16,15 @@ use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
 use crate::domain::operations::halt::Halt;
 use crate::domain::policy::{Policy, PolicySource};
-use crate::domain::policy_changes::change_request::Amendment;
+use crate::domain::policy_changes::change_request::PolicyChangeRequest;
 use crate::domain::primitives::id::{AmendmentId, FlowId, PrincipalId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::flow::{Flow, PolicyRow};
 use crate::domain::threads::thread::Thread;
-use crate::metrics::Work;
+use crate::metrics::BlockingWork;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::{Filter, LIST_ROWS_MAX};
+use crate::store::{LIST_ROWS_MAX, RowFilter};
 
 /// How many compiled policies are kept; a gateway has a few flows with a few versions each.
 const POLICIES_MAX: usize = 256;
@@ -43,7 +43,7 @@ impl PolicyCache {
 
 /// What was activated.
 #[derive(Clone, Debug)]
-pub struct Activated {
+pub struct ActivatedPolicy {
     /// The flow.
     pub flow: FlowId,
     /// The policy's digest.
@@ -54,11 +54,11 @@ pub struct Activated {
 
 /// What became of a policy that was to be activated.
 #[derive(Clone, Debug)]
-pub enum Activation {
+pub enum ActivationOutcome {
     /// It judges its flow.
-    Active(Activated),
+    Active(ActivatedPolicy),
     /// The policy that judges until now wants people to approve it first.
-    Waiting(Box<Amendment>),
+    Waiting(Box<PolicyChangeRequest>),
 }
 
 impl Service {
@@ -77,7 +77,7 @@ impl Service {
         if let Some(policy) = self.policies.get(digest) {
             return Ok(policy);
         }
-        let compiling = self.apart(&turn, Work::Policy, move || Policy::compile(&source));
+        let compiling = self.apart(&turn, BlockingWork::Policy, move || Policy::compile(&source));
         let policy = Arc::new(compiling.await?.map_err(Error::Policy)?);
         let mut compiled = self.policies.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if compiled.len() >= POLICIES_MAX {
@@ -94,7 +94,7 @@ impl Service {
         flow: Option<&FlowId>,
         source: PolicySource,
         accepts: BTreeSet<Digest>,
-    ) -> Result<Activation> {
+    ) -> Result<ActivationOutcome> {
         let policy = self.compiled(by.as_str(), &source).await?;
         if flow.is_some_and(|it| it != policy.flow()) {
             return Err(Error::invalid("/policy", "the policy's flow is not the one in the address"));
@@ -102,7 +102,12 @@ impl Service {
         retrying!(self.activate_once(by, &policy, &accepts))
     }
 
-    async fn activate_once(&self, by: &PrincipalId, policy: &Policy, accepts: &BTreeSet<Digest>) -> Result<Activation> {
+    async fn activate_once(
+        &self,
+        by: &PrincipalId,
+        policy: &Policy,
+        accepts: &BTreeSet<Digest>,
+    ) -> Result<ActivationOutcome> {
         let (keys, now) = (self.keys()?, self.now());
         let (id, digest) = (policy.flow().clone(), policy.digest());
         for accepted in accepts {
@@ -113,15 +118,7 @@ impl Service {
         }
         let mut draft = Draft::new(keys.row(), now);
         if self.fetch::<PolicyRow>(&keys, &digest.to_string()).await?.is_none() {
-            let source = policy.source();
-            let schemas: BTreeMap<_, _> = source.schemas.clone();
-            draft.insert(&PolicyRow {
-                digest,
-                flow: id.clone(),
-                text: source.text.clone(),
-                schemas,
-                created_at: now,
-            })?;
+            draft.insert(&policy_row(policy, now))?;
         }
         let Some(old) = self.fetch::<Flow>(&keys, id.as_str()).await? else {
             self.check_never_was(&keys, &id).await?;
@@ -164,17 +161,17 @@ impl Service {
     /// A flow comes into being once. Where there is something of it, its row was taken away, and with it perhaps a
     /// halt, or the people who must be asked.
     async fn check_never_was(&self, keys: &Keys, id: &FlowId) -> Result<()> {
-        let (reader, of_flow) = (self.reader(keys), Filter::Owner(id.as_str()));
+        let (reader, of_flow) = (self.reader(keys), RowFilter::Owner(id.as_str()));
         let nothing = reader.list::<PolicyRow>(of_flow, None, 1).await?.is_empty()
             && reader.list::<Thread>(of_flow, None, 1).await?.is_empty()
-            && reader.list::<Amendment>(of_flow, None, 1).await?.is_empty();
+            && reader.list::<PolicyChangeRequest>(of_flow, None, 1).await?.is_empty();
         if nothing { Ok(()) } else { Err(Error::Broken("a flow's row is gone")) }
     }
 
     /// Every flow, by name.
     pub async fn flows(&self) -> Result<Vec<FlowId>> {
         let keys = self.keys()?;
-        let flows = self.reader(&keys).list::<Flow>(Filter::All, None, LIST_ROWS_MAX).await?;
+        let flows = self.reader(&keys).list::<Flow>(RowFilter::All, None, LIST_ROWS_MAX).await?;
         Ok(flows.into_iter().map(|it| it.record.id).collect())
     }
 
@@ -198,8 +195,19 @@ impl Service {
     }
 }
 
-fn active(flow: Flow) -> Activation {
-    Activation::Active(Activated { flow: flow.id, policy: flow.policy, accepts: flow.accepts })
+fn policy_row(policy: &Policy, created_at: Timestamp) -> PolicyRow {
+    let source = policy.source();
+    PolicyRow {
+        digest: policy.digest(),
+        flow: policy.flow().clone(),
+        text: source.text.clone(),
+        schemas: source.schemas.clone(),
+        created_at,
+    }
+}
+
+fn active(flow: Flow) -> ActivationOutcome {
+    ActivationOutcome::Active(ActivatedPolicy { flow: flow.id, policy: flow.policy, accepts: flow.accepts })
 }
 
 /// The flow with another policy.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::domain::chain::hash::Digest;
 use crate::domain::keys::Keys;
-use crate::domain::policy::Hiding;
+use crate::domain::policy::Redactor;
 use crate::domain::primitives::id::FlowId;
 use crate::service::Service;
 use crate::service::error::Result;
@@ -29,7 +29,7 @@ impl Service {
         let mut words = words.to_owned();
         for digest in active {
             let policy = self.policy(keys, digest).await?;
-            words = Hiding::of(&policy, [], None).masked(&words).into_owned();
+            words = Redactor::of(&policy, [], None).masked(&words).into_owned();
         }
         Ok(words)
     }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::domain::json::patch::Format;
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::json::size::StateLimits;
-use crate::domain::policy::{Around, Policy, PolicySource, Supposed, WhatIf, what_if};
+use crate::domain::policy::{HypotheticalContext, HypotheticalRequest, Policy, PolicySource, WhatIf, what_if};
 use crate::domain::primitives::id::{FlowId, NodeId};
-use crate::metrics::Work;
+use crate::metrics::BlockingWork;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 
@@ -20,17 +20,17 @@ pub struct DryRun {
     /// As which node.
     pub node: NodeId,
     /// In which form.
-    pub format: Format,
+    pub format: PatchFormat,
     /// For what.
     pub patch: Value,
     /// Who would ask, with what along with it, after what.
-    pub around: Around,
+    pub around: HypotheticalContext,
 }
 
 impl DryRun {
     fn judged(&self, policy: &Policy, limits: &StateLimits) -> WhatIf {
         let Self { state, node, format, patch, around } = self;
-        what_if(policy, &Supposed { state, node, format: *format, patch, around }, limits)
+        what_if(policy, &HypotheticalRequest { state, node, format: *format, patch, around }, limits)
     }
 }
 
@@ -56,6 +56,6 @@ impl Service {
             return Err(Error::invalid("/policy", "the policy's flow is not the one in the address"));
         }
         let (limits, turn) = (*self.limits(), self.turns.trying.take(by).await?);
-        self.apart(&turn, Work::DryRun, move || dry_run.judged(&policy, &limits)).await
+        self.apart(&turn, BlockingWork::DryRun, move || dry_run.judged(&policy, &limits)).await
     }
 }

@@ -9,27 +9,29 @@ use serde_json::{Value, json};
 
 use super::Service;
 use super::error::{Error, Result};
-use super::identity::passkeys::{Signature, Subject};
+use super::identity::passkeys::{BallotSubject, VoteSignature};
 use super::platform::event_recorder;
 use super::platform::retry::retrying;
-use super::policies::{Activation, activated_flow, activation_data};
-use super::reviews::vote::{Voted, with_passkey};
+use super::policies::{ActivationOutcome, activated_flow, activation_data};
+use super::reviews::vote::{VoteOutcome, with_passkey};
 use super::writes::outcome::cut_reason;
 use crate::domain::chain::hash::Digest;
 use crate::domain::identity::account::Token;
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
-use crate::domain::policy::{Amending, Policy};
-use crate::domain::policy_changes::change_request::{Amendment, AmendmentState, Change, Outcome, Over, Terms};
+use crate::domain::policy::{Policy, PolicyChangeApproval};
+use crate::domain::policy_changes::change_request::{
+    PolicyChange, PolicyChangeRequest, PolicyChangeState, PolicyChangeTally, PolicyChangeTerms, ReplacedPolicy,
+};
 use crate::domain::primitives::id::{AccountId, AmendmentId, FlowId, PrincipalId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Ballot, Vote, VoteRefused, can_be_approved};
+use crate::domain::reviews::{Ballot, Vote, VoteRejected, can_be_approved};
 use crate::domain::threads::flow::Flow;
 use crate::random;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::OPEN;
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 /// How many amendments of one flow people are asked about at a time: they read every one of them whole.
 const OPEN_MAX: usize = 16;
@@ -48,14 +50,15 @@ impl Service {
         keys: &Keys,
         (flow, by): (&Stored<Flow>, &PrincipalId),
         (policy, accepts): (&Policy, &BTreeSet<Digest>),
-        terms: &Amending,
-    ) -> Result<Activation> {
+        terms: &PolicyChangeApproval,
+    ) -> Result<ActivationOutcome> {
         let now = self.now();
-        let over = Over::of(&flow.record);
-        let change = Change { flow: flow.record.id.clone(), policy: policy.digest(), accepts: accepts.clone(), over };
+        let over = ReplacedPolicy::of(&flow.record);
+        let change =
+            PolicyChange { flow: flow.record.id.clone(), policy: policy.digest(), accepts: accepts.clone(), over };
         let open = self.open_amendments(keys, &flow.record.id).await?;
         if let Some(same) = open.iter().find(|it| it.record.change == change && it.record.is_open(now)) {
-            return Ok(Activation::Waiting(Box::new(same.record.clone())));
+            return Ok(ActivationOutcome::Waiting(Box::new(same.record.clone())));
         }
         if open.len() >= OPEN_MAX {
             return Err(Error::WrongState(TOO_MANY));
@@ -68,45 +71,51 @@ impl Service {
             return Err(Error::WrongState(NOBODY));
         }
         let id = AmendmentId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
-        let terms = Terms { proposer: by.clone(), excluded, stage, opened_at: now, expires_at: now.plus(terms.ttl()) };
-        let amendment = Amendment::new(id, change, terms);
+        let terms = PolicyChangeTerms {
+            proposer: by.clone(),
+            excluded,
+            stage,
+            opened_at: now,
+            expires_at: now.plus(terms.ttl()),
+        };
+        let amendment = PolicyChangeRequest::new(id, change, terms);
         draft.rely_on(flow);
         draft.insert(&amendment)?;
         let kind = EventType::PolicyProposed;
         event_recorder::outside(&mut draft, Some(&flow.record.id), now, kind, proposal_data(&amendment))?;
-        let waiting = Activation::Waiting(Box::new(amendment));
+        let waiting = ActivationOutcome::Waiting(Box::new(amendment));
         self.put_answer(&mut draft, keys, &waiting)?;
         self.commit(draft.finish()).await?;
         Ok(waiting)
     }
 
     /// An amendment as it stands.
-    pub async fn amendment(&self, id: &AmendmentId) -> Result<Amendment> {
+    pub async fn amendment(&self, id: &AmendmentId) -> Result<PolicyChangeRequest> {
         let keys = self.keys()?;
         Ok(self.amendment_row(&keys, id).await?.record)
     }
 
-    async fn amendment_row(&self, keys: &Keys, id: &AmendmentId) -> Result<Stored<Amendment>> {
-        let stored: Stored<Amendment> = self.need(keys, id.as_str(), "amendment").await?;
+    async fn amendment_row(&self, keys: &Keys, id: &AmendmentId) -> Result<Stored<PolicyChangeRequest>> {
+        let stored: Stored<PolicyChangeRequest> = self.need(keys, id.as_str(), "amendment").await?;
         if stored.record.is_whole() { Ok(stored) } else { Err(Error::Broken("an amendment")) }
     }
 
     /// The amendments that people are asked about, the nearest deadline first.
-    pub async fn amendments_open(&self) -> Result<Vec<Amendment>> {
+    pub async fn amendments_open(&self) -> Result<Vec<PolicyChangeRequest>> {
         let (keys, now) = (self.keys()?, self.now());
-        let open = self.reader(&keys).list::<Amendment>(Filter::State(OPEN), None, LIST_ROWS_MAX).await?;
+        let open = self.reader(&keys).list::<PolicyChangeRequest>(RowFilter::State(OPEN), None, LIST_ROWS_MAX).await?;
         Ok(open.into_iter().map(|it| it.record).filter(|it| it.is_open(now)).collect())
     }
 
     /// The amendments of a flow, the latest first.
-    pub async fn amendments_of(&self, flow: &FlowId) -> Result<Vec<Amendment>> {
+    pub async fn amendments_of(&self, flow: &FlowId) -> Result<Vec<PolicyChangeRequest>> {
         let keys = self.keys()?;
         self.flow(&keys, flow).await?;
-        let mut all: Vec<Amendment> = Vec::new();
+        let mut all: Vec<PolicyChangeRequest> = Vec::new();
         for _ in 0..PAGES_MAX {
             let after = all.last().map(|it| Cursor { due: 0, id: it.id.to_string() });
-            let of_flow = Filter::Owner(flow.as_str());
-            let page = self.reader(&keys).list::<Amendment>(of_flow, after.as_ref(), LIST_ROWS_MAX).await?;
+            let of_flow = RowFilter::Owner(flow.as_str());
+            let page = self.reader(&keys).list::<PolicyChangeRequest>(of_flow, after.as_ref(), LIST_ROWS_MAX).await?;
             let full = page.len() == LIST_ROWS_MAX as usize;
             all.extend(page.into_iter().map(|it| it.record));
             if !full {
@@ -117,11 +126,14 @@ impl Service {
         Ok(all)
     }
 
-    async fn open_amendments(&self, keys: &Keys, flow: &FlowId) -> Result<Vec<Stored<Amendment>>> {
-        let mut open: Vec<Stored<Amendment>> = Vec::new();
+    async fn open_amendments(&self, keys: &Keys, flow: &FlowId) -> Result<Vec<Stored<PolicyChangeRequest>>> {
+        let mut open: Vec<Stored<PolicyChangeRequest>> = Vec::new();
         let mut after: Option<Cursor> = None;
         for _ in 0..PAGES_MAX {
-            let page = self.reader(keys).list::<Amendment>(Filter::State(OPEN), after.as_ref(), LIST_ROWS_MAX).await?;
+            let page = self
+                .reader(keys)
+                .list::<PolicyChangeRequest>(RowFilter::State(OPEN), after.as_ref(), LIST_ROWS_MAX)
+                .await?;
             let full = page.len() == LIST_ROWS_MAX as usize;
             after = page.last().map(|it| Cursor { due: it.record.expires_at.millis(), id: it.record.id.to_string() });
             open.extend(page.into_iter().filter(|it| it.record.change.flow == *flow));
@@ -133,7 +145,7 @@ impl Service {
     }
 
     /// Counts a person's vote on exactly the digest it carries; the last one activates the policy.
-    pub async fn vote_on_amendment(&self, voter: &AccountId, id: &AmendmentId, ballot: &Ballot) -> Result<Voted> {
+    pub async fn vote_on_amendment(&self, voter: &AccountId, id: &AmendmentId, ballot: &Ballot) -> Result<VoteOutcome> {
         self.vote_signed_on_amendment(voter, id, ballot, None).await
     }
 
@@ -143,9 +155,9 @@ impl Service {
         voter: &AccountId,
         id: &AmendmentId,
         ballot: &Ballot,
-        signature: Option<&Signature>,
-    ) -> Result<Voted> {
-        let late = |error: Error| if error.is_too_late() { VoteRefused::Expired.into() } else { error };
+        signature: Option<&VoteSignature>,
+    ) -> Result<VoteOutcome> {
+        let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         retrying!(self.vote_on_amendment_once(voter, id, ballot, signature)).map_err(late)
     }
 
@@ -154,17 +166,18 @@ impl Service {
         voter: &AccountId,
         id: &AmendmentId,
         ballot: &Ballot,
-        signature: Option<&Signature>,
-    ) -> Result<Voted> {
+        signature: Option<&VoteSignature>,
+    ) -> Result<VoteOutcome> {
         let (keys, now) = (self.keys()?, self.now());
         let stored = self.amendment_row(&keys, id).await?;
         let flow = self.flow(&keys, &stored.record.change.flow).await?;
-        if stored.record.is_open(now) && stored.record.change.over != Over::of(&flow.record) {
-            return Err(VoteRefused::PolicyChanged.into());
+        if stored.record.is_open(now) && stored.record.change.over != ReplacedPolicy::of(&flow.record) {
+            return Err(VoteRejected::PolicyChanged.into());
         }
         let rolled = self.rolled(&keys, &stored.record.votes, (voter, None)).await?;
         let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
-        let (ballot, passkey) = self.proven(&keys, (Subject::Amendment(id), voter), ballot.clone(), signature).await?;
+        let (ballot, passkey) =
+            self.proven(&keys, (BallotSubject::Amendment(id), voter), ballot.clone(), signature).await?;
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let outcome = stored.record.clone().vote(ballot, person, &rolled.roll)?;
         let now = rolled.roll.now;
@@ -174,18 +187,18 @@ impl Service {
         passkey.iter().try_for_each(|it| it.put(&mut draft, now))?;
         draft.before(stored.record.expires_at);
         let (amendment, voted) = match outcome {
-            Outcome::Waiting(amendment) => (amendment, Voted::Waiting),
-            Outcome::Approved(amendment) => (amendment, Voted::Approved),
-            Outcome::Denied(amendment) => (amendment, Voted::Denied),
+            PolicyChangeTally::Waiting(amendment) => (amendment, VoteOutcome::Waiting),
+            PolicyChangeTally::Approved(amendment) => (amendment, VoteOutcome::Approved),
+            PolicyChangeTally::Denied(amendment) => (amendment, VoteOutcome::Denied),
         };
         draft.replace(&stored, &amendment)?;
         let told = event_recorder::outside;
         let vote = amendment.votes.last().ok_or(Error::Broken("the vote that was counted"))?;
         told(&mut draft, Some(&flow.record.id), now, EventType::PolicyVote, vote_data(&amendment, vote))?;
-        if voted != Voted::Waiting {
+        if voted != VoteOutcome::Waiting {
             told(&mut draft, Some(&flow.record.id), now, EventType::PolicyEnded, end_data(&amendment))?;
         }
-        if voted == Voted::Approved {
+        if voted == VoteOutcome::Approved {
             self.put_amended(&mut draft, &keys, &flow, (&amendment, now)).await?;
         } else {
             draft.rely_on(&flow);
@@ -201,7 +214,7 @@ impl Service {
         draft: &mut Draft<'_>,
         keys: &Keys,
         flow: &Stored<Flow>,
-        (amendment, now): (&Amendment, Timestamp),
+        (amendment, now): (&PolicyChangeRequest, Timestamp),
     ) -> Result<()> {
         let change = &amendment.change;
         let by = (&amendment.proposer, Some(&amendment.id), now);
@@ -211,7 +224,7 @@ impl Service {
         event_recorder::outside(draft, Some(&next.id), now, EventType::PolicyActivated, data)?;
         let open = self.open_amendments(keys, &flow.record.id).await?;
         for stored in open.iter().filter(|it| it.record.id != amendment.id) {
-            self.put_amendment_end(draft, stored, |at| AmendmentState::Superseded { at })?;
+            self.put_amendment_end(draft, stored, |at| PolicyChangeState::Superseded { at })?;
         }
         Ok(())
     }
@@ -219,9 +232,9 @@ impl Service {
     fn put_amendment_end(
         &self,
         draft: &mut Draft<'_>,
-        stored: &Stored<Amendment>,
-        end: impl FnOnce(Timestamp) -> AmendmentState,
-    ) -> Result<Amendment> {
+        stored: &Stored<PolicyChangeRequest>,
+        end: impl FnOnce(Timestamp) -> PolicyChangeState,
+    ) -> Result<PolicyChangeRequest> {
         let now = self.now();
         let ended = stored.record.clone().ended(end(now))?;
         draft.replace(stored, &ended)?;
@@ -231,22 +244,33 @@ impl Service {
     }
 
     /// Takes an amendment back. Gives it as it ended.
-    pub async fn cancel_amendment(&self, by: &PrincipalId, id: &AmendmentId, reason: &str) -> Result<Amendment> {
+    pub async fn cancel_amendment(
+        &self,
+        by: &PrincipalId,
+        id: &AmendmentId,
+        reason: &str,
+    ) -> Result<PolicyChangeRequest> {
         retrying!(self.cancel_amendment_once(by, id, reason))
     }
 
-    async fn cancel_amendment_once(&self, by: &PrincipalId, id: &AmendmentId, reason: &str) -> Result<Amendment> {
+    async fn cancel_amendment_once(
+        &self,
+        by: &PrincipalId,
+        id: &AmendmentId,
+        reason: &str,
+    ) -> Result<PolicyChangeRequest> {
         let keys = self.keys()?;
         let stored = self.amendment_row(&keys, id).await?;
         match &stored.record.state {
-            AmendmentState::Open {} => {}
-            AmendmentState::Cancelled { .. } => return Ok(stored.record.clone()),
+            PolicyChangeState::Open {} => {}
+            PolicyChangeState::Cancelled { .. } => return Ok(stored.record.clone()),
             _ => return Err(Error::WrongState("the amendment has ended")),
         }
         let mut draft = Draft::new(keys.row(), self.now());
         let (by, reason) =
             (by.clone(), self.masked_outside(&keys, Some(&stored.record.change.flow), &cut_reason(reason)).await);
-        let ended = self.put_amendment_end(&mut draft, &stored, |at| AmendmentState::Cancelled { at, by, reason })?;
+        let ended =
+            self.put_amendment_end(&mut draft, &stored, |at| PolicyChangeState::Cancelled { at, by, reason })?;
         self.put_answer(&mut draft, &keys, &ended)?;
         self.commit(draft.finish()).await?;
         Ok(ended)
@@ -254,7 +278,7 @@ impl Service {
 
     /// Amendments whose deadline has passed.
     pub async fn amendments_due(&self) -> Result<Vec<AmendmentId>> {
-        self.due(OPEN, |it: Amendment| Some(it.id)).await
+        self.due(OPEN, |it: PolicyChangeRequest| Some(it.id)).await
     }
 
     /// Ends an amendment whose deadline has passed, if it still is open.
@@ -269,20 +293,20 @@ impl Service {
     async fn expire_amendment_once(&self, id: &AmendmentId) -> Result<()> {
         let keys = self.keys()?;
         let stored = self.amendment_row(&keys, id).await?;
-        let open = matches!(stored.record.state, AmendmentState::Open {});
+        let open = matches!(stored.record.state, PolicyChangeState::Open {});
         if !open || stored.record.is_open(self.now()) {
             return Ok(());
         }
         let mut draft = Draft::new(keys.row(), self.now());
         draft.not_before(stored.record.expires_at);
-        self.put_amendment_end(&mut draft, &stored, |at| AmendmentState::Expired { at })?;
+        self.put_amendment_end(&mut draft, &stored, |at| PolicyChangeState::Expired { at })?;
         self.commit(draft.finish()).await
     }
 }
 
 /// What is told of a new amendment.
-pub(super) fn proposal_data(amendment: &Amendment) -> Value {
-    let Amendment { id, change, proposer, digest, excluded, stages, expires_at, .. } = amendment;
+pub(super) fn proposal_data(amendment: &PolicyChangeRequest) -> Value {
+    let PolicyChangeRequest { id, change, proposer, digest, excluded, stages, expires_at, .. } = amendment;
     json!({
         "amendment": id, "digest": digest, "policy": change.policy, "accepts": change.accepts, "over": change.over,
         "by": proposer, "excluded": excluded, "stages": stages, "expires_at": expires_at,
@@ -290,7 +314,7 @@ pub(super) fn proposal_data(amendment: &Amendment) -> Value {
 }
 
 /// What is told of a vote on it.
-pub(super) fn vote_data(amendment: &Amendment, vote: &Vote) -> Value {
+pub(super) fn vote_data(amendment: &PolicyChangeRequest, vote: &Vote) -> Value {
     let data = json!({
         "amendment": amendment.id, "digest": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,
         "verdict": vote.verdict, "browser_check": vote.browser_check,
@@ -299,9 +323,9 @@ pub(super) fn vote_data(amendment: &Amendment, vote: &Vote) -> Value {
 }
 
 /// What is told of its end.
-pub(super) fn end_data(amendment: &Amendment) -> Value {
+pub(super) fn end_data(amendment: &PolicyChangeRequest) -> Value {
     let mut data = json!({"amendment": amendment.id, "digest": amendment.digest, "end": amendment.state.word()});
-    if let AmendmentState::Cancelled { by, reason, .. } = &amendment.state {
+    if let PolicyChangeState::Cancelled { by, reason, .. } = &amendment.state {
         data["by"] = json!(by);
         data["reason"] = json!(reason);
     }

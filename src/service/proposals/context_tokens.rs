@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::context::Asking;
-use crate::domain::context::{Wish, count_given};
+use super::context::ProposalContext;
+use crate::domain::context::{ViewRequirements, count_given};
 use crate::domain::policy::{Policy, project};
 use crate::domain::primitives::id::NodeId;
 use crate::service::Service;
@@ -14,7 +14,7 @@ pub(in crate::service) const COUNTING: &str = "the counting of tokens";
 
 impl Service {
     /// How many tokens the node of a proposal is given of its head, if the policy that judges it bounds that.
-    pub(in crate::service) async fn given_for(&self, asking: &Asking<'_>) -> Result<Option<u64>> {
+    pub(in crate::service) async fn given_for(&self, asking: &ProposalContext<'_>) -> Result<Option<u64>> {
         if !asking.proposal.ask.kind().is_given_context() {
             return Ok(None);
         }
@@ -43,7 +43,10 @@ impl Service {
         let (max_tokens, encoding) = (wish.max_tokens, wish.encoding);
         let counting = move || {
             let receives = receives.as_ref();
-            count_given(&view, &Wish { requires: &requires, priority: &priority, max_tokens, encoding, receives })
+            count_given(
+                &view,
+                &ViewRequirements { requires: &requires, priority: &priority, max_tokens, encoding, receives },
+            )
         };
         turn.work(COUNTING, counting).await.map(Some)
     }

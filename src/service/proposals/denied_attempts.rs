@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use super::context::Asking;
+use super::context::ProposalContext;
 use crate::domain::chain::hash::Digest;
 use crate::domain::identity::party::{Author, Party};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Policy, Reason, RejectCode, Violation};
+use crate::domain::policy::{JudgedReason, Policy, RejectCode, Violation};
 use crate::domain::primitives::id::AccountId;
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::change_fingerprint::Effect;
-use crate::domain::reviews::{Hold, HoldReason, HoldState, SearchWord, Verdict};
+use crate::domain::reviews::change_fingerprint::RequestedEffect;
+use crate::domain::reviews::{Hold, HoldReason, HoldState, SearchWord, VoteVerdict};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::log::browse::WITHHELD;
 use crate::service::threads::hold::hold_reason;
-use crate::service::threads::statement::Effected;
+use crate::service::threads::statement::JudgedEffect;
 use crate::store::{Cursor, Direction};
 
 /// What an agent is told that asks for the same change too often.
@@ -27,9 +27,13 @@ pub(in crate::service) fn no_more_of_this() -> Violation {
 }
 
 /// The effect by which an agent's attempts are counted. A person's rollback is not bounded and has none.
-pub(in crate::service) fn effect_of(asking: &Asking<'_>, effected: &Effected, reasons: &[Reason]) -> Option<Digest> {
+pub(in crate::service) fn effect_of(
+    asking: &ProposalContext<'_>,
+    effected: &JudgedEffect,
+    reasons: &[JudgedReason],
+) -> Option<Digest> {
     let reasons: Vec<HoldReason> = reasons.iter().cloned().map(hold_reason).collect();
-    let effect = Effect {
+    let effect = RequestedEffect {
         policy: asking.policy,
         node: &asking.proposal.node,
         kind: asking.proposal.ask.kind(),
@@ -45,7 +49,7 @@ pub(in crate::service) fn effect_of(asking: &Asking<'_>, effected: &Effected, re
 
 /// Earlier denials of the change that a review is about.
 #[derive(Clone, Debug)]
-pub struct DeniedBefore {
+pub struct EarlierDenials {
     /// How many reviews of it were denied.
     pub times: usize,
     /// In which time before this review was opened.
@@ -83,7 +87,7 @@ impl Service {
         keys: &Keys,
         (hold, policy): (&Hold, &Policy),
         viewer: &Party,
-    ) -> Result<Option<DeniedBefore>> {
+    ) -> Result<Option<EarlierDenials>> {
         let (Some(effect), approval) = (hold.effect, policy.approval()) else { return Ok(None) };
         let within = approval.attempts_within();
         let since = hold.opened_at.minus(within);
@@ -93,14 +97,14 @@ impl Service {
         let denied: Vec<Hold> = denied.collect();
         let (times, last) = (denied.len(), denied.into_iter().next());
         let Some(last) = last else { return Ok(None) };
-        let Some(vote) = last.standing_votes().rfind(|it| it.verdict == Verdict::Deny).cloned() else {
+        let Some(vote) = last.standing_votes().rfind(|it| it.verdict == VoteVerdict::Deny).cloned() else {
             return Err(Error::Broken("a denied review"));
         };
         let comment = match vote.comment {
             Some(words) => Some(self.earlier_comment(keys, (&last, viewer), (&vote.reviewer, &words)).await?),
             None => None,
         };
-        Ok(Some(DeniedBefore { times, within, last, by: vote.reviewer, name: vote.name, comment }))
+        Ok(Some(EarlierDenials { times, within, last, by: vote.reviewer, name: vote.name, comment }))
     }
 
     /// Attempts at an effect that ended after `since` and were not approved, the last first. At most `limit` of them.

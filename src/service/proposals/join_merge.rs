@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::join_request::{Found, Join, Source};
-use super::request::{Asked, Proposal};
-use crate::domain::chain::statement::Kind;
+use super::join_request::{GatheredBranches, JoinProposal, JoinSource};
+use super::request::{Proposal, ProposalKind};
+use crate::domain::chain::statement::TransitionType;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{Policy, Violation, unread};
 use crate::domain::primitives::id::{BranchName, NodeId};
-use crate::domain::threads::branch::{Branch, JoinedBranch, Joining, Strategy};
-use crate::domain::threads::join::{How, NotJoined, Side, changed, join};
-use crate::domain::threads::join_carryover::{Carried, Standing};
+use crate::domain::threads::branch::{Branch, JoinStatement, JoinedBranch, Strategy};
+use crate::domain::threads::join::{BranchState, JoinOptions, JoinRejected, changed, join};
+use crate::domain::threads::join_carryover::{JoinCarryover, ThreadContributions};
 use crate::domain::threads::thread::{Checkpoint, Thread};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::platform::fair_queue::Turn;
+use crate::service::platform::fair_queue::QueuePermit;
 use crate::service::threads::heads::Version;
 
 /// How many conflicts are told at once.
@@ -29,15 +29,15 @@ const CONFLICTS_TOLD_MAX: usize = 100;
 const CERTAIN: f64 = 1_000_000.0;
 
 /// What comes of branches, and what they changed.
-pub(in crate::service) struct Merged {
+pub(in crate::service) struct MergedBranches {
     pub(in crate::service) after: Value,
     pub(in crate::service) changed: Vec<Pointer>,
-    found: Arc<Found>,
+    found: Arc<GatheredBranches>,
 }
 
-impl Merged {
+impl MergedBranches {
     /// What the branches bring along.
-    pub(in crate::service) fn carried(&self) -> &Carried {
+    pub(in crate::service) fn carried(&self) -> &JoinCarryover {
         &self.found.carried
     }
 }
@@ -46,9 +46,9 @@ impl Service {
     /// A proposal in its asker's turn, if it takes long to look at what is asked for.
     pub(in crate::service) async fn in_turn<'a>(&self, proposal: &'a Proposal, by: &str) -> Result<Cow<'a, Proposal>> {
         let mut proposal = Cow::Borrowed(proposal);
-        if matches!(proposal.ask, Asked::Join(_)) {
+        if matches!(proposal.ask, ProposalKind::Join(_)) {
             let turn = self.turns.joining.take(by).await?;
-            if let Asked::Join(join) = &mut proposal.to_mut().ask {
+            if let ProposalKind::Join(join) = &mut proposal.to_mut().ask {
                 join.turn = Some(turn);
             }
         }
@@ -62,18 +62,18 @@ impl Service {
         (head, thread): (&Version, &Thread),
         mut proposal: Proposal,
     ) -> Result<Proposal> {
-        let Asked::Join(join) = &mut proposal.ask else { return Ok(proposal) };
+        let ProposalKind::Join(join) = &mut proposal.ask else { return Ok(proposal) };
         if thread.branch.is_some() {
             return Err(Error::WrongState("a branch is not joined into: join into the thread that it was made of"));
         }
         let found = match &join.source {
-            Source::Found(_) => return Ok(proposal),
-            Source::Named => self.branches_now(keys, (head, thread), &join.branches, join.strategy).await?,
-            Source::Stated(joining, carried) => {
+            JoinSource::Found(_) => return Ok(proposal),
+            JoinSource::Named => self.branches_now(keys, (head, thread), &join.branches, join.strategy).await?,
+            JoinSource::Stated(joining, carried) => {
                 self.branches_then(keys, &join.branches, joining.clone(), carried.clone()).await?
             }
         };
-        join.source = Source::Found(Arc::new(found));
+        join.source = JoinSource::Found(Arc::new(found));
         Ok(proposal)
     }
 
@@ -83,8 +83,8 @@ impl Service {
         &self,
         policy: &Arc<Policy>,
         (node, head): (&NodeId, &Arc<Version>),
-        ask: &Join,
-    ) -> Result<std::result::Result<(Merged, Turn), Violation>> {
+        ask: &JoinProposal,
+    ) -> Result<std::result::Result<(MergedBranches, QueuePermit), Violation>> {
         let turn = ask.turn.clone().ok_or(Error::Broken("a join out of turn"))?;
         let (policy, node, head, ask) = (Arc::clone(policy), node.clone(), Arc::clone(head), ask.clone());
         let merged = turn.work("the merging of branches", move || joined(&policy, (&node, &head), &ask)).await??;
@@ -98,8 +98,8 @@ impl Service {
         (head, thread): (&Version, &Thread),
         names: &[BranchName],
         strategy: Strategy,
-    ) -> Result<Found> {
-        let (mut carried, mut states, mut rows) = (Carried::default(), Vec::new(), Vec::new());
+    ) -> Result<GatheredBranches> {
+        let (mut carried, mut states, mut rows) = (JoinCarryover::default(), Vec::new(), Vec::new());
         let (mut branches, mut set) = (Vec::new(), BTreeSet::new());
         let accepted = self.flow(keys, &thread.flow).await?.record.accepted();
         for (index, name) in names.iter().enumerate() {
@@ -119,19 +119,19 @@ impl Service {
             // As on a head of the thread's own: what only a policy admitted that was withdrawn since, people are asked about.
             let stands = accepted.contains(&tip.entry.policy) && row.record.lineage.is_accepted(&accepted);
             let owes = tip.entry.owes || !stands;
-            carried.add(&thread.spent, Standing { authors, committed_nodes, spent }, owes);
+            carried.add(&thread.spent, ThreadContributions { authors, committed_nodes, spent }, owes);
             branches.push(JoinedBranch { name: name.clone(), thread: id, transition: tip.entry.transition });
             states.push(tip.state.clone());
             rows.push(row);
         }
         branches.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(Found { joining: Joining { branches, strategy }, carried, states, set, rows })
+        Ok(GatheredBranches { joining: JoinStatement { branches, strategy }, carried, states, set, rows })
     }
 
     /// What a branch begins with: exactly this head, by what was signed and by what its state is.
     async fn origin(&self, keys: &Keys, branch: &Thread, (origin, head): (&Branch, &Version)) -> Result<Version> {
         let first = self.version(keys, &branch.id, 0).await?;
-        let said = first.statement.kind == Kind::Fork && first.statement.fork.as_ref() == Some(origin);
+        let said = first.statement.kind == TransitionType::Fork && first.statement.fork.as_ref() == Some(origin);
         let same = first.statement.flow == head.statement.flow && first.state == head.state;
         if said && same { Ok(first) } else { Err(Error::Broken("a branch")) }
     }
@@ -141,9 +141,9 @@ impl Service {
         &self,
         keys: &Keys,
         names: &[BranchName],
-        joining: Joining,
-        carried: Carried,
-    ) -> Result<Found> {
+        joining: JoinStatement,
+        carried: JoinCarryover,
+    ) -> Result<GatheredBranches> {
         let broken = || Error::Broken("what a join says that it joins");
         let (mut states, mut set) = (Vec::with_capacity(names.len()), BTreeSet::new());
         for name in names {
@@ -157,7 +157,7 @@ impl Service {
             set.extend(version.tree.origins().set_after(&first.statement.proposal));
             states.push(version.state);
         }
-        Ok(Found { joining, carried, states, set, rows: Vec::new() })
+        Ok(GatheredBranches { joining, carried, states, set, rows: Vec::new() })
     }
 }
 
@@ -165,8 +165,8 @@ impl Service {
 fn joined(
     policy: &Policy,
     (node, head): (&NodeId, &Version),
-    ask: &Join,
-) -> Result<std::result::Result<Merged, Violation>> {
+    ask: &JoinProposal,
+) -> Result<std::result::Result<MergedBranches, Violation>> {
     let (found, base) = (ask.found()?, &head.state);
     let mut changed: BTreeSet<Pointer> = changed(base, found.states.iter()).into_iter().collect();
     changed.extend(found.set.iter().cloned());
@@ -182,20 +182,20 @@ fn joined(
     if let Some(unread) = unread(policy, node, &seen) {
         return Ok(Err(unread));
     }
-    let side = |(index, (name, state))| -> Result<Side<'_>> {
-        Ok(Side { name, state, confidence: confidence(place, state, index)? })
+    let side = |(index, (name, state))| -> Result<BranchState<'_>> {
+        Ok(BranchState { name, state, confidence: confidence(place, state, index)? })
     };
     let sides = ask.branches.iter().zip(&found.states).enumerate().map(side).collect::<Result<Vec<_>>>()?;
-    let how = How { strategy: ask.strategy, policy, resolutions: &ask.resolutions };
+    let how = JoinOptions { strategy: ask.strategy, policy, resolutions: &ask.resolutions };
     match join(base, &sides, how) {
-        Ok(after) => Ok(Ok(Merged { after, changed, found: Arc::clone(found) })),
-        Err(NotJoined::Conflicts(places)) => {
+        Ok(after) => Ok(Ok(MergedBranches { after, changed, found: Arc::clone(found) })),
+        Err(JoinRejected::Conflicts(places)) => {
             let places: BTreeSet<Pointer> = places.iter().map(|it| policy.cut(it)).collect();
             let places = places.into_iter().take(CONFLICTS_TOLD_MAX).collect();
             let checkpoint = Checkpoint { version: head.entry.version, transition: head.entry.transition };
             Err(Error::Conflict { places, checkpoint })
         }
-        Err(NotJoined::NoConflict(_)) => {
+        Err(JoinRejected::NoConflict(_)) => {
             Err(Error::invalid("/resolve", "it settles a place where nothing is in conflict"))
         }
     }
@@ -217,7 +217,7 @@ fn confidence(place: Option<&Pointer>, state: &Value, index: usize) -> Result<u3
 pub(in crate::service) fn replayed(
     policy: &Policy,
     base: &Value,
-    (ask, said): (&Join, &Joining),
+    (ask, said): (&JoinProposal, &JoinStatement),
     states: &[Value],
 ) -> Option<Value> {
     let names: BTreeSet<&BranchName> = ask.branches.iter().collect();
@@ -231,7 +231,7 @@ pub(in crate::service) fn replayed(
     for (index, name) in ask.branches.iter().enumerate() {
         let at = said.branches.iter().position(|it| it.name == *name)?;
         let state = states.get(at)?;
-        sides.push(Side { name, state, confidence: confidence(place, state, index).ok()? });
+        sides.push(BranchState { name, state, confidence: confidence(place, state, index).ok()? });
     }
-    join(base, &sides, How { strategy: ask.strategy, policy, resolutions: &ask.resolutions }).ok()
+    join(base, &sides, JoinOptions { strategy: ask.strategy, policy, resolutions: &ask.resolutions }).ok()
 }

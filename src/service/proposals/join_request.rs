@@ -7,45 +7,45 @@ use serde_json::{Value, json};
 
 use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::id::BranchName;
-use crate::domain::threads::branch::{BRANCHES_MAX, Joining, Strategy};
+use crate::domain::threads::branch::{BRANCHES_MAX, JoinStatement, Strategy};
 use crate::domain::threads::join::Resolutions;
-use crate::domain::threads::join_carryover::Carried;
-use crate::domain::threads::rejected_request::{KeptJoin, KeptRequest};
+use crate::domain::threads::join_carryover::JoinCarryover;
+use crate::domain::threads::rejected_request::{RejectedJoin, RejectedRequest};
 use crate::domain::threads::thread::Thread;
 use crate::domain::threads::transition::Transition;
 use crate::service::error::{Error, Result};
-use crate::service::platform::fair_queue::Turn;
+use crate::service::platform::fair_queue::QueuePermit;
 use crate::store::record::Stored;
 
 /// What is to be joined, and what was found of it.
 #[derive(Clone, Debug)]
-pub struct Join {
+pub struct JoinProposal {
     /// The branches, in the order in which they were named.
     pub(in crate::service) branches: Vec<BranchName>,
     pub(in crate::service) strategy: Strategy,
     /// What was said of conflicts, as sent.
     pub(in crate::service) resolve: Option<Value>,
     pub(in crate::service) resolutions: Resolutions,
-    pub(in crate::service) source: Source,
+    pub(in crate::service) source: JoinSource,
     /// Its asker's turn to have it looked at.
-    pub(in crate::service) turn: Option<Turn>,
+    pub(in crate::service) turn: Option<QueuePermit>,
 }
 
 /// Of what the branches had come to.
 #[derive(Clone, Debug)]
-pub(in crate::service) enum Source {
+pub(in crate::service) enum JoinSource {
     /// As they stand; nobody has looked yet.
     Named,
     /// As it was stated before, whatever became of them since.
-    Stated(Joining, Carried),
+    Stated(JoinStatement, JoinCarryover),
     /// Here it is.
-    Found(Arc<Found>),
+    Found(Arc<GatheredBranches>),
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::service) struct Found {
-    pub(in crate::service) joining: Joining,
-    pub(in crate::service) carried: Carried,
+pub(in crate::service) struct GatheredBranches {
+    pub(in crate::service) joining: JoinStatement,
+    pub(in crate::service) carried: JoinCarryover,
     /// In the order in which the branches were named.
     pub(in crate::service) states: Vec<Value>,
     /// Every leaf that somebody set on a branch, to whatever it was: a value that was guessed right is no change.
@@ -54,7 +54,7 @@ pub(in crate::service) struct Found {
     pub(in crate::service) rows: Vec<Stored<Thread>>,
 }
 
-impl Join {
+impl JoinProposal {
     /// What a request asks for.
     pub fn read(branches: Vec<BranchName>, strategy: Strategy, resolve: Option<Value>) -> Result<Self> {
         if branches.is_empty() || branches.len() > BRANCHES_MAX as usize {
@@ -69,7 +69,7 @@ impl Join {
         let resolutions = resolve.as_ref().map(Resolutions::read).transpose();
         let resolutions = resolutions.map_err(|it| Error::invalid(&format!("/resolve{}", it.pointer), it.detail))?;
         let resolutions = resolutions.unwrap_or_default();
-        Ok(Self { branches, strategy, resolve, resolutions, source: Source::Named, turn: None })
+        Ok(Self { branches, strategy, resolve, resolutions, source: JoinSource::Named, turn: None })
     }
 
     /// What was asked for by a stored join, on what its branches had come to then.
@@ -79,16 +79,16 @@ impl Join {
     }
 
     /// The same of one that was turned away.
-    pub(in crate::service) fn of_kept(request: &KeptRequest) -> Option<Self> {
-        let KeptJoin { joining, carried } = request.join.as_deref()?.clone();
+    pub(in crate::service) fn of_kept(request: &RejectedRequest) -> Option<Self> {
+        let RejectedJoin { joining, carried } = request.join.as_deref()?.clone();
         Self::asked(&request.content, joining, carried)
     }
 
-    fn asked(content: &Value, joining: Joining, carried: Carried) -> Option<Self> {
+    fn asked(content: &Value, joining: JoinStatement, carried: JoinCarryover) -> Option<Self> {
         let branches = serde_json::from_value(content.get("branches")?.clone()).ok()?;
         let strategy = serde_json::from_value(content.get("strategy")?.clone()).ok()?;
         let asked = Self::read(branches, strategy, content.get("resolve").cloned()).ok()?;
-        Some(Self { source: Source::Stated(joining, carried), ..asked })
+        Some(Self { source: JoinSource::Stated(joining, carried), ..asked })
     }
 
     /// What is hashed as the request's content.
@@ -110,10 +110,10 @@ impl Join {
         json!({"branches": self.branches, "strategy": self.strategy})
     }
 
-    pub(in crate::service) fn found(&self) -> Result<&Arc<Found>> {
+    pub(in crate::service) fn found(&self) -> Result<&Arc<GatheredBranches>> {
         match &self.source {
-            Source::Found(found) => Ok(found),
-            Source::Named | Source::Stated(..) => Err(Error::Broken("a join whose branches nobody looked at")),
+            JoinSource::Found(found) => Ok(found),
+            JoinSource::Named | JoinSource::Stated(..) => Err(Error::Broken("a join whose branches nobody looked at")),
         }
     }
 }

@@ -16,40 +16,40 @@ use std::sync::{Arc, OnceLock};
 
 use super::branches::fork::not_on_a_branch;
 use super::error::{Error, Result};
-use super::platform::judge_queue::{Around, Asks, Judging};
+use super::platform::judge_queue::{JudgedRequest, JudgingContext, JudgingJob};
 use super::platform::retry::retrying;
-use super::threads::commit::{Answer, Effect, authors_with};
+use super::threads::commit::{ProposalOutcome, TransitionEffect, authors_with};
 use super::threads::hold::hold_reason;
-use super::threads::statement::{Effected, Stating, Step};
-use super::{Service, Standing};
-use crate::domain::chain::entry::Gate;
+use super::threads::statement::{JudgedEffect, StatedTransition, StatementInput};
+use super::{Service, ThreadContext};
+use crate::domain::chain::entry::CommitGate;
 use crate::domain::chain::hash::Digest;
 use crate::domain::identity::account::Token;
 use crate::domain::json::patch::Patch;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Judgement, Reason, RejectCode, Violation, unreadable};
+use crate::domain::policy::{JudgedReason, Judgement, RejectCode, Violation, unreadable};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::flow::Mode;
 use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{Outcome, Transition};
+use crate::domain::threads::transition::{Transition, TransitionOutcome};
 use crate::store::record::Stored;
-use context::{Asking, identity_of};
+use context::{ProposalContext, identity_of};
 use denied_attempts::{effect_of, no_more_of_this};
 use proposer::Proposer;
-use reject::{Because, no_tries};
-use request::{Asked, Proposal, RATIONALE_CHARS_MAX};
-use steps::{Before, no_step_tries, put_try};
+use reject::{RejectionCause, no_tries};
+use request::{Proposal, ProposalKind, RATIONALE_CHARS_MAX};
+use steps::{PriorStep, no_step_tries, put_try};
 
 impl Service {
     /// Takes a proposal: commits it, holds it, or rejects it; asking the same again gives the same answer.
-    pub async fn propose(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<Answer> {
+    pub async fn propose(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<ProposalOutcome> {
         check_words(proposal)?;
         let proposal = self.in_turn(proposal, token.record.principal().as_str()).await?;
         retrying!(self.propose_once(token, &proposal))
     }
 
-    async fn propose_once(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<Answer> {
+    async fn propose_once(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<ProposalOutcome> {
         let keys = self.keys()?;
         let thread = self.thread(&keys, &proposal.thread).await?;
         if !token.record.of_flow(&thread.record.flow) {
@@ -64,8 +64,8 @@ impl Service {
             return Ok(answer);
         }
         let trying = match self.step_before(&keys, &thread.record, proposal).await? {
-            Before::Done(answer) => return Ok(*answer),
-            Before::Open(trying) => trying,
+            PriorStep::Done(answer) => return Ok(*answer),
+            PriorStep::Open(trying) => trying,
         };
         let standing = self.ready(&keys, thread, proposal.parent).await?;
         let head = self.head(&keys, &standing.thread.record).await?;
@@ -73,26 +73,26 @@ impl Service {
         let proposal = &self.gathered(&keys, (&head, &standing.thread.record), proposal.clone()).await?;
         let (standing, trying) = (&standing, trying.as_ref());
         let (keys, head, policy, given) = (&*keys, &head, &policy, OnceLock::new());
-        let asking = Asking { keys, by, proposal, identity, standing, head, policy, trying, given };
+        let asking = ProposalContext { keys, by, proposal, identity, standing, head, policy, trying, given };
         if trying.is_some_and(|it| it.is_exhausted(policy.step_attempts())) {
-            return self.reject(&asking, Because::StepOver(no_step_tries())).await;
+            return self.reject(&asking, RejectionCause::StepOver(no_step_tries())).await;
         }
         if policy.on_violation().is_exhausted(standing.violations(&proposal.node)) {
-            return self.reject(&asking, Because::NoTries(no_tries())).await;
+            return self.reject(&asking, RejectionCause::NoTries(no_tries())).await;
         }
         let is_branch = standing.thread.record.branch.is_some();
         if is_branch && proposal.tool.is_some() {
-            return self.reject(&asking, Because::of(vec![not_on_a_branch(RejectCode::ToolNotAllowed)])).await;
+            return self.reject(&asking, RejectionCause::of(vec![not_on_a_branch(RejectCode::ToolNotAllowed)])).await;
         }
         let judged = self.judge_proposal(&asking).await?;
         match judged {
-            Judgement::Reject { violations } => self.reject(&asking, Because::of(violations)).await,
+            Judgement::Reject { violations } => self.reject(&asking, RejectionCause::of(violations)).await,
             Judgement::Commit { after, named, warnings, .. } => {
-                let effected = Effected { after, named: named.into_iter().collect(), warnings };
+                let effected = JudgedEffect { after, named: named.into_iter().collect(), warnings };
                 self.commit_alone(&asking, effected, None).await
             }
             Judgement::Hold { after, named, reasons, warnings, .. } => {
-                let effected = Effected { after, named: named.into_iter().collect(), warnings };
+                let effected = JudgedEffect { after, named: named.into_iter().collect(), warnings };
                 match (asking.policy.mode(), is_branch) {
                     (Mode::Enforce, false) => self.hold_or_reject(&asking, effected, reasons).await,
                     (Mode::Enforce, true) => self.asked_at_the_join(&asking, effected, reasons).await,
@@ -104,7 +104,7 @@ impl Service {
 
     /// The thread as it may be built upon: open, not halted, on the head that the proposal names.
     /// A hold past its deadline is ended first: correctness never waits for a worker.
-    pub(super) async fn ready(&self, keys: &Keys, thread: Stored<Thread>, parent: Digest) -> Result<Standing> {
+    pub(super) async fn ready(&self, keys: &Keys, thread: Stored<Thread>, parent: Digest) -> Result<ThreadContext> {
         let thread = self.without_expired_hold(keys, thread).await?;
         let mut standing = self.standing(keys, thread).await?;
         if let Some(branch) = &standing.thread.record.branch {
@@ -129,30 +129,30 @@ impl Service {
         }
     }
 
-    pub(super) async fn judge_proposal(&self, asking: &Asking<'_>) -> Result<Judgement> {
-        let Asking { keys, policy, head, proposal, .. } = *asking;
+    pub(super) async fn judge_proposal(&self, asking: &ProposalContext<'_>) -> Result<Judgement> {
+        let ProposalContext { keys, policy, head, proposal, .. } = *asking;
         let asks = match &proposal.ask {
-            Asked::Patch { format, patch } | Asked::Edit { format, patch, .. } => {
+            ProposalKind::Patch { format, patch } | ProposalKind::Edit { format, patch, .. } => {
                 match (Patch::read(*format, patch.clone()), &proposal.ask) {
-                    (Ok(patch), Asked::Edit { .. }) => Asks::Edit(patch),
-                    (Ok(patch), _) => Asks::Propose(patch),
+                    (Ok(patch), ProposalKind::Edit { .. }) => JudgedRequest::Edit(patch),
+                    (Ok(patch), _) => JudgedRequest::Propose(patch),
                     (Err(error), _) => return Ok(unreadable(error.pointer().clone())),
                 }
             }
-            Asked::Reaffirm => Asks::Reaffirm,
-            Asked::Rollback { to_version } => {
+            ProposalKind::Reaffirm => JudgedRequest::Reaffirm,
+            ProposalKind::Rollback { to_version } => {
                 if *to_version >= head.entry.version {
                     return Err(Error::invalid("/to_version", "a rollback names a version before the head"));
                 }
-                Asks::Rollback(Arc::new(self.version(keys, &proposal.thread, *to_version).await?))
+                JudgedRequest::Rollback(Arc::new(self.version(keys, &proposal.thread, *to_version).await?))
             }
-            Asked::Join(join) => match self.joined(policy, (&proposal.node, head), join).await? {
-                Ok((merged, turn)) => Asks::Join(Arc::new(merged), turn),
+            ProposalKind::Join(join) => match self.joined(policy, (&proposal.node, head), join).await? {
+                Ok((merged, turn)) => JudgedRequest::Join(Arc::new(merged), turn),
                 Err(unread) => return Ok(Judgement::Reject { violations: vec![unread] }),
             },
         };
         let thread = &asking.standing.thread.record;
-        let around = Around {
+        let around = JudgingContext {
             principal: asking.by.judged_as().to_string(),
             owner: asking.by.author().to_owned(),
             committed_nodes: thread.committed_nodes.clone(),
@@ -162,34 +162,36 @@ impl Service {
             context_tokens: self.given_for(asking).await?,
         };
         let (policy, head, node) = (Arc::clone(policy), Arc::clone(head), proposal.node.clone());
-        self.judged(Judging { policy, head, node, asks, around }).await
+        self.judged(JudgingJob { policy, head, node, asks, around }).await
     }
 
     /// Commits without asking anybody. In a flow that only observes there may be reasons why people should have been.
     pub(super) async fn commit_alone(
         &self,
-        asking: &Asking<'_>,
-        effected: Effected,
-        would_hold: Option<Vec<Reason>>,
-    ) -> Result<Answer> {
+        asking: &ProposalContext<'_>,
+        effected: JudgedEffect,
+        would_hold: Option<Vec<JudgedReason>>,
+    ) -> Result<ProposalOutcome> {
         let now = self.now();
-        let gate = if would_hold.is_some() { Gate::Observed {} } else { Gate::Auto {} };
+        let gate = if would_hold.is_some() { CommitGate::Observed {} } else { CommitGate::Auto {} };
         let step = self.state_step(asking, effected, now).await?;
         let mut draft = asking.draft(now);
         let mut thread = asking.standing.thread.record.clone();
         thread.authors = authors_with(&thread, asking.by.author(), &asking.proposal.ask);
-        let effect = Effect::of(&asking.head.state, &step);
+        let effect = TransitionEffect::of(&asking.head.state, &step);
         let advanced = self.advance(&mut draft, asking.keys, asking.base(), (step, gate, now), &mut thread)?;
         let entry = advanced.token.clone();
         let outcome = match would_hold {
-            Some(reasons) => Outcome::Observed { entry, would_hold: reasons.into_iter().map(hold_reason).collect() },
-            None => Outcome::Committed { entry },
+            Some(reasons) => {
+                TransitionOutcome::Observed { entry, would_hold: reasons.into_iter().map(hold_reason).collect() }
+            }
+            None => TransitionOutcome::Committed { entry },
         };
         let transition = Transition { outcome, ..effect.transition.clone() };
         draft.insert(&transition)?;
         put_try(&mut draft, asking, Some(transition.digest))?;
         draft.replace(&asking.standing.thread, &thread)?;
-        let answer = Answer::committed(asking.policy, &transition, &effect);
+        let answer = ProposalOutcome::committed(asking.policy, &transition, &effect);
         self.put_answer(&mut draft, asking.keys, &answer)?;
         self.commit(draft.finish()).await?;
         self.heads.put(Arc::new(advanced));
@@ -198,10 +200,10 @@ impl Service {
 
     pub(super) async fn hold_or_reject(
         &self,
-        asking: &Asking<'_>,
-        effected: Effected,
-        reasons: Vec<Reason>,
-    ) -> Result<Answer> {
+        asking: &ProposalContext<'_>,
+        effected: JudgedEffect,
+        reasons: Vec<JudgedReason>,
+    ) -> Result<ProposalOutcome> {
         let thread = &asking.standing.thread.record;
         let opened = thread.holds_opened.get(&asking.proposal.node).copied().unwrap_or(0);
         if asking.by.has_tries() && opened >= asking.policy.approval().attempts() {
@@ -209,19 +211,22 @@ impl Service {
             return self
                 .reject(
                     asking,
-                    Because::NoTries(Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)),
+                    RejectionCause::NoTries(Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)),
                 )
                 .await;
         }
         let effect = effect_of(asking, &effected, &reasons);
         if self.is_effect_exhausted(asking.keys, asking.policy, effect).await? {
-            return self.reject(asking, Because::EffectOver(no_more_of_this())).await;
+            return self.reject(asking, RejectionCause::EffectOver(no_more_of_this())).await;
         }
         let authors = authors_with(thread, asking.by.author(), &asking.proposal.ask);
         if !self.somebody_can_approve(asking.keys, asking.policy, &authors).await? {
             let detail = "nobody who is not an author could approve this; ask an administrator to add reviewers, then ask again as the next `attempt`";
             return self
-                .reject(asking, Because::Nobody(Violation::new(RejectCode::NobodyCanApprove, Pointer::root(), detail)))
+                .reject(
+                    asking,
+                    RejectionCause::Nobody(Violation::new(RejectCode::NobodyCanApprove, Pointer::root(), detail)),
+                )
                 .await;
         }
         let step = self.state_step(asking, effected, self.now()).await?;
@@ -229,19 +234,26 @@ impl Service {
     }
 
     /// States what would happen, once; the statement is stored and never made again.
-    pub(super) async fn state_step(&self, asking: &Asking<'_>, effected: Effected, now: Timestamp) -> Result<Step> {
+    pub(super) async fn state_step(
+        &self,
+        asking: &ProposalContext<'_>,
+        effected: JudgedEffect,
+        now: Timestamp,
+    ) -> Result<StatedTransition> {
         let proposal = asking.proposal;
         let restores = match proposal.ask {
-            Asked::Rollback { to_version } => {
+            ProposalKind::Rollback { to_version } => {
                 Some(self.version(asking.keys, &proposal.thread, to_version).await?.entry.transition)
             }
-            Asked::Patch { .. } | Asked::Edit { .. } | Asked::Reaffirm | Asked::Join(_) => None,
+            ProposalKind::Patch { .. } | ProposalKind::Edit { .. } | ProposalKind::Reaffirm | ProposalKind::Join(_) => {
+                None
+            }
         };
         let edits = match (&proposal.ask, asking.by.editor()) {
-            (Asked::Edit { supersedes, .. }, Some(editor)) => Some((*supersedes, editor.record.id.clone())),
+            (ProposalKind::Edit { supersedes, .. }, Some(editor)) => Some((*supersedes, editor.record.id.clone())),
             _ => None,
         };
-        let stating = Stating {
+        let stating = StatementInput {
             kind: proposal.ask.kind(),
             node: &proposal.node,
             principal: asking.by.principal(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::domain::identity::account::{Account, Token};
-use crate::domain::policy::Comparison;
+use crate::domain::policy::ComparedValues;
 use crate::domain::primitives::id::{NodeId, PrincipalId};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -62,10 +62,10 @@ impl Proposer<'_> {
     }
 
     /// Which redacted values its request is compared with where it may see the result.
-    pub(in crate::service) fn comparison(&self) -> Comparison<'_> {
+    pub(in crate::service) fn comparison(&self) -> ComparedValues<'_> {
         match self {
-            Self::Token(it) => Comparison::WithReadable(&it.record.nodes),
-            Self::Person(_) | Self::Editor(..) => Comparison::WithReadable(&NO_NODES),
+            Self::Token(it) => ComparedValues::WithReadable(&it.record.nodes),
+            Self::Person(_) | Self::Editor(..) => ComparedValues::WithReadable(&NO_NODES),
         }
     }
 

@@ -4,33 +4,33 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::context::Asking;
-use super::request::Asked;
+use super::context::ProposalContext;
+use super::request::ProposalKind;
 use super::steps::put_try;
 use crate::domain::json::canonical::canonical;
-use crate::domain::json::patch::Format;
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
 use crate::domain::policy::excerpt;
-use crate::domain::policy::{Comparison, Hiding, Instruction, OnViolation, RejectCode, Violation, hides_nothing};
+use crate::domain::policy::{ComparedValues, Instruction, OnViolation, Redactor, RejectCode, Violation, hides_nothing};
 use crate::domain::primitives::id::NodeId;
-use crate::domain::threads::rejected_request::KeptRequest;
+use crate::domain::threads::rejected_request::RejectedRequest;
 use crate::domain::threads::thread::Checkpoint;
-use crate::domain::threads::transition::{OwnExcerpt, Rejection, patch_digest};
+use crate::domain::threads::transition::{AuthorExcerpt, Rejection, patch_digest};
 use crate::domain::writes::write::ResultError;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;
-use crate::service::platform::rejection_body::Refusal;
-use crate::service::threads::commit::Answer;
+use crate::service::platform::rejection_body::RejectionBody;
+use crate::service::threads::commit::ProposalOutcome;
 
 /// A value in an error is there to be recognised, not to be read back.
 const VALUE_BYTES_MAX: usize = 1_024;
 
-impl Refusal {
+impl RejectionBody {
     /// As its own proposer is told.
-    pub(in crate::service) fn of(rejection: Rejection, ask: &Asked, checkpoint: Option<Checkpoint>) -> Self {
+    pub(in crate::service) fn of(rejection: Rejection, ask: &ProposalKind, checkpoint: Option<Checkpoint>) -> Self {
         let Rejection { errors, instruction, hidden, .. } = rejection;
         let shown = errors.iter().enumerate().filter(|(index, _)| !hidden.contains(index));
         let values = shown.filter_map(|(index, error)| Some((index, sent_at(ask, &error.pointer)?))).collect();
@@ -39,7 +39,7 @@ impl Refusal {
 }
 
 /// Why a proposal is rejected.
-pub(in crate::service) enum Because {
+pub(in crate::service) enum RejectionCause {
     /// It violates the policy, which counts against its node's tries.
     Violations(Vec<Violation>),
     /// Its node has no tries left on this head.
@@ -52,7 +52,7 @@ pub(in crate::service) enum Because {
     Nobody(Violation),
 }
 
-impl Because {
+impl RejectionCause {
     /// A judgement's violations; that the policy has nobody to ask is not its node's.
     pub(in crate::service) fn of(violations: Vec<Violation>) -> Self {
         match violations.as_slice() {
@@ -106,7 +106,11 @@ pub(in crate::service) fn count(violations: &mut BTreeMap<NodeId, u32>, node: &N
 impl Service {
     /// Records a rejection. The thread's row is replaced as it was read, so of two at once the second is decided
     /// again, and finds the first one counted.
-    pub(in crate::service) async fn reject(&self, asking: &Asking<'_>, because: Because) -> Result<Answer> {
+    pub(in crate::service) async fn reject(
+        &self,
+        asking: &ProposalContext<'_>,
+        because: RejectionCause,
+    ) -> Result<ProposalOutcome> {
         let proposal = asking.proposal;
         let mut thread = asking.standing.thread.record.clone();
         let before = asking.standing.violations(&proposal.node);
@@ -123,9 +127,9 @@ impl Service {
         let told = proposal.ask.told();
         let shown = (proposal.ask.format(), &told);
         let hiding =
-            |comparison| Hiding::of_request_compared(asking.policy, comparison, &asking.head.state, shown, tool);
+            |comparison| Redactor::of_request_compared(asking.policy, comparison, &asking.head.state, shown, tool);
         let own = hiding(asking.by.comparison());
-        let others = excerpt_of(&hiding(Comparison::WithEvery), &violations, shown);
+        let others = excerpt_of(&hiding(ComparedValues::WithEvery), &violations, shown);
         let its_own = excerpt_of(&own, &violations, shown);
         let rejection = Rejection {
             identity: asking.identity,
@@ -159,7 +163,7 @@ impl Service {
         self.commit(draft.finish()).await?;
         let head = &asking.head.entry;
         let checkpoint = Checkpoint { version: head.version, transition: head.transition };
-        Ok(Answer::Rejected(Refusal::of(rejection, &proposal.ask, Some(checkpoint))))
+        Ok(ProposalOutcome::Rejected(RejectionBody::of(rejection, &proposal.ask, Some(checkpoint))))
     }
 
     /// What a rejection told before was made on: it is told again as it was.
@@ -171,26 +175,27 @@ impl Service {
 }
 
 /// What of a rejected request is shown.
-fn excerpt_of(hiding: &Hiding<'_>, violations: &[Violation], request: (Format, &Value)) -> OwnExcerpt {
+fn excerpt_of(hiding: &Redactor<'_>, violations: &[Violation], request: (PatchFormat, &Value)) -> AuthorExcerpt {
     let cut = |(index, it): (usize, &Violation)| {
         let cut = hiding.cut(&it.pointer);
         (cut != it.pointer).then(|| (index, cut.to_string()))
     };
     let cut = violations.iter().enumerate().filter_map(cut).collect();
-    OwnExcerpt { excerpt: excerpt(hiding, request.0, request.1), cut }
+    AuthorExcerpt { excerpt: excerpt(hiding, request.0, request.1), cut }
 }
 
 /// The request, to be judged again; not if it is long, nor if any of it is redacted that its node could read. Its event says
 /// whether it is kept, and so must not tell anything else.
-fn kept(asking: &Asking<'_>, hiding: &Hiding<'_>) -> Option<String> {
+fn kept(asking: &ProposalContext<'_>, hiding: &Redactor<'_>) -> Option<String> {
     let (proposal, kept) = (asking.proposal, asking.proposal.kept());
     let whole = match &proposal.ask {
-        Asked::Join(join) => {
+        ProposalKind::Join(join) => {
             let settles = join.resolve().is_none_or(|it| {
                 let (policy, state) = (asking.policy, &asking.head.state);
                 let comparison = asking.by.comparison();
-                let settled = Hiding::of_request_compared(policy, comparison, state, (Format::JsonPatch, it), None);
-                hides_nothing(&settled, Format::JsonPatch, it, None)
+                let settled =
+                    Redactor::of_request_compared(policy, comparison, state, (PatchFormat::JsonPatch, it), None);
+                hides_nothing(&settled, PatchFormat::JsonPatch, it, None)
             });
             settles && hides_nothing(hiding, kept.format, &proposal.ask.told(), None)
         }
@@ -215,7 +220,7 @@ pub(in crate::service) fn event_data(rejection: &Rejection) -> Value {
     // Nothing of what was asked for is told but what its identity does not cover.
     if let Some(kept) = rejection.request.as_deref() {
         data["kept"] = json!(true);
-        let kept = KeptRequest::read(kept);
+        let kept = RejectedRequest::read(kept);
         if let Some(usage) = kept.as_ref().and_then(|it| it.usage.as_ref()) {
             data["usage"] = usage.clone();
         }
@@ -236,12 +241,12 @@ pub(in crate::service) fn result_error(violation: &Violation) -> ResultError {
 }
 
 /// The value that the request itself puts at a place; nothing of any state.
-fn sent_at(ask: &Asked, pointer: &str) -> Option<Value> {
-    let Asked::Patch { format, patch } = ask else { return None };
+fn sent_at(ask: &ProposalKind, pointer: &str) -> Option<Value> {
+    let ProposalKind::Patch { format, patch } = ask else { return None };
     let pointer = Pointer::try_from(pointer).ok().filter(|it| !it.is_root())?;
     let value = match format {
-        Format::Merge | Format::MergePatch => pointer.resolve(patch)?,
-        Format::JsonPatch => patch.as_array()?.iter().rev().find_map(|step| put_at(step, &pointer))?,
+        PatchFormat::Merge | PatchFormat::MergePatch => pointer.resolve(patch)?,
+        PatchFormat::JsonPatch => patch.as_array()?.iter().rev().find_map(|step| put_at(step, &pointer))?,
     };
     (canonical(value).len() <= VALUE_BYTES_MAX).then(|| value.clone())
 }
@@ -257,13 +262,13 @@ fn put_at<'v>(step: &'v Value, pointer: &Pointer) -> Option<&'v Value> {
 mod tests {
     use super::*;
 
-    fn sent(format: Format, patch: Value, pointer: &str) -> Option<Value> {
-        sent_at(&Asked::Patch { format, patch }, pointer)
+    fn sent(format: PatchFormat, patch: Value, pointer: &str) -> Option<Value> {
+        sent_at(&ProposalKind::Patch { format, patch }, pointer)
     }
 
     #[test]
     fn a_value_is_told_from_the_request_alone() {
-        for format in [Format::Merge, Format::MergePatch] {
+        for format in [PatchFormat::Merge, PatchFormat::MergePatch] {
             let patch = json!({"a": {"b": 1}, "c": null});
             assert_eq!(sent(format, patch.clone(), "/a/b"), Some(json!(1)));
             assert_eq!(sent(format, patch.clone(), "/c"), Some(json!(null)));
@@ -275,16 +280,16 @@ mod tests {
             {"op": "test", "path": "/t", "value": 3}, {"op": "remove", "path": "/r"},
             {"op": "copy", "from": "/s", "path": "/d"},
         ]);
-        assert_eq!(sent(Format::JsonPatch, steps.clone(), "/a/b"), Some(json!(2)), "the last one stands");
+        assert_eq!(sent(PatchFormat::JsonPatch, steps.clone(), "/a/b"), Some(json!(2)), "the last one stands");
         for nowhere in ["/t", "/r", "/d", "/ab", ""] {
-            assert_eq!(sent(Format::JsonPatch, steps.clone(), nowhere), None, "{nowhere}");
+            assert_eq!(sent(PatchFormat::JsonPatch, steps.clone(), nowhere), None, "{nowhere}");
         }
     }
 
     #[test]
     fn a_long_value_is_not_told_back() {
         let fits = "x".repeat(VALUE_BYTES_MAX - 2);
-        assert!(sent(Format::Merge, json!({"a": fits}), "/a").is_some());
-        assert!(sent(Format::Merge, json!({"a": format!("{fits}x")}), "/a").is_none());
+        assert!(sent(PatchFormat::Merge, json!({"a": fits}), "/a").is_some());
+        assert!(sent(PatchFormat::Merge, json!({"a": format!("{fits}x")}), "/a").is_none());
     }
 }

@@ -5,13 +5,13 @@ use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::transition::Rejection;
 use crate::service::Service;
 use crate::service::error::Result;
-use crate::store::{Cursor, Filter};
+use crate::store::{Cursor, RowFilter};
 
 /// Where a list goes on that has the latest first.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Older(Cursor);
+pub struct OlderCursor(Cursor);
 
-impl Older {
+impl OlderCursor {
     /// After the row of that moment and name.
     pub(in crate::service) fn at(at: Timestamp, id: &str) -> Self {
         Self(Cursor { due: at.millis(), id: id.to_owned() })
@@ -39,11 +39,12 @@ impl Service {
     pub async fn rejections(
         &self,
         reader: &Party,
-        after: Option<&Older>,
+        after: Option<&OlderCursor>,
         limit: u32,
-    ) -> Result<(Vec<Rejection>, Option<Older>)> {
+    ) -> Result<(Vec<Rejection>, Option<OlderCursor>)> {
         let keys = self.keys()?;
-        let page = self.reader(&keys).list::<Rejection>(Filter::Latest, after.map(Older::cursor), limit).await?;
+        let page =
+            self.reader(&keys).list::<Rejection>(RowFilter::Latest, after.map(OlderCursor::cursor), limit).await?;
         let mut rejections = Vec::with_capacity(page.len());
         for rejection in page.into_iter().map(|it| it.record) {
             let own = rejection.own.is_some()
@@ -51,7 +52,7 @@ impl Service {
             rejections.push(if own { rejection.as_its_own() } else { rejection });
         }
         let last = rejections.last().filter(|_| rejections.len() == limit as usize);
-        let next = last.map(|it| Older::at(it.at, &it.identity.to_string()));
+        let next = last.map(|it| OlderCursor::at(it.at, &it.identity.to_string()));
         Ok((rejections, next))
     }
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::join_request::Join;
+use super::join_request::JoinProposal;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::Kind;
-use crate::domain::json::patch::Format;
+use crate::domain::chain::statement::TransitionType;
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::primitives::id::{NodeId, StepKey, ThreadId};
-use crate::domain::threads::branch::Joining;
-use crate::domain::threads::join_carryover::Carried;
-use crate::domain::threads::rejected_request::{KeptJoin, KeptRequest};
+use crate::domain::threads::branch::JoinStatement;
+use crate::domain::threads::join_carryover::JoinCarryover;
+use crate::domain::threads::rejected_request::{RejectedJoin, RejectedRequest};
 use crate::domain::threads::tool_call::Tool;
 use crate::domain::threads::transition::Transition;
 use crate::domain::threads::usage::Usage;
@@ -29,7 +29,7 @@ pub struct Proposal {
     /// On which head.
     pub parent: Digest,
     /// For what.
-    pub ask: Asked,
+    pub ask: ProposalKind,
     /// Which try.
     pub attempt: u32,
     /// Why, in the agent's words.
@@ -44,18 +44,18 @@ pub struct Proposal {
 
 /// For what.
 #[derive(Clone, Debug)]
-pub enum Asked {
+pub enum ProposalKind {
     /// This patch.
     Patch {
         /// In this form.
-        format: Format,
+        format: PatchFormat,
         /// As sent.
         patch: Value,
     },
     /// What a person would rather have than what an agent asked for.
     Edit {
         /// In this form.
-        format: Format,
+        format: PatchFormat,
         /// As rewritten.
         patch: Value,
         /// What was asked for.
@@ -69,24 +69,24 @@ pub enum Asked {
         to_version: u64,
     },
     /// What branches changed.
-    Join(Box<Join>),
+    Join(Box<JoinProposal>),
 }
 
-impl Asked {
-    pub(in crate::service) fn kind(&self) -> Kind {
+impl ProposalKind {
+    pub(in crate::service) fn kind(&self) -> TransitionType {
         match self {
-            Self::Patch { .. } => Kind::Propose,
-            Self::Edit { .. } => Kind::Edit,
-            Self::Reaffirm => Kind::Reaffirm,
-            Self::Rollback { .. } => Kind::Rollback,
-            Self::Join(_) => Kind::Join,
+            Self::Patch { .. } => TransitionType::Propose,
+            Self::Edit { .. } => TransitionType::Edit,
+            Self::Reaffirm => TransitionType::Reaffirm,
+            Self::Rollback { .. } => TransitionType::Rollback,
+            Self::Join(_) => TransitionType::Join,
         }
     }
 
-    pub(in crate::service) fn format(&self) -> Format {
+    pub(in crate::service) fn format(&self) -> PatchFormat {
         match self {
             Self::Patch { format, .. } | Self::Edit { format, .. } => *format,
-            Self::Reaffirm | Self::Rollback { .. } | Self::Join(_) => Format::Merge,
+            Self::Reaffirm | Self::Rollback { .. } | Self::Join(_) => PatchFormat::Merge,
         }
     }
 
@@ -101,24 +101,24 @@ impl Asked {
     }
 }
 
-impl Asked {
+impl ProposalKind {
     /// What a join brings along besides its effect.
-    pub(in crate::service) fn carried(&self) -> Option<&Carried> {
+    pub(in crate::service) fn carried(&self) -> Option<&JoinCarryover> {
         let Self::Join(join) = self else { return None };
         join.found().ok().map(|it| &it.carried)
     }
 
     /// What a join states.
-    pub(in crate::service) fn joins(&self) -> Result<Option<(Joining, Carried)>> {
+    pub(in crate::service) fn joins(&self) -> Result<Option<(JoinStatement, JoinCarryover)>> {
         let Self::Join(join) = self else { return Ok(None) };
         let found = join.found()?;
         Ok(Some((found.joining.clone(), found.carried.clone())))
     }
 
     /// The same, to be judged again; nothing while nobody has looked at the branches.
-    pub(in crate::service) fn kept_join(&self) -> Option<Box<KeptJoin>> {
+    pub(in crate::service) fn kept_join(&self) -> Option<Box<RejectedJoin>> {
         let (joining, carried) = self.joins().ok().flatten()?;
-        Some(Box::new(KeptJoin { joining, carried }))
+        Some(Box::new(RejectedJoin { joining, carried }))
     }
 
     /// The decision relies on the branches as they were read.
@@ -143,11 +143,17 @@ impl Proposal {
     pub(in crate::service) fn of(transition: &Transition) -> Option<Self> {
         let statement = &transition.statement;
         let ask = match statement.kind {
-            Kind::Propose => Asked::Patch { format: transition.format, patch: transition.patch.clone() },
-            Kind::Reaffirm => Asked::Reaffirm,
-            Kind::Rollback => Asked::Rollback { to_version: transition.patch.get("to_version")?.as_u64()? },
-            Kind::Join => Asked::Join(Box::new(Join::of(transition)?)),
-            Kind::Create | Kind::Fork | Kind::Edit | Kind::Confirm => return None,
+            TransitionType::Propose => {
+                ProposalKind::Patch { format: transition.format, patch: transition.patch.clone() }
+            }
+            TransitionType::Reaffirm => ProposalKind::Reaffirm,
+            TransitionType::Rollback => {
+                ProposalKind::Rollback { to_version: transition.patch.get("to_version")?.as_u64()? }
+            }
+            TransitionType::Join => ProposalKind::Join(Box::new(JoinProposal::of(transition)?)),
+            TransitionType::Create | TransitionType::Fork | TransitionType::Edit | TransitionType::Confirm => {
+                return None;
+            }
         };
         Some(Self {
             thread: statement.thread.clone(),
@@ -164,8 +170,8 @@ impl Proposal {
     }
 
     /// The request as it can be judged again.
-    pub(in crate::service) fn kept(&self) -> KeptRequest {
-        KeptRequest {
+    pub(in crate::service) fn kept(&self) -> RejectedRequest {
+        RejectedRequest {
             kind: self.ask.kind(),
             format: self.ask.format(),
             content: self.ask.content(),

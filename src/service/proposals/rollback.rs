@@ -4,9 +4,9 @@
 use std::sync::OnceLock;
 
 use super::check_words;
-use super::context::{Asking, identity_of};
+use super::context::{ProposalContext, identity_of};
 use super::proposer::Proposer;
-use super::request::{Asked, Proposal};
+use super::request::{Proposal, ProposalKind};
 use crate::domain::chain::hash::Digest;
 use crate::domain::identity::account::{Account, PersonRole};
 use crate::domain::policy::Judgement;
@@ -15,11 +15,11 @@ use crate::domain::threads::usage::Usage;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::retry::retrying;
-use crate::service::threads::commit::Answer;
+use crate::service::threads::commit::ProposalOutcome;
 
 /// What a person asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Rollback {
+pub struct RollbackInput {
     /// In which thread.
     pub thread: ThreadId,
     /// From which node.
@@ -36,11 +36,11 @@ pub struct Rollback {
 
 impl Service {
     /// Asks people for an earlier state. It is held whatever the flow's mode: nobody rolls back alone.
-    pub async fn ask_for_rollback(&self, person: &AccountId, rollback: &Rollback) -> Result<ReviewId> {
+    pub async fn ask_for_rollback(&self, person: &AccountId, rollback: &RollbackInput) -> Result<ReviewId> {
         retrying!(self.ask_for_rollback_once(person, rollback))
     }
 
-    async fn ask_for_rollback_once(&self, person: &AccountId, rollback: &Rollback) -> Result<ReviewId> {
+    async fn ask_for_rollback_once(&self, person: &AccountId, rollback: &RollbackInput) -> Result<ReviewId> {
         let keys = self.keys()?;
         let account = self.need::<Account>(&keys, person.as_str(), "account").await?;
         if account.record.disabled || account.record.role != PersonRole::Reviewer {
@@ -60,7 +60,7 @@ impl Service {
         let standing = self.ready(&keys, thread, rollback.parent).await?;
         let head = self.head(&keys, &standing.thread.record).await?;
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
-        let asking = Asking {
+        let asking = ProposalContext {
             keys: &keys,
             by,
             proposal: &proposal,
@@ -73,7 +73,7 @@ impl Service {
         };
         match self.judge_proposal(&asking).await? {
             Judgement::Hold { after, named, reasons, warnings, .. } => {
-                let effected = crate::service::threads::statement::Effected {
+                let effected = crate::service::threads::statement::JudgedEffect {
                     after,
                     named: named.into_iter().collect(),
                     warnings,
@@ -89,12 +89,12 @@ impl Service {
     }
 }
 
-fn proposal_of(rollback: &Rollback) -> Proposal {
+fn proposal_of(rollback: &RollbackInput) -> Proposal {
     Proposal {
         thread: rollback.thread.clone(),
         node: rollback.node.clone(),
         parent: rollback.parent,
-        ask: Asked::Rollback { to_version: rollback.to_version },
+        ask: ProposalKind::Rollback { to_version: rollback.to_version },
         attempt: rollback.attempt,
         rationale: rollback.reason.clone(),
         tool: None,
@@ -103,13 +103,13 @@ fn proposal_of(rollback: &Rollback) -> Proposal {
     }
 }
 
-fn held(answer: Answer) -> Result<ReviewId> {
+fn held(answer: ProposalOutcome) -> Result<ReviewId> {
     match answer {
-        Answer::Held { hold, .. } => Ok(hold.id),
-        Answer::Rejected(refusal) => {
+        ProposalOutcome::Held { hold, .. } => Ok(hold.id),
+        ProposalOutcome::Rejected(refusal) => {
             let why = refusal.errors.first().map(|it| it.detail.clone()).unwrap_or_default();
             Err(Error::invalid("", format!("it cannot be asked for: {why}")))
         }
-        Answer::Committed { .. } => Err(Error::WrongState("a rollback waits for people, and this did not")),
+        ProposalOutcome::Committed { .. } => Err(Error::WrongState("a rollback waits for people, and this did not")),
     }
 }

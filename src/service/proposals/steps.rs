@@ -1,20 +1,20 @@
 //! Steps: what an agent does under a name of its own happens once, however often it is asked for and on whatever head;
 //! and what does not happen is tried a bounded number of times.
 
-use super::context::Asking;
-use super::context::Trying;
+use super::context::ProposalContext;
+use super::context::StepAttempt;
 use super::request::Proposal;
 use crate::domain::chain::hash::Digest;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::policy::{RejectCode, Violation};
 use crate::domain::reviews::{Hold, HoldState};
-use crate::domain::threads::step::{StepRow, Try, content_of};
+use crate::domain::threads::step::{StepAttemptResult, StepRow, content_of};
 use crate::domain::threads::thread::{Checkpoint, Thread};
-use crate::domain::threads::transition::{Outcome, Transition};
+use crate::domain::threads::transition::{Transition, TransitionOutcome};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::threads::commit::Answer;
+use crate::service::threads::commit::ProposalOutcome;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::step_row_id;
@@ -24,11 +24,11 @@ use crate::store::records::step_row_id;
 const FOLLOWED_MAX: usize = 1_000;
 
 /// What came of a step before.
-pub(in crate::service) enum Before {
+pub(in crate::service) enum PriorStep {
     /// This very thing, which was answered like this.
-    Done(Box<Answer>),
+    Done(Box<ProposalOutcome>),
     /// Nothing that is in force; nothing to look after where the proposal is no step.
-    Open(Option<Trying>),
+    Open(Option<StepAttempt>),
 }
 
 /// What is said of a step that was tried as often as may be.
@@ -44,24 +44,24 @@ impl Service {
         keys: &Keys,
         thread: &Thread,
         proposal: &Proposal,
-    ) -> Result<Before> {
-        let Some(step) = &proposal.step else { return Ok(Before::Open(None)) };
+    ) -> Result<PriorStep> {
+        let Some(step) = &proposal.step else { return Ok(PriorStep::Open(None)) };
         let secret = keys.salt().thread_secret(thread.id.as_str());
         let content = content_of(&secret, &proposal.kept());
         let known = self.fetch::<StepRow>(keys, &step_row_id(&thread.id, &proposal.node, step)).await?;
         let Some(row) = &known else {
-            return Ok(Before::Open(Some(Trying { step: step.clone(), content, known })));
+            return Ok(PriorStep::Open(Some(StepAttempt { step: step.clone(), content, known })));
         };
         if let Some(digest) = row.record.stated_as(content) {
             let transition = self.stated(keys, digest).await?;
-            return Ok(Before::Done(Box::new(self.answer_of(keys, transition).await?)));
+            return Ok(PriorStep::Done(Box::new(self.answer_of(keys, transition).await?)));
         }
         match row.record.last_stated() {
             Some(transition) if self.is_in_force(keys, transition).await? => {
                 let checkpoint = Checkpoint { version: thread.head.version, transition: thread.head.transition };
                 Err(Error::StepReused { transition, checkpoint })
             }
-            _ => Ok(Before::Open(Some(Trying { step: step.clone(), content, known }))),
+            _ => Ok(PriorStep::Open(Some(StepAttempt { step: step.clone(), content, known }))),
         }
     }
 
@@ -70,8 +70,10 @@ impl Service {
         for _ in 0..FOLLOWED_MAX {
             let Transition { outcome, .. } = self.stated(keys, digest).await?;
             let review = match outcome {
-                Outcome::Committed { .. } | Outcome::Observed { .. } | Outcome::Approved { .. } => return Ok(true),
-                Outcome::Held { review } | Outcome::Ended { review, .. } => review,
+                TransitionOutcome::Committed { .. }
+                | TransitionOutcome::Observed { .. }
+                | TransitionOutcome::Approved { .. } => return Ok(true),
+                TransitionOutcome::Held { review } | TransitionOutcome::Ended { review, .. } => review,
             };
             let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
             let next = match hold.record.state {
@@ -90,12 +92,16 @@ impl Service {
 
 /// Adds a try to a change, so that it is known with its effect or not at all. Of two at once the second is decided
 /// again, and finds the first.
-pub(in crate::service) fn put_try(draft: &mut Draft<'_>, asking: &Asking<'_>, became: Option<Digest>) -> Result<()> {
-    let Some(Trying { step, content, known }) = asking.trying else { return Ok(()) };
+pub(in crate::service) fn put_try(
+    draft: &mut Draft<'_>,
+    asking: &ProposalContext<'_>,
+    became: Option<Digest>,
+) -> Result<()> {
+    let Some(StepAttempt { step, content, known }) = asking.trying else { return Ok(()) };
     let content = *content;
     let tried = match became {
-        Some(transition) => Try::Stated { content, transition },
-        None => Try::Rejected { identity: asking.identity },
+        Some(transition) => StepAttemptResult::Stated { content, transition },
+        None => StepAttemptResult::Rejected { identity: asking.identity },
     };
     let (thread, node) = (asking.proposal.thread.clone(), asking.proposal.node.clone());
     match known {

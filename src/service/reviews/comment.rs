@@ -6,7 +6,7 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::identity::account::Account;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{AccountId, ReviewId};
-use crate::domain::reviews::{Comment, CommentRefused, Hold, Ineligible, VoteRefused};
+use crate::domain::reviews::{CommentRejected, Hold, Ineligible, ReviewComment, VoteRejected};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
@@ -16,7 +16,7 @@ use crate::store::record::Stored;
 
 /// What a person asks to have said.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Saying {
+pub struct NewComment {
     /// Of exactly which transition.
     pub transition: Digest,
     /// What.
@@ -28,22 +28,22 @@ pub struct Saying {
 impl Service {
     /// Writes a comment down. A stopped flow, a closed thread and a review that has ended may be talked about: nothing
     /// is decided.
-    pub async fn comment(&self, person: &AccountId, review: &ReviewId, saying: &Saying) -> Result<()> {
+    pub async fn comment(&self, person: &AccountId, review: &ReviewId, saying: &NewComment) -> Result<()> {
         retrying!(self.comment_once(person, review, saying))
     }
 
-    async fn comment_once(&self, person: &AccountId, review: &ReviewId, saying: &Saying) -> Result<()> {
+    async fn comment_once(&self, person: &AccountId, review: &ReviewId, saying: &NewComment) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let person: Stored<Account> = self.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
         if person.record.disabled {
-            return Err(VoteRefused::from(Ineligible::Disabled).into());
+            return Err(VoteRejected::from(Ineligible::Disabled).into());
         }
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         if saying.transition != hold.record.transition {
-            return Err(VoteRefused::Digest.into());
+            return Err(VoteRejected::Digest.into());
         }
         let stored = self.thread(&keys, &hold.record.thread).await?;
-        let comment = Comment {
+        let comment = ReviewComment {
             person: person.record.id.clone(),
             name: person.record.name.clone(),
             words: saying.words.clone(),
@@ -62,17 +62,17 @@ impl Service {
 }
 
 /// What the event of a comment tells: that there is one. What people say to each other is not for hosts.
-pub(in crate::service) fn comment_data(hold: &Hold, comment: &Comment) -> Value {
+pub(in crate::service) fn comment_data(hold: &Hold, comment: &ReviewComment) -> Value {
     json!({"review": hold.id, "transition": hold.transition, "person": comment.person})
 }
 
-impl From<CommentRefused> for Error {
-    fn from(refused: CommentRefused) -> Self {
+impl From<CommentRejected> for Error {
+    fn from(refused: CommentRejected) -> Self {
         match refused {
-            CommentRefused::Empty => Self::invalid("/comment", "say something"),
-            CommentRefused::TooLong => Self::invalid("/comment", refused.to_string()),
-            CommentRefused::NonceUsed => VoteRefused::NonceUsed.into(),
-            CommentRefused::TooMany => Self::WrongState("no more comments fit here: 20 of one person, 100 of all"),
+            CommentRejected::Empty => Self::invalid("/comment", "say something"),
+            CommentRejected::TooLong => Self::invalid("/comment", refused.to_string()),
+            CommentRejected::NonceUsed => VoteRejected::NonceUsed.into(),
+            CommentRejected::TooMany => Self::WrongState("no more comments fit here: 20 of one person, 100 of all"),
         }
     }
 }

@@ -8,30 +8,30 @@ use serde_json::Value;
 
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
-use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::chain::statement::{Statement, TransitionType};
 use crate::domain::identity::account::Token;
 use crate::domain::identity::party::{Author, Party};
-use crate::domain::json::diff::{Change, diff};
+use crate::domain::json::diff::{LeafChange, diff};
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Policy, RedactedChange, RedactedLeaf, Warning, redacted_by, shown_arguments_by};
+use crate::domain::policy::{JudgedWarning, Policy, RedactedChange, RedactedLeaf, redacted_by, shown_arguments_by};
 use crate::domain::primitives::id::{AccountId, FlowId, Jti, NodeId, ReviewId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Hold, HoldState, Verdict, Vote};
-use crate::domain::threads::archive::Whereabouts;
+use crate::domain::reviews::{Hold, HoldState, Vote, VoteVerdict};
+use crate::domain::threads::archive::ArchivedLocation;
 use crate::domain::threads::flow::ReceiptRow;
-use crate::domain::threads::transition::{Outcome, Transition};
+use crate::domain::threads::transition::{Transition, TransitionOutcome};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::log::browse::WITHHELD;
 use crate::service::threads::history::warnings_by;
-use crate::service::threads::provenance::Standpoint;
-use crate::service::threads::redacted_fields::HiddenPlace;
-use crate::service::threads::redaction::{Part, Redaction, Seen, beside};
+use crate::service::threads::provenance::TraceStart;
+use crate::service::threads::redacted_fields::RedactedField;
+use crate::service::threads::redaction::{Redaction, RedactionDetail, TextComparisonScope, beside};
 use crate::store::record::Stored;
 
 /// The decision on a transition, which an agent resumes with.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Decision {
+pub struct DecisionResponse {
     /// Whether the reviewers, or the policy without approval, allowed the change.
     pub approved: bool,
     /// `committed`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
@@ -62,7 +62,7 @@ pub struct Decision {
 
 /// A transition as it may be told.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct TransitionView {
     /// The name of the thread.
     pub thread: ThreadId,
     /// `committed`, `observed`, `held`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
@@ -72,24 +72,24 @@ pub struct Told {
     /// The signed entry, if the transition is committed.
     pub entry: Option<String>,
     /// The whole effect.
-    pub changes: Vec<Change>,
+    pub changes: Vec<LeafChange>,
     /// The arguments of its tool, nothing hidden in them.
     pub arguments: Option<Vec<RedactedLeaf>>,
     /// The whole effect, nothing hidden in it.
     pub redacted: Vec<RedactedChange>,
     /// What rules warn of, as its own proposer is told.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<JudgedWarning>,
     /// The same, as others are: nothing hidden in it.
-    pub warnings_shown: Vec<Warning>,
+    pub warnings_shown: Vec<JudgedWarning>,
     /// What kinds of values its hidden lines stand for.
-    pub hidden: Vec<HiddenPlace>,
+    pub hidden: Vec<RedactedField>,
     /// The hold, if it was held.
     pub hold: Option<Hold>,
 }
 
 impl Service {
     /// What became of a transition: `None` while people are asked.
-    pub async fn decision(&self, digest: Digest, reader: &Party) -> Result<(ThreadId, Option<Decision>)> {
+    pub async fn decision(&self, digest: Digest, reader: &Party) -> Result<(ThreadId, Option<DecisionResponse>)> {
         let keys = self.keys()?;
         let transition = self.stated(&keys, digest).await?;
         let thread = transition.statement.thread.clone();
@@ -104,7 +104,7 @@ impl Service {
         Ok((thread, self.decided(&keys, Some(&hold.record), reader).await?))
     }
 
-    async fn decided(&self, keys: &Keys, hold: Option<&Hold>, reader: &Party) -> Result<Option<Decision>> {
+    async fn decided(&self, keys: &Keys, hold: Option<&Hold>, reader: &Party) -> Result<Option<DecisionResponse>> {
         let Some(hold) = hold else { return Ok(None) };
         let receipt: Option<Stored<ReceiptRow>> = match &hold.state {
             HoldState::Approved { receipt, .. } => self.fetch(keys, receipt.as_str()).await?,
@@ -123,7 +123,7 @@ impl Service {
     /// but is somebody else's, and approves nothing of it.
     pub(in crate::service) async fn asked_instead(&self, keys: &Keys, ended: &HoldState) -> Result<Option<Digest>> {
         let HoldState::Superseded { by: Some(next), .. } = ended else { return Ok(None) };
-        let asks = self.stated(keys, *next).await?.statement.kind != Kind::Confirm;
+        let asks = self.stated(keys, *next).await?.statement.kind != TransitionType::Confirm;
         Ok(asks.then_some(*next))
     }
 
@@ -150,7 +150,7 @@ impl Service {
     }
 
     /// A transition with its statement and effect.
-    pub async fn told(&self, digest: Digest, reader: &Party, part: Part) -> Result<Told> {
+    pub async fn told(&self, digest: Digest, reader: &Party, part: RedactionDetail) -> Result<TransitionView> {
         let keys = self.keys()?;
         let transition = self.transition(&keys, digest).await?;
         let thread = self.thread(&keys, &transition.statement.thread).await?.record;
@@ -158,24 +158,24 @@ impl Service {
         let (before, after) = self.states_of(&keys, &transition).await?;
         let changes = diff(&before, &after);
         let sides = [
-            Standpoint::before(&transition, &before),
-            Standpoint::After { transition: &transition, before: &before, after: &after },
+            TraceStart::before(&transition, &before),
+            TraceStart::After { transition: &transition, before: &before, after: &after },
         ];
         let tool = transition.tool.as_ref();
         let states_reader = match part {
-            Part::OfAnAgent => &Party::Receiver,
-            Part::Whole => reader,
+            RedactionDetail::OfAnAgent => &Party::Receiver,
+            RedactionDetail::Whole => reader,
         };
         let hidings = self.hidings_for(&keys, states_reader, &policies, sides, &[tool]).await?;
         let (_, caller) = self.authors_of(&keys, &transition).await?;
-        let called = beside(&policies, Seen::of(reader, &caller), &[&before, &after], tool);
+        let called = beside(&policies, TextComparisonScope::of(reader, &caller), &[&before, &after], tool);
         let redacted = redacted_by(&hidings, &changes);
         let hidden = redacted.iter().filter_map(|it| match it {
-            RedactedChange::Hidden { pointer, .. } => Some(HiddenPlace::of(pointer.clone(), (&before, &after))),
+            RedactedChange::Hidden { pointer, .. } => Some(RedactedField::of(pointer.clone(), (&before, &after))),
             RedactedChange::Shown { .. } => None,
         });
         let hold = self.hold_of(&keys, digest).await?.map(|it| it.record);
-        Ok(Told {
+        Ok(TransitionView {
             thread: transition.statement.thread.clone(),
             status: status_of(&transition),
             entry: transition.outcome.entry().map(str::to_owned),
@@ -201,22 +201,23 @@ impl Service {
         if let Some(stored) = self.fetch::<Transition>(&keys, &digest.to_string()).await? {
             return Ok(stored.record.statement.flow);
         }
-        let place = self.need::<Whereabouts>(&keys, &digest.to_string(), "transition").await?;
+        let place = self.need::<ArchivedLocation>(&keys, &digest.to_string(), "transition").await?;
         Ok(self.thread(&keys, &place.record.thread).await?.record.flow)
     }
 
     /// What an agent may see of a transition's effect: what the policy of today lets one of its nodes read, and of that
     /// what the policies of then let the same node read.
-    pub async fn visible_to(&self, token: &Token, told: &Told) -> Result<Vec<Change>> {
+    pub async fn visible_to(&self, token: &Token, told: &TransitionView) -> Result<Vec<LeafChange>> {
         let keys = self.keys()?;
         let thread = self.thread(&keys, &told.thread).await?;
         let active = self.flow(&keys, &thread.record.flow).await?.record.policy;
         let mut policies = self.policies_of(&keys, &told.statement).await?;
         policies.push(self.policy(&keys, active).await?);
-        let reads = |policy: &Policy, node: &NodeId, change: &Change| {
+        let reads = |policy: &Policy, node: &NodeId, change: &LeafChange| {
             policy.node(node).is_some_and(|it| it.reads().covers(&change.pointer))
         };
-        let seen = |change: &&Change| token.nodes.iter().any(|node| policies.iter().all(|it| reads(it, node, change)));
+        let seen =
+            |change: &&LeafChange| token.nodes.iter().any(|node| policies.iter().all(|it| reads(it, node, change)));
         Ok(told.changes.iter().filter(seen).cloned().collect())
     }
 
@@ -243,14 +244,16 @@ impl Service {
 /// The review that a transition is or was decided on.
 pub fn review_of(transition: &Transition) -> Option<&ReviewId> {
     match &transition.outcome {
-        Outcome::Held { review } | Outcome::Approved { review, .. } | Outcome::Ended { review, .. } => Some(review),
-        Outcome::Committed { .. } | Outcome::Observed { .. } => None,
+        TransitionOutcome::Held { review }
+        | TransitionOutcome::Approved { review, .. }
+        | TransitionOutcome::Ended { review, .. } => Some(review),
+        TransitionOutcome::Committed { .. } | TransitionOutcome::Observed { .. } => None,
     }
 }
 
 fn status_of(transition: &Transition) -> String {
     match &transition.outcome {
-        Outcome::Ended { decision, .. } => match serde_json::to_value(decision) {
+        TransitionOutcome::Ended { decision, .. } => match serde_json::to_value(decision) {
             Ok(Value::String(word)) => word,
             _ => "ended".to_owned(),
         },
@@ -258,16 +261,16 @@ fn status_of(transition: &Transition) -> String {
     }
 }
 
-fn committed(transition: &Transition) -> Decision {
-    Decision {
+fn committed(transition: &Transition) -> DecisionResponse {
+    DecisionResponse {
         approved: true,
         version: Some(transition.statement.version),
         ..undecided(transition.digest, "committed")
     }
 }
 
-fn undecided(digest: Digest, word: &str) -> Decision {
-    Decision {
+fn undecided(digest: Digest, word: &str) -> DecisionResponse {
+    DecisionResponse {
         approved: false,
         decision: word.to_owned(),
         transition_digest: digest,
@@ -283,29 +286,29 @@ fn undecided(digest: Digest, word: &str) -> Decision {
     }
 }
 
-fn decision_of(hold: &Hold, receipt: Option<ReceiptRow>) -> Option<Decision> {
+fn decision_of(hold: &Hold, receipt: Option<ReceiptRow>) -> Option<DecisionResponse> {
     let with = |word: &str| undecided(hold.transition, word);
     Some(match &hold.state {
         HoldState::Open {} => return None,
         HoldState::Approved { receipt: jti, version, .. } => {
             let claims = receipt.as_ref().and_then(|it| crate::service::writes::verify::peek_receipt(&it.token));
-            Decision {
+            DecisionResponse {
                 approved: true,
                 nonce: Some(jti.clone()),
                 expires_at: claims.map(|it| Timestamp::from_millis(it.exp.saturating_mul(1000))),
                 receipt: receipt.map(|it| it.token),
                 version: Some(*version),
-                ..voted(hold, Verdict::Approve, with("approved"))
+                ..voted(hold, VoteVerdict::Approve, with("approved"))
             }
         }
-        HoldState::Denied { .. } => voted(hold, Verdict::Deny, with("denied")),
+        HoldState::Denied { .. } => voted(hold, VoteVerdict::Deny, with("denied")),
         HoldState::Expired { .. } => with("expired"),
         HoldState::Cancelled { .. } => with("cancelled"),
         HoldState::Superseded { .. } => with("superseded"),
     })
 }
 
-fn voted(hold: &Hold, verdict: Verdict, mut decision: Decision) -> Decision {
+fn voted(hold: &Hold, verdict: VoteVerdict, mut decision: DecisionResponse) -> DecisionResponse {
     let mut deciders = hold.standing_votes().filter(|vote| vote.verdict == verdict);
     let absent = |vote: &Vote| Some((vote.reviewer.clone(), vote.absent.as_ref()?.person.clone()));
     decision.absent = deciders.clone().filter_map(absent).collect();

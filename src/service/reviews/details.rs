@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::eligible_voters::can_decide;
-use crate::domain::chain::commitment::{Setting, Tree};
+use crate::domain::chain::commitment::{LeafSource, Tree};
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::opening::{Opening, View, open};
+use crate::domain::chain::opening::{Opening, OpeningSelection, open};
 use crate::domain::identity::account::Account;
 use crate::domain::identity::delegation::Delegation;
 use crate::domain::identity::party::{Author, Party};
@@ -16,27 +16,28 @@ use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
 use crate::domain::log::event::Event;
 use crate::domain::policy::{
-    Hiding, NodePolicy, Policy, RedactedChange, RedactedLeaf, Warning, readable_leaves, redacted_by, shown_arguments_by,
+    JudgedWarning, NodePolicy, Policy, RedactedChange, RedactedLeaf, Redactor, readable_leaves, redacted_by,
+    shown_arguments_by,
 };
 use crate::domain::primitives::id::{AccountId, DelegationId, NodeId, ReviewId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{CannotDecide, Hold, HoldState, Place, Roll};
+use crate::domain::reviews::{CannotDecide, Hold, HoldState, VoterRoll, VotingSeat};
 use crate::domain::threads::flow::ReceiptRow;
-use crate::domain::threads::thread::{Status, Thread};
+use crate::domain::threads::thread::{Thread, ThreadStatusCode};
 use crate::domain::threads::tool_call::Tool;
 use crate::domain::threads::transition::{ChainRow, Transition};
 use crate::domain::writes::write::Write;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::retry::retrying;
-use crate::service::proposals::denied_attempts::DeniedBefore;
-use crate::service::threads::archive_lookup::Files;
-use crate::service::threads::history::{Who, warnings_by};
+use crate::service::proposals::denied_attempts::EarlierDenials;
+use crate::service::threads::archive_lookup::ArchiveFiles;
+use crate::service::threads::history::{RequesterName, warnings_by};
 use crate::service::threads::known_values::KnownValues;
-use crate::service::threads::provenance::Standpoint;
-use crate::service::threads::redacted_fields::{HiddenPlace, hidden_places};
-use crate::service::threads::redaction::{Redaction, Seen, beside};
-use crate::service::threads::tool_call_view::{Arguments, Call};
+use crate::service::threads::provenance::TraceStart;
+use crate::service::threads::redacted_fields::{RedactedField, hidden_places};
+use crate::service::threads::redaction::{Redaction, TextComparisonScope, beside};
+use crate::service::threads::tool_call_view::{RedactedArguments, RedactedToolCall};
 use crate::store::records::event_alias;
 
 /// What one writer will read, if this is approved and written.
@@ -51,7 +52,7 @@ pub struct WriterView {
 }
 
 /// What the viewer of a review is shown of texts. Its policy redacts them, and the active one if it is another.
-pub(in crate::service) struct Texts {
+pub(in crate::service) struct ReviewTexts {
     pub(in crate::service) redaction: Redaction,
     /// Who wrote the rationale and the tool's arguments.
     pub(in crate::service) author: Author,
@@ -70,19 +71,19 @@ pub struct ReviewFacts {
     /// By which policy.
     pub policy: Arc<Policy>,
     /// What the viewer is shown of texts, by who wrote them.
-    pub(in crate::service) texts: Texts,
+    pub(in crate::service) texts: ReviewTexts,
     /// What rules warn of.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<JudgedWarning>,
     /// The thread.
     pub thread: Thread,
     /// What the thread is doing.
-    pub status: Status,
+    pub status: ThreadStatusCode,
     /// The change, redacted.
     pub diff: Vec<RedactedChange>,
     /// Both trees, opened along the change and along what writers will read, closed where hidden.
     pub opening: Opening,
     /// What is hidden in it.
-    pub hidden: Vec<HiddenPlace>,
+    pub hidden: Vec<RedactedField>,
     /// Texts that are known at the keys of the change.
     pub known: KnownValues,
     /// The same trees with one hidden value open, for whoever has just been recorded as looking at it.
@@ -90,17 +91,17 @@ pub struct ReviewFacts {
     /// What each writer will read.
     pub writers: Vec<WriterView>,
     /// The tool that is called along with it.
-    pub call: Option<Call>,
+    pub call: Option<RedactedToolCall>,
     /// Who asked for it.
-    pub by: Option<Who>,
+    pub by: Option<RequesterName>,
     /// Who voted and in whose place, for whom the viewer may vote, and who made the edit if it is one, as they stand now.
-    pub roll: Roll,
+    pub roll: VoterRoll,
     /// For whom all this is.
     pub viewer: AccountId,
     /// In which places the viewer may decide now, or why in none.
-    pub can_decide: std::result::Result<Vec<Place>, CannotDecide>,
+    pub can_decide: std::result::Result<Vec<VotingSeat>, CannotDecide>,
     /// Earlier denials of the same change.
-    pub denied_before: Option<DeniedBefore>,
+    pub denied_before: Option<EarlierDenials>,
     /// Whether an earlier write's outcome is unknown.
     pub outcome_unknown: bool,
     /// The receipt that came of it.
@@ -145,14 +146,14 @@ impl Service {
         let policies = self.policies_under(&keys, standing.flow.record.policy, [hold.policy]).await?;
         let (reader, tool) = (Party::from(viewer), transition.tool.as_ref());
         let sides = [
-            Standpoint::before(&transition, &before),
-            Standpoint::After { transition: &transition, before: &before, after: &after },
-            Standpoint::Version { thread: &thread.id, version: thread.written_version, state: &written },
+            TraceStart::before(&transition, &before),
+            TraceStart::After { transition: &transition, before: &before, after: &after },
+            TraceStart::Version { thread: &thread.id, version: thread.written_version, state: &written },
         ];
         let hidings = self.hidings_for(&keys, &reader, &policies, sides, &[tool]).await?;
         let states = [&before, &after, &written];
         let (author, caller) = self.authors_of(&keys, &transition).await?;
-        let called = beside(&policies, Seen::of(&reader, &caller), &states, tool);
+        let called = beside(&policies, TextComparisonScope::of(&reader, &caller), &states, tool);
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
         let opening = self.open_transition(&keys, &transition, &policy, &hides).await?;
         let revealed = self.revealed_of(&keys, (&transition, &policy), &hides, reveal).await?;
@@ -177,7 +178,7 @@ impl Service {
             call: self.call_of(&keys, &called, &transition)?,
             texts: self.texts_of(&keys, receipt.as_ref(), redaction, (author, caller)).await?,
             receipt,
-            roll: Roll { now, ..roll },
+            roll: VoterRoll { now, ..roll },
             hold,
             transition,
             policy,
@@ -213,12 +214,12 @@ impl Service {
         receipt: Option<&ReceiptRow>,
         redaction: Redaction,
         (author, proposer): (Author, Author),
-    ) -> Result<Texts> {
+    ) -> Result<ReviewTexts> {
         let revoker = match receipt.and_then(|it| it.revoked.as_ref()) {
             Some(revoked) => self.party_of(keys, &revoked.by).await?,
             None => Party::Gone,
         };
-        Ok(Texts { redaction, author, proposer, revoker: Author::of(revoker) })
+        Ok(ReviewTexts { redaction, author, proposer, revoker: Author::of(revoker) })
     }
 
     /// What became of the write of a transition, once it is committed.
@@ -245,9 +246,9 @@ impl Service {
     pub(in crate::service) fn call_of(
         &self,
         keys: &Keys,
-        hidings: &[Hiding<'_>],
+        hidings: &[Redactor<'_>],
         transition: &Transition,
-    ) -> Result<Option<Call>> {
+    ) -> Result<Option<RedactedToolCall>> {
         let Some(tool) = &transition.tool else { return Ok(None) };
         let statement = &transition.statement;
         let secret = self.secret(keys, &statement.thread);
@@ -257,12 +258,12 @@ impl Service {
         let parts = shown_arguments_by(hidings, tool);
         let hidden = parts.iter().any(|it| matches!(it, RedactedLeaf::Hidden { .. }));
         let arguments = if hidden {
-            Arguments::Parts(parts)
+            RedactedArguments::Parts(parts)
         } else {
             let salt = Tool::salt(&secret, &statement.proposal);
-            Arguments::Whole { value: Value::Object(tool.arguments.clone()), salt }
+            RedactedArguments::Whole { value: Value::Object(tool.arguments.clone()), salt }
         };
-        Ok(Some(Call { name: tool.name.clone(), arguments }))
+        Ok(Some(RedactedToolCall { name: tool.name.clone(), arguments }))
     }
 
     /// Opens both trees of a transition along its change and along what its policy's writers read.
@@ -287,7 +288,7 @@ impl Service {
             }
         };
         let after = transition.delta.apply(&before).map_err(|_| Error::Broken("a transition's effect"))?;
-        let setting = Setting { proposal: &statement.proposal, named: &transition.named };
+        let setting = LeafSource { proposal: &statement.proposal, named: &transition.named };
         let next = match statement.version {
             0 => Tree::new(&secret, &after, &statement.proposal),
             _ => tree.advance(&secret, &before, &after, &setting),
@@ -296,7 +297,7 @@ impl Service {
             return Err(Error::Broken("a transition is not what was stated"));
         }
         let wanted = |at: &Pointer| policy.writers().any(|(_, rules)| rules.reads().touches(at));
-        Ok(open((&before, &tree), (&after, &next), &View { hidden, wanted: &wanted }))
+        Ok(open((&before, &tree), (&after, &next), &OpeningSelection { hidden, wanted: &wanted }))
     }
 
     /// A page of a thread's chain, oldest first.
@@ -304,7 +305,7 @@ impl Service {
         let keys = self.keys()?;
         let head = self.thread(&keys, thread).await?.record.head.version;
         let last = head.min(from.saturating_add(u64::from(limit)).saturating_sub(1));
-        let mut files = Files::default();
+        let mut files = ArchiveFiles::default();
         let rows = self.links((&keys, &mut files), thread, from..=last).await?;
         let digests: Vec<Digest> = rows.iter().map(|row| row.transition).collect();
         let mut transitions = self.transitions_of((&keys, &mut files), &digests).await?;
@@ -324,7 +325,7 @@ impl Service {
 }
 
 /// What each writer will read, and what of it changed since the last confirmed write.
-fn writer_views(hidings: &[Hiding<'_>], (written, after): (&Value, &Value), policy: &Policy) -> Vec<WriterView> {
+fn writer_views(hidings: &[Redactor<'_>], (written, after): (&Value, &Value), policy: &Policy) -> Vec<WriterView> {
     let changes = diff(written, after);
     let view = |(node, rules): (&NodeId, &NodePolicy)| {
         let read: Vec<_> = changes.iter().filter(|it| rules.reads().covers(&it.pointer)).cloned().collect();

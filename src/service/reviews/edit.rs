@@ -6,48 +6,48 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use super::rejudge::JudgedAgain;
+use super::rejudge::RejudgeOutcome;
 use super::vote::check_open;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::Kind;
+use crate::domain::chain::statement::TransitionType;
 use crate::domain::identity::account::{Account, Token};
 use crate::domain::identity::party::Party;
 use crate::domain::json::diff::{diff, leaves};
 use crate::domain::json::patch::Patch;
 use crate::domain::json::pointer::{Pointer, array_index};
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Hiding, Judgement, Policy, Reason, Violation};
+use crate::domain::policy::{JudgedReason, Judgement, Policy, Redactor, Violation};
 use crate::domain::primitives::id::{AccountId, ReviewId};
-use crate::domain::reviews::edit::{EDITS_MAX, Edit, EditRefused, edited};
-use crate::domain::reviews::{Hold, HoldState, VoteRefused, can_be_approved};
-use crate::domain::threads::transition::{EndWord, Transition};
+use crate::domain::reviews::edit::{EDITS_MAX, EditRejected, ReviewEdit, edited};
+use crate::domain::reviews::{Hold, HoldState, VoteRejected, can_be_approved};
+use crate::domain::threads::transition::{HoldEndReason, Transition};
 use crate::domain::threads::usage::Usage;
 use crate::service::error::{Error, Result};
 use crate::service::platform::retry::retrying;
-use crate::service::proposals::context::Asking;
+use crate::service::proposals::context::ProposalContext;
 use crate::service::proposals::proposer::Proposer;
-use crate::service::proposals::request::{Asked, Proposal, RATIONALE_CHARS_MAX};
+use crate::service::proposals::request::{Proposal, ProposalKind, RATIONALE_CHARS_MAX};
 use crate::service::threads::commit::authors_with;
 use crate::service::threads::hold::{put_hold, stages_of};
-use crate::service::threads::provenance::Standpoint;
-use crate::service::threads::statement::Effected;
-use crate::service::{Service, Standing};
+use crate::service::threads::provenance::TraceStart;
+use crate::service::threads::statement::JudgedEffect;
+use crate::service::{Service, ThreadContext};
 use crate::store::record::Stored;
 
 /// What an editor sends.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Rewrite {
+pub struct EditRequest {
     /// Of exactly what.
     pub transition: Digest,
     /// How.
-    pub edit: Edit,
+    pub edit: ReviewEdit,
     /// Why, for the others.
     pub why: String,
 }
 
 /// What became of it.
 #[derive(Clone, Debug)]
-pub enum Rewritten {
+pub enum EditResult {
     /// People are asked about it instead.
     Held(ReviewId),
     /// The policy rejects it: everything stays as it was. Places end where something hidden begins.
@@ -62,8 +62,8 @@ const NOBODY: &str = "nobody would be left who could approve it";
 
 impl Service {
     /// Puts a rewrite in the place of what is held.
-    pub async fn rewrite(&self, editor: &AccountId, review: &ReviewId, ask: &Rewrite) -> Result<Rewritten> {
-        let late = |error: Error| if error.is_too_late() { VoteRefused::Expired.into() } else { error };
+    pub async fn rewrite(&self, editor: &AccountId, review: &ReviewId, ask: &EditRequest) -> Result<EditResult> {
+        let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         let length = ask.why.trim().chars().count();
         if length == 0 || length > RATIONALE_CHARS_MAX {
             return Err(Error::invalid("/why", format!("say why, in at most {RATIONALE_CHARS_MAX} characters")));
@@ -71,7 +71,7 @@ impl Service {
         retrying!(self.rewrite_once(editor, review, ask)).map_err(late)
     }
 
-    async fn rewrite_once(&self, editor: &AccountId, review: &ReviewId, ask: &Rewrite) -> Result<Rewritten> {
+    async fn rewrite_once(&self, editor: &AccountId, review: &ReviewId, ask: &EditRequest) -> Result<EditResult> {
         let (keys, now) = (self.keys()?, self.now());
         let person: Stored<Account> = self.fetch(&keys, editor.as_str()).await?.ok_or(Error::Unauthenticated)?;
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
@@ -79,15 +79,15 @@ impl Service {
         let standing = self.standing(&keys, thread).await?;
         check_open(&standing, &hold.record, now)?;
         if now >= hold.record.expires_at {
-            return Err(VoteRefused::Expired.into());
+            return Err(VoteRejected::Expired.into());
         }
         if ask.transition != hold.record.transition {
-            return Err(VoteRefused::Digest.into());
+            return Err(VoteRejected::Digest.into());
         }
         let transition = self.transition(&keys, hold.record.transition).await?;
-        hold.record.may_rewrite(&person.record, transition.editor.as_ref(), now).map_err(VoteRefused::from)?;
-        if self.judged_again(&keys, &standing, &hold).await? != JudgedAgain::Kept {
-            return Err(VoteRefused::PolicyChanged.into());
+        hold.record.may_rewrite(&person.record, transition.editor.as_ref(), now).map_err(VoteRejected::from)?;
+        if self.judged_again(&keys, &standing, &hold).await? != RejudgeOutcome::Kept {
+            return Err(VoteRejected::PolicyChanged.into());
         }
         self.check_rewritable(&keys, &transition).await?;
         let token = self.fetch::<Token>(&keys, hold.record.proposer.as_str()).await?;
@@ -98,11 +98,11 @@ impl Service {
     async fn rewrite_as(
         &self,
         keys: &Keys,
-        standing: &Standing,
+        standing: &ThreadContext,
         hold: &Stored<Hold>,
         (person, token, transition): (&Stored<Account>, &Stored<Token>, &Transition),
-        ask: &Rewrite,
-    ) -> Result<Rewritten> {
+        ask: &EditRequest,
+    ) -> Result<EditResult> {
         let head = self.head(keys, &standing.thread.record).await?;
         let policy = self.policy(keys, standing.flow.record.policy).await?;
         let proposed = transition.delta.apply(&head.state).map_err(|_| Error::Broken("a transition's effect"))?;
@@ -118,7 +118,7 @@ impl Service {
             thread: statement.thread.clone(),
             node: hold.record.node.clone(),
             parent: head.entry.transition,
-            ask: Asked::Edit { format: transition.format, patch, supersedes: transition.digest },
+            ask: ProposalKind::Edit { format: transition.format, patch, supersedes: transition.digest },
             attempt: 0,
             rationale: Some(ask.why.clone()),
             tool: transition.tool.clone(),
@@ -131,13 +131,13 @@ impl Service {
         };
         let (proposal, trying) = (&proposal, None);
         let (head, policy, given) = (&head, &policy, OnceLock::new());
-        let asking = Asking { keys, by, proposal, identity, standing, head, policy, trying, given };
+        let asking = ProposalContext { keys, by, proposal, identity, standing, head, policy, trying, given };
         match self.judge_proposal(&asking).await? {
             Judgement::Hold { after, named, reasons, warnings, .. } => {
-                let effected = Effected { after, named: named.into_iter().collect(), warnings };
+                let effected = JudgedEffect { after, named: named.into_iter().collect(), warnings };
                 self.ask_instead(&asking, hold, (effected, reasons)).await
             }
-            Judgement::Reject { violations } => Ok(Rewritten::Rejected(hiding.violations(violations))),
+            Judgement::Reject { violations } => Ok(EditResult::Rejected(hiding.violations(violations))),
             Judgement::Commit { .. } => Err(Error::Broken("an edit is always held")),
         }
     }
@@ -150,9 +150,9 @@ impl Service {
         person: &Stored<Account>,
         (policy, transition): (&'p Arc<Policy>, &Transition),
         (before, after): (&Value, &Value),
-        ask: &Rewrite,
-    ) -> Result<Hiding<'p>> {
-        let sides = [Standpoint::before(transition, before), Standpoint::After { transition, before, after }];
+        ask: &EditRequest,
+    ) -> Result<Redactor<'p>> {
+        let sides = [TraceStart::before(transition, before), TraceStart::After { transition, before, after }];
         let (reader, tools) = (Party::from(&person.record), [transition.tool.as_ref()]);
         let hidings = self.hidings_for(keys, &reader, std::slice::from_ref(policy), sides, &tools).await?;
         let hiding = hidings.into_iter().next().ok_or(Error::Broken("a policy"))?;
@@ -164,8 +164,8 @@ impl Service {
         let mut of = transition.clone();
         for _ in 0..EDITS_MAX {
             match (of.statement.kind, of.statement.supersedes) {
-                (Kind::Propose, _) => return Ok(()),
-                (Kind::Edit, Some(before)) => of = self.transition(keys, before).await?,
+                (TransitionType::Propose, _) => return Ok(()),
+                (TransitionType::Edit, Some(before)) => of = self.transition(keys, before).await?,
                 _ => return Err(Error::WrongState(NOT_EDITABLE)),
             }
         }
@@ -177,7 +177,7 @@ impl Service {
         &self,
         transition: &Transition,
         (before, proposed, patch): (&Value, &Value, &Value),
-        hiding: &Hiding<'_>,
+        hiding: &Redactor<'_>,
     ) -> Result<()> {
         // What does not apply is for the judgement to say.
         let Ok(read) = Patch::read(transition.format, patch.clone()) else { return Ok(()) };
@@ -189,10 +189,10 @@ impl Service {
     /// In one transaction: the old hold ends, and a new one asks others about the rewrite.
     async fn ask_instead(
         &self,
-        asking: &Asking<'_>,
+        asking: &ProposalContext<'_>,
         hold: &Stored<Hold>,
-        (effected, reasons): (Effected, Vec<Reason>),
-    ) -> Result<Rewritten> {
+        (effected, reasons): (JudgedEffect, Vec<JudgedReason>),
+    ) -> Result<EditResult> {
         let Some(person) = asking.by.editor() else { return Err(Error::Broken("an edit without an editor")) };
         let mut excluded: BTreeSet<String> = hold.record.excluded.clone();
         excluded.extend(authors_with(&asking.standing.thread.record, asking.by.author(), &asking.proposal.ask));
@@ -207,27 +207,27 @@ impl Service {
         draft.before(hold.record.expires_at);
         let mut thread = asking.standing.thread.record.clone();
         let by = Some(step.transition.digest);
-        let end = (HoldState::Superseded { at: now, by, policy: None }, EndWord::Superseded, now);
+        let end = (HoldState::Superseded { at: now, by, policy: None }, HoldEndReason::Superseded, now);
         self.put_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
         // What counts is what the agent asked for: it learns nothing of the rewrite from its remaining attempts.
         let (_, next) = put_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, hold.record.effect, now))?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
-        Ok(Rewritten::Held(next.id))
+        Ok(EditResult::Held(next.id))
     }
 }
 
 /// Whether a place is hidden, or has something hidden in it or beside it in its list: what is put into a list moves
 /// the others. Asked of the place alone and never of the value that would stand there: a guess is not answered.
-fn meets_hidden(hiding: &Hiding<'_>, states: [&Value; 2], place: &Pointer) -> bool {
+fn meets_hidden(hiding: &Redactor<'_>, states: [&Value; 2], place: &Pointer) -> bool {
     let listed = place.tokens().last().is_some_and(|it| it == "-" || array_index(&it).is_some());
     let around = if listed { place.parent().unwrap_or_else(Pointer::root) } else { place.clone() };
     let below = |state: &Value| leaves(state).iter().any(|(at, _)| around.covers(at) && hiding.hides(at));
     hiding.hides(place) || states.into_iter().any(below)
 }
 
-impl From<EditRefused> for Error {
-    fn from(refused: EditRefused) -> Self {
+impl From<EditRejected> for Error {
+    fn from(refused: EditRejected) -> Self {
         Self::invalid("/edit", refused.to_string())
     }
 }

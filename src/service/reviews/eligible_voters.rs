@@ -2,18 +2,18 @@
 
 use crate::domain::identity::account::{Account, PersonRole};
 use crate::domain::primitives::id::ReviewId;
-use crate::domain::reviews::{CannotDecide, Hold, Place, Roll};
+use crate::domain::reviews::{CannotDecide, Hold, VoterRoll, VotingSeat};
 use crate::service::error::Result;
-use crate::service::{Service, Standing};
+use crate::service::{Service, ThreadContext};
 use crate::store::record::Stored;
 
 /// Somebody who is asked.
 #[derive(Clone, Debug)]
-pub struct Elector {
+pub struct EligibleVoter {
     /// Who.
     pub account: Account,
     /// In which places they may decide now, or why in none.
-    pub can_decide: std::result::Result<Vec<Place>, CannotDecide>,
+    pub can_decide: std::result::Result<Vec<VotingSeat>, CannotDecide>,
 }
 
 /// More people than can be meant by one question; an answer has a bound.
@@ -22,13 +22,13 @@ const ELECTORS_MAX: usize = 500;
 impl Service {
     /// The reviewers of the groups that a review asks and those whom they have named to vote in their place, by name, and
     /// whether each can decide it now.
-    pub async fn electorate(&self, review: &ReviewId) -> Result<Vec<Elector>> {
+    pub async fn electorate(&self, review: &ReviewId) -> Result<Vec<EligibleVoter>> {
         let (keys, now) = (self.keys()?, self.now());
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let thread = self.thread(&keys, &hold.record.thread).await?;
         let standing = self.standing(&keys, thread).await?;
         let delegations = self.delegations_standing(&keys).await?;
-        let roll = Roll { people: self.accounts_all(&keys).await?, delegations, now };
+        let roll = VoterRoll { people: self.accounts_all(&keys).await?, delegations, now };
         let in_groups = |it: &Account| hold.record.asks(&it.groups, now);
         let asked = |it: &Account| in_groups(it) || roll.away_for(&it.id).any(|(_, away)| in_groups(away));
         let mut people: Vec<Account> =
@@ -37,7 +37,7 @@ impl Service {
         people.truncate(ELECTORS_MAX);
         let elector = |account: Account| {
             let can_decide = can_decide(&standing, &hold.record, &account, &roll);
-            Elector { account, can_decide }
+            EligibleVoter { account, can_decide }
         };
         Ok(people.into_iter().map(elector).collect())
     }
@@ -45,11 +45,11 @@ impl Service {
 
 /// In which places a person may decide now, or why in none. The vote itself is judged once more, inside its transaction.
 pub(in crate::service) fn can_decide(
-    standing: &Standing,
+    standing: &ThreadContext,
     hold: &Hold,
     person: &Account,
-    roll: &Roll,
-) -> std::result::Result<Vec<Place>, CannotDecide> {
+    roll: &VoterRoll,
+) -> std::result::Result<Vec<VotingSeat>, CannotDecide> {
     let (thread, now) = (&standing.thread.record, roll.now);
     if !hold.is_open(now) || thread.closed.is_some() {
         return Err(CannotDecide::Ended);

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::domain::log::event::EventType;
-use crate::domain::policy::Approval;
+use crate::domain::policy::ApprovalPolicy;
 use crate::domain::primitives::id::ReviewId;
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Escalation, Hold, Notice, Notices, Reminder};
+use crate::domain::reviews::{DueReminder, Escalation, Hold, HoldReminders, Reminder};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
@@ -42,26 +42,26 @@ impl Service {
 }
 
 /// When people are reminded of a hold that was opened then, and who is asked later, as a policy says.
-pub(in crate::service) fn notices_of(approval: &Approval, opened_at: Timestamp) -> Notices {
+pub(in crate::service) fn notices_of(approval: &ApprovalPolicy, opened_at: Timestamp) -> HoldReminders {
     let reminder = approval.remind_after().map(|it| Reminder { from: opened_at.plus(it), told_at: None });
     let escalation = approval.escalation().map(|it| Escalation {
         from: opened_at.plus(it.after()),
         to: it.to().clone(),
         told_at: None,
     });
-    Notices { reminder, escalation }
+    HoldReminders { reminder, escalation }
 }
 
 /// The event of a notice, and what it tells.
-pub(in crate::service) fn notice_data(hold: &Hold, notice: Notice) -> Option<(EventType, Value)> {
+pub(in crate::service) fn notice_data(hold: &Hold, notice: DueReminder) -> Option<(EventType, Value)> {
     let mut data = json!({"review": hold.id, "transition": hold.transition, "expires_at": hold.first_deadline()});
     Some(match notice {
-        Notice::Reminded => {
+        DueReminder::Reminded => {
             data["groups"] =
                 json!(hold.stages.iter().flat_map(|it| &it.groups).collect::<std::collections::BTreeSet<_>>());
             (EventType::ReviewReminded, data)
         }
-        Notice::Escalated => {
+        DueReminder::Escalated => {
             data["to"] = json!(hold.notices.escalation.as_ref()?.to);
             (EventType::ReviewEscalated, data)
         }

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use crate::domain::identity::account::Account;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{AccountId, ReviewId};
-use crate::domain::reviews::{EXTENSION_REASON_CHARS_MAX, Extending, Extension, ExtensionRefused, Hold, VoteRefused};
+use crate::domain::reviews::{
+    EXTENSION_REASON_CHARS_MAX, Extension, ExtensionRejected, ExtensionRequest, Hold, VoteRejected,
+};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
@@ -15,8 +17,8 @@ use crate::store::record::Stored;
 
 impl Service {
     /// Moves a review's deadline. A stopped flow does not stand in the way: nothing is decided, and its time runs.
-    pub async fn extend(&self, person: &AccountId, review: &ReviewId, ask: &Extending) -> Result<()> {
-        let late = |error: Error| if error.is_too_late() { VoteRefused::Expired.into() } else { error };
+    pub async fn extend(&self, person: &AccountId, review: &ReviewId, ask: &ExtensionRequest) -> Result<()> {
+        let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         let length = ask.reason.trim().chars().count();
         if length == 0 || length > EXTENSION_REASON_CHARS_MAX {
             let why = format!("say why, in at most {EXTENSION_REASON_CHARS_MAX} characters");
@@ -25,12 +27,12 @@ impl Service {
         retrying!(self.extend_once(person, review, ask)).map_err(late)
     }
 
-    async fn extend_once(&self, person: &AccountId, review: &ReviewId, ask: &Extending) -> Result<()> {
+    async fn extend_once(&self, person: &AccountId, review: &ReviewId, ask: &ExtensionRequest) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let person: Stored<Account> = self.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let stored = self.thread(&keys, &hold.record.thread).await?;
-        let ask = Extending { reason: ask.reason.trim().to_owned(), ..ask.clone() };
+        let ask = ExtensionRequest { reason: ask.reason.trim().to_owned(), ..ask.clone() };
         let standing = self.as_it_stands(person.record.clone());
         let longer = hold.record.clone().extended(ask, &standing, now)?;
         let mut thread = stored.record.clone();
@@ -55,16 +57,16 @@ pub(in crate::service) fn extension_data(hold: &Hold, extension: &Extension) -> 
     })
 }
 
-impl From<ExtensionRefused> for Error {
-    fn from(refused: ExtensionRefused) -> Self {
+impl From<ExtensionRejected> for Error {
+    fn from(refused: ExtensionRejected) -> Self {
         match refused {
-            ExtensionRefused::Vote(refused) => refused.into(),
-            ExtensionRefused::Moved => Self::WrongState("the deadline was moved meanwhile; look again"),
-            ExtensionRefused::NotLater => Self::WrongState("the new deadline has to be later than the one there is"),
-            ExtensionRefused::TooLate => {
+            ExtensionRejected::Vote(refused) => refused.into(),
+            ExtensionRejected::Moved => Self::WrongState("the deadline was moved meanwhile; look again"),
+            ExtensionRejected::NotLater => Self::WrongState("the new deadline has to be later than the one there is"),
+            ExtensionRejected::TooLate => {
                 Self::WrongState("a deadline is moved to at most twice the time that the policy gives")
             }
-            ExtensionRefused::TooOften => Self::WrongState("a deadline is moved at most five times"),
+            ExtensionRejected::TooOften => Self::WrongState("a deadline is moved at most five times"),
         }
     }
 }

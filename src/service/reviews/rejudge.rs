@@ -7,34 +7,34 @@
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-use super::rejudge_cache::Judging;
+use super::rejudge_cache::ActivePolicies;
 use crate::domain::chain::hash::Digest;
 use crate::domain::identity::account::Token;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Judgement, Policy, Reason};
-use crate::domain::policy_changes::change_request::Over;
+use crate::domain::policy::{JudgedReason, Judgement, Policy};
+use crate::domain::policy_changes::change_request::ReplacedPolicy;
 use crate::domain::primitives::id::ReviewId;
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::{Hold, HoldReason, HoldState};
 use crate::domain::threads::flow::{Flow, Mode};
-use crate::domain::threads::transition::{EndWord, Rejection, Transition};
+use crate::domain::threads::transition::{HoldEndReason, Rejection, Transition};
 use crate::service::error::{Error, Result};
 use crate::service::platform::retry::retrying;
-use crate::service::proposals::context::{Asking, identity_of};
+use crate::service::proposals::context::{ProposalContext, identity_of};
 use crate::service::proposals::denied_attempts::effect_of;
 use crate::service::proposals::proposer::Proposer;
 use crate::service::proposals::request::Proposal;
 use crate::service::threads::commit::authors_with;
 use crate::service::threads::hold::{hold_reason, put_hold};
-use crate::service::threads::statement::Effected;
-use crate::service::{Service, Standing};
+use crate::service::threads::statement::JudgedEffect;
+use crate::service::{Service, ThreadContext};
 use crate::store::change::Draft;
 use crate::store::record::{Record, Stored};
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 /// What became of a hold that was judged again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum JudgedAgain {
+pub enum RejudgeOutcome {
     /// It stands, with its votes.
     Kept,
     /// It ended: stated anew for people to vote on anew, or not asked any more.
@@ -45,24 +45,24 @@ pub enum JudgedAgain {
 const TRIES_MAX: u32 = 100;
 
 /// What the active policy makes of a held proposal.
-enum Anew {
+enum RejudgedProposal {
     /// The same, on the same terms.
     Same,
     /// People are asked on its terms.
-    Hold(Effected, Vec<Reason>, BTreeSet<String>),
+    Hold(JudgedEffect, Vec<JudgedReason>, BTreeSet<String>),
     /// Nobody is asked: it would commit, or be rejected, or nobody could approve it.
     Nobody,
 }
 
 impl Service {
     /// Which policy judges each flow.
-    pub(in crate::service) async fn judging(&self, keys: &Keys) -> Result<Judging> {
-        let (mut judging, mut after) = (Judging::new(), None);
+    pub(in crate::service) async fn judging(&self, keys: &Keys) -> Result<ActivePolicies> {
+        let (mut judging, mut after) = (ActivePolicies::new(), None);
         loop {
-            let page = self.reader(keys).list::<Flow>(Filter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let page = self.reader(keys).list::<Flow>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
             after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
             let full = page.len() == LIST_ROWS_MAX as usize;
-            judging.extend(page.into_iter().map(|it| (it.record.id.clone(), Over::of(&it.record))));
+            judging.extend(page.into_iter().map(|it| (it.record.id.clone(), ReplacedPolicy::of(&it.record))));
             if !full {
                 return Ok(judging);
             }
@@ -111,12 +111,12 @@ impl Service {
     pub(in crate::service) async fn judged_again(
         &self,
         keys: &Keys,
-        standing: &Standing,
+        standing: &ThreadContext,
         hold: &Stored<Hold>,
-    ) -> Result<JudgedAgain> {
+    ) -> Result<RejudgeOutcome> {
         let active = standing.flow.record.policy;
         if hold.record.policy == active {
-            return Ok(JudgedAgain::Kept);
+            return Ok(RejudgeOutcome::Kept);
         }
         let policy = self.policy(keys, active).await?;
         let transition = self.transition(keys, hold.record.transition).await?;
@@ -134,30 +134,37 @@ impl Service {
         let proposal = self.gathered(keys, (&head, thread), proposal).await?;
         let (by, proposal) = (Proposer::Token(&token), &proposal);
         let (head, policy, given) = (&head, &policy, OnceLock::new());
-        let asking = Asking { keys, by, proposal, identity, standing, head, policy, trying: None, given };
+        let asking = ProposalContext { keys, by, proposal, identity, standing, head, policy, trying: None, given };
         match self.anew(&asking, hold, &transition).await? {
-            Anew::Same => {
-                self.holds_looked.keep(hold.record.id.as_str(), Over::of(&standing.flow.record));
-                Ok(JudgedAgain::Kept)
+            RejudgedProposal::Same => {
+                self.holds_looked.keep(hold.record.id.as_str(), ReplacedPolicy::of(&standing.flow.record));
+                Ok(RejudgeOutcome::Kept)
             }
-            Anew::Hold(effected, reasons, authors) => self.ask_anew(&asking, hold, (effected, reasons, authors)).await,
-            Anew::Nobody => self.set_aside(keys, standing, hold).await,
+            RejudgedProposal::Hold(effected, reasons, authors) => {
+                self.ask_anew(&asking, hold, (effected, reasons, authors)).await
+            }
+            RejudgedProposal::Nobody => self.set_aside(keys, standing, hold).await,
         }
     }
 
-    async fn anew(&self, asking: &Asking<'_>, hold: &Stored<Hold>, transition: &Transition) -> Result<Anew> {
+    async fn anew(
+        &self,
+        asking: &ProposalContext<'_>,
+        hold: &Stored<Hold>,
+        transition: &Transition,
+    ) -> Result<RejudgedProposal> {
         let (policy, flow) = (asking.policy, &asking.standing.flow.record);
         let judged = match self.judge_proposal(asking).await {
             // Under this policy the branches of a join do not come to anything.
             Err(Error::Conflict { .. } | Error::Invalid { .. }) if asking.proposal.ask.carried().is_some() => {
-                return Ok(Anew::Nobody);
+                return Ok(RejudgedProposal::Nobody);
             }
             judged => judged?,
         };
         let (Judgement::Hold { after, named, reasons, warnings, .. }, Mode::Enforce) = (judged, policy.mode()) else {
-            return Ok(Anew::Nobody);
+            return Ok(RejudgedProposal::Nobody);
         };
-        let effected = Effected { after, named: named.into_iter().collect(), warnings };
+        let effected = JudgedEffect { after, named: named.into_iter().collect(), warnings };
         let old = self.policy(asking.keys, hold.record.policy).await?;
         let told: Vec<HoldReason> = reasons.iter().cloned().map(hold_reason).collect();
         let effect = transition.delta.apply(&asking.head.state).map_err(|_| Error::Broken("a transition's effect"))?;
@@ -168,15 +175,15 @@ impl Service {
             && transition.warnings == effected.warnings
             && policy.asks_as(&old);
         if same {
-            return Ok(Anew::Same);
+            return Ok(RejudgedProposal::Same);
         }
         let effect = effect_of(asking, &effected, &reasons);
         if is_exhausted(asking) || self.is_effect_exhausted(asking.keys, policy, effect).await? {
-            return Ok(Anew::Nobody);
+            return Ok(RejudgedProposal::Nobody);
         }
         let authors = authors_with(&asking.standing.thread.record, asking.by.author(), &asking.proposal.ask);
         let asked = self.somebody_can_approve(asking.keys, policy, &authors).await?;
-        Ok(if asked { Anew::Hold(effected, reasons, authors) } else { Anew::Nobody })
+        Ok(if asked { RejudgedProposal::Hold(effected, reasons, authors) } else { RejudgedProposal::Nobody })
     }
 
     /// The same request as its next try: a proposal's name is never given twice.
@@ -201,10 +208,10 @@ impl Service {
     /// In one transaction: the old hold ends, and a new one asks for the same under the active policy.
     async fn ask_anew(
         &self,
-        asking: &Asking<'_>,
+        asking: &ProposalContext<'_>,
         hold: &Stored<Hold>,
-        (effected, reasons, authors): (Effected, Vec<Reason>, BTreeSet<String>),
-    ) -> Result<JudgedAgain> {
+        (effected, reasons, authors): (JudgedEffect, Vec<JudgedReason>, BTreeSet<String>),
+    ) -> Result<RejudgeOutcome> {
         let now = self.now();
         let effect = effect_of(asking, &effected, &reasons);
         let step = self.state_step(asking, effected, now).await?;
@@ -216,11 +223,11 @@ impl Service {
         put_hold(&mut draft, &mut thread, asking, step, (reasons, authors, effect, now))?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
-        Ok(JudgedAgain::Ended)
+        Ok(RejudgeOutcome::Ended)
     }
 
     /// Nobody is asked any more: its proposer may ask again, and is judged by the active policy.
-    async fn set_aside(&self, keys: &Keys, standing: &Standing, hold: &Stored<Hold>) -> Result<JudgedAgain> {
+    async fn set_aside(&self, keys: &Keys, standing: &ThreadContext, hold: &Stored<Hold>) -> Result<RejudgeOutcome> {
         let now = self.now();
         let policy = self.policy(keys, standing.flow.record.policy).await?;
         let mut draft = Draft::new(keys.row(), now);
@@ -230,19 +237,19 @@ impl Service {
         self.put_end(&mut draft, keys, &mut thread, hold, superseded(now, None, &policy)).await?;
         draft.replace(&standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
-        Ok(JudgedAgain::Ended)
+        Ok(RejudgeOutcome::Ended)
     }
 }
 
 /// Whether the node has asked for approval, or been rejected, as often on this head as the active policy lets it. The
 /// hold that is judged again is one of those it opened.
-fn is_exhausted(asking: &Asking<'_>) -> bool {
+fn is_exhausted(asking: &ProposalContext<'_>) -> bool {
     let (thread, node) = (&asking.standing.thread.record, &asking.proposal.node);
     let others = thread.holds_opened.get(node).copied().unwrap_or(0).saturating_sub(1);
     let violations = thread.violations.get(node).copied().unwrap_or(0);
     others >= asking.policy.approval().attempts() || asking.policy.on_violation().is_exhausted(violations)
 }
 
-fn superseded(now: Timestamp, by: Option<Digest>, policy: &Policy) -> (HoldState, EndWord, Timestamp) {
-    (HoldState::Superseded { at: now, by, policy: Some(policy.digest()) }, EndWord::Superseded, now)
+fn superseded(now: Timestamp, by: Option<Digest>, policy: &Policy) -> (HoldState, HoldEndReason, Timestamp) {
+    (HoldState::Superseded { at: now, by, policy: Some(policy.digest()) }, HoldEndReason::Superseded, now)
 }

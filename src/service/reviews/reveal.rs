@@ -12,7 +12,7 @@ use crate::domain::identity::party::{Author, Party};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{AccountId, GroupName, ReviewId};
-use crate::domain::reviews::{Hold, REVEAL_REASON_CHARS_MAX, Reveal, RevealRefused, groups_to_reveal_to};
+use crate::domain::reviews::{Hold, REVEAL_REASON_CHARS_MAX, Reveal, RevealRejected, groups_to_reveal_to};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
@@ -22,7 +22,7 @@ use crate::store::record::Stored;
 
 /// What somebody asks to look at.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Look {
+pub struct RevealRequest {
     /// Of exactly which transition.
     pub transition: Digest,
     /// At which place.
@@ -55,9 +55,9 @@ impl ReviewFacts {
 
     /// Those of a person's groups that may look at hidden values: by the policy that people were asked by, and also by
     /// the one that judges the flow now, which may have come to hide more and to trust fewer.
-    pub fn groups_that_look(&self, person: &Account) -> std::result::Result<BTreeSet<GroupName>, RevealRefused> {
+    pub fn groups_that_look(&self, person: &Account) -> std::result::Result<BTreeSet<GroupName>, RevealRejected> {
         let mut each = self.texts.redaction.policies().iter().map(|it| groups_to_reveal_to(it.reveal_to(), person));
-        let first = each.next().unwrap_or(Err(RevealRefused::Group))?;
+        let first = each.next().unwrap_or(Err(RevealRejected::Group))?;
         each.try_for_each(|it| it.map(drop))?;
         Ok(first)
     }
@@ -66,12 +66,12 @@ impl ReviewFacts {
 impl Service {
     /// Records that a person looks at a hidden value, and only then gives the review with that value open. A
     /// stopped flow, a closed thread and a review that has ended may be looked into as well: nothing is decided.
-    pub async fn reveal(&self, person: &AccountId, review: &ReviewId, look: &Look) -> Result<ReviewFacts> {
+    pub async fn reveal(&self, person: &AccountId, review: &ReviewId, look: &RevealRequest) -> Result<ReviewFacts> {
         let viewer = retrying!(self.record_look(person, review, look))?;
         retrying!(self.review_once(review, &viewer, Some(&look.pointer)))
     }
 
-    async fn record_look(&self, person: &AccountId, review: &ReviewId, look: &Look) -> Result<Account> {
+    async fn record_look(&self, person: &AccountId, review: &ReviewId, look: &RevealRequest) -> Result<Account> {
         let (keys, now) = (self.keys()?, self.now());
         let person: Stored<Account> = self.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
         let facts = self.review_once(review, &person.record, None).await?;
@@ -99,7 +99,7 @@ impl Service {
     }
 }
 
-fn check_look(facts: &ReviewFacts, look: &Look) -> Result<()> {
+fn check_look(facts: &ReviewFacts, look: &RevealRequest) -> Result<()> {
     let reason = look.reason.trim();
     if reason.is_empty() || reason.chars().count() > REVEAL_REASON_CHARS_MAX {
         return Err(Error::invalid("/reason", format!("say why, in at most {REVEAL_REASON_CHARS_MAX} characters")));
@@ -122,12 +122,12 @@ pub(in crate::service) fn look_data(hold: &Hold, reveal: &Reveal) -> Value {
     })
 }
 
-impl From<RevealRefused> for Error {
-    fn from(refused: RevealRefused) -> Self {
+impl From<RevealRejected> for Error {
+    fn from(refused: RevealRejected) -> Self {
         match refused {
-            RevealRefused::Disabled => Self::Forbidden("the account is disabled"),
-            RevealRefused::Group => Self::Forbidden("the policy lets none of your groups look at hidden values"),
-            RevealRefused::TooMany => {
+            RevealRejected::Disabled => Self::Forbidden("the account is disabled"),
+            RevealRejected::Group => Self::Forbidden("the policy lets none of your groups look at hidden values"),
+            RevealRejected::TooMany => {
                 Self::WrongState("this review was looked into so often that no more can be recorded")
             }
         }

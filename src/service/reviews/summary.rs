@@ -16,7 +16,7 @@ use crate::service::error::Result;
 const KEYS_MAX: usize = 8;
 
 /// What is told of one of them.
-pub(in crate::service) struct Brief {
+pub(in crate::service) struct ReviewSummary {
     /// What it is: `Review` or `Interrupt`.
     pub(in crate::service) thing: &'static str,
     pub(in crate::service) name: String,
@@ -29,9 +29,9 @@ pub(in crate::service) struct Brief {
 }
 
 impl Service {
-    pub(in crate::service) async fn brief_of(&self, keys: &Keys, hold: &Hold) -> Result<Brief> {
+    pub(in crate::service) async fn brief_of(&self, keys: &Keys, hold: &Hold) -> Result<ReviewSummary> {
         let policy = self.policy(keys, hold.policy).await?;
-        Ok(Brief {
+        Ok(ReviewSummary {
             thing: "Review",
             name: hold.id.to_string(),
             flow: hold.flow.clone(),
@@ -42,8 +42,8 @@ impl Service {
     }
 
     /// Of what a host asserts not even the keys are told: they are its own words.
-    pub(in crate::service) fn brief_of_interrupt(&self, interrupt: &Interrupt) -> Brief {
-        Brief {
+    pub(in crate::service) fn brief_of_interrupt(&self, interrupt: &Interrupt) -> ReviewSummary {
+        ReviewSummary {
             thing: "Interrupt",
             name: interrupt.id.to_string(),
             flow: interrupt.flow.clone(),

@@ -4,37 +4,37 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::rejudge::JudgedAgain;
-use super::voter_roll::Rolled;
-use crate::domain::chain::commitment::Setting;
-use crate::domain::chain::entry::Gate;
-use crate::domain::chain::jws::{self, Typ};
-use crate::domain::chain::receipt::{Approval, Denial, Issued, Receipt, Refusal};
+use super::rejudge::RejudgeOutcome;
+use super::voter_roll::LoadedVoterRoll;
+use crate::domain::chain::commitment::LeafSource;
+use crate::domain::chain::entry::CommitGate;
+use crate::domain::chain::jws::{self, TokenType};
+use crate::domain::chain::receipt::{ApprovalClaim, Denial, DenialClaim, IssuedReceipt, Receipt};
 use crate::domain::keys::{KeyUse, Keys};
 use crate::domain::log::event::EventType;
 use crate::domain::policy::Policy;
 use crate::domain::primitives::id::{AccountId, Jti, ReviewId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Ballot, Bench, Hold, HoldState, Tally, Vote, VoteRefused};
+use crate::domain::reviews::{Ballot, Hold, HoldState, HoldTally, Vote, VoteContext, VoteRejected};
 use crate::domain::threads::flow::ReceiptRow;
 use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{EndWord, Outcome, Transition};
+use crate::domain::threads::transition::{HoldEndReason, Transition, TransitionOutcome};
 use crate::random;
 use crate::service::error::{Error, Result};
-use crate::service::identity::passkeys::{PasskeyUse, Signature, Subject};
+use crate::service::identity::passkeys::{BallotSubject, PasskeyUse, VoteSignature};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::service::threads::commit::Base;
+use crate::service::threads::commit::CommitBase;
 use crate::service::threads::heads::Version;
 use crate::service::threads::lease_expiry::over_a_lapse;
-use crate::service::threads::statement::Step;
-use crate::service::{Service, Standing};
+use crate::service::threads::statement::StatedTransition;
+use crate::service::{Service, ThreadContext};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
 /// What a counted vote led to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Voted {
+pub enum VoteOutcome {
     /// More are needed.
     Waiting,
     /// It is approved, committed, and has its receipt.
@@ -45,26 +45,26 @@ pub enum Voted {
 
 /// How a vote comes.
 #[derive(Clone, Copy)]
-enum Manner<'a> {
+enum VoteSubmission<'a> {
     /// By itself, with a passkey's signature over it if there is one.
-    Alone(Option<&'a Signature>),
+    Alone(Option<&'a VoteSignature>),
     /// Among several.
     AmongSeveral,
 }
 
 /// Everything around one vote while it is counted.
-struct Poll<'a> {
+struct PendingVote<'a> {
     keys: &'a Keys,
-    standing: &'a Standing,
+    standing: &'a ThreadContext,
     hold: &'a Stored<Hold>,
-    rolled: &'a Rolled,
+    rolled: &'a LoadedVoterRoll,
     passkey: Option<PasskeyUse>,
     now: Timestamp,
 }
 
 impl Service {
     /// Counts a person's vote on exactly the digest it carries.
-    pub async fn vote(&self, voter: &AccountId, review: &ReviewId, ballot: &Ballot) -> Result<Voted> {
+    pub async fn vote(&self, voter: &AccountId, review: &ReviewId, ballot: &Ballot) -> Result<VoteOutcome> {
         self.vote_signed(voter, review, ballot, None).await
     }
 
@@ -74,9 +74,9 @@ impl Service {
         voter: &AccountId,
         review: &ReviewId,
         ballot: &Ballot,
-        signature: Option<&Signature>,
-    ) -> Result<Voted> {
-        self.vote_in(voter, review, ballot, Manner::Alone(signature)).await
+        signature: Option<&VoteSignature>,
+    ) -> Result<VoteOutcome> {
+        self.vote_in(voter, review, ballot, VoteSubmission::Alone(signature)).await
     }
 
     /// The same, as one of several: only where nothing more is asked for than a look.
@@ -85,8 +85,8 @@ impl Service {
         voter: &AccountId,
         review: &ReviewId,
         ballot: &Ballot,
-    ) -> Result<Voted> {
-        self.vote_in(voter, review, ballot, Manner::AmongSeveral).await
+    ) -> Result<VoteOutcome> {
+        self.vote_in(voter, review, ballot, VoteSubmission::AmongSeveral).await
     }
 
     async fn vote_in(
@@ -94,9 +94,9 @@ impl Service {
         voter: &AccountId,
         review: &ReviewId,
         ballot: &Ballot,
-        manner: Manner<'_>,
-    ) -> Result<Voted> {
-        let late = |error: Error| if error.is_too_late() { VoteRefused::Expired.into() } else { error };
+        manner: VoteSubmission<'_>,
+    ) -> Result<VoteOutcome> {
+        let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         retrying!(self.vote_once(voter, review, ballot, manner)).map_err(late)
     }
 
@@ -105,49 +105,50 @@ impl Service {
         voter: &AccountId,
         review: &ReviewId,
         ballot: &Ballot,
-        manner: Manner<'_>,
-    ) -> Result<Voted> {
+        manner: VoteSubmission<'_>,
+    ) -> Result<VoteOutcome> {
         let (keys, now) = (self.keys()?, self.now());
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let thread = self.thread(&keys, &hold.record.thread).await?;
         let standing = self.standing(&keys, thread).await?;
         check_open(&standing, &hold.record, now)?;
         let signature = match (manner, hold.record.alone()) {
-            (Manner::AmongSeveral, Some(why)) => return Err(VoteRefused::from(why).into()),
-            (Manner::AmongSeveral, None) => None,
-            (Manner::Alone(signature), _) => signature,
+            (VoteSubmission::AmongSeveral, Some(why)) => return Err(VoteRejected::from(why).into()),
+            (VoteSubmission::AmongSeveral, None) => None,
+            (VoteSubmission::Alone(signature), _) => signature,
         };
-        if self.judged_again(&keys, &standing, &hold).await? != JudgedAgain::Kept {
-            return Err(VoteRefused::PolicyChanged.into());
+        if self.judged_again(&keys, &standing, &hold).await? != RejudgeOutcome::Kept {
+            return Err(VoteRejected::PolicyChanged.into());
         }
         let rolled = self.rolled(&keys, &hold.record.votes, (voter, ballot.delegation.as_ref())).await?;
         let now = rolled.roll.now;
         let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
         let outcome_unknown = standing.thread.record.outcome_unknown(now);
-        let bench = Bench { roll: &rolled.roll, outcome_unknown };
-        let (ballot, passkey) = self.proven(&keys, (Subject::Review(review), voter), ballot.clone(), signature).await?;
+        let bench = VoteContext { roll: &rolled.roll, outcome_unknown };
+        let (ballot, passkey) =
+            self.proven(&keys, (BallotSubject::Review(review), voter), ballot.clone(), signature).await?;
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let tally = hold.record.clone().vote(ballot, person, &bench)?;
         hold.record.passkey_need(stage).met_by(&proof, now)?;
-        let poll = Poll { keys: &keys, standing: &standing, hold: &hold, rolled: &rolled, passkey, now };
+        let poll = PendingVote { keys: &keys, standing: &standing, hold: &hold, rolled: &rolled, passkey, now };
         match tally {
-            Tally::Waiting(counted) => self.wait_for_more(&poll, &counted).await,
-            Tally::Approved(counted, approvals) => self.approve(&poll, counted, approvals).await,
-            Tally::Denied(counted, refusals) => self.deny(&poll, counted, refusals).await,
+            HoldTally::Waiting(counted) => self.wait_for_more(&poll, &counted).await,
+            HoldTally::Approved(counted, approvals) => self.approve(&poll, counted, approvals).await,
+            HoldTally::Denied(counted, refusals) => self.deny(&poll, counted, refusals).await,
         }
     }
 
-    async fn wait_for_more(&self, poll: &Poll<'_>, counted: &Hold) -> Result<Voted> {
+    async fn wait_for_more(&self, poll: &PendingVote<'_>, counted: &Hold) -> Result<VoteOutcome> {
         let mut draft = poll.draft()?;
         let mut thread = poll.standing.thread.record.clone();
         put_vote_event(&mut draft, &mut thread, counted, poll.now)?;
         draft.replace(poll.hold, counted)?;
         draft.replace(&poll.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
-        Ok(Voted::Waiting)
+        Ok(VoteOutcome::Waiting)
     }
 
-    async fn deny(&self, poll: &Poll<'_>, counted: Hold, refusals: Vec<Refusal>) -> Result<Voted> {
+    async fn deny(&self, poll: &PendingVote<'_>, counted: Hold, refusals: Vec<DenialClaim>) -> Result<VoteOutcome> {
         let stored = self.held(poll.keys, counted.transition).await?;
         let statement = &stored.record.statement;
         let denial = Denial {
@@ -163,35 +164,40 @@ impl Service {
             outcome: "denied".to_owned(),
             reviewers: refusals,
         };
-        let denial = jws::sign(poll.keys.signing(KeyUse::Chain), Typ::Denial, &denial);
+        let denial = jws::sign(poll.keys.signing(KeyUse::Chain), TokenType::Denial, &denial);
         let mut draft = poll.draft()?;
         let mut thread = poll.standing.thread.record.clone();
         put_vote_event(&mut draft, &mut thread, &counted, poll.now)?;
         let counted = Stored { record: counted, ..poll.hold.clone() };
-        let end = (HoldState::Denied { at: poll.now, denial }, EndWord::Denied, poll.now);
+        let end = (HoldState::Denied { at: poll.now, denial }, HoldEndReason::Denied, poll.now);
         self.put_end(&mut draft, poll.keys, &mut thread, &counted, end).await?;
         draft.replace(&poll.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
-        Ok(Voted::Denied)
+        Ok(VoteOutcome::Denied)
     }
 
     /// In one transaction: the entry, the receipt, the hold's end, the thread's new head, the events.
-    async fn approve(&self, poll: &Poll<'_>, counted: Hold, approvals: Vec<Approval>) -> Result<Voted> {
+    async fn approve(
+        &self,
+        poll: &PendingVote<'_>,
+        counted: Hold,
+        approvals: Vec<ApprovalClaim>,
+    ) -> Result<VoteOutcome> {
         let stored = self.held(poll.keys, counted.transition).await?;
         let head = self.head(poll.keys, &poll.standing.thread.record).await?;
         let policy = self.policy(poll.keys, stored.record.statement.policy).await?;
         let step = self.approved_step(poll.keys, &head, &stored.record)?;
         let receipt = receipt_of(poll, &policy, &stored.record, approvals);
-        let issued = Issued::sign(poll.keys.signing(KeyUse::Chain), receipt);
+        let issued = IssuedReceipt::sign(poll.keys.signing(KeyUse::Chain), receipt);
         let receipt = issued.claims();
         let mut draft = poll.draft()?;
         let mut thread = poll.standing.thread.record.clone();
         put_vote_event(&mut draft, &mut thread, &counted, poll.now)?;
         thread.authors.clone_from(&counted.excluded);
-        let gate = Gate::Approved { review: counted.id.clone(), receipt: receipt.jti.clone() };
-        let base = Base { head: &head, policy: &policy, flow: &poll.standing.flow.record };
+        let gate = CommitGate::Approved { review: counted.id.clone(), receipt: receipt.jti.clone() };
+        let base = CommitBase { head: &head, policy: &policy, flow: &poll.standing.flow.record };
         let advanced = self.advance(&mut draft, poll.keys, base, (step, gate, poll.now), &mut thread)?;
-        let outcome = Outcome::Approved {
+        let outcome = TransitionOutcome::Approved {
             review: counted.id.clone(),
             receipt: receipt.jti.clone(),
             entry: advanced.token.clone(),
@@ -212,12 +218,12 @@ impl Service {
         self.commit(draft.finish()).await?;
         self.heads.put(Arc::new(advanced));
         self.issued.put(issued);
-        Ok(Voted::Approved)
+        Ok(VoteOutcome::Approved)
     }
 
     /// The held transition's effect on the head that it was stated on: it must come out as the very root that
     /// people approved, whatever the database says by now.
-    fn approved_step(&self, keys: &Keys, head: &Version, transition: &Transition) -> Result<Step> {
+    fn approved_step(&self, keys: &Keys, head: &Version, transition: &Transition) -> Result<StatedTransition> {
         let statement = transition.statement.clone();
         let changed = Error::Broken("the held transition is not what was stated");
         if statement.parent != Some(head.entry.transition) || statement.from != head.tree.root() {
@@ -225,16 +231,16 @@ impl Service {
         }
         let Ok(after) = transition.delta.apply(&head.state) else { return Err(changed) };
         let secret = self.secret(keys, &statement.thread);
-        let setting = Setting { proposal: &statement.proposal, named: &transition.named };
+        let setting = LeafSource { proposal: &statement.proposal, named: &transition.named };
         let tree = head.tree.advance(&secret, &head.state, &after, &setting);
         if tree.root() != statement.to {
             return Err(changed);
         }
-        Ok(Step { transition: transition.clone(), after: head.followed_by(statement, after, tree) })
+        Ok(StatedTransition { transition: transition.clone(), after: head.followed_by(statement, after, tree) })
     }
 }
 
-impl<'a> Poll<'a> {
+impl<'a> PendingVote<'a> {
     /// Relies on the flow's and the gateway's halts, on everybody whom votes are about as they stand, and on the deadline.
     fn draft(&self) -> Result<Draft<'a>> {
         let mut draft = Draft::new(self.keys.row(), self.now);
@@ -248,9 +254,9 @@ impl<'a> Poll<'a> {
     }
 }
 
-pub(in crate::service) fn check_open(standing: &Standing, hold: &Hold, now: Timestamp) -> Result<()> {
+pub(in crate::service) fn check_open(standing: &ThreadContext, hold: &Hold, now: Timestamp) -> Result<()> {
     if !matches!(hold.state, HoldState::Open {}) {
-        return Err(VoteRefused::Ended.into());
+        return Err(VoteRejected::Ended.into());
     }
     if standing.thread.record.closed.is_some() {
         return Err(Error::Closed);
@@ -264,7 +270,12 @@ pub(in crate::service) fn check_open(standing: &Standing, hold: &Hold, now: Time
     Ok(())
 }
 
-fn receipt_of(poll: &Poll<'_>, policy: &Policy, transition: &Transition, approvals: Vec<Approval>) -> Receipt {
+fn receipt_of(
+    poll: &PendingVote<'_>,
+    policy: &Policy,
+    transition: &Transition,
+    approvals: Vec<ApprovalClaim>,
+) -> Receipt {
     let statement = &transition.statement;
     Receipt {
         iss: poll.keys.issuer().to_owned(),

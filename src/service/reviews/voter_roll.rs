@@ -7,22 +7,22 @@ use crate::domain::identity::delegation::{Delegation, LENGTH_MAX};
 use crate::domain::keys::Keys;
 use crate::domain::primitives::id::{AccountId, DelegationId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Roll, Vote};
+use crate::domain::reviews::{Vote, VoterRoll};
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::OPEN;
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 /// A roll, and the rows that it was read from.
-pub(in crate::service) struct Rolled {
-    pub(in crate::service) roll: Roll,
+pub(in crate::service) struct LoadedVoterRoll {
+    pub(in crate::service) roll: VoterRoll,
     people: Vec<Stored<Account>>,
     delegations: Vec<Stored<Delegation>>,
 }
 
-impl Rolled {
+impl LoadedVoterRoll {
     /// Relies on everybody as they stand, and on each delegation until it ends.
     pub(in crate::service) fn rely(&self, draft: &mut Draft<'_>) {
         for person in &self.people {
@@ -44,7 +44,7 @@ impl Service {
         keys: &Keys,
         votes: &[Vote],
         (voter, by): (&AccountId, Option<&DelegationId>),
-    ) -> Result<Rolled> {
+    ) -> Result<LoadedVoterRoll> {
         let standing = votes.iter().filter(|it| it.stands());
         let absent = standing.clone().filter_map(|it| it.absent.as_ref());
         let by: BTreeSet<String> = absent.clone().map(|it| &it.delegation).chain(by).map(ToString::to_string).collect();
@@ -60,12 +60,12 @@ impl Service {
             .map(ToString::to_string)
             .collect();
         let people = self.reader(keys).get_many::<Account>(&ids.into_iter().collect::<Vec<_>>()).await?;
-        let roll = Roll {
+        let roll = VoterRoll {
             people: people.iter().map(|it| self.as_it_stands(it.record.clone())).collect(),
             delegations: delegations.iter().map(|it| it.record.clone()).collect(),
             now: self.now(),
         };
-        Ok(Rolled { roll, people, delegations })
+        Ok(LoadedVoterRoll { roll, people, delegations })
     }
 
     /// Whom a viewer stands in for, besides everybody whom some votes are about.
@@ -75,7 +75,7 @@ impl Service {
         viewer: &AccountId,
         about: &[Vote],
         also: &[AccountId],
-    ) -> Result<Roll> {
+    ) -> Result<VoterRoll> {
         let now = self.now();
         let mut delegations = self.received(keys, viewer, now).await?;
         let absent = about.iter().filter_map(|it| it.absent.as_ref());
@@ -102,7 +102,7 @@ impl Service {
             _ => self.reader(keys).get_many::<Account>(&ids.into_iter().collect::<Vec<_>>()).await?,
         };
         let people = people.into_iter().map(|it| self.as_it_stands(it.record)).collect();
-        Ok(Roll { people, delegations, now })
+        Ok(VoterRoll { people, delegations, now })
     }
 
     /// The delegations to a person that stand. None is longer than [`LENGTH_MAX`], so that older ones are not looked at.
@@ -113,7 +113,7 @@ impl Service {
         now: Timestamp,
     ) -> Result<Vec<Delegation>> {
         let after = Cursor { due: 0, id: made_before(now) };
-        let owned = Filter::Owner(person.as_str());
+        let owned = RowFilter::Owner(person.as_str());
         let rows = self.reader(keys).list::<Delegation>(owned, Some(&after), LIST_ROWS_MAX).await?;
         Ok(rows.into_iter().map(|it| it.record).filter(|it| it.stands_at(now)).collect())
     }
@@ -122,7 +122,7 @@ impl Service {
     pub(in crate::service) async fn delegations_standing(&self, keys: &Keys) -> Result<Vec<Delegation>> {
         let now = self.now();
         let after = Cursor { due: now.millis(), id: char::MAX.to_string() };
-        let rows = self.reader(keys).list::<Delegation>(Filter::State(OPEN), Some(&after), LIST_ROWS_MAX).await?;
+        let rows = self.reader(keys).list::<Delegation>(RowFilter::State(OPEN), Some(&after), LIST_ROWS_MAX).await?;
         Ok(rows.into_iter().map(|it| it.record).filter(|it| it.stands_at(now)).collect())
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::domain::identity::account::Account;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{AccountId, ReviewId};
-use crate::domain::reviews::{Hold, Ineligible, Vote, VoteRefused, Withdrawing};
+use crate::domain::reviews::{Hold, Ineligible, Vote, VoteRejected, WithdrawalRequest};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
@@ -16,16 +16,16 @@ use crate::store::record::Stored;
 impl Service {
     /// Takes a person's own vote back, or one that was cast in their place, unless the review has ended. A stopped flow and a write under way do not stand in
     /// the way: whoever is no longer sure of an approval can always say so.
-    pub async fn withdraw_vote(&self, voter: &AccountId, review: &ReviewId, ask: &Withdrawing) -> Result<()> {
-        let late = |error: Error| if error.is_too_late() { VoteRefused::Expired.into() } else { error };
+    pub async fn withdraw_vote(&self, voter: &AccountId, review: &ReviewId, ask: &WithdrawalRequest) -> Result<()> {
+        let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         retrying!(self.withdraw_vote_once(voter, review, ask)).map_err(late)
     }
 
-    async fn withdraw_vote_once(&self, voter: &AccountId, review: &ReviewId, ask: &Withdrawing) -> Result<()> {
+    async fn withdraw_vote_once(&self, voter: &AccountId, review: &ReviewId, ask: &WithdrawalRequest) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let person: Stored<Account> = self.fetch(&keys, voter.as_str()).await?.ok_or(Error::Unauthenticated)?;
         if person.record.disabled {
-            return Err(VoteRefused::from(Ineligible::Disabled).into());
+            return Err(VoteRejected::from(Ineligible::Disabled).into());
         }
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let stored = self.thread(&keys, &hold.record.thread).await?;

@@ -5,19 +5,19 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
-use crate::archives::Unusable;
+use crate::archives::ArchiveFileError;
 use crate::domain::chain::hash::Digest;
 use crate::domain::keys::Keys;
 use crate::domain::primitives::id::ThreadId;
-use crate::domain::threads::archive::{Archive, Archived, Content, Whereabouts};
+use crate::domain::threads::archive::{Archive, ArchiveContent, ArchivedLocation, ArchivedVersion};
 use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{ChainRow, StateRow, Transition, Values};
+use crate::domain::threads::transition::{ChainRow, StateRow, Transition, ValueLocation};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::platform::fair_queue::Turn;
+use crate::service::platform::fair_queue::QueuePermit;
 use crate::store::record::Stored;
 use crate::store::records::version_id;
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 const BROKEN: Error = Error::Broken("an archive");
 
@@ -27,13 +27,13 @@ const OWN_WORK: &str = "";
 /// The files that one call has read, while they are not too much together. Nothing of them outlives the call: a file that is
 /// gone is missed at once. While a call has any, it is its turn to have some.
 #[derive(Default)]
-pub(in crate::service) struct Files {
-    read: Vec<Unpacked>,
-    turn: Option<Turn>,
+pub(in crate::service) struct ArchiveFiles {
+    read: Vec<UnpackedArchive>,
+    turn: Option<QueuePermit>,
 }
 
-struct Unpacked {
-    content: Content,
+struct UnpackedArchive {
+    content: ArchiveContent,
     /// How long its text is.
     bytes: u64,
 }
@@ -41,8 +41,8 @@ struct Unpacked {
 /// How much of files' texts one call keeps in hand beside the file that it reads: those of most threads are far smaller.
 const KEPT_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-impl Files {
-    fn put(&mut self, unpacked: Unpacked) {
+impl ArchiveFiles {
+    fn put(&mut self, unpacked: UnpackedArchive) {
         let bytes: Vec<u64> = self.read.iter().map(|it| it.bytes).collect();
         self.read.drain(..too_much(&bytes));
         self.read.push(unpacked);
@@ -61,10 +61,10 @@ fn too_much(bytes: &[u64]) -> usize {
 }
 
 /// What is wanted of a version in a file; nothing where that is erased.
-pub(in crate::service) type Taken<R> = fn(&Archived) -> Option<R>;
+pub(in crate::service) type ArchivedExtractor<R> = fn(&ArchivedVersion) -> Option<R>;
 
 /// The transition that was archived as this one, whose row stayed without its values.
-fn with_values(content: &Content, transition: &Transition) -> Result<Transition> {
+fn with_values(content: &ArchiveContent, transition: &Transition) -> Result<Transition> {
     if !content.has_values() {
         return Err(Error::Erased);
     }
@@ -75,50 +75,54 @@ fn with_values(content: &Content, transition: &Transition) -> Result<Transition>
 impl Service {
     /// Adds to the rows of these versions those that archives have, in order. Whatever is in neither is not there; what is
     /// erased is an error.
-    pub(in crate::service) async fn with_archived<R: OfVersion>(
+    pub(in crate::service) async fn with_archived<R: VersionedRow>(
         &self,
-        (keys, files): (&Keys, &mut Files),
+        (keys, files): (&Keys, &mut ArchiveFiles),
         thread: &ThreadId,
         of: RangeInclusive<u64>,
-        (mut rows, taken): (Vec<R>, Taken<R>),
+        (mut rows, taken): (Vec<R>, ArchivedExtractor<R>),
     ) -> Result<Vec<R>> {
-        let there: BTreeSet<u64> = rows.iter().map(OfVersion::version).collect();
+        let there: BTreeSet<u64> = rows.iter().map(VersionedRow::version).collect();
         for version in of.filter(|it| !there.contains(it)) {
             let Some(file) = self.file_over((keys, files), thread, version).await? else { break };
             let archived = file.at(version).ok_or(BROKEN)?;
             rows.push(taken(archived).ok_or(Error::Erased)?);
         }
-        rows.sort_by_key(OfVersion::version);
+        rows.sort_by_key(VersionedRow::version);
         Ok(rows)
     }
 
     /// The transition of that digest, if its version is in an archive.
     pub(in crate::service) async fn archived(
         &self,
-        (keys, files): (&Keys, &mut Files),
+        (keys, files): (&Keys, &mut ArchiveFiles),
         digest: Digest,
     ) -> Result<Option<Transition>> {
-        let Some(place) = self.fetch::<Whereabouts>(keys, &digest.to_string()).await? else { return Ok(None) };
+        let Some(place) = self.fetch::<ArchivedLocation>(keys, &digest.to_string()).await? else { return Ok(None) };
         self.archived_at((keys, files), &place.record).await.map(Some)
     }
 
-    async fn archived_at(&self, (keys, files): (&Keys, &mut Files), place: &Whereabouts) -> Result<Transition> {
+    async fn archived_at(
+        &self,
+        (keys, files): (&Keys, &mut ArchiveFiles),
+        place: &ArchivedLocation,
+    ) -> Result<Transition> {
         let file = self.file_over((keys, files), &place.thread, place.version).await?.ok_or(BROKEN)?;
-        let row = file.at(place.version).map(Archived::row).ok_or(BROKEN)?;
+        let row = file.at(place.version).map(ArchivedVersion::row).ok_or(BROKEN)?;
         if row.digest == place.transition && row.statement.digest() == row.digest { Ok(row) } else { Err(BROKEN) }
     }
 
     /// Adds those of these transitions that are in archives.
     pub(in crate::service) async fn add_archived(
         &self,
-        (keys, files): (&Keys, &mut Files),
+        (keys, files): (&Keys, &mut ArchiveFiles),
         digests: &[Digest],
         found: &mut HashMap<Digest, Transition>,
     ) -> Result<()> {
         let missing = digests.iter().filter(|it| !found.contains_key(it)).map(ToString::to_string);
         let missing: Vec<String> = missing.collect();
         for chunk in missing.chunks(LIST_ROWS_MAX as usize) {
-            let mut places = self.reader(keys).get_many::<Whereabouts>(chunk).await?;
+            let mut places = self.reader(keys).get_many::<ArchivedLocation>(chunk).await?;
             // Each file once, however many there are.
             places.sort_by(|a, b| (&a.record.thread, a.record.version).cmp(&(&b.record.thread, b.record.version)));
             for place in places {
@@ -143,27 +147,31 @@ impl Service {
         let place = self.place_of(keys, parent).await?.filter(|it| it.thread == thread.id);
         let next = place.and_then(|it| it.version.checked_add(1)).filter(|it| *it < thread.gone.archived);
         let Some(next) = next else { return Ok(None) };
-        let mut files = Files::default();
+        let mut files = ArchiveFiles::default();
         let file = self.file_over((keys, &mut files), &thread.id, next).await?.ok_or(BROKEN)?;
-        Ok(file.at(next).map(Archived::row).filter(|it| it.identity == identity))
+        Ok(file.at(next).map(ArchivedVersion::row).filter(|it| it.identity == identity))
     }
 
     /// Where in a chain a transition is, if it is in one.
-    pub(in crate::service) async fn place_of(&self, keys: &Keys, transition: Digest) -> Result<Option<Whereabouts>> {
+    pub(in crate::service) async fn place_of(
+        &self,
+        keys: &Keys,
+        transition: Digest,
+    ) -> Result<Option<ArchivedLocation>> {
         let name = transition.to_string();
         if let Some(row) = self.reader(keys).get_by_alias::<ChainRow>(&name).await? {
             let ChainRow { thread, version, .. } = row.record;
-            return Ok(Some(Whereabouts { transition, thread, version }));
+            return Ok(Some(ArchivedLocation { transition, thread, version }));
         }
-        Ok(self.fetch::<Whereabouts>(keys, &name).await?.map(|it| it.record))
+        Ok(self.fetch::<ArchivedLocation>(keys, &name).await?.map(|it| it.record))
     }
 
     /// The transition with its values, wherever they are.
     pub(in crate::service) async fn whole(&self, keys: &Keys, transition: Transition) -> Result<Transition> {
-        if transition.values == Values::Here {
+        if transition.values == ValueLocation::Here {
             return Ok(transition);
         }
-        let (statement, mut files) = (&transition.statement, Files::default());
+        let (statement, mut files) = (&transition.statement, ArchiveFiles::default());
         let file = self.file_over((keys, &mut files), &statement.thread, statement.version).await?;
         with_values(file.ok_or(BROKEN)?, &transition)
     }
@@ -171,10 +179,10 @@ impl Service {
     /// Gives these transitions their values. Those that are erased stay without.
     pub(in crate::service) async fn fill_in(
         &self,
-        (keys, files): (&Keys, &mut Files),
+        (keys, files): (&Keys, &mut ArchiveFiles),
         transitions: &mut HashMap<Digest, Transition>,
     ) -> Result<()> {
-        let mut slim: Vec<_> = transitions.values_mut().filter(|it| it.values == Values::Archived).collect();
+        let mut slim: Vec<_> = transitions.values_mut().filter(|it| it.values == ValueLocation::Archived).collect();
         slim.sort_by(|a, b| {
             let place = |it: &Transition| (it.statement.thread.clone(), it.statement.version);
             place(a).cmp(&place(b))
@@ -194,11 +202,11 @@ impl Service {
     /// The file that a version is in, if it is in one.
     async fn file_over<'f>(
         &self,
-        (keys, files): (&Keys, &'f mut Files),
+        (keys, files): (&Keys, &'f mut ArchiveFiles),
         thread: &ThreadId,
         version: u64,
-    ) -> Result<Option<&'f Content>> {
-        let has = |it: &Content| it.thread() == thread && it.versions().contains(&version);
+    ) -> Result<Option<&'f ArchiveContent>> {
+        let has = |it: &ArchiveContent| it.thread() == thread && it.versions().contains(&version);
         let at = match files.read.iter().position(|it| has(&it.content)) {
             Some(at) => at,
             None => {
@@ -208,7 +216,7 @@ impl Service {
                     None => self.turns.unpacking.take(thread.as_str()).await?,
                 };
                 let content = self.unpacked(&archive.record, files.turn.insert(turn)).await?;
-                files.put(Unpacked { content, bytes: archive.record.plain_bytes });
+                files.put(UnpackedArchive { content, bytes: archive.record.plain_bytes });
                 files.read.len() - 1
             }
         };
@@ -224,39 +232,40 @@ impl Service {
     ) -> Result<Option<Stored<Archive>>> {
         // Archives are called by their last version, so the first that does not end before this one has it.
         let before = version.checked_sub(1).map(|it| Cursor { due: 0, id: version_id(thread, it) });
-        let found = self.reader(keys).list::<Archive>(Filter::Owner(thread.as_str()), before.as_ref(), 1).await?;
+        let found = self.reader(keys).list::<Archive>(RowFilter::Owner(thread.as_str()), before.as_ref(), 1).await?;
         Ok(found.into_iter().next().filter(|it| (it.record.from..=it.record.to).contains(&version)))
     }
 
     /// What an archive holds, for the gateway's own work, which waits for no thread's readers.
-    pub(in crate::service) async fn content(&self, archive: &Archive) -> Result<Content> {
+    pub(in crate::service) async fn content(&self, archive: &Archive) -> Result<ArchiveContent> {
         let turn = self.turns.unpacking.take(OWN_WORK).await?;
         self.unpacked(archive, &turn).await
     }
 
-    async fn unpacked(&self, archive: &Archive, turn: &Turn) -> Result<Content> {
+    async fn unpacked(&self, archive: &Archive, turn: &QueuePermit) -> Result<ArchiveContent> {
         let (archives, archive) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.clone());
         let read = move || {
             let text = archives.read(&archive)?;
-            let content = Content::read(&text).filter(|it| it.is_of(&archive));
-            content.ok_or_else(|| Unusable::Damaged(archives.path(&archive), "it is no archive of these versions"))
+            let content = ArchiveContent::read(&text).filter(|it| it.is_of(&archive));
+            content
+                .ok_or_else(|| ArchiveFileError::Damaged(archives.path(&archive), "it is no archive of these versions"))
         };
         turn.work("an archive", read).await?.map_err(Error::Archive)
     }
 }
 
 /// A row that belongs to one version.
-pub(in crate::service) trait OfVersion {
+pub(in crate::service) trait VersionedRow {
     fn version(&self) -> u64;
 }
 
-impl OfVersion for ChainRow {
+impl VersionedRow for ChainRow {
     fn version(&self) -> u64 {
         self.version
     }
 }
 
-impl OfVersion for StateRow {
+impl VersionedRow for StateRow {
     fn version(&self) -> u64 {
         self.version
     }

@@ -6,8 +6,8 @@ use super::lease_expiry::over_a_lapse;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{PrincipalId, ThreadId};
 use crate::domain::reviews::{Hold, HoldState};
-use crate::domain::threads::thread::{Closed, Status};
-use crate::domain::threads::transition::EndWord;
+use crate::domain::threads::thread::{ThreadClosure, ThreadStatusCode};
+use crate::domain::threads::transition::HoldEndReason;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
@@ -37,15 +37,15 @@ impl Service {
         if let Some(review) = record.hold.clone() {
             let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
             let end = if hold.record.is_open(now) {
-                (HoldState::Superseded { at: now, by: None, policy: None }, EndWord::Superseded, now)
+                (HoldState::Superseded { at: now, by: None, policy: None }, HoldEndReason::Superseded, now)
             } else {
-                (HoldState::Expired { at: now }, EndWord::Expired, now)
+                (HoldState::Expired { at: now }, HoldEndReason::Expired, now)
             };
             self.put_end(&mut draft, &keys, &mut record, &hold, end).await?;
         }
         let reason = cut_reason(reason);
         let data = json!({"by": by, "reason": reason});
-        record.closed = Some(Closed { by: by.clone(), at: now, reason });
+        record.closed = Some(ThreadClosure { by: by.clone(), at: now, reason });
         event_recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadClosed, data)?;
         draft.replace(&stored, &record)?;
         self.put_answer(&mut draft, &keys, &())?;
@@ -53,11 +53,11 @@ impl Service {
     }
 
     /// Reopens a closed thread. Says what it does then.
-    pub async fn reopen_thread(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<Status> {
+    pub async fn reopen_thread(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<ThreadStatusCode> {
         retrying!(self.reopen_once(by, thread, reason))
     }
 
-    async fn reopen_once(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<Status> {
+    async fn reopen_once(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<ThreadStatusCode> {
         let (keys, now) = (self.keys()?, self.now());
         let stored = self.thread(&keys, thread).await?;
         let mut record = stored.record.clone();

@@ -5,57 +5,57 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::archive_lookup::Files;
+use super::archive_lookup::ArchiveFiles;
 use super::heads::Version;
 use super::lease_expiry::over_a_lapse;
-use super::statement::Step;
-use crate::domain::chain::entry::{Entry, Gate};
+use super::statement::StatedTransition;
+use crate::domain::chain::entry::{CommitGate, Entry};
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, Typ};
-use crate::domain::json::diff::{Change, diff};
+use crate::domain::chain::jws::{self, TokenType};
+use crate::domain::json::diff::{LeafChange, diff};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::{KeyUse, Keys};
 use crate::domain::log::event::EventType;
-use crate::domain::policy::{Audience, Covers, Policy, Warning, changed_for, diff_for};
+use crate::domain::policy::{ApprovalScope, JudgedWarning, Policy, ReasonAudience, changed_for, diff_for};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::{Hold, HoldReason};
 use crate::domain::threads::flow::Flow;
 use crate::domain::threads::thread::{Head, HeadUse, Thread};
 use crate::domain::threads::transition::{
-    ChainRow, Outcome, Rejection, STATE_DELTAS_MAX, StateContent, StateRow, Transition, Values,
+    ChainRow, Rejection, STATE_DELTAS_MAX, StateContent, StateRow, Transition, TransitionOutcome, ValueLocation,
 };
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
-use crate::service::platform::rejection_body::Refusal;
-use crate::service::proposals::request::{Asked, Proposal};
+use crate::service::platform::rejection_body::RejectionBody;
+use crate::service::proposals::request::{Proposal, ProposalKind};
 use crate::store::StoreError;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
 /// What a step is committed on.
 #[derive(Clone, Copy)]
-pub(in crate::service) struct Base<'a> {
+pub(in crate::service) struct CommitBase<'a> {
     pub(in crate::service) head: &'a Version,
     pub(in crate::service) policy: &'a Policy,
     pub(in crate::service) flow: &'a Flow,
 }
 
 /// The whole effect of a transition.
-pub(in crate::service) struct Effect {
+pub(in crate::service) struct TransitionEffect {
     pub(in crate::service) transition: Transition,
-    pub(in crate::service) changes: Vec<Change>,
+    pub(in crate::service) changes: Vec<LeafChange>,
 }
 
-impl Effect {
-    pub(in crate::service) fn of(before: &Value, step: &Step) -> Self {
+impl TransitionEffect {
+    pub(in crate::service) fn of(before: &Value, step: &StatedTransition) -> Self {
         Self { transition: step.transition.clone(), changes: diff(before, &step.after.state) }
     }
 }
 
 /// What a proposal is answered.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum ProposalOutcome {
     /// It is in the chain.
     Committed {
         /// Its version.
@@ -69,7 +69,7 @@ pub enum Answer {
         /// Why people would have been asked, had the flow enforced its policy; as far as its node may know.
         would_hold: Option<Vec<HoldReason>>,
         /// What rules warn of, as far as its node may know.
-        warnings: Vec<Warning>,
+        warnings: Vec<JudgedWarning>,
     },
     /// People are asked, or were: the hold says how it stands.
     Held {
@@ -80,16 +80,16 @@ pub enum Answer {
         /// Why, as far as its node may know.
         reasons: Vec<HoldReason>,
         /// What rules warn of, as far as its node may know.
-        warnings: Vec<Warning>,
+        warnings: Vec<JudgedWarning>,
         /// What it would change, as far as its node may know.
-        diff: Vec<Change>,
+        diff: Vec<LeafChange>,
     },
     /// The policy rejects it.
-    Rejected(Refusal),
+    Rejected(RejectionBody),
 }
 
-impl Answer {
-    pub(in crate::service) fn committed(policy: &Policy, transition: &Transition, effect: &Effect) -> Self {
+impl ProposalOutcome {
+    pub(in crate::service) fn committed(policy: &Policy, transition: &Transition, effect: &TransitionEffect) -> Self {
         let statement = &transition.statement;
         let named: Vec<Pointer> = transition.named.iter().cloned().collect();
         let changed = statement.node.as_ref().map(|node| changed_for(policy, node, &effect.changes, &named));
@@ -99,7 +99,7 @@ impl Answer {
             entry: transition.outcome.entry().unwrap_or_default().to_owned(),
             changed: changed.unwrap_or_default(),
             would_hold: match &transition.outcome {
-                Outcome::Observed { would_hold, .. } => Some(for_everyone(would_hold)),
+                TransitionOutcome::Observed { would_hold, .. } => Some(for_everyone(would_hold)),
                 _ => None,
             },
             warnings: warnings_for_everyone(&transition.warnings),
@@ -110,7 +110,7 @@ impl Answer {
     pub(in crate::service) fn held(
         policies: &[Arc<Policy>],
         transition: &Transition,
-        changes: &[Change],
+        changes: &[LeafChange],
         hold: Hold,
     ) -> Self {
         let diff = policies.iter().fold(changes.to_vec(), |seen, it| diff_for(it, &hold.node, &seen));
@@ -126,12 +126,12 @@ pub(in crate::service) fn for_everyone(reasons: &[HoldReason]) -> Vec<HoldReason
 }
 
 /// Warnings as the asker may be told them.
-pub fn warnings_for_everyone(warnings: &[Warning]) -> Vec<Warning> {
-    warnings.iter().filter(|it| it.audience == Audience::Everyone).cloned().collect()
+pub fn warnings_for_everyone(warnings: &[JudgedWarning]) -> Vec<JudgedWarning> {
+    warnings.iter().filter(|it| it.audience == ReasonAudience::Everyone).cloned().collect()
 }
 
 /// An event's data with what rules warn of, if they do.
-pub(in crate::service) fn with_warnings(mut data: Value, warnings: &[Warning]) -> Value {
+pub(in crate::service) fn with_warnings(mut data: Value, warnings: &[JudgedWarning]) -> Value {
     if !warnings.is_empty() {
         data["warnings"] = json!(warnings);
     }
@@ -140,18 +140,18 @@ pub(in crate::service) fn with_warnings(mut data: Value, warnings: &[Warning]) -
 
 /// Whether the thread owes an approval once this transition is its head. What nobody was asked about, what only a policy
 /// admitted that was withdrawn since, and an approval that was taken back have settled nothing: what comes on top of them owes.
-pub(in crate::service) fn owes(base: &Base<'_>, parent: &Thread, gate: &Gate, branches_owe: bool) -> bool {
-    let approved = matches!(gate, Gate::Approved { .. });
-    let observed = |gate: &Gate| matches!(gate, Gate::Observed {});
+pub(in crate::service) fn owes(base: &CommitBase<'_>, parent: &Thread, gate: &CommitGate, branches_owe: bool) -> bool {
+    let approved = matches!(gate, CommitGate::Approved { .. });
+    let observed = |gate: &CommitGate| matches!(gate, CommitGate::Observed {});
     let accepted = base.flow.accepted();
     let accepted = accepted.contains(&base.head.entry.policy) && parent.lineage.is_accepted(&accepted);
     let taken_back = parent.rests_on_what_was_taken_back();
     let before = base.head.entry.owes || observed(&base.head.entry.gate) || taken_back || !accepted;
     let owed = before || branches_owe || observed(gate);
     match base.policy.approval().covers() {
-        Covers::Write => owed || approved,
+        ApprovalScope::Write => owed || approved,
         // An approved value is admitted for good, so an approval settles what was owed.
-        Covers::Commit => owed && !approved,
+        ApprovalScope::Commit => owed && !approved,
     }
 }
 
@@ -162,8 +162,8 @@ impl Service {
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
-        base: Base<'_>,
-        (step, gate, now): (Step, Gate, Timestamp),
+        base: CommitBase<'_>,
+        (step, gate, now): (StatedTransition, CommitGate, Timestamp),
         thread: &mut Thread,
     ) -> Result<Version> {
         let carried = step.transition.carried.clone();
@@ -204,7 +204,7 @@ impl Service {
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
-        (step, gate, owes, now): (Step, Gate, bool, Timestamp),
+        (step, gate, owes, now): (StatedTransition, CommitGate, bool, Timestamp),
         content: StateContent,
     ) -> Result<Version> {
         // Whoever waited for long began by a key that may have been turned since, or revoked: what it signed now would be
@@ -225,7 +225,7 @@ impl Service {
             policy: statement.policy,
             committed_at: now,
         };
-        let token = jws::sign(keys.signing(KeyUse::Chain), Typ::Entry, &entry);
+        let token = jws::sign(keys.signing(KeyUse::Chain), TokenType::Entry, &entry);
         let (thread, version) = (statement.thread.clone(), statement.version);
         let base = match &content {
             StateContent::Full { .. } => version,
@@ -243,11 +243,11 @@ impl Service {
         keys: &Keys,
         (thread, proposal): (&Thread, &Proposal),
         identity: Digest,
-    ) -> Result<Option<Answer>> {
+    ) -> Result<Option<ProposalOutcome>> {
         let (name, ask) = (identity.to_string(), &proposal.ask);
         if let Some(rejection) = self.fetch::<Rejection>(keys, &name).await? {
             let checkpoint = self.made_on(keys, &rejection.record).await?;
-            return Ok(Some(Answer::Rejected(Refusal::of(rejection.record, ask, checkpoint))));
+            return Ok(Some(ProposalOutcome::Rejected(RejectionBody::of(rejection.record, ask, checkpoint))));
         }
         let known = match self.reader(keys).get_by_alias::<Transition>(&name).await? {
             Some(stored) => Some(stored.record),
@@ -258,16 +258,16 @@ impl Service {
     }
 
     /// What a proposal that was stated is answered, then and ever after.
-    pub(in crate::service) async fn answer_of(&self, keys: &Keys, transition: Transition) -> Result<Answer> {
+    pub(in crate::service) async fn answer_of(&self, keys: &Keys, transition: Transition) -> Result<ProposalOutcome> {
         let transition = self.whole(keys, transition).await?;
         let policy = self.policy(keys, transition.statement.policy).await?;
         let changes = self.changes_of(keys, &transition).await?;
         if let Some(hold) = self.hold_of(keys, transition.digest).await? {
             let policies = self.policies_of(keys, &transition.statement).await?;
-            return Ok(Answer::held(&policies, &transition, &changes, hold.record));
+            return Ok(ProposalOutcome::held(&policies, &transition, &changes, hold.record));
         }
-        let effect = Effect { transition: transition.clone(), changes };
-        Ok(Answer::committed(&policy, &transition, &effect))
+        let effect = TransitionEffect { transition: transition.clone(), changes };
+        Ok(ProposalOutcome::committed(&policy, &transition, &effect))
     }
 
     /// The hold of a transition, if it was held.
@@ -276,7 +276,7 @@ impl Service {
     }
 
     /// Everything that a transition changes or would change, worked out from checked states.
-    pub(in crate::service) async fn changes_of(&self, keys: &Keys, transition: &Transition) -> Result<Vec<Change>> {
+    pub(in crate::service) async fn changes_of(&self, keys: &Keys, transition: &Transition) -> Result<Vec<LeafChange>> {
         let (before, after) = self.states_of(keys, transition).await?;
         Ok(diff(&before, &after))
     }
@@ -304,7 +304,7 @@ impl Service {
             Some(stored) if stored.record.statement.digest() == digest => Ok(stored.record),
             Some(_) => Err(Error::Broken("a statement")),
             None => {
-                let archived = self.archived((keys, &mut Files::default()), digest).await?;
+                let archived = self.archived((keys, &mut ArchiveFiles::default()), digest).await?;
                 archived.ok_or(Error::NotFound("transition"))
             }
         }
@@ -313,7 +313,7 @@ impl Service {
     /// The row of a transition that people are asked about. Until that has ended all of it is in the database.
     pub(in crate::service) async fn held(&self, keys: &Keys, digest: Digest) -> Result<Stored<Transition>> {
         let stored: Stored<Transition> = self.need(keys, &digest.to_string(), "transition").await?;
-        let whole = stored.record.statement.digest() == digest && stored.record.values == Values::Here;
+        let whole = stored.record.statement.digest() == digest && stored.record.values == ValueLocation::Here;
         if whole { Ok(stored) } else { Err(Error::Broken("a statement")) }
     }
 }
@@ -331,7 +331,7 @@ pub(in crate::service) fn head_of(entry: &Entry) -> Head {
 }
 
 /// Whole now and then, a difference otherwise; never a difference that is larger than it saves.
-fn kept_state(head: &Version, step: &Step) -> Result<StateContent> {
+fn kept_state(head: &Version, step: &StatedTransition) -> Result<StateContent> {
     let version = step.transition.statement.version;
     let length = |json: serde_json::Result<String>| json.map(|it| it.len()).map_err(|_| Error::Broken("a state"));
     let (delta, named) = (&step.transition.delta, &step.transition.named);
@@ -354,7 +354,7 @@ fn kept_state(head: &Version, step: &Step) -> Result<StateContent> {
 }
 
 /// Owners and editors of every transition since the last confirmed write, and of the branches that are joined.
-pub(in crate::service) fn authors_with(thread: &Thread, owner: &str, ask: &Asked) -> BTreeSet<String> {
+pub(in crate::service) fn authors_with(thread: &Thread, owner: &str, ask: &ProposalKind) -> BTreeSet<String> {
     let mut authors = thread.authors.clone();
     authors.extend(ask.carried().into_iter().flat_map(|it| it.authors.clone()));
     authors.insert(owner.to_owned());

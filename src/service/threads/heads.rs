@@ -9,7 +9,7 @@ use crate::domain::chain::commitment::Tree;
 use crate::domain::chain::entry::Entry;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::Statement;
-use crate::domain::json::size::Size;
+use crate::domain::json::size::ValueSize;
 use crate::domain::keys::{KeyState, KeyUse, Keys, PublicKey, ThreadSecret};
 use crate::domain::log::event::Event;
 use crate::domain::primitives::id::ThreadId;
@@ -17,7 +17,7 @@ use crate::domain::threads::thread::Thread;
 use crate::domain::threads::transition::{STATE_DELTAS_MAX, StateContent, StateRow, Transition};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::platform::row_cache::Recent;
+use crate::service::platform::row_cache::GenerationalCache;
 use crate::store::records::{event_alias, version_id};
 use crate::store::{LIST_ROWS_MAX, StoreError};
 
@@ -71,12 +71,12 @@ const LEAF_BYTES: usize = 256;
 /// edit of the database cannot reach a writer through it; whether a head still stands is never asked of it.
 #[derive(Debug)]
 pub(in crate::service) struct HeadCache {
-    heads: Mutex<Recent<Arc<Version>>>,
+    heads: Mutex<GenerationalCache<Arc<Version>>>,
 }
 
 impl Default for HeadCache {
     fn default() -> Self {
-        Self { heads: Mutex::new(Recent::new(HEADS_BYTES_MAX)) }
+        Self { heads: Mutex::new(GenerationalCache::new(HEADS_BYTES_MAX)) }
     }
 }
 
@@ -87,7 +87,7 @@ impl HeadCache {
     }
 
     pub(in crate::service) fn put(&self, head: Arc<Version>) {
-        let size = Size::of(&head.state);
+        let size = ValueSize::of(&head.state);
         let bytes = HEAD_BYTES + head.token.len() + size.bytes + size.leaves * LEAF_BYTES;
         let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
         heads.put(head.entry.thread.to_string(), head, bytes);

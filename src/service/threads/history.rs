@@ -7,19 +7,19 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::heads::Version;
-use super::provenance::Standpoint;
-use super::redacted_fields::{HiddenPlace, hidden_places};
-use super::redaction::{Redaction, Seen, beside};
-use super::tool_call_view::Call;
-use crate::domain::chain::entry::{Entry, Gate};
+use super::provenance::TraceStart;
+use super::redacted_fields::{RedactedField, hidden_places};
+use super::redaction::{Redaction, TextComparisonScope, beside};
+use super::tool_call_view::RedactedToolCall;
+use crate::domain::chain::entry::{CommitGate, Entry};
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::opening::{Opening, View, open};
+use crate::domain::chain::opening::{Opening, OpeningSelection, open};
 use crate::domain::identity::account::{Account, Token};
 use crate::domain::identity::party::Party;
 use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::{KeyState, KeyUse, Keys};
-use crate::domain::policy::{Hiding, Policy, RedactedChange, Warning, redacted_by};
+use crate::domain::policy::{JudgedWarning, Policy, RedactedChange, Redactor, redacted_by};
 use crate::domain::primitives::id::{NodeId, PrincipalId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::Hold;
@@ -46,7 +46,7 @@ pub struct HistoryItem {
 
 /// Who asked for something, as people know them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Who {
+pub enum RequesterName {
     /// A machine.
     Token {
         /// What its token is called.
@@ -59,13 +59,13 @@ pub enum Who {
 }
 
 /// What differs between two states, as people may see it.
-pub struct Differing {
+pub struct StateDifference {
     /// Both trees, opened along the difference, closed where hidden.
     pub opening: Opening,
     /// The difference, redacted.
     pub diff: Vec<RedactedChange>,
     /// What is hidden in it.
-    pub hidden: Vec<HiddenPlace>,
+    pub hidden: Vec<RedactedField>,
     /// The policies that were asked: what any of them hides or protects is hidden or protected.
     pub policies: Vec<Arc<Policy>>,
 }
@@ -85,15 +85,15 @@ pub struct VersionFacts {
     /// How that key stands.
     pub key: KeyState,
     /// What it changed.
-    pub differing: Differing,
+    pub differing: StateDifference,
     /// The rationale as people may read it.
     pub rationale: Option<String>,
     /// The tool that was called along with it.
-    pub call: Option<Call>,
+    pub call: Option<RedactedToolCall>,
     /// What the policy's rules warned of.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<JudgedWarning>,
     /// Who asked.
-    pub by: Option<Who>,
+    pub by: Option<RequesterName>,
     /// The hold, if people were asked.
     pub hold: Option<Hold>,
     /// The receipt that came of it.
@@ -107,11 +107,11 @@ pub struct VersionFacts {
 }
 
 /// Two versions of one thread.
-pub struct Comparison {
+pub struct VersionComparison {
     /// The thread.
     pub thread: Thread,
     /// What differs.
-    pub differing: Differing,
+    pub differing: StateDifference,
 }
 
 /// Writes of one head that are told: an abort frees a head that needs no receipt, as often as writers like.
@@ -151,8 +151,8 @@ impl Service {
             let before = versions.last().map_or(&nothing, |(it, _)| &it.state);
             let policies = self.policies_under(&keys, active, [transition.statement.policy]).await?;
             let sides = [
-                Standpoint::before(&transition, before),
-                Standpoint::After { transition: &transition, before, after: &after.state },
+                TraceStart::before(&transition, before),
+                TraceStart::After { transition: &transition, before, after: &after.state },
             ];
             let tools = [transition.tool.as_ref()];
             let hidings = self.hidings_for(&keys, reader, &policies, sides, &tools).await?;
@@ -166,7 +166,7 @@ impl Service {
     /// The holds of those versions that people approved, by the transition.
     async fn approved_by(&self, keys: &Keys, versions: &[(Version, Transition)]) -> Result<HashMap<Digest, Hold>> {
         let review = |(version, _): &(Version, Transition)| match &version.entry.gate {
-            Gate::Approved { review, .. } => Some(review.to_string()),
+            CommitGate::Approved { review, .. } => Some(review.to_string()),
             _ => None,
         };
         let reviews: Vec<String> = versions.iter().filter_map(review).collect();
@@ -188,20 +188,20 @@ impl Service {
         let (before, _) = self.states_of(&keys, &transition).await?;
         let tools = [transition.tool.as_ref()];
         let sides = [
-            Standpoint::before(&transition, &before),
-            Standpoint::After { transition: &transition, before: &before, after: &checked.state },
+            TraceStart::before(&transition, &before),
+            TraceStart::After { transition: &transition, before: &before, after: &checked.state },
         ];
         let hidings = self.hidings_for(&keys, reader, &policies, sides, &tools).await?;
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
         let own = policies.first().ok_or(Error::Broken("a policy"))?;
         let opening = self.open_transition(&keys, &transition, own, &hides).await?;
         let ((author, caller), states) = (self.authors_of(&keys, &transition).await?, [&before, &checked.state]);
-        let called = beside(&policies, Seen::of(reader, &caller), &states, transition.tool.as_ref());
+        let called = beside(&policies, TextComparisonScope::of(reader, &caller), &states, transition.tool.as_ref());
         let redaction = Redaction::new(reader.clone(), &policies, (&states, transition.tool.as_ref()), [&author]);
         let rationale = transition.rationale.as_ref().map(|it| redaction.words(&author, it).into_owned());
         let differing = differing(opening, (&before, &checked.state), &hidings);
         let receipt = match &checked.entry.gate {
-            Gate::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
+            CommitGate::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
             _ => None,
         };
         let key = keys.trusted().public(KeyUse::Chain, &checked.kid).map(|it| it.state());
@@ -218,7 +218,7 @@ impl Service {
             writes: self.writes_of(&keys, &record, version).await?,
             receipt: receipt.map(|it| it.record),
             key: key.ok_or(Error::Broken("the chain"))?,
-            differing: Differing { policies: policies.clone(), ..differing },
+            differing: StateDifference { policies: policies.clone(), ..differing },
             thread: record,
             transition,
             entry: checked.entry,
@@ -230,7 +230,12 @@ impl Service {
     }
 
     /// What differs between two versions. Two states are loaded and checked, however far apart they are.
-    pub async fn compare(&self, thread: &ThreadId, (from, to): (u64, u64), reader: &Party) -> Result<Comparison> {
+    pub async fn compare(
+        &self,
+        thread: &ThreadId,
+        (from, to): (u64, u64),
+        reader: &Party,
+    ) -> Result<VersionComparison> {
         let keys = self.keys()?;
         let record = self.thread(&keys, thread).await?.record;
         if from.max(to) > record.head.version {
@@ -241,13 +246,13 @@ impl Service {
         let tools = [self.tool_of(&keys, &before).await?, self.tool_of(&keys, &after).await?];
         let tools = [tools[0].as_ref(), tools[1].as_ref()];
         let sides = [(from, &before), (to, &after)];
-        let sides = sides.map(|(version, of)| Standpoint::Version { thread, version, state: &of.state });
+        let sides = sides.map(|(version, of)| TraceStart::Version { thread, version, state: &of.state });
         let hidings = self.hidings_for(&keys, reader, &policies, sides, &tools).await?;
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
-        let view = View { hidden: &hides, wanted: &|_| false };
+        let view = OpeningSelection { hidden: &hides, wanted: &|_| false };
         let opening = open((&before.state, &before.tree), (&after.state, &after.tree), &view);
         let differing = differing(opening, (&before.state, &after.state), &hidings);
-        Ok(Comparison { thread: record, differing: Differing { policies: policies.clone(), ..differing } })
+        Ok(VersionComparison { thread: record, differing: StateDifference { policies: policies.clone(), ..differing } })
     }
 
     async fn tool_of(&self, keys: &Keys, version: &Version) -> Result<Option<Tool>> {
@@ -286,23 +291,23 @@ impl Service {
         &self,
         keys: &Keys,
         principals: impl IntoIterator<Item = &'p PrincipalId>,
-    ) -> Result<BTreeMap<String, Who>> {
+    ) -> Result<BTreeMap<String, RequesterName>> {
         let mut ids: Vec<String> = principals.into_iter().map(ToString::to_string).collect();
         ids.sort();
         ids.dedup();
         let tokens = self.reader(keys).get_many::<Token>(&ids).await?.into_iter().map(|it| it.record);
-        let mut names: BTreeMap<String, Who> =
-            tokens.map(|it| (it.id.to_string(), Who::Token { name: it.name, owner: it.owner })).collect();
+        let mut names: BTreeMap<String, RequesterName> =
+            tokens.map(|it| (it.id.to_string(), RequesterName::Token { name: it.name, owner: it.owner })).collect();
         ids.retain(|it| !names.contains_key(it));
         if !ids.is_empty() {
             let people = self.reader(keys).get_many::<Account>(&ids).await?.into_iter().map(|it| it.record);
-            names.extend(people.map(|it| (it.id.to_string(), Who::Person(it.name))));
+            names.extend(people.map(|it| (it.id.to_string(), RequesterName::Person(it.name))));
         }
         Ok(names)
     }
 
     /// Who asked for each of these, by the principal's id.
-    pub async fn askers(&self, items: &[HistoryItem]) -> Result<BTreeMap<String, Who>> {
+    pub async fn askers(&self, items: &[HistoryItem]) -> Result<BTreeMap<String, RequesterName>> {
         let keys = self.keys()?;
         self.names_of(&keys, items.iter().map(|it| &it.transition.statement.principal)).await
     }
@@ -337,9 +342,9 @@ impl Service {
     }
 }
 
-fn differing(opening: Opening, (before, after): (&Value, &Value), hidings: &[Hiding<'_>]) -> Differing {
+fn differing(opening: Opening, (before, after): (&Value, &Value), hidings: &[Redactor<'_>]) -> StateDifference {
     let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
-    Differing {
+    StateDifference {
         diff: redacted_by(hidings, &diff(before, after)),
         hidden: hidden_places(&hides, &opening, (before, after)),
         opening,
@@ -348,6 +353,6 @@ fn differing(opening: Opening, (before, after): (&Value, &Value), hidings: &[Hid
 }
 
 /// What rules warned of a transition, without what any of the policies hides.
-pub(in crate::service) fn warnings_by(hidings: &[Hiding<'_>], transition: &Transition) -> Vec<Warning> {
+pub(in crate::service) fn warnings_by(hidings: &[Redactor<'_>], transition: &Transition) -> Vec<JudgedWarning> {
     hidings.iter().fold(transition.warnings.clone(), |warnings, it| it.warnings(&warnings))
 }

@@ -4,32 +4,34 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::commit::{Answer, with_warnings};
+use super::commit::{ProposalOutcome, with_warnings};
 use super::lease_expiry::over_a_lapse;
-use super::statement::Step;
+use super::statement::StatedTransition;
 use crate::domain::chain::hash::Digest;
 use crate::domain::identity::account::{Account, Token};
 use crate::domain::json::diff::diff;
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
-use crate::domain::policy::{Audience, Comment, Confirm, PasskeyRule, Policy, Reason};
+use crate::domain::policy::{CommentRule, ConfirmationRule, JudgedReason, PasskeyRule, Policy, ReasonAudience};
 use crate::domain::primitives::id::ReviewId;
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Confirming, Hold, HoldReason, HoldState, PasskeyNeed, Stage, can_be_approved};
+use crate::domain::reviews::{
+    ApprovalStage, ConfirmationMethod, Hold, HoldReason, HoldState, PasskeyRequirement, can_be_approved,
+};
 use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{EndWord, Outcome, Transition};
+use crate::domain::threads::transition::{HoldEndReason, Transition, TransitionOutcome};
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::service::proposals::context::Asking;
+use crate::service::proposals::context::ProposalContext;
 use crate::service::proposals::steps::put_try;
 use crate::service::reviews::escalate::notices_of;
 use crate::service::writes::outcome::cut_reason;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX};
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 /// How many accounts are looked through for someone who could approve.
 const ACCOUNTS_MAX: usize = 20_000;
@@ -37,11 +39,11 @@ const ACCOUNTS_MAX: usize = 20_000;
 impl Service {
     pub(in crate::service) async fn hold(
         &self,
-        asking: &Asking<'_>,
-        step: Step,
-        reasons: Vec<Reason>,
+        asking: &ProposalContext<'_>,
+        step: StatedTransition,
+        reasons: Vec<JudgedReason>,
         (excluded, effect): (BTreeSet<String>, Option<Digest>),
-    ) -> Result<Answer> {
+    ) -> Result<ProposalOutcome> {
         let now = self.now();
         let mut draft = asking.draft(now);
         let mut thread = asking.standing.thread.record.clone();
@@ -49,7 +51,7 @@ impl Service {
         let (transition, hold) = put_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, effect, now))?;
         draft.replace(&asking.standing.thread, &thread)?;
         let policies = self.policies_of(asking.keys, &transition.statement).await?;
-        let answer = Answer::held(&policies, &transition, &changes, hold);
+        let answer = ProposalOutcome::held(&policies, &transition, &changes, hold);
         self.put_answer(&mut draft, asking.keys, &answer)?;
         self.commit(draft.finish()).await?;
         Ok(answer)
@@ -70,7 +72,7 @@ impl Service {
         let mut people: Vec<Account> = Vec::new();
         while people.len() < ACCOUNTS_MAX {
             let after = people.last().map(|it| Cursor { due: 0, id: it.id.to_string() });
-            let page = self.reader(keys).list::<Account>(Filter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let page = self.reader(keys).list::<Account>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
             let full = page.len() == LIST_ROWS_MAX as usize;
             people.extend(page.into_iter().map(|it| self.as_it_stands(it.record)));
             if !full {
@@ -93,7 +95,7 @@ impl Service {
             return Ok(thread);
         }
         let at = self.now();
-        let end = (HoldState::Expired { at }, EndWord::Expired, at);
+        let end = (HoldState::Expired { at }, HoldEndReason::Expired, at);
         let mut draft = Draft::new(keys.row(), at);
         draft.not_before(hold.record.expires_at);
         match self.end_hold(draft, keys, &thread, &hold, end).await {
@@ -154,7 +156,7 @@ impl Service {
         draft.before(hold.record.expires_at);
         self.put_answer(&mut draft, &keys, &())?;
         let end = HoldState::Cancelled { at: now, reason: cut_reason(reason) };
-        self.end_hold(draft, &keys, &thread, &hold, (end, EndWord::Cancelled, now)).await
+        self.end_hold(draft, &keys, &thread, &hold, (end, HoldEndReason::Cancelled, now)).await
     }
 
     async fn end_hold(
@@ -163,7 +165,7 @@ impl Service {
         keys: &Keys,
         thread: &Stored<Thread>,
         hold: &Stored<Hold>,
-        end: (HoldState, EndWord, Timestamp),
+        end: (HoldState, HoldEndReason, Timestamp),
     ) -> Result<()> {
         let mut record = thread.record.clone();
         self.put_end(&mut draft, keys, &mut record, hold, end).await?;
@@ -178,12 +180,12 @@ impl Service {
         keys: &Keys,
         thread: &mut Thread,
         hold: &Stored<Hold>,
-        (state, decision, now): (HoldState, EndWord, Timestamp),
+        (state, decision, now): (HoldState, HoldEndReason, Timestamp),
     ) -> Result<()> {
         let stored = self.held(keys, hold.record.transition).await?;
         let review = hold.record.id.clone();
         let ended = hold.record.clone().ended(state)?;
-        let outcome = Outcome::Ended { review: review.clone(), decision };
+        let outcome = TransitionOutcome::Ended { review: review.clone(), decision };
         draft.replace(&stored, &Transition { outcome, ..stored.record.clone() })?;
         draft.replace(hold, &ended)?;
         if thread.hold.as_ref() == Some(&review) {
@@ -203,9 +205,9 @@ impl Service {
 pub(in crate::service) fn put_hold(
     draft: &mut Draft<'_>,
     thread: &mut Thread,
-    asking: &Asking<'_>,
-    step: Step,
-    (reasons, excluded, effect, now): (Vec<Reason>, BTreeSet<String>, Option<Digest>, Timestamp),
+    asking: &ProposalContext<'_>,
+    step: StatedTransition,
+    (reasons, excluded, effect, now): (Vec<JudgedReason>, BTreeSet<String>, Option<Digest>, Timestamp),
 ) -> Result<(Transition, Hold)> {
     let review = ReviewId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
     let hold = Hold {
@@ -231,7 +233,7 @@ pub(in crate::service) fn put_hold(
         reveals: Vec::new(),
         state: HoldState::Open {},
     };
-    let transition = Transition { outcome: Outcome::Held { review: review.clone() }, ..step.transition };
+    let transition = Transition { outcome: TransitionOutcome::Held { review: review.clone() }, ..step.transition };
     over_a_lapse(draft, thread, now)?;
     draft.insert(&transition)?;
     draft.insert(&hold)?;
@@ -272,43 +274,43 @@ pub(in crate::service) fn end_data(hold: &Hold) -> serde_json::Value {
     data
 }
 
-const fn end_event(decision: EndWord) -> EventType {
+const fn end_event(decision: HoldEndReason) -> EventType {
     match decision {
-        EndWord::Denied => EventType::TransitionDenied,
-        EndWord::Expired => EventType::TransitionExpired,
-        EndWord::Cancelled => EventType::TransitionCancelled,
-        EndWord::Superseded => EventType::TransitionSuperseded,
+        HoldEndReason::Denied => EventType::TransitionDenied,
+        HoldEndReason::Expired => EventType::TransitionExpired,
+        HoldEndReason::Cancelled => EventType::TransitionCancelled,
+        HoldEndReason::Superseded => EventType::TransitionSuperseded,
     }
 }
 
 /// The stages that a policy asks for.
-pub(in crate::service) fn stages_of(policy: &Policy) -> Vec<Stage> {
+pub(in crate::service) fn stages_of(policy: &Policy) -> Vec<ApprovalStage> {
     policy.approval().stages().iter().map(stage_of).collect()
 }
 
 /// A stage as it is asked.
-pub(in crate::service) fn stage_of(stage: &crate::domain::policy::Stage) -> Stage {
-    Stage {
+pub(in crate::service) fn stage_of(stage: &crate::domain::policy::PolicyStage) -> ApprovalStage {
+    ApprovalStage {
         groups: stage.groups().clone(),
         need: stage.need(),
-        comment_required: stage.comment() == Comment::Required,
+        comment_required: stage.comment() == CommentRule::Required,
         passkey: match stage.passkey() {
-            PasskeyRule::Optional => PasskeyNeed::Nothing {},
-            PasskeyRule::Within(time) => PasskeyNeed::Within { secs: time.as_secs() },
-            PasskeyRule::Signs => PasskeyNeed::Signature {},
+            PasskeyRule::Optional => PasskeyRequirement::Nothing {},
+            PasskeyRule::Within(time) => PasskeyRequirement::Within { secs: time.as_secs() },
+            PasskeyRule::Signs => PasskeyRequirement::Signature {},
         },
         confirm: match stage.confirm() {
-            Confirm::Pressed => Confirming::Pressing,
-            Confirm::Typed => Confirming::Typing,
+            ConfirmationRule::Pressed => ConfirmationMethod::Pressing,
+            ConfirmationRule::Typed => ConfirmationMethod::Typing,
         },
     }
 }
 
-pub(in crate::service) fn hold_reason(reason: Reason) -> HoldReason {
+pub(in crate::service) fn hold_reason(reason: JudgedReason) -> HoldReason {
     HoldReason {
         code: reason.code.as_str().to_owned(),
         pointer: reason.pattern.map(|it| it.to_string()),
         text: reason.text,
-        for_reviewers_only: reason.audience == Audience::Reviewers,
+        for_reviewers_only: reason.audience == ReasonAudience::Reviewers,
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::{Hiding, RedactedChange, RedactedLeaf, shown_leaves};
-use crate::domain::primitives::confusable::Known;
+use crate::domain::policy::{RedactedChange, RedactedLeaf, Redactor, shown_leaves};
+use crate::domain::primitives::confusable::KnownTexts;
 
 /// So much text is compared with for one review, whatever keys it stands at: some 50 milliseconds at the most.
 const BYTES_MAX: usize = 512 * 1024;
@@ -16,11 +16,11 @@ const BYTES_MAX: usize = 512 * 1024;
 /// Known is what stands at the same key anywhere in the state before and in the state that was written last. Both are
 /// loaded for a review anyway. Texts that are hidden are not among them, so that no mark tells of them.
 #[derive(Debug, Default)]
-pub struct KnownValues(BTreeMap<String, Known>);
+pub struct KnownValues(BTreeMap<String, KnownTexts>);
 
 impl KnownValues {
-    pub(in crate::service) fn of(hidings: &[Hiding<'_>], states: [&Value; 2], changes: &[RedactedChange]) -> Self {
-        let mut known: BTreeMap<String, Known> = changes.iter().filter_map(changed_text).map(empty).collect();
+    pub(in crate::service) fn of(hidings: &[Redactor<'_>], states: [&Value; 2], changes: &[RedactedChange]) -> Self {
+        let mut known: BTreeMap<String, KnownTexts> = changes.iter().filter_map(changed_text).map(empty).collect();
         if known.is_empty() {
             return Self(known);
         }
@@ -39,13 +39,13 @@ impl KnownValues {
     }
 
     /// The texts that are known at the key of a pointer.
-    pub fn at(&self, pointer: &Pointer) -> Option<&Known> {
+    pub fn at(&self, pointer: &Pointer) -> Option<&KnownTexts> {
         self.0.get(&key_of(pointer)?)
     }
 }
 
-fn empty(key: String) -> (String, Known) {
-    (key, Known::default())
+fn empty(key: String) -> (String, KnownTexts) {
+    (key, KnownTexts::default())
 }
 
 /// The key of a change that sets a text.

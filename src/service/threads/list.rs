@@ -3,16 +3,16 @@
 use crate::domain::primitives::id::{FlowId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::Hold;
-use crate::domain::threads::thread::{Status, Thread};
+use crate::domain::threads::thread::{Thread, ThreadStatusCode};
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::record::{Record as _, Stored};
 use crate::store::records::{OPEN, RESERVED};
-use crate::store::{Cursor, Filter};
+use crate::store::{Cursor, RowFilter};
 
 /// What is looked for. Everything that is said must fit.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Sought {
+pub struct ThreadFilter {
     /// Under this flow.
     pub flow: Option<FlowId>,
     /// Named so, from the beginning.
@@ -20,22 +20,22 @@ pub struct Sought {
     /// Titled so, from the beginning, in capitals or not.
     pub title: Option<String>,
     /// Doing this.
-    pub status: Option<Status>,
+    pub status: Option<ThreadStatusCode>,
 }
 
 /// Where a list of threads goes on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Onward(Cursor);
+pub struct ThreadListCursor(Cursor);
 
 /// A page of them.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct ThreadSearchResult {
     /// The threads.
     pub threads: Vec<Thread>,
     /// How many were looked at for them.
     pub looked: usize,
     /// Where to go on, unless all were looked at.
-    pub onward: Option<Onward>,
+    pub onward: Option<ThreadListCursor>,
 }
 
 /// Threads that one page looks at: opening a row costs some microseconds, and a person can go on.
@@ -44,7 +44,7 @@ const LOOKED_MAX: usize = 1_000;
 /// Rows that are read at once while looking.
 const LOOK_ROWS: u32 = 250;
 
-impl Onward {
+impl ThreadListCursor {
     /// As an address carries it.
     pub fn token(&self) -> String {
         format!("{}.{}", self.0.due, self.0.id)
@@ -65,7 +65,7 @@ impl Onward {
     }
 }
 
-impl Sought {
+impl ThreadFilter {
     fn fits(&self, thread: &Thread, now: Timestamp) -> bool {
         self.flow.as_ref().is_none_or(|it| *it == thread.flow)
             && self.name.as_ref().is_none_or(|it| thread.id.as_str().starts_with(it.as_str()))
@@ -75,7 +75,7 @@ impl Sought {
 
     /// Whether nothing after this row can fit.
     fn is_past(&self, thread: &Thread) -> bool {
-        let ordered_by_name = !matches!(self.status, Some(Status::Held | Status::Writing));
+        let ordered_by_name = !matches!(self.status, Some(ThreadStatusCode::Held | ThreadStatusCode::Writing));
         let beyond =
             |name: &String| thread.id.as_str() > name.as_str() && !thread.id.as_str().starts_with(name.as_str());
         ordered_by_name && self.name.as_ref().is_some_and(beyond)
@@ -91,12 +91,17 @@ fn is_titled(thread: &Thread, beginning: &str) -> bool {
 impl Service {
     /// A page of the threads that fit, by name; those that are held or written by what is due first. Looks at a
     /// bounded number of them and says where to go on.
-    pub async fn find_threads(&self, sought: &Sought, after: Option<&Onward>, limit: usize) -> Result<Found> {
+    pub async fn find_threads(
+        &self,
+        sought: &ThreadFilter,
+        after: Option<&ThreadListCursor>,
+        limit: usize,
+    ) -> Result<ThreadSearchResult> {
         let now = self.now();
-        let mut found = Found { threads: Vec::new(), looked: 0, onward: None };
+        let mut found = ThreadSearchResult { threads: Vec::new(), looked: 0, onward: None };
         let mut cursor = after.map(|it| it.0.clone());
         if let (None, Some(name)) = (&cursor, &sought.name)
-            && !matches!(sought.status, Some(Status::Held | Status::Writing))
+            && !matches!(sought.status, Some(ThreadStatusCode::Held | ThreadStatusCode::Writing))
         {
             // The one of exactly that name comes before all that only begin so.
             let exactly = match ThreadId::try_from(name.as_str()) {
@@ -111,7 +116,7 @@ impl Service {
             let last = page.len() < LOOK_ROWS as usize;
             for (at, thread) in page {
                 if sought.is_past(&thread) {
-                    return Ok(Found { onward: None, ..found });
+                    return Ok(ThreadSearchResult { onward: None, ..found });
                 }
                 found.looked += 1;
                 cursor = Some(at);
@@ -119,24 +124,24 @@ impl Service {
                     found.threads.push(thread);
                 }
                 if found.threads.len() == limit {
-                    return Ok(Found { onward: cursor.map(Onward), ..found });
+                    return Ok(ThreadSearchResult { onward: cursor.map(ThreadListCursor), ..found });
                 }
             }
             if last {
-                return Ok(Found { onward: None, ..found });
+                return Ok(ThreadSearchResult { onward: None, ..found });
             }
         }
-        Ok(Found { onward: cursor.map(Onward), ..found })
+        Ok(ThreadSearchResult { onward: cursor.map(ThreadListCursor), ..found })
     }
 
     /// The next threads of the shortest list that has all that fit, each with its place there.
-    async fn look(&self, sought: &Sought, after: Option<&Cursor>) -> Result<Vec<(Cursor, Thread)>> {
+    async fn look(&self, sought: &ThreadFilter, after: Option<&Cursor>) -> Result<Vec<(Cursor, Thread)>> {
         let keys = self.keys()?;
         let reader = self.reader(&keys);
         let by_name = |it: Stored<Thread>| (Cursor { due: 0, id: it.record.id.to_string() }, it.record);
         match (sought.status, &sought.flow) {
-            (Some(Status::Held), _) => {
-                let holds = reader.list::<Hold>(Filter::State(OPEN), after, LOOK_ROWS).await?;
+            (Some(ThreadStatusCode::Held), _) => {
+                let holds = reader.list::<Hold>(RowFilter::State(OPEN), after, LOOK_ROWS).await?;
                 let ids: Vec<String> = holds.iter().map(|it| it.record.thread.to_string()).collect();
                 let threads = reader.get_many::<Thread>(&ids).await?;
                 let thread = |hold: &Stored<Hold>| {
@@ -145,19 +150,19 @@ impl Service {
                 };
                 Ok(holds.iter().filter_map(thread).collect())
             }
-            (Some(Status::Writing), _) => {
-                let threads = reader.list::<Thread>(Filter::State(RESERVED), after, LOOK_ROWS).await?;
+            (Some(ThreadStatusCode::Writing), _) => {
+                let threads = reader.list::<Thread>(RowFilter::State(RESERVED), after, LOOK_ROWS).await?;
                 let placed = |it: Stored<Thread>| {
                     (Cursor { due: it.record.facets().due, id: it.record.id.to_string() }, it.record)
                 };
                 Ok(threads.into_iter().map(placed).collect())
             }
             (_, Some(flow)) => {
-                let threads = reader.list::<Thread>(Filter::Owner(flow.as_str()), after, LOOK_ROWS).await?;
+                let threads = reader.list::<Thread>(RowFilter::Owner(flow.as_str()), after, LOOK_ROWS).await?;
                 Ok(threads.into_iter().map(by_name).collect())
             }
             (_, None) => {
-                let threads = reader.list::<Thread>(Filter::All, after, LOOK_ROWS).await?;
+                let threads = reader.list::<Thread>(RowFilter::All, after, LOOK_ROWS).await?;
                 Ok(threads.into_iter().map(by_name).collect())
             }
         }

@@ -28,12 +28,12 @@ use super::platform::event_recorder;
 use super::platform::retry::retrying;
 use super::proposals::reject::result_error;
 use crate::domain::chain::commitment::Tree;
-use crate::domain::chain::entry::{Entry, Gate};
+use crate::domain::chain::entry::{CommitGate, Entry};
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::{Kind, Statement};
-use crate::domain::episode::goal::{Episode, Terms};
+use crate::domain::chain::statement::{Statement, TransitionType};
+use crate::domain::episode::goal::{Episode, EpisodeTerms};
 use crate::domain::identity::account::Token;
-use crate::domain::json::patch::Format;
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::json::state_delta::Delta;
 use crate::domain::keys::{Keys, ThreadSecret};
 use crate::domain::log::event::EventType;
@@ -41,14 +41,16 @@ use crate::domain::policy::{Policy, project};
 use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::flow::Flow;
-use crate::domain::threads::thread::{Context, Status, Thread};
-use crate::domain::threads::transition::{Identity, Outcome, StateContent, Transition, Values, patch_digest};
-use crate::domain::threads::usage::Malformed;
+use crate::domain::threads::thread::{Context, Thread, ThreadStatusCode};
+use crate::domain::threads::transition::{
+    ProposalIdentity, StateContent, Transition, TransitionOutcome, ValueLocation, patch_digest,
+};
+use crate::domain::threads::usage::InvalidUsage;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use commit::head_of;
 use heads::Version;
-use statement::{Step, new_proposal_id};
+use statement::{StatedTransition, new_proposal_id};
 
 /// What a host asks for.
 #[derive(Clone, Debug)]
@@ -62,12 +64,12 @@ pub struct NewThread {
     /// What it is about.
     pub context: Context,
     /// What makes it an episode, if it is one.
-    pub episode: Option<Terms>,
+    pub episode: Option<EpisodeTerms>,
 }
 
 /// A thread that was made.
 #[derive(Clone, Debug)]
-pub struct Created {
+pub struct CreatedThread {
     /// Its name.
     pub thread: ThreadId,
     /// Its flow.
@@ -82,11 +84,11 @@ pub struct Created {
 
 /// A thread as it stands.
 #[derive(Clone, Debug)]
-pub struct Overview {
+pub struct ThreadOverview {
     /// The thread's row.
     pub thread: Thread,
     /// What it is doing.
-    pub status: Status,
+    pub status: ThreadStatusCode,
     /// The review that holds it, if one does.
     pub review: Option<ReviewId>,
 }
@@ -104,17 +106,17 @@ pub struct StateView {
 
 impl Service {
     /// Makes a thread. The same request for the same name again gives the same answer.
-    pub async fn create_thread(&self, token: &Stored<Token>, new: &NewThread) -> Result<Created> {
+    pub async fn create_thread(&self, token: &Stored<Token>, new: &NewThread) -> Result<CreatedThread> {
         retrying!(self.create_once(token, new))
     }
 
-    async fn create_once(&self, token: &Stored<Token>, new: &NewThread) -> Result<Created> {
+    async fn create_once(&self, token: &Stored<Token>, new: &NewThread) -> Result<CreatedThread> {
         if !token.record.of_flow(&new.flow) {
             return Err(Error::Forbidden("this token is not of that flow"));
         }
         host_context::check(&new.context)?;
         if let Some(terms) = &new.episode {
-            let wrong = |it: Malformed| Error::invalid(&format!("/episode{}", it.pointer), it.detail);
+            let wrong = |it: InvalidUsage| Error::invalid(&format!("/episode{}", it.pointer), it.detail);
             terms.check().map_err(wrong)?;
         }
         let keys = self.keys()?;
@@ -139,7 +141,7 @@ impl Service {
         draft.rely_on(token).rely_on(&flow).rely_on(&gateway);
         let content = StateContent::Full { state: new.state.clone(), origins: step.after.tree.origins() };
         let transition = step.transition.clone();
-        let first = self.enter(&mut draft, &keys, (step, Gate::Auto {}, initial.owes(), now), content)?;
+        let first = self.enter(&mut draft, &keys, (step, CommitGate::Auto {}, initial.owes(), now), content)?;
         let mut thread = thread_of(&first, new, now);
         thread.authors.insert(token.record.owner.clone());
         let mut data = json!({"transition": first.entry.transition, "by": token.record.principal()});
@@ -147,7 +149,10 @@ impl Service {
             data["episode"] = json!(terms.digest());
         }
         event_recorder::in_thread(&mut draft, &mut thread, now, EventType::ThreadCreated, data)?;
-        draft.insert(&Transition { outcome: Outcome::Committed { entry: first.token.clone() }, ..transition })?;
+        draft.insert(&Transition {
+            outcome: TransitionOutcome::Committed { entry: first.token.clone() },
+            ..transition
+        })?;
         draft.insert(&thread)?;
         let made = created(&first, new.flow.clone());
         self.put_answer(&mut draft, &keys, &made)?;
@@ -162,7 +167,7 @@ impl Service {
         token: &Stored<Token>,
         id: &ThreadId,
         new: &NewThread,
-    ) -> Result<Option<Created>> {
+    ) -> Result<Option<CreatedThread>> {
         let Some(thread) = self.fetch::<Thread>(keys, id.as_str()).await? else { return Ok(None) };
         let first = self.version(keys, id, 0).await?;
         let same = first.state == new.state
@@ -184,11 +189,11 @@ impl Service {
         policy: &Policy,
         id: &ThreadId,
         (state, now): (&Value, Timestamp),
-    ) -> Step {
+    ) -> StatedTransition {
         let (proposal, secret, nothing) = (new_proposal_id(), self.secret(keys, id), json!({}));
         let (from, tree) = (Tree::new(&secret, &nothing, &proposal), Tree::new(&secret, state, &proposal));
         let statement = Statement {
-            kind: Kind::Create,
+            kind: TransitionType::Create,
             flow: policy.flow().clone(),
             policy: policy.digest(),
             thread: id.clone(),
@@ -214,7 +219,7 @@ impl Service {
             digest: statement.digest(),
             identity: first_identity(&secret, id, &statement.principal, state),
             statement: statement.clone(),
-            format: Format::Merge,
+            format: PatchFormat::Merge,
             patch: json!({}),
             delta: Delta::between(&nothing, state),
             named: Default::default(),
@@ -226,12 +231,15 @@ impl Service {
             carried: None,
             context_tokens: None,
             editor: None,
-            outcome: Outcome::Committed { entry: String::new() },
-            values: Values::Here,
+            outcome: TransitionOutcome::Committed { entry: String::new() },
+            values: ValueLocation::Here,
         };
         let entry = unsigned(&statement, transition.digest);
         let (token, kid, state) = (String::new(), String::new(), state.clone());
-        Step { transition, after: Version { statement, entry, token, kid, parent_kid: None, state, tree, base: 0 } }
+        StatedTransition {
+            transition,
+            after: Version { statement, entry, token, kid, parent_kid: None, state, tree, base: 0 },
+        }
     }
 
     /// The flow of a thread.
@@ -241,13 +249,13 @@ impl Service {
     }
 
     /// A thread as it stands.
-    pub async fn overview(&self, thread: &ThreadId) -> Result<Overview> {
+    pub async fn overview(&self, thread: &ThreadId) -> Result<ThreadOverview> {
         let keys = self.keys()?;
         let thread = self.thread(&keys, thread).await?;
         let thread = self.without_expired_hold(&keys, thread).await?.record;
         let status = thread.status(self.now());
         let review = thread.hold.clone();
-        Ok(Overview { thread, status, review })
+        Ok(ThreadOverview { thread, status, review })
     }
 
     /// What a node may read of a version; of the head unless told otherwise. Only from a checked chain. The policy of
@@ -280,7 +288,7 @@ pub(super) fn unsigned(statement: &Statement, transition: Digest) -> Entry {
         version: statement.version,
         transition,
         parent: statement.parent,
-        gate: Gate::Auto {},
+        gate: CommitGate::Auto {},
         owes: false,
         policy: statement.policy,
         committed_at: statement.proposed_at,
@@ -314,8 +322,8 @@ fn thread_of(first: &Version, new: &NewThread, now: Timestamp) -> Thread {
     }
 }
 
-fn created(first: &Version, flow: FlowId) -> Created {
-    Created {
+fn created(first: &Version, flow: FlowId) -> CreatedThread {
+    CreatedThread {
         thread: first.entry.thread.clone(),
         flow,
         transition: first.entry.transition,
@@ -325,13 +333,13 @@ fn created(first: &Version, flow: FlowId) -> Created {
 }
 
 fn first_identity(secret: &ThreadSecret, thread: &ThreadId, principal: &PrincipalId, state: &Value) -> Digest {
-    let identity = Identity {
+    let identity = ProposalIdentity {
         thread,
         parent: None,
         node: None,
         principal,
-        kind: Kind::Create,
-        format: Format::Merge,
+        kind: TransitionType::Create,
+        format: PatchFormat::Merge,
         patch: patch_digest(secret, state),
         attempt: 1,
         tool: None,

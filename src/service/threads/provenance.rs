@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::archive_lookup::Files;
+use super::archive_lookup::ArchiveFiles;
 use super::heads::Version;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::chain::statement::{Statement, TransitionType};
 use crate::domain::identity::party::Author;
 use crate::domain::json::diff::leaves;
 use crate::domain::json::pointer::Pointer;
@@ -37,7 +37,7 @@ const COPIED_FROM_MAX: usize = 8;
 
 /// A state, and where its leaves can be traced from.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::service) enum Standpoint<'a> {
+pub(in crate::service) enum TraceStart<'a> {
     /// The state of a version.
     Version { thread: &'a ThreadId, version: u64, state: &'a Value },
     /// What a transition makes of the version before it, or would make of it.
@@ -46,7 +46,7 @@ pub(in crate::service) enum Standpoint<'a> {
     Nowhere(&'a Value),
 }
 
-impl<'a> Standpoint<'a> {
+impl<'a> TraceStart<'a> {
     /// The state before a transition.
     pub(in crate::service) fn before(transition: &'a Transition, state: &'a Value) -> Self {
         match transition.statement.version.checked_sub(1) {
@@ -65,12 +65,12 @@ impl<'a> Standpoint<'a> {
 
 /// Who chose a leaf, and the policy by which they did.
 #[derive(Clone, Debug)]
-pub(in crate::service) struct Chosen {
+pub(in crate::service) struct LeafAuthor {
     pub(in crate::service) author: Author,
     pub(in crate::service) policy: Arc<Policy>,
 }
 
-impl Chosen {
+impl LeafAuthor {
     /// Whether the authors could read the same.
     pub(in crate::service) fn is_alike(&self, other: &Self) -> bool {
         self.author.nodes() == other.author.nodes() && self.policy.digest() == other.policy.digest()
@@ -79,14 +79,14 @@ impl Chosen {
 
 /// A leaf on the trail.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Leaf {
+struct TracedLeaf {
     thread: ThreadId,
     version: u64,
     at: Pointer,
 }
 
 /// What one look at some states has read of their threads.
-pub(in crate::service) struct Traces<'s> {
+pub(in crate::service) struct ProvenanceTrace<'s> {
     service: &'s Service,
     keys: &'s Keys,
     versions: Vec<Arc<Version>>,
@@ -94,10 +94,10 @@ pub(in crate::service) struct Traces<'s> {
     made: HashMap<ProposalId, Digest>,
     /// The versions of a thread whose statements were read: from this one, and below that one.
     read: HashMap<ThreadId, (u64, u64)>,
-    chosen: HashMap<Digest, Chosen>,
+    chosen: HashMap<Digest, LeafAuthor>,
 }
 
-impl<'s> Traces<'s> {
+impl<'s> ProvenanceTrace<'s> {
     pub(in crate::service) fn new(service: &'s Service, keys: &'s Keys) -> Self {
         Self { service, keys, versions: Vec::new(), made: HashMap::new(), read: HashMap::new(), chosen: HashMap::new() }
     }
@@ -106,15 +106,15 @@ impl<'s> Traces<'s> {
     /// where that cannot be told: its versions may be in an archive that is away, or erased.
     pub(in crate::service) async fn of_leaf(
         &mut self,
-        standpoint: &Standpoint<'_>,
+        standpoint: &TraceStart<'_>,
         at: &Pointer,
-    ) -> Result<Option<Vec<Chosen>>> {
+    ) -> Result<Option<Vec<LeafAuthor>>> {
         let traced = match standpoint {
-            Standpoint::Nowhere(_) => Ok(None),
-            Standpoint::Version { thread, version, .. } => {
-                self.traced(vec![Leaf { thread: (*thread).clone(), version: *version, at: at.clone() }]).await
+            TraceStart::Nowhere(_) => Ok(None),
+            TraceStart::Version { thread, version, .. } => {
+                self.traced(vec![TracedLeaf { thread: (*thread).clone(), version: *version, at: at.clone() }]).await
             }
-            Standpoint::After { transition, before, after } => self.set_by(transition, (before, after), at).await,
+            TraceStart::After { transition, before, after } => self.set_by(transition, (before, after), at).await,
         };
         match traced {
             Err(Error::Erased | Error::Archive(_) | Error::NoArchives | Error::NotFound(_)) => Ok(None),
@@ -127,22 +127,22 @@ impl<'s> Traces<'s> {
         transition: &Transition,
         (before, after): (&Value, &Value),
         at: &Pointer,
-    ) -> Result<Option<Vec<Chosen>>> {
+    ) -> Result<Option<Vec<LeafAuthor>>> {
         let statement = &transition.statement;
         let stays = at.resolve(before) == at.resolve(after) && !transition.named.contains(at);
         if let (true, Some(version)) = (stays, statement.version.checked_sub(1)) {
-            return self.traced(vec![Leaf { thread: statement.thread.clone(), version, at: at.clone() }]).await;
+            return self.traced(vec![TracedLeaf { thread: statement.thread.clone(), version, at: at.clone() }]).await;
         }
         let mut open = Vec::new();
         let chosen = self.step(transition.clone(), (before, after), at, &mut open).await?;
-        let mut all: Vec<Chosen> = chosen.into_iter().collect();
+        let mut all: Vec<LeafAuthor> = chosen.into_iter().collect();
         let Some(more) = self.traced(open).await? else { return Ok(None) };
         all.extend(more);
         Ok(Some(all))
     }
 
     /// Follows leaves to those who chose them.
-    async fn traced(&mut self, mut open: Vec<Leaf>) -> Result<Option<Vec<Chosen>>> {
+    async fn traced(&mut self, mut open: Vec<TracedLeaf>) -> Result<Option<Vec<LeafAuthor>>> {
         let (mut chosen, mut seen) = (Vec::new(), HashSet::new());
         for _ in 0..STEPS_MAX {
             let Some(leaf) = open.pop() else { return Ok(Some(chosen)) };
@@ -172,11 +172,11 @@ impl<'s> Traces<'s> {
         mut transition: Transition,
         (before, after): (&Value, &Value),
         at: &Pointer,
-        open: &mut Vec<Leaf>,
-    ) -> Result<Option<Chosen>> {
+        open: &mut Vec<TracedLeaf>,
+    ) -> Result<Option<LeafAuthor>> {
         let (service, keys) = (self.service, self.keys);
         // An edit takes over what it leaves as it was proposed.
-        while let (Kind::Edit, Some(earlier)) = (transition.statement.kind, transition.statement.supersedes) {
+        while let (TransitionType::Edit, Some(earlier)) = (transition.statement.kind, transition.statement.supersedes) {
             let earlier = service.transition(keys, earlier).await?;
             let would_be = earlier.delta.apply(before).map_err(|_| Error::Broken("a transition's effect"))?;
             if at.resolve(&would_be) != at.resolve(after) {
@@ -184,20 +184,21 @@ impl<'s> Traces<'s> {
             }
             transition = earlier;
         }
-        let from = |thread: &ThreadId, version, at: &Pointer| Leaf { thread: thread.clone(), version, at: at.clone() };
+        let from =
+            |thread: &ThreadId, version, at: &Pointer| TracedLeaf { thread: thread.clone(), version, at: at.clone() };
         let statement = &transition.statement;
         match statement.kind {
-            Kind::Rollback => {
+            TransitionType::Rollback => {
                 let restored = statement.restores.ok_or(Error::Broken("a rollback"))?;
                 open.push(from(&statement.thread, service.stated(keys, restored).await?.statement.version, at));
                 return Ok(None);
             }
-            Kind::Fork => {
+            TransitionType::Fork => {
                 let fork = statement.fork.as_ref().ok_or(Error::Broken("a branch"))?;
                 open.push(from(&fork.thread, fork.version, at));
                 return Ok(None);
             }
-            Kind::Join => {
+            TransitionType::Join => {
                 for branch in statement.join.iter().flat_map(|it| &it.branches) {
                     let version = service.stated(keys, branch.transition).await?.statement.version;
                     let tip = self.version(&branch.thread, version).await?;
@@ -207,14 +208,14 @@ impl<'s> Traces<'s> {
                     }
                 }
             }
-            Kind::Propose | Kind::Confirm => {
+            TransitionType::Propose | TransitionType::Confirm => {
                 let copied = self.copied_from(statement, (before, after), at).await?;
                 if !copied.is_empty() {
                     open.extend(copied.iter().map(|at| from(&statement.thread, statement.version - 1, at)));
                     return Ok(None);
                 }
             }
-            Kind::Create | Kind::Edit | Kind::Reaffirm => {}
+            TransitionType::Create | TransitionType::Edit | TransitionType::Reaffirm => {}
         }
         self.chosen_by(&transition).await.map(Some)
     }
@@ -234,13 +235,13 @@ impl<'s> Traces<'s> {
         Ok(equal.map(|it| it.0).take(COPIED_FROM_MAX).collect())
     }
 
-    async fn chosen_by(&mut self, transition: &Transition) -> Result<Chosen> {
+    async fn chosen_by(&mut self, transition: &Transition) -> Result<LeafAuthor> {
         if let Some(known) = self.chosen.get(&transition.digest) {
             return Ok(known.clone());
         }
         let author = self.service.author_of(self.keys, transition).await?;
         let policy = self.service.policy(self.keys, transition.statement.policy).await?;
-        let chosen = Chosen { author, policy };
+        let chosen = LeafAuthor { author, policy };
         self.chosen.insert(transition.digest, chosen.clone());
         Ok(chosen)
     }
@@ -259,7 +260,7 @@ impl<'s> Traces<'s> {
     }
 
     /// The transition that an origin names. Statements are read once each, the last first, without their states.
-    async fn made(&mut self, leaf: &Leaf, origin: &ProposalId) -> Result<Option<Digest>> {
+    async fn made(&mut self, leaf: &TracedLeaf, origin: &ProposalId) -> Result<Option<Digest>> {
         let end = leaf.version + 1;
         let (mut from, mut below) = self.read.get(&leaf.thread).copied().unwrap_or((end, end));
         let lowest = leaf.version.saturating_sub(VERSIONS_WALKED_MAX);
@@ -277,9 +278,9 @@ impl<'s> Traces<'s> {
 
     async fn read_statements(&mut self, thread: &ThreadId, of: RangeInclusive<u64>) -> Result<()> {
         let (service, keys) = (self.service, self.keys);
-        let rows = service.links((keys, &mut Files::default()), thread, of).await?;
+        let rows = service.links((keys, &mut ArchiveFiles::default()), thread, of).await?;
         let digests: Vec<Digest> = rows.iter().map(|it| it.transition).collect();
-        for (digest, transition) in service.transitions_of((keys, &mut Files::default()), &digests).await? {
+        for (digest, transition) in service.transitions_of((keys, &mut ArchiveFiles::default()), &digests).await? {
             self.made.insert(transition.statement.proposal, digest);
         }
         Ok(())

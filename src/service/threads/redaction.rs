@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::provenance::{Chosen, Standpoint, Traces};
+use super::provenance::{LeafAuthor, ProvenanceTrace, TraceStart};
 use crate::domain::identity::account::{Account, Token};
 use crate::domain::identity::party::{Author, Party};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{HiddenValues, Hiding, Policy, Side, project};
+use crate::domain::policy::{Policy, RedactedValues, Redactor, ScannedState, project};
 use crate::domain::primitives::id::{NodeId, PrincipalId};
 use crate::domain::threads::tool_call::Tool;
 use crate::domain::threads::transition::Transition;
@@ -24,9 +24,9 @@ use crate::service::error::Result;
 pub struct Redaction {
     reader: Party,
     policies: Vec<Arc<Policy>>,
-    every: Vec<HiddenValues>,
+    every: Vec<RedactedValues>,
     /// What authors with these nodes could read of the same states.
-    readable: Vec<(BTreeSet<NodeId>, Vec<HiddenValues>)>,
+    readable: Vec<(BTreeSet<NodeId>, Vec<RedactedValues>)>,
 }
 
 impl Redaction {
@@ -37,12 +37,12 @@ impl Redaction {
         (states, tool): (&[&Value], Option<&Tool>),
         authors: impl IntoIterator<Item = &'a Author>,
     ) -> Self {
-        let values = |hidings: Vec<Hiding<'_>>| hidings.iter().map(|it| it.values().clone()).collect::<Vec<_>>();
-        let every = values(beside(policies, Seen::Everything, states, tool));
-        let mut readable: Vec<(BTreeSet<NodeId>, Vec<HiddenValues>)> = Vec::new();
+        let values = |hidings: Vec<Redactor<'_>>| hidings.iter().map(|it| it.values().clone()).collect::<Vec<_>>();
+        let every = values(beside(policies, TextComparisonScope::Everything, states, tool));
+        let mut readable: Vec<(BTreeSet<NodeId>, Vec<RedactedValues>)> = Vec::new();
         for author in authors.into_iter().filter(|it| reader.could_have_written_as(it.party())) {
             if !readable.iter().any(|it| it.0 == *author.nodes()) {
-                let seen = Seen::By { nodes: author.nodes(), then: None };
+                let seen = TextComparisonScope::By { nodes: author.nodes(), then: None };
                 readable.push((author.nodes().clone(), values(beside(policies, seen, states, tool))));
             }
         }
@@ -61,7 +61,7 @@ impl Redaction {
 
     /// What somebody wrote, as the reader is shown it.
     pub fn words<'t>(&self, author: &Author, words: &'t str) -> Cow<'t, str> {
-        let none = || vec![HiddenValues::default(); self.policies.len()];
+        let none = || vec![RedactedValues::default(); self.policies.len()];
         let values = match self.reader.could_have_written_as(author.party()) {
             false => Cow::Borrowed(&self.every),
             true => {
@@ -69,14 +69,14 @@ impl Redaction {
                 known.map_or_else(|| Cow::Owned(none()), |it| Cow::Borrowed(&it.1))
             }
         };
-        let each_policy: Vec<(&Arc<Policy>, &HiddenValues)> = self.policies.iter().zip(values.iter()).collect();
+        let each_policy: Vec<(&Arc<Policy>, &RedactedValues)> = self.policies.iter().zip(values.iter()).collect();
         each(words, &each_policy, |(policy, values), words| values.masked(policy, words))
     }
 }
 
 /// What of a transition is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
+pub enum RedactionDetail {
     /// What agents are shown: the effect by what their nodes read, and their own arguments. Nobody's leaves are looked up, so
     /// how long it takes tells nothing.
     OfAnAgent,
@@ -98,14 +98,14 @@ pub(in crate::service) fn each<'t, T>(
 
 /// What of some states a text is compared with.
 #[derive(Clone, Copy)]
-pub(in crate::service) enum Seen<'a> {
+pub(in crate::service) enum TextComparisonScope<'a> {
     /// Everything: the reader could not have chosen the text.
     Everything,
     /// What an author with these nodes could read: by one of the policies that redact, or by the one of the time.
     By { nodes: &'a BTreeSet<NodeId>, then: Option<&'a Arc<Policy>> },
 }
 
-impl<'a> Seen<'a> {
+impl<'a> TextComparisonScope<'a> {
     /// What a text of this author is compared with before a reader is shown it.
     pub(in crate::service) fn of(reader: &Party, author: &'a Author) -> Self {
         match reader.could_have_written_as(author.party()) {
@@ -118,12 +118,12 @@ impl<'a> Seen<'a> {
 /// What each policy redacts of a text or of a tool's arguments that stand beside these states.
 pub(in crate::service) fn beside<'p>(
     policies: &'p [Arc<Policy>],
-    seen: Seen<'_>,
+    seen: TextComparisonScope<'_>,
     states: &[&Value],
     tool: Option<&Tool>,
-) -> Vec<Hiding<'p>> {
-    let Seen::By { nodes, then } = seen else {
-        return policies.iter().map(|it| Hiding::beside(it, states, tool)).collect();
+) -> Vec<Redactor<'p>> {
+    let TextComparisonScope::By { nodes, then } = seen else {
+        return policies.iter().map(|it| Redactor::beside(it, states, tool)).collect();
     };
     let reads = || policies.iter().chain(then);
     let known: Vec<Value> = states
@@ -131,29 +131,29 @@ pub(in crate::service) fn beside<'p>(
         .flat_map(|state| reads().flat_map(|policy| nodes.iter().map(|node| project(policy, node, state))))
         .collect();
     let known: Vec<&Value> = known.iter().collect();
-    policies.iter().map(|it| Hiding::beside(it, &known, tool.filter(|_| !nodes.is_empty()))).collect()
+    policies.iter().map(|it| Redactor::beside(it, &known, tool.filter(|_| !nodes.is_empty()))).collect()
 }
 
 /// What each policy hides of these states, beside each of these calls.
-fn hidings<'p>(policies: &'p [Arc<Policy>], sides: &[Side<'_>], tools: &[Option<&Tool>]) -> Vec<Hiding<'p>> {
+fn hidings<'p>(policies: &'p [Arc<Policy>], sides: &[ScannedState<'_>], tools: &[Option<&Tool>]) -> Vec<Redactor<'p>> {
     let each = policies.iter().flat_map(|policy| tools.iter().map(move |tool| (policy, tool)));
-    each.map(|(policy, tool)| Hiding::of_sides(policy, sides, *tool)).collect()
+    each.map(|(policy, tool)| Redactor::of_sides(policy, sides, *tool)).collect()
 }
 
 /// What authors of leaves could read, built once for each.
 #[derive(Default)]
-struct Known<'p>(Vec<(Chosen, Vec<Hiding<'p>>)>);
+struct AuthorRedactors<'p>(Vec<(LeafAuthor, Vec<Redactor<'p>>)>);
 
-impl<'p> Known<'p> {
+impl<'p> AuthorRedactors<'p> {
     /// Whether the author of a leaf could read the redacted value that stands in it.
     fn has(
         &mut self,
         (policies, states, tools): (&'p [Arc<Policy>], &[&Value], &[Option<&Tool>]),
-        chosen: &Chosen,
+        chosen: &LeafAuthor,
         (at, state): (&Pointer, &Value),
     ) -> bool {
         let index = self.0.iter().position(|it| it.0.is_alike(chosen)).unwrap_or_else(|| {
-            let seen = Seen::By { nodes: chosen.author.nodes(), then: Some(&chosen.policy) };
+            let seen = TextComparisonScope::By { nodes: chosen.author.nodes(), then: Some(&chosen.policy) };
             let hidings = tools.iter().flat_map(|tool| beside(policies, seen, states, *tool)).collect();
             self.0.push((chosen.clone(), hidings));
             self.0.len() - 1
@@ -205,20 +205,20 @@ impl Service {
         keys: &Keys,
         reader: &Party,
         policies: &'p [Arc<Policy>],
-        standpoints: [Standpoint<'_>; N],
+        standpoints: [TraceStart<'_>; N],
         tools: &[Option<&Tool>],
-    ) -> Result<Vec<Hiding<'p>>> {
-        let states: [&Value; N] = standpoints.each_ref().map(Standpoint::state);
+    ) -> Result<Vec<Redactor<'p>>> {
+        let states: [&Value; N] = standpoints.each_ref().map(TraceStart::state);
         let mut spared: [BTreeSet<Pointer>; N] = std::array::from_fn(|_| BTreeSet::new());
-        let sides = |spared: &[BTreeSet<Pointer>; N]| -> Vec<Hiding<'p>> {
-            let sides: Vec<Side<'_>> =
-                states.iter().zip(spared).map(|(state, spared)| Side { state, spared }).collect();
+        let sides = |spared: &[BTreeSet<Pointer>; N]| -> Vec<Redactor<'p>> {
+            let sides: Vec<ScannedState<'_>> =
+                states.iter().zip(spared).map(|(state, spared)| ScannedState { state, spared }).collect();
             hidings(policies, &sides, tools)
         };
         let strict = sides(&spared);
         let Some(asker) = reader.id() else { return Ok(strict) };
         let mut turn = None;
-        let (mut traces, mut known) = (Traces::new(self, keys), Known::default());
+        let (mut traces, mut known) = (ProvenanceTrace::new(self, keys), AuthorRedactors::default());
         for (standpoint, spared) in standpoints.iter().zip(&mut spared) {
             let state = standpoint.state();
             let found: BTreeSet<Pointer> = strict.iter().flat_map(|it| it.found_by_comparison(state)).collect();
@@ -228,7 +228,7 @@ impl Service {
                     turn = Some(self.turns.telling.take(asker).await?);
                 }
                 let Some(chosen) = traces.of_leaf(standpoint, &at).await? else { continue };
-                let own = |it: &Chosen| reader.could_have_written_as(it.author.party());
+                let own = |it: &LeafAuthor| reader.could_have_written_as(it.author.party());
                 if chosen.iter().all(own)
                     && !chosen.iter().any(|it| known.has((policies, &states, tools), it, (&at, state)))
                 {

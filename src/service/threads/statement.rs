@@ -5,37 +5,37 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::heads::Version;
-use crate::domain::chain::commitment::Setting;
+use crate::domain::chain::commitment::LeafSource;
 use crate::domain::chain::hash::{Digest, Tag};
-use crate::domain::chain::statement::{Kind, Statement};
-use crate::domain::json::patch::Format;
+use crate::domain::chain::statement::{Statement, TransitionType};
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::json::state_delta::Delta;
 use crate::domain::keys::Keys;
-use crate::domain::policy::{Hiding, Policy, Warning};
+use crate::domain::policy::{JudgedWarning, Policy, Redactor};
 use crate::domain::primitives::id::{AccountId, NodeId, PrincipalId, ProposalId, StepKey, WriteId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::branch::Joining;
-use crate::domain::threads::join_carryover::Carried;
+use crate::domain::threads::branch::JoinStatement;
+use crate::domain::threads::join_carryover::JoinCarryover;
 use crate::domain::threads::tool_call::Tool;
-use crate::domain::threads::transition::{Outcome, Transition, Values};
+use crate::domain::threads::transition::{Transition, TransitionOutcome, ValueLocation};
 use crate::domain::threads::usage::Usage;
 use crate::random;
 use crate::service::Service;
 
 /// A step that was judged and stated, and has not been committed or held yet.
-pub(in crate::service) struct Step {
+pub(in crate::service) struct StatedTransition {
     pub(in crate::service) transition: Transition,
     pub(in crate::service) after: Version,
 }
 
 /// What goes into a statement besides the thread and its head.
-pub(in crate::service) struct Stating<'a> {
-    pub(in crate::service) kind: Kind,
+pub(in crate::service) struct StatementInput<'a> {
+    pub(in crate::service) kind: TransitionType,
     pub(in crate::service) node: &'a NodeId,
     pub(in crate::service) principal: PrincipalId,
     pub(in crate::service) attempt: Option<u32>,
-    pub(in crate::service) format: Format,
+    pub(in crate::service) format: PatchFormat,
     pub(in crate::service) patch: Value,
     pub(in crate::service) rationale: Option<String>,
     pub(in crate::service) tool: Option<Tool>,
@@ -49,16 +49,16 @@ pub(in crate::service) struct Stating<'a> {
     pub(in crate::service) edits: Option<(Digest, AccountId)>,
     pub(in crate::service) write_id: Option<WriteId>,
     /// What it joins, and what that brings along.
-    pub(in crate::service) joins: Option<(Joining, Carried)>,
+    pub(in crate::service) joins: Option<(JoinStatement, JoinCarryover)>,
     pub(in crate::service) identity: Digest,
     pub(in crate::service) now: Timestamp,
 }
 
 /// What a judgement led to.
-pub(in crate::service) struct Effected {
+pub(in crate::service) struct JudgedEffect {
     pub(in crate::service) after: Value,
     pub(in crate::service) named: BTreeSet<Pointer>,
-    pub(in crate::service) warnings: Vec<Warning>,
+    pub(in crate::service) warnings: Vec<JudgedWarning>,
 }
 
 impl Service {
@@ -67,12 +67,12 @@ impl Service {
         &self,
         keys: &Keys,
         (head, policy): (&Version, &Policy),
-        stating: Stating<'_>,
-        effected: Effected,
-    ) -> Step {
+        stating: StatementInput<'_>,
+        effected: JudgedEffect,
+    ) -> StatedTransition {
         let proposal = new_proposal_id();
         let secret = self.secret(keys, &head.entry.thread);
-        let setting = Setting { proposal: &proposal, named: &effected.named };
+        let setting = LeafSource { proposal: &proposal, named: &effected.named };
         let tree = head.tree.advance(&secret, &head.state, &effected.after, &setting);
         let tool = stating.tool.as_ref().map(|it| it.stated(&secret, &proposal));
         let statement = Statement {
@@ -100,7 +100,7 @@ impl Service {
         };
         let shown = (!effected.warnings.is_empty()).then(|| {
             let states = [&head.state, &effected.after];
-            Hiding::of(policy, states, stating.tool.as_ref()).warnings(&effected.warnings)
+            Redactor::of(policy, states, stating.tool.as_ref()).warnings(&effected.warnings)
         });
         let transition = Transition {
             digest: statement.digest(),
@@ -118,10 +118,10 @@ impl Service {
             carried: stating.joins.map(|it| Box::new(it.1)),
             context_tokens: stating.context_tokens,
             editor: stating.edits.map(|it| it.1),
-            outcome: Outcome::Committed { entry: String::new() },
-            values: Values::Here,
+            outcome: TransitionOutcome::Committed { entry: String::new() },
+            values: ValueLocation::Here,
         };
-        Step { transition, after: head.followed_by(statement, effected.after, tree) }
+        StatedTransition { transition, after: head.followed_by(statement, effected.after, tree) }
     }
 }
 

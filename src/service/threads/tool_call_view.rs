@@ -7,15 +7,15 @@ use crate::domain::policy::RedactedLeaf;
 use crate::domain::primitives::id::ToolName;
 
 /// A call of a tool as people may see it.
-pub struct Call {
+pub struct RedactedToolCall {
     /// Which.
     pub name: ToolName,
     /// With what.
-    pub arguments: Arguments,
+    pub arguments: RedactedArguments,
 }
 
 /// What a tool is called with.
-pub enum Arguments {
+pub enum RedactedArguments {
     /// All of it, and what it was committed to with.
     Whole {
         /// The arguments.

@@ -2,20 +2,20 @@
 
 use std::ops::RangeInclusive;
 
-use super::archive_lookup::OfVersion;
-use super::archive_lookup::{Files, Taken};
+use super::archive_lookup::VersionedRow;
+use super::archive_lookup::{ArchiveFiles, ArchivedExtractor};
 use super::heads::Version;
-use crate::domain::chain::commitment::{Setting, Tree};
+use crate::domain::chain::commitment::{LeafSource, Tree};
 use crate::domain::chain::entry::Entry;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, Typ};
-use crate::domain::chain::link::{Link, check_link};
-use crate::domain::json::size::Size;
+use crate::domain::chain::jws::{self, TokenType};
+use crate::domain::chain::link::{ChainLink, check_link};
+use crate::domain::json::size::ValueSize;
 use crate::domain::keys::{KeyState, KeyUse, Keys, ThreadSecret};
 use crate::domain::primitives::id::ThreadId;
-use crate::domain::threads::archive::Archived;
+use crate::domain::threads::archive::ArchivedVersion;
 use crate::domain::threads::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
-use crate::metrics::Work;
+use crate::metrics::BlockingWork;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::LIST_ROWS_MAX;
@@ -32,7 +32,7 @@ const LEAVES_ROLLED_HERE_MAX: usize = 1_000;
 const BROKEN: Error = Error::Broken("the chain");
 
 /// A state with its tree, and the version of the whole state that its row goes back to.
-struct At {
+struct StateWithTree {
     state: serde_json::Value,
     tree: Tree,
     base: u64,
@@ -57,7 +57,7 @@ impl Service {
         if last.saturating_sub(first) >= VERSIONS_MAX {
             return Err(Error::invalid("", "so many versions are not loaded at once"));
         }
-        let mut files = Files::default();
+        let mut files = ArchiveFiles::default();
         let rows = self.links((keys, &mut files), thread, first.saturating_sub(1)..=last).await?;
         let own = usize::from(first > 0);
         let digests: Vec<Digest> = rows[own..].iter().map(|it| it.transition).collect();
@@ -67,22 +67,22 @@ impl Service {
         for (index, at) in (own..).zip(states) {
             let (row, before) = (&rows[index], index.checked_sub(1).map(|it| &rows[it]));
             let transition = transitions.remove(&row.transition).ok_or(BROKEN)?;
-            let link = Link { entry: &row.entry, statement: &transition.statement, root: at.tree.root() };
+            let link = ChainLink { entry: &row.entry, statement: &transition.statement, root: at.tree.root() };
             let entry = check_link(&link, keys.trusted(), keys.issuer()).map_err(|_| BROKEN)?;
             if entry.transition != row.transition || entry.version != row.version || entry.thread != *thread {
                 return Err(BROKEN);
             }
-            let kid = jws::read::<Entry>(&row.entry, Typ::Entry).map_err(|_| BROKEN)?.kid().to_owned();
+            let kid = jws::read::<Entry>(&row.entry, TokenType::Entry).map_err(|_| BROKEN)?.kid().to_owned();
             let parent_kid = check_parent(keys, &entry, before)?;
             let (statement, token) = (transition.statement.clone(), row.entry.clone());
-            let At { state, tree, base } = at;
+            let StateWithTree { state, tree, base } = at;
             versions.push((Version { statement, entry, token, kid, parent_kid, state, tree, base }, transition));
         }
         Ok(versions)
     }
 
     /// The rows of these versions in the database, in order; all of them are there.
-    pub(in crate::service) async fn stored_of<R: Record + OfVersion>(
+    pub(in crate::service) async fn stored_of<R: Record + VersionedRow>(
         &self,
         keys: &Keys,
         thread: &ThreadId,
@@ -98,7 +98,7 @@ impl Service {
     /// The places in the chain of these versions in order, from the database or from archives.
     pub(in crate::service) async fn links(
         &self,
-        read: (&Keys, &mut Files),
+        read: (&Keys, &mut ArchiveFiles),
         thread: &ThreadId,
         of: RangeInclusive<u64>,
     ) -> Result<Vec<ChainRow>> {
@@ -106,27 +106,28 @@ impl Service {
     }
 
     /// The rows of these versions in order, from the database or from archives; all of them are there.
-    async fn rows_of<R: Record + OfVersion>(
+    async fn rows_of<R: Record + VersionedRow>(
         &self,
-        (keys, files): (&Keys, &mut Files),
+        (keys, files): (&Keys, &mut ArchiveFiles),
         thread: &ThreadId,
         of: RangeInclusive<u64>,
-        taken: Taken<R>,
+        taken: ArchivedExtractor<R>,
     ) -> Result<Vec<R>> {
         let ids: Vec<String> = of.clone().map(|it| version_id(thread, it)).collect();
         let found = self.reader(keys).get_many::<R>(&ids).await?.into_iter().map(|it| it.record).collect();
         let rows = self.with_archived((keys, files), thread, of.clone(), (found, taken)).await?;
-        if rows.iter().map(OfVersion::version).eq(of) { Ok(rows) } else { Err(BROKEN) }
+        if rows.iter().map(VersionedRow::version).eq(of) { Ok(rows) } else { Err(BROKEN) }
     }
 
     /// The states of neighbouring versions with their trees, rolled forward from the whole state before the first.
     async fn states_at(
         &self,
-        (keys, files): (&Keys, &mut Files),
+        (keys, files): (&Keys, &mut ArchiveFiles),
         thread: &ThreadId,
         of: RangeInclusive<u64>,
-    ) -> Result<Vec<At>> {
-        let (first, mut rows) = (*of.start(), self.rows_of((keys, &mut *files), thread, of, Archived::state).await?);
+    ) -> Result<Vec<StateWithTree>> {
+        let (first, mut rows) =
+            (*of.start(), self.rows_of((keys, &mut *files), thread, of, ArchivedVersion::state).await?);
         let base = match rows.first().map(|it| &it.content) {
             Some(StateContent::Delta { base, .. }) => *base,
             _ => first,
@@ -135,7 +136,7 @@ impl Service {
             return Err(BROKEN);
         }
         if base < first {
-            let older = self.rows_of((keys, files), thread, base..=first - 1, Archived::state).await?;
+            let older = self.rows_of((keys, files), thread, base..=first - 1, ArchivedVersion::state).await?;
             rows.splice(..0, older);
         }
         let rolled = self.roll_states(keys, thread, rows).await?;
@@ -143,13 +144,13 @@ impl Service {
     }
 
     /// Rolls states forward. Large ones are rolled forward where no request waits for it, in their thread's turn.
-    async fn roll_states(&self, keys: &Keys, thread: &ThreadId, rows: Vec<StateRow>) -> Result<Vec<At>> {
+    async fn roll_states(&self, keys: &Keys, thread: &ThreadId, rows: Vec<StateRow>) -> Result<Vec<StateWithTree>> {
         let secret = self.secret(keys, thread);
         let rolled = if leaves_rolled(&rows) <= LEAVES_ROLLED_HERE_MAX {
             roll_forward(&secret, rows)
         } else {
             let turn = self.turns.rolling.take(thread.as_str()).await?;
-            self.apart(&turn, Work::State, move || roll_forward(&secret, rows)).await?
+            self.apart(&turn, BlockingWork::State, move || roll_forward(&secret, rows)).await?
         };
         rolled.ok_or(BROKEN)
     }
@@ -160,7 +161,7 @@ fn leaves_rolled(rows: &[StateRow]) -> usize {
     let mut leaves = 0_usize;
     let each = rows.iter().map(|row| {
         leaves = match &row.content {
-            StateContent::Full { state, .. } => Size::of(state).leaves,
+            StateContent::Full { state, .. } => ValueSize::of(state).leaves,
             StateContent::Delta { delta, .. } => leaves.saturating_add(delta.leaves_set()),
         };
         leaves
@@ -173,7 +174,7 @@ fn check_parent(keys: &Keys, entry: &Entry, before: Option<&ChainRow>) -> Result
     let Some(row) = before else {
         return if entry.version == 0 && entry.parent.is_none() { Ok(None) } else { Err(BROKEN) };
     };
-    let unverified = jws::read::<Entry>(&row.entry, Typ::Entry).map_err(|_| BROKEN)?;
+    let unverified = jws::read::<Entry>(&row.entry, TokenType::Entry).map_err(|_| BROKEN)?;
     let key = keys.trusted().public(KeyUse::Chain, unverified.kid()).ok_or(BROKEN)?;
     if matches!(key.state(), KeyState::Revoked | KeyState::Next) {
         return Err(BROKEN);
@@ -187,19 +188,19 @@ fn check_parent(keys: &Keys, entry: &Entry, before: Option<&ChainRow>) -> Result
 
 /// The first content must be whole, and each other one whole or a difference that goes back to the whole one before it.
 /// What comes of it proves itself by its root.
-fn roll_forward(secret: &ThreadSecret, rows: Vec<StateRow>) -> Option<Vec<At>> {
-    let mut rolled: Vec<At> = Vec::with_capacity(rows.len());
+fn roll_forward(secret: &ThreadSecret, rows: Vec<StateRow>) -> Option<Vec<StateWithTree>> {
+    let mut rolled: Vec<StateWithTree> = Vec::with_capacity(rows.len());
     for row in rows {
         let next = match (row.content, rolled.last()) {
             (StateContent::Full { state, origins }, _) => {
                 let tree = Tree::restore(secret, &state, &origins).ok()?;
-                At { state, tree, base: row.version }
+                StateWithTree { state, tree, base: row.version }
             }
             (StateContent::Delta { base, proposal, delta, named }, Some(before)) if base == before.base => {
                 let state = delta.apply(&before.state).ok()?;
-                let setting = Setting { proposal: &proposal, named: &named };
+                let setting = LeafSource { proposal: &proposal, named: &named };
                 let tree = before.tree.advance(secret, &before.state, &state, &setting);
-                At { state, tree, base }
+                StateWithTree { state, tree, base }
             }
             _ => return None,
         };

@@ -3,12 +3,12 @@
 use crate::domain::chain::denial::DenialCode;
 use crate::domain::chain::entry::Entry;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, Typ};
+use crate::domain::chain::jws::{self, TokenType};
 use crate::domain::chain::receipt::Receipt;
 use crate::domain::chain::verify_write::check_times;
 use crate::domain::keys::{KeyState, KeyUse, Keys, PublicKey};
 use crate::domain::threads::flow::ReceiptRow;
-use crate::domain::threads::transition::{Outcome, Transition};
+use crate::domain::threads::transition::{Transition, TransitionOutcome};
 use crate::service::Service;
 use crate::service::error::Result;
 
@@ -19,7 +19,7 @@ impl Service {
         let keys = self.keys()?;
         let transition = self.stated(&keys, digest).await?;
         let Some(entry) = transition.outcome.entry() else { return Ok(None) };
-        let signed = jws::read::<Entry>(entry, Typ::Entry).is_ok_and(|it| is_trusted(&keys, it.kid()));
+        let signed = jws::read::<Entry>(entry, TokenType::Entry).is_ok_and(|it| is_trusted(&keys, it.kid()));
         let thread = self.thread(&keys, &transition.statement.thread).await?;
         let standing = self.standing(&keys, thread).await?;
         Ok(if standing.verifying_halted() {
@@ -36,9 +36,9 @@ impl Service {
     }
 
     async fn receipt_stopped(&self, keys: &Keys, transition: &Transition) -> Result<Option<DenialCode>> {
-        let Outcome::Approved { receipt, .. } = &transition.outcome else { return Ok(None) };
+        let TransitionOutcome::Approved { receipt, .. } = &transition.outcome else { return Ok(None) };
         let receipt = self.fetch::<ReceiptRow>(keys, receipt.as_str()).await?.map(|it| it.record);
-        let read = receipt.as_ref().and_then(|it| jws::read::<Receipt>(&it.token, Typ::Receipt).ok());
+        let read = receipt.as_ref().and_then(|it| jws::read::<Receipt>(&it.token, TokenType::Receipt).ok());
         let Some(read) = read else { return Ok(Some(DenialCode::ChainBroken)) };
         if !is_trusted(keys, read.kid()) {
             return Ok(Some(DenialCode::UnknownKey));

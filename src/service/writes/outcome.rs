@@ -5,29 +5,31 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::verify::writer_node;
-use crate::domain::chain::entry::Gate;
+use crate::domain::chain::entry::CommitGate;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::Kind;
+use crate::domain::chain::statement::TransitionType;
 use crate::domain::identity::account::Token;
-use crate::domain::json::patch::{Format, Patch};
+use crate::domain::json::patch::{Patch, PatchFormat};
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
 use crate::domain::policy::{Judgement, Policy, RejectCode};
 use crate::domain::primitives::id::{PrincipalId, ThreadId, WriteId};
 use crate::domain::reviews::{Hold, HoldState};
 use crate::domain::threads::thread::{Thread, WriteKey};
-use crate::domain::threads::transition::{EndWord, Identity, Outcome, Transition, patch_digest};
+use crate::domain::threads::transition::{
+    HoldEndReason, ProposalIdentity, Transition, TransitionOutcome, patch_digest,
+};
 use crate::domain::threads::usage::Usage;
-use crate::domain::writes::write::{ConfirmEffect, Resolution, ResultError, Write, WriteState};
+use crate::domain::writes::write::{ConfirmEffect, ResultError, Write, WriteResolution, WriteState};
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
-use crate::service::platform::judge_queue::{Around, Asks, Judging};
+use crate::service::platform::judge_queue::{JudgedRequest, JudgingContext, JudgingJob};
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::reject::result_error;
-use crate::service::threads::commit::Base;
+use crate::service::threads::commit::CommitBase;
 use crate::service::threads::heads::Version;
-use crate::service::threads::statement::{Effected, Stating};
-use crate::service::{Service, Standing};
+use crate::service::threads::statement::{JudgedEffect, StatementInput};
+use crate::service::{Service, ThreadContext};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::write_row_id;
@@ -41,11 +43,11 @@ pub(in crate::service) fn cut_reason(reason: &str) -> String {
 }
 
 /// Everything around one write while it ends.
-struct Ending {
+struct WriteEndContext {
     keys: Arc<Keys>,
     token: Stored<Token>,
     write: Stored<Write>,
-    standing: Standing,
+    standing: ThreadContext,
 }
 
 impl Service {
@@ -65,7 +67,7 @@ impl Service {
         }
     }
 
-    async fn ending(&self, token: &Stored<Token>, write_id: &WriteId) -> Result<Ending> {
+    async fn ending(&self, token: &Stored<Token>, write_id: &WriteId) -> Result<WriteEndContext> {
         writer_node(&token.record)?;
         let keys = self.keys()?;
         let token = self.token_still(&keys, token).await?;
@@ -73,10 +75,10 @@ impl Service {
         let write: Stored<Write> = self.need(&keys, &write_row_id(&key), "write").await?;
         let thread = self.thread(&keys, &write.record.thread).await?;
         let standing = self.standing(&keys, thread).await?;
-        Ok(Ending { keys, token, write, standing })
+        Ok(WriteEndContext { keys, token, write, standing })
     }
 
-    async fn confirm_late(&self, ending: &Ending) -> Result<Write> {
+    async fn confirm_late(&self, ending: &WriteEndContext) -> Result<Write> {
         let now = self.now();
         let (write, mut thread) = ending.write.record.clone().late(ending.standing.thread.record.clone(), now);
         let mut draft = Draft::new(ending.keys.row(), now);
@@ -88,12 +90,12 @@ impl Service {
     }
 
     /// A write that happened is never left unrecorded: a result that is not admitted is replaced by none.
-    async fn confirm_commit(&self, ending: &Ending, owner: &str, result: &Value) -> Result<Write> {
+    async fn confirm_commit(&self, ending: &WriteEndContext, owner: &str, result: &Value) -> Result<Write> {
         let keys = &*ending.keys;
         let head = self.head(keys, &ending.standing.thread.record).await?;
         let policy = self.policy(keys, ending.standing.flow.record.policy).await?;
         let write = ending.write.record.clone();
-        let around = Around {
+        let around = JudgingContext {
             principal: write.key.principal.to_string(),
             owner: owner.to_owned(),
             committed_nodes: ending.standing.thread.record.committed_nodes.clone(),
@@ -103,15 +105,14 @@ impl Service {
             context_tokens: None,
         };
         let (after, content, refused) = self.admitted(&policy, &head, (&write, around), result).await?;
-        let identity = identity_of(keys, &write, &content);
         // The judgement may have waited for its turn.
-        let now = self.now();
-        let stating = Stating {
-            kind: Kind::Confirm,
+        let (now, identity) = (self.now(), identity_of(keys, &write, &content));
+        let stating = StatementInput {
+            kind: TransitionType::Confirm,
             node: &write.node,
             principal: write.key.principal.clone(),
             attempt: None,
-            format: Format::Merge,
+            format: PatchFormat::Merge,
             patch: content,
             rationale: None,
             tool: None,
@@ -126,13 +127,12 @@ impl Service {
             now,
         };
         let step = self.state(keys, (&head, &policy), stating, after);
-        let mut draft = Draft::new(keys.row(), now);
+        let (mut draft, mut thread) = (Draft::new(keys.row(), now), ending.standing.thread.record.clone());
         ending.standing.rely(&mut draft);
-        let mut thread = ending.standing.thread.record.clone();
         self.supersede_hold(&mut draft, keys, &mut thread, step.transition.digest).await?;
-        let gate = Gate::Written { write_id: write.key.write_id.clone(), receipt: write.receipt.clone() };
+        let gate = CommitGate::Written { write_id: write.key.write_id.clone(), receipt: write.receipt.clone() };
         let transition = step.transition.clone();
-        let base = Base { head: &head, policy: &policy, flow: &ending.standing.flow.record };
+        let base = CommitBase { head: &head, policy: &policy, flow: &ending.standing.flow.record };
         thread.head.usage = crate::domain::threads::thread::HeadUse::Used {};
         // It is written: what was let through is not undone.
         thread.taken_back = false;
@@ -143,7 +143,8 @@ impl Service {
             "transition": advanced.entry.transition, "version": advanced.entry.version, "late": false,
         });
         event_recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteConfirmed, data)?;
-        draft.insert(&Transition { outcome: Outcome::Committed { entry: advanced.token.clone() }, ..transition })?;
+        let outcome = TransitionOutcome::Committed { entry: advanced.token.clone() };
+        draft.insert(&Transition { outcome, ..transition })?;
         self.put_ending(draft, ending, &confirmed, &thread).await?;
         self.heads.put(Arc::new(advanced));
         Ok(confirmed)
@@ -154,19 +155,20 @@ impl Service {
         &self,
         policy: &Arc<Policy>,
         head: &Arc<Version>,
-        (write, around): (&Write, Around),
+        (write, around): (&Write, JudgingContext),
         result: &Value,
-    ) -> Result<(Effected, Value, Vec<ResultError>)> {
-        let nothing = || Effected { after: head.state.clone(), named: Default::default(), warnings: Vec::new() };
-        let patch = match Patch::read(Format::Merge, result.clone()) {
+    ) -> Result<(JudgedEffect, Value, Vec<ResultError>)> {
+        let nothing = || JudgedEffect { after: head.state.clone(), named: Default::default(), warnings: Vec::new() };
+        let patch = match Patch::read(PatchFormat::Merge, result.clone()) {
             Ok(patch) => patch,
             Err(error) => return Ok((nothing(), json!({}), vec![unreadable(&error.pointer().to_string())])),
         };
         let (policy, head, node) = (Arc::clone(policy), Arc::clone(head), write.node.clone());
-        let judged = self.judged(Judging { policy, head, node, asks: Asks::Confirm(patch), around }).await?;
+        let judged =
+            self.judged(JudgingJob { policy, head, node, asks: JudgedRequest::Confirm(patch), around }).await?;
         Ok(match judged {
             Judgement::Commit { after, named, warnings, .. } => {
-                (Effected { after, named: named.into_iter().collect(), warnings }, result.clone(), Vec::new())
+                (JudgedEffect { after, named: named.into_iter().collect(), warnings }, result.clone(), Vec::new())
             }
             Judgement::Hold { .. } => (nothing(), json!({}), vec![unreadable("")]),
             Judgement::Reject { violations } => (nothing(), json!({}), violations.iter().map(result_error).collect()),
@@ -182,9 +184,9 @@ impl Service {
         }
         let now = self.now();
         let end = if hold.record.is_open(now) {
-            (HoldState::Superseded { at: now, by: Some(by), policy: None }, EndWord::Superseded, now)
+            (HoldState::Superseded { at: now, by: Some(by), policy: None }, HoldEndReason::Superseded, now)
         } else {
-            (HoldState::Expired { at: now }, EndWord::Expired, now)
+            (HoldState::Expired { at: now }, HoldEndReason::Expired, now)
         };
         self.put_end(draft, keys, thread, &hold, end).await
     }
@@ -210,7 +212,13 @@ impl Service {
         Ok(write)
     }
 
-    async fn put_ending(&self, mut draft: Draft<'_>, ending: &Ending, write: &Write, thread: &Thread) -> Result<()> {
+    async fn put_ending(
+        &self,
+        mut draft: Draft<'_>,
+        ending: &WriteEndContext,
+        write: &Write,
+        thread: &Thread,
+    ) -> Result<()> {
         draft.rely_on(&ending.token).replace(&ending.write, write)?;
         draft.replace(&ending.standing.thread, thread)?;
         self.commit(draft.finish()).await
@@ -222,7 +230,7 @@ impl Service {
         by: &PrincipalId,
         thread: &ThreadId,
         key: &WriteKey,
-        verdict: (Resolution, &str),
+        verdict: (WriteResolution, &str),
     ) -> Result<Write> {
         retrying!(self.resolve_once(by, thread, key, verdict))
     }
@@ -232,7 +240,7 @@ impl Service {
         by: &PrincipalId,
         thread: &ThreadId,
         key: &WriteKey,
-        (outcome, reason): (Resolution, &str),
+        (outcome, reason): (WriteResolution, &str),
     ) -> Result<Write> {
         let (keys, now) = (self.keys()?, self.now());
         let write: Stored<Write> = self.need(&keys, &write_row_id(key), "write").await?;
@@ -288,13 +296,13 @@ fn unreadable(pointer: &str) -> ResultError {
 /// What makes another confirmation the same.
 fn identity_of(keys: &Keys, write: &Write, content: &Value) -> Digest {
     let secret = &keys.salt().thread_secret(write.thread.as_str());
-    let identity = Identity {
+    let identity = ProposalIdentity {
         thread: &write.thread,
         parent: Some(write.transition),
         node: Some(&write.node),
         principal: &write.key.principal,
-        kind: Kind::Confirm,
-        format: Format::Merge,
+        kind: TransitionType::Confirm,
+        format: PatchFormat::Merge,
         patch: patch_digest(secret, &json!({"write_id": write.key.write_id, "result": content})),
         attempt: 1,
         tool: None,

@@ -4,7 +4,7 @@
 use super::verify::peek_receipt;
 use crate::domain::chain::statement::Statement;
 use crate::domain::chain::verify_receipt_offline;
-use crate::domain::chain::verify_receipt_offline::{Check, Evidence};
+use crate::domain::chain::verify_receipt_offline::{ReceiptCheck, ReceiptEvidence};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::flow::ReceiptRow;
 use crate::domain::threads::thread::{HeadUse, Thread};
@@ -14,7 +14,7 @@ use crate::service::error::Result;
 
 /// A receipt, and what it should belong to.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct PresentedReceipt {
     /// The receipt, as text.
     pub receipt: String,
     /// The entry of the version that it approved.
@@ -24,17 +24,17 @@ pub struct Shown {
 }
 
 /// What this gateway knows of a receipt.
-pub enum Known {
+pub enum ReceiptLookupResult {
     /// It issued none of that id.
     Nothing,
     /// It issued another one of that id.
     Another,
     /// It issued this very one.
-    Issued(Box<Issued>),
+    Issued(Box<IssuedReceiptState>),
 }
 
 /// A receipt that this gateway issued, as it stands.
-pub struct Issued {
+pub struct IssuedReceiptState {
     /// The receipt's row.
     pub row: ReceiptRow,
     /// Until when it is valid.
@@ -47,7 +47,7 @@ pub struct Issued {
     pub write: Option<Write>,
 }
 
-impl Issued {
+impl IssuedReceiptState {
     /// Whether its version is the head still, and nobody was let through on it.
     pub fn is_unused_head(&self) -> bool {
         self.thread.head.transition == self.row.transition && self.thread.head.usage == (HeadUse::Unused {})
@@ -56,9 +56,9 @@ impl Issued {
 
 impl Service {
     /// Every check that offline verification makes, by the keys of this gateway, at this moment.
-    pub fn check_offline(&self, shown: &Shown) -> Result<Vec<Check>> {
+    pub fn check_offline(&self, shown: &PresentedReceipt) -> Result<Vec<ReceiptCheck>> {
         let keys = self.keys()?;
-        let evidence = Evidence {
+        let evidence = ReceiptEvidence {
             receipt: &shown.receipt,
             keys: keys.trusted(),
             entry: shown.entry.as_deref(),
@@ -72,17 +72,19 @@ impl Service {
     }
 
     /// What this gateway knows of the receipt. Only of the very bytes that it issued does it tell anything.
-    pub async fn known_receipt(&self, receipt: &str) -> Result<Known> {
-        let Some(claims) = peek_receipt(receipt) else { return Ok(Known::Nothing) };
+    pub async fn known_receipt(&self, receipt: &str) -> Result<ReceiptLookupResult> {
+        let Some(claims) = peek_receipt(receipt) else { return Ok(ReceiptLookupResult::Nothing) };
         let keys = self.keys()?;
-        let Some(row) = self.fetch::<ReceiptRow>(&keys, claims.jti.as_str()).await? else { return Ok(Known::Nothing) };
+        let Some(row) = self.fetch::<ReceiptRow>(&keys, claims.jti.as_str()).await? else {
+            return Ok(ReceiptLookupResult::Nothing);
+        };
         let row = row.record;
         if row.token != receipt {
-            return Ok(Known::Another);
+            return Ok(ReceiptLookupResult::Another);
         }
         let thread = self.thread(&keys, &row.thread).await?.record;
         let writes = self.writes_of(&keys, &thread, claims.version).await?;
-        Ok(Known::Issued(Box::new(Issued {
+        Ok(ReceiptLookupResult::Issued(Box::new(IssuedReceiptState {
             write: writes.into_iter().find(|it| it.receipt.as_ref() == Some(&row.jti)),
             expires_at: Timestamp::from_millis(claims.exp.saturating_mul(1000)),
             version: claims.version,

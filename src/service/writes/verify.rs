@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::domain::chain::denial::DenialCode;
-use crate::domain::chain::entry::Gate;
+use crate::domain::chain::entry::CommitGate;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, Typ};
-use crate::domain::chain::receipt::{Issued, Receipt, Verification};
-use crate::domain::chain::verify_write::{Allow, Ask, Facts, StoredReceipt, verify};
+use crate::domain::chain::jws::{self, TokenType};
+use crate::domain::chain::receipt::{IssuedReceipt, Receipt, Verification};
+use crate::domain::chain::verify_write::{StoredReceipt, WriteAllowed, WriteCheckFacts, WriteCheckRequest, verify};
 use crate::domain::identity::account::{MachineRole, Token};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::{KeyUse, Keys};
@@ -19,12 +19,12 @@ use crate::domain::primitives::id::{Jti, NodeId, ThreadId, WriteId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::flow::{Flow, ReceiptRow};
 use crate::domain::threads::thread::{Thread, WriteKey};
-use crate::domain::writes::write::{Reserve, Write};
+use crate::domain::writes::write::{ReservationInput, Write};
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::threads::heads::Version;
-use crate::service::{Service, Standing};
+use crate::service::{Service, ThreadContext};
 use crate::store::StoreError;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -33,7 +33,7 @@ use crate::store::row::Table;
 
 /// What a writer asks.
 #[derive(Clone, Debug)]
-pub struct VerifyAsk {
+pub struct VerifyInput {
     /// In which thread.
     pub thread: ThreadId,
     /// Which transition it means to write.
@@ -48,7 +48,7 @@ pub struct VerifyAsk {
 
 /// A writer that was let through.
 #[derive(Clone, Debug)]
-pub struct Allowed {
+pub struct VerifiedWrite {
     /// The write.
     pub write: Write,
     /// What that writer may read, from the gateway's checked copy.
@@ -58,15 +58,15 @@ pub struct Allowed {
 }
 
 /// Everything that one verify is decided on.
-struct Gatekeeping<'a> {
+struct VerifyContext<'a> {
     keys: &'a Keys,
     token: &'a Stored<Token>,
-    standing: Standing,
+    standing: ThreadContext,
     policy: Arc<Policy>,
     head: std::result::Result<Arc<Version>, DenialCode>,
     write: Option<Stored<Write>>,
     receipt: Option<Arc<Stored<ReceiptRow>>>,
-    ask: &'a VerifyAsk,
+    ask: &'a VerifyInput,
     now: Timestamp,
 }
 
@@ -75,7 +75,7 @@ impl Service {
     ///
     /// First by what is remembered: if that lets the writer through, the store decides whether it still is so.
     /// Whatever else comes of it is decided again, on what is stored now, the token included.
-    pub async fn verify(&self, token: &Stored<Token>, ask: &VerifyAsk) -> Result<Allowed> {
+    pub async fn verify(&self, token: &Stored<Token>, ask: &VerifyInput) -> Result<VerifiedWrite> {
         let keys = self.keys()?;
         if let Some(remembered) = self.remembered(&keys, token, ask).await
             && let Ok(allowed) = self.conclude(&remembered).await
@@ -85,7 +85,7 @@ impl Service {
         retrying!(self.verify_afresh(token, ask))
     }
 
-    async fn verify_afresh(&self, token: &Stored<Token>, ask: &VerifyAsk) -> Result<Allowed> {
+    async fn verify_afresh(&self, token: &Stored<Token>, ask: &VerifyInput) -> Result<VerifiedWrite> {
         let keys = self.keys()?;
         let token = &self.token_still(&keys, token).await?;
         writer_node(&token.record)?;
@@ -118,7 +118,7 @@ impl Service {
             None => None,
         };
         let now = self.now();
-        self.conclude(&Gatekeeping { keys: &keys, token, standing, policy, head, write, receipt, ask, now }).await
+        self.conclude(&VerifyContext { keys: &keys, token, standing, policy, head, write, receipt, ask, now }).await
     }
 
     /// What is remembered of everything that a verify is decided on, if it is all there. Whether a write of that
@@ -127,11 +127,11 @@ impl Service {
         &self,
         keys: &'a Keys,
         token: &'a Stored<Token>,
-        ask: &'a VerifyAsk,
-    ) -> Option<Gatekeeping<'a>> {
+        ask: &'a VerifyInput,
+    ) -> Option<VerifyContext<'a>> {
         let thread = self.memory.recall::<Thread>(ask.thread.as_str())?;
         let flow = self.memory.recall::<Flow>(thread.record.flow.as_str())?;
-        let standing = Standing { gateway: self.memory.recall(GATEWAY_ID)?, flow, thread, origin: None };
+        let standing = ThreadContext { gateway: self.memory.recall(GATEWAY_ID)?, flow, thread, origin: None };
         let policy = self.policy(keys, standing.flow.record.policy).await.ok()?;
         let head = self.known_head(keys, &standing.thread.record)?;
         let receipt = match gate_receipt(&head) {
@@ -139,10 +139,10 @@ impl Service {
             None => None,
         };
         let (head, now) = (Ok(head), self.now());
-        Some(Gatekeeping { keys, token, standing, policy, head, write: None, receipt, ask, now })
+        Some(VerifyContext { keys, token, standing, policy, head, write: None, receipt, ask, now })
     }
 
-    async fn conclude(&self, keeping: &Gatekeeping<'_>) -> Result<Allowed> {
+    async fn conclude(&self, keeping: &VerifyContext<'_>) -> Result<VerifiedWrite> {
         let node = writer_node(&keeping.token.record)?;
         let flow = &keeping.standing.thread.record.flow;
         let is_writer = keeping.policy.node(node).is_some_and(|it| it.is_writer());
@@ -155,20 +155,20 @@ impl Service {
         let view = self.shown(keeping.keys, &keeping.policy, node, head).await?;
         check_expectations(&keeping.policy, node, &view, &keeping.ask.expect)?;
         match allow {
-            Allow::Replay => {
+            WriteAllowed::Replay => {
                 let write = self.reserved_before(keeping).await?;
-                Ok(Allowed { write, view, replayed: true })
+                Ok(VerifiedWrite { write, view, replayed: true })
             }
-            Allow::Reserve { receipt, not_after } => {
+            WriteAllowed::Reserve { receipt, not_after } => {
                 let write = self.reserve(keeping, (node, head), receipt, not_after).await?;
-                Ok(Allowed { write, view, replayed: false })
+                Ok(VerifiedWrite { write, view, replayed: false })
             }
         }
     }
 
     /// The reservation that lives: by the database's clock and with all that it is decided on as it stands, like the first
     /// answer. Nothing is written.
-    async fn reserved_before(&self, keeping: &Gatekeeping<'_>) -> Result<Write> {
+    async fn reserved_before(&self, keeping: &VerifyContext<'_>) -> Result<Write> {
         let stored = keeping.write.as_ref().ok_or(Error::Broken("a write"))?;
         let mut draft = Draft::new(keeping.keys.row(), keeping.now);
         draft.rely_on(keeping.token).rely_on(&*keeping.standing.thread).rely_on(stored);
@@ -202,13 +202,13 @@ impl Service {
 
     async fn reserve(
         &self,
-        keeping: &Gatekeeping<'_>,
+        keeping: &VerifyContext<'_>,
         (node, head): (&NodeId, &Version),
         jti: Option<Jti>,
         not_after: Option<Timestamp>,
     ) -> Result<Write> {
         let (standing, now) = (&keeping.standing, keeping.now);
-        let ask = Reserve {
+        let ask = ReservationInput {
             key: WriteKey { principal: keeping.token.record.principal(), write_id: keeping.ask.write_id.clone() },
             node: node.clone(),
             receipt: jti.clone(),
@@ -232,7 +232,7 @@ impl Service {
             receipt: jti,
             enforced: write.enforced,
         };
-        write.verification = jws::sign(keeping.keys.signing(KeyUse::Chain), Typ::Verification, &claims);
+        write.verification = jws::sign(keeping.keys.signing(KeyUse::Chain), TokenType::Verification, &claims);
         let mut draft = Draft::new(keeping.keys.row(), now);
         draft.rely_on(keeping.token);
         standing.rely(&mut draft);
@@ -258,16 +258,16 @@ impl Service {
 /// The receipt that a head's gate names.
 fn gate_receipt(head: &Version) -> Option<&Jti> {
     match &head.entry.gate {
-        Gate::Approved { receipt, .. } => Some(receipt),
-        Gate::Auto {} | Gate::Observed {} | Gate::Written { .. } => None,
+        CommitGate::Approved { receipt, .. } => Some(receipt),
+        CommitGate::Auto {} | CommitGate::Observed {} | CommitGate::Written { .. } => None,
     }
 }
 
-impl Gatekeeping<'_> {
+impl VerifyContext<'_> {
     /// Gathers the facts for the one pure function that decides.
-    fn decide(&self, node: &NodeId, issued: Option<&Issued>) -> Result<Allow> {
+    fn decide(&self, node: &NodeId, issued: Option<&IssuedReceipt>) -> Result<WriteAllowed> {
         let accepted = self.standing.flow.record.accepted();
-        let facts = Facts {
+        let facts = WriteCheckFacts {
             thread: &self.standing.thread.record,
             halted: self.standing.verifying_halted(),
             head: self.head.as_ref().map(|it| (&it.entry, &it.statement)).map_err(|code| *code),
@@ -284,7 +284,7 @@ impl Gatekeeping<'_> {
             issuer: self.keys.issuer(),
         };
         let principal = self.token.record.principal();
-        let ask = Ask {
+        let ask = WriteCheckRequest {
             principal: &principal,
             node,
             transition: self.ask.transition,
@@ -332,5 +332,5 @@ pub fn read_expectations(expect: Map<String, Value>) -> Result<Vec<(Pointer, Val
 
 /// The claims of a receipt, for callers that show them.
 pub fn peek_receipt(token: &str) -> Option<Receipt> {
-    jws::read::<Receipt>(token, Typ::Receipt).ok().map(|it| it.claims_unverified().clone())
+    jws::read::<Receipt>(token, TokenType::Receipt).ok().map(|it| it.claims_unverified().clone())
 }

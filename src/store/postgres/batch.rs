@@ -6,15 +6,15 @@ use sha2::{Digest as _, Sha256};
 use tokio_postgres::types::ToSql;
 
 use crate::store::StoreError;
-use crate::store::change::{Change, Guard, RowWrite};
-use crate::store::label::{Label, Labelling};
-use crate::store::preconditions::Standing;
-use crate::store::row::{Row, Seal, Table};
-use crate::store::sql::{Dialect, Grouped, LabelTexts};
+use crate::store::change::{ChangeSet, Precondition, RowWrite};
+use crate::store::label::{Label, LabelChange};
+use crate::store::preconditions::LockedRows;
+use crate::store::row::{Seal, SealedRow, Table};
+use crate::store::sql::{LabelStatements, PostgresStatements, SqlDialect};
 
 /// How a row is locked. In this order: of two wishes the greater is granted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Strength {
+enum LockStrength {
     /// It should not be there; nothing is locked, so any lock will do to look.
     Absent,
     /// Nobody may change it meanwhile.
@@ -25,53 +25,53 @@ enum Strength {
 
 /// Rows of one table that are locked by one statement, in this order.
 #[derive(Debug)]
-pub(super) struct Lock<'c> {
+pub(super) struct RowLock<'c> {
     pub(super) table: Table,
-    strength: Strength,
+    strength: LockStrength,
     pub(super) ids: Vec<&'c str>,
 }
 
-impl Lock<'_> {
+impl RowLock<'_> {
     /// Whoever relies on a row that has turns has taken one, and so has whoever replaces it: to lock the row besides would
     /// write to it each time.
     pub(super) fn text(&self) -> &'static str {
-        let statements = Grouped::of(self.table);
+        let statements = PostgresStatements::of(self.table);
         match self.strength {
-            Strength::Absent => &statements.look,
-            Strength::Rely if RELIED_ON.contains(&self.table) => &statements.look,
-            Strength::Rely => &statements.lock_to_rely,
-            Strength::Write => &statements.lock_to_write,
+            LockStrength::Absent => &statements.look,
+            LockStrength::Rely if RELIED_ON.contains(&self.table) => &statements.look,
+            LockStrength::Rely => &statements.lock_to_rely,
+            LockStrength::Write => &statements.lock_to_write,
         }
     }
 }
 
 /// Every row the changes rely on or write, by table and id: locked in one order by everyone, so that nobody
 /// waits in a circle. Neighbours of equal strength share a statement.
-pub(super) fn locks<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<Lock<'c>> {
-    let mut wishes: BTreeMap<(Table, &str), Strength> = BTreeMap::new();
+pub(super) fn locks<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> Vec<RowLock<'c>> {
+    let mut wishes: BTreeMap<(Table, &str), LockStrength> = BTreeMap::new();
     for change in changes {
         let relied = change.guards.iter().filter_map(|guard| match guard {
-            Guard::Unchanged { table, id, .. } => Some(((*table, id.as_str()), Strength::Rely)),
-            Guard::Before(_) | Guard::NotBefore(_) => None,
+            Precondition::Unchanged { table, id, .. } => Some(((*table, id.as_str()), LockStrength::Rely)),
+            Precondition::Before(_) | Precondition::NotBefore(_) => None,
         });
         let written = change.writes.iter().map(|write| match write {
-            RowWrite::Insert(_) => (write.name(), Strength::Absent),
-            RowWrite::Replace { .. } | RowWrite::Remove { .. } => (write.name(), Strength::Write),
+            RowWrite::Insert(_) => (write.name(), LockStrength::Absent),
+            RowWrite::Replace { .. } | RowWrite::Remove { .. } => (write.name(), LockStrength::Write),
         });
         for (name, strength) in relied.chain(written) {
             let wish = wishes.entry(name).or_insert(strength);
             *wish = strength.max(*wish);
         }
     }
-    let mut locks: Vec<Lock<'_>> = Vec::new();
+    let mut locks: Vec<RowLock<'_>> = Vec::new();
     for ((table, id), strength) in wishes {
         match locks.last_mut().filter(|it| it.table == table) {
-            Some(last) if strength == Strength::Absent || strength == last.strength => last.ids.push(id),
-            Some(last) if last.strength == Strength::Absent => {
+            Some(last) if strength == LockStrength::Absent || strength == last.strength => last.ids.push(id),
+            Some(last) if last.strength == LockStrength::Absent => {
                 last.strength = strength;
                 last.ids.push(id);
             }
-            _ => locks.push(Lock { table, strength, ids: vec![id] }),
+            _ => locks.push(RowLock { table, strength, ids: vec![id] }),
         }
     }
     locks
@@ -84,7 +84,7 @@ const RELIED_ON: [Table; 3] = [Table::Gateway, Table::Flows, Table::Tokens];
 /// turns: those who share one go on joining each other past whoever waits to have it alone, and while enough of them come,
 /// nothing could be stopped any more.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct AdvisoryLocks {
     pub(super) keys: Vec<i64>,
     pub(super) alone: Vec<bool>,
 }
@@ -94,14 +94,14 @@ pub(super) const TAKE_TURNS: &str = "SELECT CASE WHEN alone THEN pg_advisory_xac
      ELSE pg_advisory_xact_lock_shared(key) END FROM unnest($1::bigint[], $2::boolean[]) AS turn (key, alone)";
 
 /// Whose turns the locks ask for.
-pub(super) fn turns(locks: &[Lock<'_>]) -> Turns {
-    let asked = locks.iter().filter(|it| RELIED_ON.contains(&it.table) && it.strength != Strength::Absent);
-    let each = asked.flat_map(|it| it.ids.iter().map(|id| (turn_of(it.table, id), it.strength == Strength::Write)));
+pub(super) fn turns(locks: &[RowLock<'_>]) -> AdvisoryLocks {
+    let asked = locks.iter().filter(|it| RELIED_ON.contains(&it.table) && it.strength != LockStrength::Absent);
+    let each = asked.flat_map(|it| it.ids.iter().map(|id| (turn_of(it.table, id), it.strength == LockStrength::Write)));
     let mut wishes: BTreeMap<i64, bool> = BTreeMap::new();
     for (key, alone) in each {
         *wishes.entry(key).or_default() |= alone;
     }
-    Turns { keys: wishes.keys().copied().collect(), alone: wishes.into_values().collect() }
+    AdvisoryLocks { keys: wishes.keys().copied().collect(), alone: wishes.into_values().collect() }
 }
 
 /// What an advisory lock is called that stands for a row.
@@ -112,9 +112,9 @@ fn turn_of(table: Table, id: &str) -> i64 {
 }
 
 /// Every alias the changes need, by table.
-pub(super) fn aliases<'c>(changes: impl Iterator<Item = &'c Change>) -> BTreeMap<Table, Vec<&'c str>> {
+pub(super) fn aliases<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> BTreeMap<Table, Vec<&'c str>> {
     let mut aliases: BTreeMap<Table, Vec<&str>> = BTreeMap::new();
-    for (table, alias, _) in changes.flat_map(Change::aliases) {
+    for (table, alias, _) in changes.flat_map(ChangeSet::aliases) {
         aliases.entry(table).or_default().push(alias);
     }
     aliases
@@ -122,7 +122,7 @@ pub(super) fn aliases<'c>(changes: impl Iterator<Item = &'c Change>) -> BTreeMap
 
 /// The rows as they stand under the group's locks, and what its earlier changes make of them.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct LockedBatchRows {
     seals: HashMap<Table, HashMap<String, Seal>>,
     holders: HashMap<Table, HashMap<String, String>>,
 }
@@ -131,7 +131,7 @@ pub(super) struct Rows {
 /// one group never write one row, so each statement writes each row once.
 const WRITTEN: Seal = Seal::new();
 
-impl Rows {
+impl LockedBatchRows {
     pub(super) fn stands_with(&mut self, table: Table, id: String, seal: Seal) {
         self.seals.entry(table).or_default().insert(id, seal);
     }
@@ -140,7 +140,7 @@ impl Rows {
         self.holders.entry(table).or_default().insert(alias, id);
     }
 
-    pub(super) fn write(&mut self, change: &Change) {
+    pub(super) fn write(&mut self, change: &ChangeSet) {
         for write in &change.writes {
             let (table, id) = write.name();
             self.stands_with(table, id.to_owned(), WRITTEN);
@@ -151,7 +151,7 @@ impl Rows {
     }
 }
 
-impl Standing for Rows {
+impl LockedRows for LockedBatchRows {
     fn seal(&mut self, table: Table, id: &str) -> Result<Option<Seal>, StoreError> {
         Ok(self.seals.get(&table).and_then(|rows| rows.get(id)).cloned())
     }
@@ -163,7 +163,7 @@ impl Standing for Rows {
 
 /// What a statement does, in the order in which a table's are sent: names are freed before they are taken.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Verb {
+enum WriteVerb {
     Delete,
     Update,
     Insert,
@@ -171,7 +171,7 @@ enum Verb {
 
 /// Rows of one table that are written by one statement, a list for each column.
 #[derive(Debug, Default)]
-pub(super) struct Columns<'c> {
+pub(super) struct ColumnBatch<'c> {
     ids: Vec<&'c str>,
     aliases: Vec<Option<&'c str>>,
     owners: Vec<&'c str>,
@@ -183,8 +183,8 @@ pub(super) struct Columns<'c> {
     macs: Vec<&'c [u8]>,
 }
 
-impl<'c> Columns<'c> {
-    fn push(&mut self, row: &'c Row) {
+impl<'c> ColumnBatch<'c> {
+    fn push(&mut self, row: &'c SealedRow) {
         self.ids.push(&row.id);
         self.aliases.push(row.facets.alias.as_deref());
         self.owners.push(&row.facets.owner);
@@ -199,27 +199,27 @@ impl<'c> Columns<'c> {
 
 /// One statement that writes.
 #[derive(Debug)]
-pub(super) struct Writing<'c> {
+pub(super) struct WriteStatement<'c> {
     pub(super) table: Table,
-    verb: Verb,
-    columns: Columns<'c>,
+    verb: WriteVerb,
+    columns: ColumnBatch<'c>,
 }
 
-impl Writing<'_> {
+impl WriteStatement<'_> {
     pub(super) fn text(&self) -> &'static str {
-        let statements = Grouped::of(self.table);
+        let statements = PostgresStatements::of(self.table);
         match self.verb {
-            Verb::Delete => &statements.delete,
-            Verb::Update => &statements.update,
-            Verb::Insert => &statements.insert,
+            WriteVerb::Delete => &statements.delete,
+            WriteVerb::Update => &statements.update,
+            WriteVerb::Insert => &statements.insert,
         }
     }
 
     pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
         let it = &self.columns;
         match self.verb {
-            Verb::Delete => vec![&it.ids],
-            Verb::Update | Verb::Insert => vec![
+            WriteVerb::Delete => vec![&it.ids],
+            WriteVerb::Update | WriteVerb::Insert => vec![
                 &it.ids,
                 &it.aliases,
                 &it.owners,
@@ -240,33 +240,33 @@ impl Writing<'_> {
 }
 
 /// What the changes do to labels, in their order: two of a group may be about labels of one row.
-pub(super) fn labellings<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<(&'static str, &'c Label)> {
-    let texts = LabelTexts::of(Dialect::Postgres);
-    let text = |it: &Labelling| match it {
-        Labelling::Put(_) => texts.put.as_str(),
-        Labelling::Remove(_) => texts.remove.as_str(),
+pub(super) fn labellings<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> Vec<(&'static str, &'c Label)> {
+    let texts = LabelStatements::of(SqlDialect::Postgres);
+    let text = |it: &LabelChange| match it {
+        LabelChange::Put(_) => texts.put.as_str(),
+        LabelChange::Remove(_) => texts.remove.as_str(),
     };
     changes.flat_map(|change| &change.labels).map(|it| (text(it), it.label())).collect()
 }
 
 /// The statements that write what the changes do, in the order of tables and ids.
-pub(super) fn writings<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<Writing<'c>> {
-    let mut ordered: BTreeMap<(Table, Verb, &str), &RowWrite> = BTreeMap::new();
+pub(super) fn writings<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> Vec<WriteStatement<'c>> {
+    let mut ordered: BTreeMap<(Table, WriteVerb, &str), &RowWrite> = BTreeMap::new();
     for write in changes.flat_map(|change| &change.writes) {
         let verb = match write {
-            RowWrite::Insert(_) => Verb::Insert,
-            RowWrite::Replace { .. } => Verb::Update,
-            RowWrite::Remove { .. } => Verb::Delete,
+            RowWrite::Insert(_) => WriteVerb::Insert,
+            RowWrite::Replace { .. } => WriteVerb::Update,
+            RowWrite::Remove { .. } => WriteVerb::Delete,
         };
         let (table, id) = write.name();
         ordered.insert((table, verb, id), write);
     }
-    let mut writings: Vec<Writing<'_>> = Vec::new();
+    let mut writings: Vec<WriteStatement<'_>> = Vec::new();
     for ((table, verb, id), write) in ordered {
         if writings.last().is_none_or(|it| (it.table, it.verb) != (table, verb)) {
-            writings.push(Writing { table, verb, columns: Columns::default() });
+            writings.push(WriteStatement { table, verb, columns: ColumnBatch::default() });
         }
-        if let Some(Writing { columns, .. }) = writings.last_mut() {
+        if let Some(WriteStatement { columns, .. }) = writings.last_mut() {
             match write {
                 RowWrite::Insert(row) | RowWrite::Replace { row, .. } => columns.push(row),
                 RowWrite::Remove { .. } => columns.ids.push(id),
@@ -280,35 +280,40 @@ pub(super) fn writings<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<Wri
 mod tests {
     use super::*;
     use crate::domain::primitives::time::Timestamp;
-    use crate::store::change::Moves;
+    use crate::store::change::FacetChange;
     use crate::store::row::Facets;
 
-    fn row(table: Table, id: &str) -> Row {
+    fn row(table: Table, id: &str) -> SealedRow {
         let (key_id, body) = ("key".to_owned(), "{}".to_owned());
-        Row { table, id: id.to_owned(), facets: Facets::default(), revision: 2, body, key_id, mac: vec![0] }
+        SealedRow { table, id: id.to_owned(), facets: Facets::default(), revision: 2, body, key_id, mac: vec![0] }
     }
 
-    fn change(relied: &[&str], replaced: &[&str], inserted: &[&str]) -> Change {
-        let guard = |id: &&str| Guard::Unchanged { table: Table::Threads, id: (*id).to_owned(), seal: vec![1] };
+    fn change(relied: &[&str], replaced: &[&str], inserted: &[&str]) -> ChangeSet {
+        let guard = |id: &&str| Precondition::Unchanged { table: Table::Threads, id: (*id).to_owned(), seal: vec![1] };
         let replace = replaced.iter().map(|id| RowWrite::Replace {
             row: row(Table::Threads, id),
             over: vec![1],
-            moves: Moves::Names,
+            moves: FacetChange::Names,
         });
         let insert = inserted.iter().map(|id| RowWrite::Insert(row(Table::Threads, id)));
         let guards = relied.iter().map(guard).collect();
         let writes = replace.chain(insert).collect();
-        Change { decided_at: Timestamp::default(), guards, writes, labels: Vec::new() }
+        ChangeSet { decided_at: Timestamp::default(), guards, writes, labels: Vec::new() }
     }
 
-    fn told(changes: &[Change]) -> Vec<(Strength, String)> {
+    fn told(changes: &[ChangeSet]) -> Vec<(LockStrength, String)> {
         locks(changes.iter()).iter().map(|it| (it.strength, it.ids.concat())).collect()
     }
 
     #[test]
     fn rows_are_locked_in_one_order_whoever_wants_them() {
         let (one, other) = (change(&["c", "a"], &["d"], &[]), change(&["e"], &["b"], &[]));
-        let expected = [(Strength::Rely, "a"), (Strength::Write, "b"), (Strength::Rely, "c"), (Strength::Write, "d")];
+        let expected = [
+            (LockStrength::Rely, "a"),
+            (LockStrength::Write, "b"),
+            (LockStrength::Rely, "c"),
+            (LockStrength::Write, "d"),
+        ];
         let told_so = told(&[one.clone(), other.clone()]);
         assert_eq!(told_so, told(&[other, one]));
         assert!(told_so.iter().zip(expected).all(|(told, (strength, ids))| *told == (strength, ids.to_owned())));
@@ -318,18 +323,18 @@ mod tests {
     #[test]
     fn neighbours_share_a_statement_and_new_rows_go_with_any() {
         let told_so = told(&[change(&["b", "c"], &["e", "f"], &["a", "d", "g"])]);
-        assert_eq!(told_so, [(Strength::Rely, "abcd".to_owned()), (Strength::Write, "efg".to_owned())]);
+        assert_eq!(told_so, [(LockStrength::Rely, "abcd".to_owned()), (LockStrength::Write, "efg".to_owned())]);
     }
 
     #[test]
     fn a_row_that_one_relies_on_and_another_writes_is_locked_for_writing() {
         let both = [change(&["a"], &[], &[]), change(&[], &["a"], &[])];
-        assert_eq!(told(&both), [(Strength::Write, "a".to_owned())]);
+        assert_eq!(told(&both), [(LockStrength::Write, "a".to_owned())]);
     }
 
     #[test]
     fn a_row_written_by_a_change_stands_at_nothing_that_the_next_could_expect() {
-        let mut rows = Rows::default();
+        let mut rows = LockedBatchRows::default();
         rows.stands_with(Table::Threads, "a".to_owned(), vec![1]);
         rows.write(&change(&[], &["a"], &["b"]));
         for id in ["a", "b"] {
@@ -340,8 +345,8 @@ mod tests {
     #[test]
     fn a_table_is_written_by_one_statement_of_each_kind_in_the_order_of_ids() {
         let changes = [change(&[], &["d", "a"], &["c"]), change(&[], &["b"], &[])];
-        let told: Vec<(Verb, String)> =
+        let told: Vec<(WriteVerb, String)> =
             writings(changes.iter()).iter().map(|it| (it.verb, it.columns.ids.concat())).collect();
-        assert_eq!(told, [(Verb::Update, "abd".to_owned()), (Verb::Insert, "c".to_owned())]);
+        assert_eq!(told, [(WriteVerb::Update, "abd".to_owned()), (WriteVerb::Insert, "c".to_owned())]);
     }
 }

@@ -67,15 +67,15 @@ const SESSION: &str = "
 
 /// How the database is reached: where it is, and how it is spoken to.
 #[derive(Clone)]
-pub(super) struct Address {
+pub(super) struct PostgresAddress {
     config: Config,
     tls: MakeRustlsConnect,
 }
 
 /// What carries a connection's messages. Whoever has it has to drive it.
-pub(super) type Link = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
+pub(super) type PostgresConnection = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
 
-impl Address {
+impl PostgresAddress {
     /// Reads the address. Its text may hold a password, and is never repeated.
     ///
     /// Beyond this machine the other side has to show a certificate, of its own name, that this machine's authorities or
@@ -112,7 +112,7 @@ impl Address {
     }
 
     /// A connection of its own.
-    pub(super) async fn connect(&self) -> Result<(Client, Link), Error> {
+    pub(super) async fn connect(&self) -> Result<(Client, PostgresConnection), Error> {
         self.config.connect(self.tls.clone()).await
     }
 }
@@ -156,7 +156,7 @@ fn stays_here(config: &Config) -> bool {
     }
 }
 
-pub(super) fn pool(address: &Address, lock_wait: Duration) -> Result<Pool, StoreError> {
+pub(super) fn pool(address: &PostgresAddress, lock_wait: Duration) -> Result<Pool, StoreError> {
     let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let session: Arc<str> = format!("{SESSION} SET lock_timeout = {};", lock_wait.as_millis()).into();
     let set_up = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
@@ -174,9 +174,9 @@ pub(super) fn pool(address: &Address, lock_wait: Duration) -> Result<Pool, Store
 
 /// A connection taken from the pool. Unless it is given back it is closed: whoever was interrupted in the
 /// middle of something, or met an error, leaves nobody else a transaction half done.
-pub(super) struct Lease(Option<Object>);
+pub(super) struct PooledConnection(Option<Object>);
 
-impl Lease {
+impl PooledConnection {
     /// Takes a connection that is free, or a new one.
     pub(super) async fn take(pool: &Pool) -> Result<Self, StoreError> {
         let taken = pool.get().await.map_err(|error| match error {
@@ -196,14 +196,14 @@ impl Lease {
     }
 }
 
-impl Deref for Lease {
+impl Deref for PooledConnection {
     type Target = Object;
     fn deref(&self) -> &Object {
         self.0.as_ref().expect("only giving it back empties it, and that takes it")
     }
 }
 
-impl Drop for Lease {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         if let Some(object) = self.0.take() {
             drop(Object::take(object));
@@ -218,11 +218,11 @@ pub(super) fn silent() -> StoreError {
 
 /// Makes the first connection, so that a wrong address shows at once.
 pub(super) async fn warm(pool: Pool) -> Result<(), StoreError> {
-    Lease::take(&pool).await.map(Lease::give_back)
+    PooledConnection::take(&pool).await.map(PooledConnection::give_back)
 }
 
 /// Refuses a database that is not up to date, and changes nothing.
-pub(super) async fn check_migrations(address: Address) -> Result<(), OpenError> {
+pub(super) async fn check_migrations(address: PostgresAddress) -> Result<(), OpenError> {
     let (client, connection) = address.connect().await.map_err(|error| database(&error))?;
     tokio::spawn(connection);
     check_encoding(&client).await?;
@@ -235,7 +235,7 @@ fn numbered(applied: &[Row]) -> Result<Vec<(i64, String)>, Error> {
 }
 
 /// Brings the database up to date, one gateway at a time.
-pub(super) async fn migrate(address: Address) -> Result<(), OpenError> {
+pub(super) async fn migrate(address: PostgresAddress) -> Result<(), OpenError> {
     let (mut client, connection) = address.connect().await.map_err(|error| database(&error))?;
     tokio::spawn(connection);
     check_encoding(&client).await?;
@@ -297,11 +297,11 @@ mod tests {
     fn other_modes_are_refused_with_the_one_that_does_the_same() {
         for mode in ["verify-full", "verify-ca"] {
             let refused =
-                Address::read(&format!("postgres://u:secret@db.example/x?sslmode={mode}"), None).err().unwrap();
+                PostgresAddress::read(&format!("postgres://u:secret@db.example/x?sslmode={mode}"), None).err().unwrap();
             let said = refused.to_string();
             assert!(said.contains("sslmode=require") && !said.contains("secret"), "{said}");
         }
-        assert!(Address::read("postgresql://u@localhost/x", None).is_ok());
-        assert!(Address::read("mysql://u@localhost/x", None).is_err());
+        assert!(PostgresAddress::read("postgresql://u@localhost/x", None).is_ok());
+        assert!(PostgresAddress::read("mysql://u@localhost/x", None).is_err());
     }
 }

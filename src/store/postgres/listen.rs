@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio_postgres::{AsyncMessage, Error};
 
-use super::connect::Address;
-use crate::store::commit_notify::Bell;
+use super::connect::PostgresAddress;
+use crate::store::commit_notify::CommitNotifier;
 
 /// The channel's name; each database has its own of that name.
 pub(super) const CHANNEL: &str = "countersign_changes";
@@ -16,7 +16,7 @@ pub(super) const CHANNEL: &str = "countersign_changes";
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Rings for every commit anybody tells of, for as long as the store lives. An outage is logged once.
-pub(super) async fn forever(address: Address, bell: Arc<Bell>) {
+pub(super) async fn forever(address: PostgresAddress, bell: Arc<CommitNotifier>) {
     let mut connected = true;
     loop {
         let was_connected = connected;
@@ -30,7 +30,7 @@ pub(super) async fn forever(address: Address, bell: Arc<Bell>) {
     }
 }
 
-async fn listen(address: &Address, bell: &Bell, connected: &mut bool) -> Result<(), Error> {
+async fn listen(address: &PostgresAddress, bell: &CommitNotifier, connected: &mut bool) -> Result<(), Error> {
     let (client, mut connection) = address.connect().await?;
     *connected = true;
     let listen = tokio::spawn(async move {

@@ -11,14 +11,14 @@ use tokio::time::timeout;
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 
-use super::super::label::{Label, Labelled};
-use super::super::row::{Facets, Row, Table};
-use super::super::sql::{Dialect, Grouped, LabelTexts, Reads};
-use super::connect::{ANSWER_PATIENCE, Lease, silent};
+use super::super::label::{Label, LabelledRow};
+use super::super::row::{Facets, SealedRow, Table};
+use super::super::sql::{LabelStatements, PostgresStatements, ReadStatements, SqlDialect};
+use super::connect::{ANSWER_PATIENCE, PooledConnection, silent};
 use super::failure::{database, is_lost};
 use crate::domain::primitives::time::Timestamp;
 use crate::store::preconditions::{before, beginning, beyond, can_be_asked};
-use crate::store::{Cursor, Direction, Filter, LIST_ROWS_MAX, StoreError, write_queue};
+use crate::store::{Cursor, Direction, LIST_ROWS_MAX, RowFilter, StoreError, write_queue};
 
 /// How many fetch beside each other: while one waits for the database, what comes meanwhile gathers.
 const FETCHERS: usize = 2;
@@ -31,7 +31,7 @@ const ASKS_MAX: usize = 16_384;
 
 /// By which of its names a row is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum By {
+pub(super) enum LookupKey {
     /// Its id.
     Id,
     /// Its alias.
@@ -39,28 +39,28 @@ pub(super) enum By {
 }
 
 /// One name asked for, and whoever waits for it.
-pub(super) struct Ask {
+pub(super) struct RowLookup {
     table: Table,
-    by: By,
+    by: LookupKey,
     name: String,
-    answer: oneshot::Sender<Result<Option<Row>, StoreError>>,
+    answer: oneshot::Sender<Result<Option<SealedRow>, StoreError>>,
 }
 
 /// The callers' end.
-pub(super) struct Reader(mpsc::Sender<Ask>);
+pub(super) struct PostgresReader(mpsc::Sender<RowLookup>);
 
-impl Reader {
-    pub(super) fn new() -> (Self, mpsc::Receiver<Ask>) {
+impl PostgresReader {
+    pub(super) fn new() -> (Self, mpsc::Receiver<RowLookup>) {
         let (asks, received) = mpsc::channel(ASKS_MAX);
         (Self(asks), received)
     }
 
-    pub(super) async fn ask(&self, table: Table, by: By, name: &str) -> Result<Option<Row>, StoreError> {
+    pub(super) async fn ask(&self, table: Table, by: LookupKey, name: &str) -> Result<Option<SealedRow>, StoreError> {
         if !can_be_asked(name) {
             return Ok(None);
         }
         let (answer, answered) = oneshot::channel();
-        let ask = Ask { table, by, name: name.to_owned(), answer };
+        let ask = RowLookup { table, by, name: name.to_owned(), answer };
         self.0.try_send(ask).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => StoreError::Busy,
             mpsc::error::TrySendError::Closed(_) => write_queue::ended(),
@@ -70,17 +70,17 @@ impl Reader {
 }
 
 /// Starts the fetchers.
-pub(super) fn start(runtime: &Runtime, pool: &Pool, asks: mpsc::Receiver<Ask>) {
+pub(super) fn start(runtime: &Runtime, pool: &Pool, asks: mpsc::Receiver<RowLookup>) {
     let asks = Arc::new(Mutex::new(asks));
     for _ in 0..FETCHERS {
         runtime.spawn(fetch_all(pool.clone(), Arc::clone(&asks)));
     }
 }
 
-async fn fetch_all(pool: Pool, asks: Arc<Mutex<mpsc::Receiver<Ask>>>) {
+async fn fetch_all(pool: Pool, asks: Arc<Mutex<mpsc::Receiver<RowLookup>>>) {
     let mut batch = Vec::with_capacity(NAMES_MAX);
     while asks.lock().await.recv_many(&mut batch, NAMES_MAX).await > 0 {
-        let mut kinds: BTreeMap<(Table, By), Vec<Ask>> = BTreeMap::new();
+        let mut kinds: BTreeMap<(Table, LookupKey), Vec<RowLookup>> = BTreeMap::new();
         for ask in batch.drain(..) {
             kinds.entry((ask.table, ask.by)).or_default().push(ask);
         }
@@ -88,7 +88,7 @@ async fn fetch_all(pool: Pool, asks: Arc<Mutex<mpsc::Receiver<Ask>>>) {
             let mut names: Vec<String> = asks.iter().map(|ask| ask.name.clone()).collect();
             names.sort_unstable();
             names.dedup();
-            Query::by_names(*table, *by, names)
+            ReadQuery::by_names(*table, *by, names)
         });
         let fetched = run(&pool, queries.collect(), decode).await;
         match fetched {
@@ -100,12 +100,12 @@ async fn fetch_all(pool: Pool, asks: Arc<Mutex<mpsc::Receiver<Ask>>>) {
     }
 }
 
-fn answer(by: By, asks: Vec<Ask>, rows: Vec<Row>) {
-    let name = |row: &Row| match by {
-        By::Id => row.id.clone(),
-        By::Alias => row.facets.alias.clone().unwrap_or_default(),
+fn answer(by: LookupKey, asks: Vec<RowLookup>, rows: Vec<SealedRow>) {
+    let name = |row: &SealedRow| match by {
+        LookupKey::Id => row.id.clone(),
+        LookupKey::Alias => row.facets.alias.clone().unwrap_or_default(),
     };
-    let rows: HashMap<String, Row> = rows.into_iter().map(|row| (name(&row), row)).collect();
+    let rows: HashMap<String, SealedRow> = rows.into_iter().map(|row| (name(&row), row)).collect();
     for ask in asks {
         // A caller that went away needs no answer.
         let _ = ask.answer.send(Ok(rows.get(&ask.name).cloned()));
@@ -113,13 +113,13 @@ fn answer(by: By, asks: Vec<Ask>, rows: Vec<Row>) {
 }
 
 /// One statement with its parameters.
-pub(super) struct Query {
+pub(super) struct ReadQuery {
     table: Table,
     text: &'static str,
     parameters: Vec<Box<dyn ToSql + Sync + Send>>,
 }
 
-impl Query {
+impl ReadQuery {
     fn new(table: Table, text: &'static str) -> Self {
         Self { table, text, parameters: Vec::new() }
     }
@@ -129,21 +129,21 @@ impl Query {
         self
     }
 
-    fn by_names(table: Table, by: By, names: Vec<String>) -> Self {
-        let statements = Grouped::of(table);
+    fn by_names(table: Table, by: LookupKey, names: Vec<String>) -> Self {
+        let statements = PostgresStatements::of(table);
         let text = match by {
-            By::Id => &statements.get,
-            By::Alias => &statements.get_by_alias,
+            LookupKey::Id => &statements.get,
+            LookupKey::Alias => &statements.get_by_alias,
         };
         Self::new(table, text).with(names)
     }
 
     pub(super) fn by_ids(table: Table, ids: Vec<String>) -> Self {
-        Self::by_names(table, By::Id, ids)
+        Self::by_names(table, LookupKey::Id, ids)
     }
 
     pub(super) fn last_of(table: Table, owner: &str) -> Self {
-        Self::new(table, &Reads::of(Dialect::Postgres, table).last_of).with(owner.to_owned())
+        Self::new(table, &ReadStatements::of(SqlDialect::Postgres, table).last_of).with(owner.to_owned())
     }
 
     pub(super) fn labelled(
@@ -152,7 +152,7 @@ impl Query {
         after: Option<&Cursor>,
         limit: u32,
     ) -> Self {
-        let reads = Reads::of(Dialect::Postgres, table);
+        let reads = ReadStatements::of(SqlDialect::Postgres, table);
         let text = match direction {
             Direction::Forward => &reads.labelled,
             Direction::Backward => &reads.labelled_backward,
@@ -165,28 +165,28 @@ impl Query {
     pub(super) fn labels(after: Option<&Label>, limit: u32) -> Self {
         let after = after.cloned().unwrap_or_else(Label::first);
         // Whatever the table: labels of all of them are read alike.
-        let query = Self::new(Table::Holds, &LabelTexts::of(Dialect::Postgres).list);
+        let query = Self::new(Table::Holds, &LabelStatements::of(SqlDialect::Postgres).list);
         let query = query.with(after.kept_in).with(after.word).with(after.due).with(after.id);
         query.with(i64::from(limit.min(LIST_ROWS_MAX)))
     }
 
     pub(super) fn by_alias_prefix(table: Table, prefix: &str, limit: u32) -> Self {
-        let query = Self::new(table, &Reads::of(Dialect::Postgres, table).alias_prefix);
+        let query = Self::new(table, &ReadStatements::of(SqlDialect::Postgres, table).alias_prefix);
         query.with(prefix.to_owned()).with(beyond(prefix)).with(i64::from(limit.min(LIST_ROWS_MAX)))
     }
 
-    pub(super) fn list(table: Table, filter: Filter<'_>, after: Option<&Cursor>, limit: u32) -> Self {
-        let reads = Reads::of(Dialect::Postgres, table);
+    pub(super) fn list(table: Table, filter: RowFilter<'_>, after: Option<&Cursor>, limit: u32) -> Self {
+        let reads = ReadStatements::of(SqlDialect::Postgres, table);
         let (due, id) = after.map_or((i64::MIN, String::new()), |cursor| (cursor.due, cursor.id.clone()));
         let query = match filter {
-            Filter::All => Self::new(table, &reads.list_all),
-            Filter::Owner(owner) => Self::new(table, &reads.list_owner).with(owner.to_owned()),
-            Filter::OwnerByDue(owner) => Self::new(table, &reads.list_owner_due).with(owner.to_owned()).with(due),
-            Filter::State(state) => Self::new(table, &reads.list_state).with(state.to_owned()).with(due),
-            Filter::DueBy(state, by) => {
+            RowFilter::All => Self::new(table, &reads.list_all),
+            RowFilter::Owner(owner) => Self::new(table, &reads.list_owner).with(owner.to_owned()),
+            RowFilter::OwnerByDue(owner) => Self::new(table, &reads.list_owner_due).with(owner.to_owned()).with(due),
+            RowFilter::State(state) => Self::new(table, &reads.list_state).with(state.to_owned()).with(due),
+            RowFilter::DueBy(state, by) => {
                 Self::new(table, &reads.list_due).with(state.to_owned()).with(by.millis()).with(due)
             }
-            Filter::Latest => {
+            RowFilter::Latest => {
                 let (due, id) = before(after);
                 let query = Self::new(table, &reads.list_latest).with(due).with(id.to_owned());
                 return query.with(i64::from(limit.min(LIST_ROWS_MAX)));
@@ -197,23 +197,23 @@ impl Query {
 }
 
 /// The rows of one query.
-pub(super) async fn rows(pool: Pool, query: Query) -> Result<Vec<Row>, StoreError> {
+pub(super) async fn rows(pool: Pool, query: ReadQuery) -> Result<Vec<SealedRow>, StoreError> {
     Ok(run(&pool, vec![query], decode).await?.pop().unwrap_or_default())
 }
 
 /// The rows of one query by a label, each with the label's due moment.
-pub(super) async fn labelled(pool: Pool, query: Query) -> Result<Vec<Labelled>, StoreError> {
-    let labelled: Decode<Labelled> = |table, row| Ok(Labelled { due: row.try_get(9)?, row: decode(table, row)? });
+pub(super) async fn labelled(pool: Pool, query: ReadQuery) -> Result<Vec<LabelledRow>, StoreError> {
+    let labelled: Decode<LabelledRow> = |table, row| Ok(LabelledRow { due: row.try_get(9)?, row: decode(table, row)? });
     Ok(run(&pool, vec![query], labelled).await?.pop().unwrap_or_default())
 }
 
 /// Labels themselves.
-pub(super) async fn labels(pool: Pool, query: Query) -> Result<Vec<Label>, StoreError> {
+pub(super) async fn labels(pool: Pool, query: ReadQuery) -> Result<Vec<Label>, StoreError> {
     Ok(run(&pool, vec![query], label).await?.pop().unwrap_or_default())
 }
 
 /// What one query answers on a connection that somebody holds for more than that.
-pub(super) async fn page<T>(client: &Object, query: Query, decode: Decode<T>) -> Result<Vec<T>, StoreError> {
+pub(super) async fn page<T>(client: &Object, query: ReadQuery, decode: Decode<T>) -> Result<Vec<T>, StoreError> {
     let answered = timeout(ANSWER_PATIENCE, run_on(client, &[query], decode)).await.map_err(|_| silent())?;
     Ok(answered.map_err(|error| database(&error))?.pop().unwrap_or_default())
 }
@@ -223,7 +223,7 @@ type Decode<T> = fn(Table, &tokio_postgres::Row) -> Result<T, Error>;
 
 /// The time by the database's clock.
 pub(super) async fn now(pool: Pool) -> Result<Timestamp, StoreError> {
-    let client = Lease::take(&pool).await?;
+    let client = PooledConnection::take(&pool).await?;
     let row = client.query_one(NOW, &[]).await.map_err(|error| database(&error))?;
     let now = row.try_get(0).map(Timestamp::from_millis).map_err(|error| database(&error))?;
     client.give_back();
@@ -232,7 +232,7 @@ pub(super) async fn now(pool: Pool) -> Result<Timestamp, StoreError> {
 
 /// How many bytes the database takes.
 pub(super) async fn bytes(pool: Pool) -> Result<u64, StoreError> {
-    let client = Lease::take(&pool).await?;
+    let client = PooledConnection::take(&pool).await?;
     let row = client.query_one(BYTES, &[]).await.map_err(|error| database(&error))?;
     let bytes: i64 = row.try_get(0).map_err(|error| database(&error))?;
     client.give_back();
@@ -246,7 +246,7 @@ pub(super) const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp())
 
 /// Runs the queries, all sent before the first is answered. A connection that turns out to be gone is no
 /// reason to fail: the next is tried once.
-async fn run<T>(pool: &Pool, queries: Vec<Query>, decode: Decode<T>) -> Result<Vec<Vec<T>>, StoreError> {
+async fn run<T>(pool: &Pool, queries: Vec<ReadQuery>, decode: Decode<T>) -> Result<Vec<Vec<T>>, StoreError> {
     let work = async {
         match run_once(pool, &queries, decode).await? {
             Err(error) if is_lost(&error) => run_once(pool, &queries, decode).await?.map_err(|error| database(&error)),
@@ -258,10 +258,10 @@ async fn run<T>(pool: &Pool, queries: Vec<Query>, decode: Decode<T>) -> Result<V
 
 async fn run_once<T>(
     pool: &Pool,
-    queries: &[Query],
+    queries: &[ReadQuery],
     decode: Decode<T>,
 ) -> Result<Result<Vec<Vec<T>>, Error>, StoreError> {
-    let client = Lease::take(pool).await?;
+    let client = PooledConnection::take(pool).await?;
     let done = run_on(&client, queries, decode).await;
     if done.is_ok() {
         client.give_back();
@@ -269,7 +269,7 @@ async fn run_once<T>(
     Ok(done)
 }
 
-async fn run_on<T>(client: &Object, queries: &[Query], decode: Decode<T>) -> Result<Vec<Vec<T>>, Error> {
+async fn run_on<T>(client: &Object, queries: &[ReadQuery], decode: Decode<T>) -> Result<Vec<Vec<T>>, Error> {
     let mut prepared = Vec::with_capacity(queries.len());
     for query in queries {
         let parameters: Vec<&(dyn ToSql + Sync)> =
@@ -286,10 +286,10 @@ async fn run_on<T>(client: &Object, queries: &[Query], decode: Decode<T>) -> Res
 }
 
 /// A row, its columns in the order in which every statement lists them.
-pub(super) fn decode(table: Table, row: &tokio_postgres::Row) -> Result<Row, Error> {
+pub(super) fn decode(table: Table, row: &tokio_postgres::Row) -> Result<SealedRow, Error> {
     let facets =
         Facets { alias: row.try_get(1)?, owner: row.try_get(2)?, state: row.try_get(3)?, due: row.try_get(4)? };
-    Ok(Row {
+    Ok(SealedRow {
         table,
         id: row.try_get(0)?,
         facets,

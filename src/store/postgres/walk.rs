@@ -5,10 +5,10 @@ use tokio::sync::mpsc::Sender;
 
 use super::super::label::Label;
 use super::super::row::Table;
-use super::connect::Lease;
+use super::connect::PooledConnection;
 use super::failure::database;
-use super::reader::{self, Query};
-use crate::store::{Cursor, Filter, LIST_ROWS_MAX, Page, StoreError, write_queue};
+use super::reader::{self, ReadQuery};
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter, ScanPage, StoreError, write_queue};
 
 /// It sees what was committed when it first reads. Whoever is told takes their time with a page, which is not silence.
 const BEGIN: &str = "
@@ -17,25 +17,25 @@ const BEGIN: &str = "
 ";
 
 /// Reads page after page for whoever takes them. If nobody does any more, the connection is closed, and all ends with it.
-pub(super) async fn walk(pool: Pool, pages: Sender<Page>) -> Result<(), StoreError> {
-    let client = Lease::take(&pool).await?;
+pub(super) async fn walk(pool: Pool, pages: Sender<ScanPage>) -> Result<(), StoreError> {
+    let client = PooledConnection::take(&pool).await?;
     client.batch_execute(BEGIN).await.map_err(|error| database(&error))?;
     for table in Table::ALL {
         let mut after: Option<Cursor> = None;
         loop {
-            let query = Query::list(*table, Filter::All, after.as_ref(), LIST_ROWS_MAX);
+            let query = ReadQuery::list(*table, RowFilter::All, after.as_ref(), LIST_ROWS_MAX);
             let rows = reader::page(&client, query, reader::decode).await?;
             let Some(last) = rows.last() else { break };
             after = Some(Cursor { due: last.facets.due, id: last.id.clone() });
-            pages.send(Page::Rows(rows)).await.map_err(|_| write_queue::ended())?;
+            pages.send(ScanPage::Rows(rows)).await.map_err(|_| write_queue::ended())?;
         }
     }
     let mut after: Option<Label> = None;
     loop {
-        let labels = reader::page(&client, Query::labels(after.as_ref(), LIST_ROWS_MAX), reader::label).await?;
+        let labels = reader::page(&client, ReadQuery::labels(after.as_ref(), LIST_ROWS_MAX), reader::label).await?;
         let Some(last) = labels.last() else { break };
         after = Some(last.clone());
-        pages.send(Page::Labels(labels)).await.map_err(|_| write_queue::ended())?;
+        pages.send(ScanPage::Labels(labels)).await.map_err(|_| write_queue::ended())?;
     }
     client.batch_execute("COMMIT").await.map_err(|error| database(&error))?;
     client.give_back();

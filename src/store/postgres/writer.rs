@@ -12,24 +12,24 @@ use tokio::time::timeout;
 use tokio_postgres::Error;
 use tokio_postgres::error::DbError;
 
-use super::super::change::Change;
+use super::super::change::ChangeSet;
 use super::super::outage::Outage;
 use super::super::row::Table;
-use super::super::sql::Grouped;
+use super::super::sql::PostgresStatements;
 use super::super::{CLOCK_SKEW_MILLIS_MAX, StoreError};
 use super::PostgresOptions;
 use super::batch;
-use super::batch::Rows;
-use super::connect::{ANSWER_PATIENCE, Lease, silent};
+use super::batch::LockedBatchRows;
+use super::connect::{ANSWER_PATIENCE, PooledConnection, silent};
 use super::failure::{database, is_lost, of_change, outage_of};
 use super::listen::CHANNEL;
 use super::reader::NOW;
 use crate::domain::primitives::time::Timestamp;
-use crate::store::commit_notify::Bell;
+use crate::store::commit_notify::CommitNotifier;
 use crate::store::preconditions;
-use crate::store::preconditions::Moment;
+use crate::store::preconditions::CheckTime;
 use crate::store::write_queue;
-use crate::store::write_queue::{Job, Outcomes, Point};
+use crate::store::write_queue::{BatchOutcomes, CommitPoint, QueuedChange};
 
 /// How many commit beside each other: while one waits for the disk, the other prepares.
 const WRITERS: usize = 2;
@@ -42,16 +42,16 @@ const PATIENCE_MILLIS: u128 = CLOCK_SKEW_MILLIS_MAX.unsigned_abs() as u128;
 
 /// What each writer works with.
 #[derive(Clone)]
-pub(super) struct Writer {
+pub(super) struct PostgresWriter {
     pub(super) pool: Pool,
     pub(super) options: PostgresOptions,
-    pub(super) bell: Arc<Bell>,
+    pub(super) bell: Arc<CommitNotifier>,
 }
 
 /// Why nothing of a group was committed.
-enum Failure {
+enum PostgresBatchError {
     /// A statement failed and the transaction was undone: the changes deserve to be tried one by one.
-    Undone(Trouble),
+    Undone(TransactionError),
     /// The connection was lost before the end: nothing happened, and another may do better.
     Lost(StoreError),
     /// No connection is to be had, or it was lost at the very end.
@@ -59,20 +59,20 @@ enum Failure {
 }
 
 /// What went wrong in the middle of a transaction.
-enum Trouble {
+enum TransactionError {
     /// The database refused.
     Refused(Error),
     /// It wrote another number of rows than it was given.
     Miscounted(Table),
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for TransactionError {
     fn from(error: Error) -> Self {
         Self::Refused(error)
     }
 }
 
-impl Trouble {
+impl TransactionError {
     /// The outage that it is part of, which every change of the group would meet.
     fn outage(&self) -> Option<Outage> {
         match self {
@@ -82,7 +82,7 @@ impl Trouble {
     }
 
     /// What it is to the only change that met it.
-    fn of_change(&self, change: &Change) -> StoreError {
+    fn of_change(&self, change: &ChangeSet) -> StoreError {
         let first = change.writes.first().map_or("nothing", |write| write.name().0.name());
         match self {
             Self::Refused(error) => {
@@ -97,16 +97,16 @@ impl Trouble {
     }
 }
 
-impl Writer {
+impl PostgresWriter {
     /// Starts as many as are of use.
-    pub(super) fn start(self, runtime: &Runtime, jobs: mpsc::Receiver<Job>) {
+    pub(super) fn start(self, runtime: &Runtime, jobs: mpsc::Receiver<QueuedChange>) {
         let jobs = Arc::new(Mutex::new(jobs));
         for _ in 0..WRITERS {
             runtime.spawn(self.clone().work(Arc::clone(&jobs)));
         }
     }
 
-    async fn work(self, jobs: Arc<Mutex<mpsc::Receiver<Job>>>) {
+    async fn work(self, jobs: Arc<Mutex<mpsc::Receiver<QueuedChange>>>) {
         let mut group = Vec::with_capacity(GROUP_CHANGES_MAX);
         while jobs.lock().await.recv_many(&mut group, GROUP_CHANGES_MAX).await > 0 {
             let outcomes = self.commit(&group).await;
@@ -117,14 +117,16 @@ impl Writer {
         }
     }
 
-    async fn commit(&self, group: &[Job]) -> Outcomes {
+    async fn commit(&self, group: &[QueuedChange]) -> BatchOutcomes {
         match self.commit_together(group).await {
             Ok(outcomes) => outcomes,
-            Err(Failure::Undone(trouble)) if group.len() == 1 => vec![Err(trouble.of_change(&group[0].change))],
-            Err(Failure::Undone(trouble)) if trouble.outage().is_some() => {
+            Err(PostgresBatchError::Undone(trouble)) if group.len() == 1 => {
+                vec![Err(trouble.of_change(&group[0].change))]
+            }
+            Err(PostgresBatchError::Undone(trouble)) if trouble.outage().is_some() => {
                 write_queue::all_fail(group, &trouble.of_change(&group[0].change))
             }
-            Err(Failure::Undone(_)) => {
+            Err(PostgresBatchError::Undone(_)) => {
                 let mut outcomes = Vec::with_capacity(group.len());
                 for job in group {
                     // Too old to be accepted, and so no reason to let the next grow old as well.
@@ -136,34 +138,36 @@ impl Writer {
                 }
                 outcomes
             }
-            Err(Failure::Lost(error) | Failure::Final(error)) => write_queue::all_fail(group, &error),
+            Err(PostgresBatchError::Lost(error) | PostgresBatchError::Final(error)) => {
+                write_queue::all_fail(group, &error)
+            }
         }
     }
 
     /// One transaction, tried once more where a broken connection shows before its end.
-    async fn commit_together(&self, group: &[Job]) -> Result<Outcomes, Failure> {
+    async fn commit_together(&self, group: &[QueuedChange]) -> Result<BatchOutcomes, PostgresBatchError> {
         let work = async {
             match self.commit_once(group).await {
-                Err(Failure::Lost(_)) => self.commit_once(group).await,
+                Err(PostgresBatchError::Lost(_)) => self.commit_once(group).await,
                 done => done,
             }
         };
-        timeout(ANSWER_PATIENCE, work).await.unwrap_or_else(|_| Err(Failure::Final(silent())))
+        timeout(ANSWER_PATIENCE, work).await.unwrap_or_else(|_| Err(PostgresBatchError::Final(silent())))
     }
 
-    async fn commit_once(&self, group: &[Job]) -> Result<Outcomes, Failure> {
-        let client = Lease::take(&self.pool).await.map_err(Failure::Final)?;
+    async fn commit_once(&self, group: &[QueuedChange]) -> Result<BatchOutcomes, PostgresBatchError> {
+        let client = PooledConnection::take(&self.pool).await.map_err(PostgresBatchError::Final)?;
         match self.write(&client, group).await {
             Ok(outcomes) => {
                 // NOTIFY is part of the transaction: it is heard if and only if it commits.
                 let end = format!("NOTIFY {CHANNEL}; COMMIT");
-                (self.options.probe.0)(Point::Written);
-                client.batch_execute(&end).await.map_err(|error| Failure::Final(database(&error)))?;
-                (self.options.probe.0)(Point::Committed);
+                (self.options.probe.0)(CommitPoint::Written);
+                client.batch_execute(&end).await.map_err(|error| PostgresBatchError::Final(database(&error)))?;
+                (self.options.probe.0)(CommitPoint::Committed);
                 client.give_back();
                 Ok(outcomes)
             }
-            Err(Trouble::Refused(error)) if is_lost(&error) => Err(Failure::Lost(database(&error))),
+            Err(TransactionError::Refused(error)) if is_lost(&error) => Err(PostgresBatchError::Lost(database(&error))),
             Err(trouble) => {
                 let rolled_back = client.batch_execute("ROLLBACK").await.is_ok();
                 match trouble.outage() {
@@ -172,19 +176,19 @@ impl Writer {
                     _ if rolled_back => client.give_back(),
                     _ => {}
                 }
-                Err(Failure::Undone(trouble))
+                Err(PostgresBatchError::Undone(trouble))
             }
         }
     }
 
     /// Everything but the end: locks, checks, writes.
-    async fn write(&self, client: &Object, group: &[Job]) -> Result<Outcomes, Trouble> {
+    async fn write(&self, client: &Object, group: &[QueuedChange]) -> Result<BatchOutcomes, TransactionError> {
         let (mut rows, now) = stand(client, group).await?;
-        (self.options.probe.0)(Point::Locked);
+        (self.options.probe.0)(CommitPoint::Locked);
         let now = self.options.clock_offset.applied_to(now);
         let mut outcomes = Vec::with_capacity(group.len());
         for job in group {
-            let verdict = preconditions::check(&job.change, Moment { now, waited: job.waited() }, &mut rows);
+            let verdict = preconditions::check(&job.change, CheckTime { now, waited: job.waited() }, &mut rows);
             if verdict.is_ok() {
                 rows.write(&job.change);
             }
@@ -200,7 +204,7 @@ impl Writer {
         let accepted = group.iter().zip(&outcomes).filter(|(_, verdict)| verdict.is_ok());
         write_labels(client, accepted.map(|(job, _)| &job.change)).await?;
         match writings.iter().zip(counts).find(|(writing, count)| writing.count() != *count) {
-            Some((writing, _)) => Err(Trouble::Miscounted(writing.table)),
+            Some((writing, _)) => Err(TransactionError::Miscounted(writing.table)),
             None => Ok(outcomes),
         }
     }
@@ -208,7 +212,7 @@ impl Writer {
 
 /// Puts and removes labels, one statement each and all sent before the first is answered: only rows that people search
 /// bear any.
-async fn write_labels<'c>(client: &Object, changes: impl Iterator<Item = &'c Change>) -> Result<(), Error> {
+async fn write_labels<'c>(client: &Object, changes: impl Iterator<Item = &'c ChangeSet>) -> Result<(), Error> {
     let labellings = batch::labellings(changes);
     let mut prepared = Vec::with_capacity(labellings.len());
     for (text, label) in labellings {
@@ -220,7 +224,7 @@ async fn write_labels<'c>(client: &Object, changes: impl Iterator<Item = &'c Cha
 }
 
 /// Begins, locks all rows of the group, and looks at them and at the clock: one round trip.
-async fn stand(client: &Object, group: &[Job]) -> Result<(Rows, Timestamp), Error> {
+async fn stand(client: &Object, group: &[QueuedChange]) -> Result<(LockedBatchRows, Timestamp), Error> {
     let locks = batch::locks(group.iter().map(|job| &job.change));
     let aliases = batch::aliases(group.iter().map(|job| &job.change));
     let turns = batch::turns(&locks);
@@ -232,7 +236,7 @@ async fn stand(client: &Object, group: &[Job]) -> Result<(Rows, Timestamp), Erro
     }
     let mut lookups = Vec::with_capacity(aliases.len());
     for (table, names) in &aliases {
-        lookups.push((client.prepare_cached(&Grouped::of(*table).holders).await?, names));
+        lookups.push((client.prepare_cached(&PostgresStatements::of(*table).holders).await?, names));
     }
     // Sent in this order, and so run in this order: the clock is asked when all locks are had.
     // What is looked at after a turn was waited for has to be what it has become meanwhile. Said here, and not of the session,
@@ -248,7 +252,7 @@ async fn stand(client: &Object, group: &[Job]) -> Result<(Rows, Timestamp), Erro
     let held = try_join_all(lookups.iter().map(async |(text, names)| client.query(text, &[names]).await));
     let begun = async { try_join(begin, turn).await.map(drop) };
     let ((), locked, held, now) = try_join4(begun, locked, held, client.query_one(&now, &[])).await?;
-    let mut rows = Rows::default();
+    let mut rows = LockedBatchRows::default();
     for (lock, found) in locks.iter().zip(&locked) {
         for row in found {
             rows.stands_with(lock.table, row.try_get(0)?, row.try_get(1)?);

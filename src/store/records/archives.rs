@@ -2,7 +2,7 @@
 
 use super::{owned, version_id};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::archive::{Archive, Whereabouts};
+use crate::domain::threads::archive::{Archive, ArchivedLocation};
 use crate::store::CLOCK_SKEW_MILLIS_MAX;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
@@ -25,7 +25,7 @@ impl Record for Archive {
     }
 }
 
-impl Record for Whereabouts {
+impl Record for ArchivedLocation {
     const TABLE: Table = Table::Whereabouts;
     fn id(&self) -> String {
         self.transition.to_string()

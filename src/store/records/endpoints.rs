@@ -3,7 +3,7 @@
 use super::super::record::Record;
 use super::super::row::{Facets, Table};
 use crate::domain::delivery::delivery::{Delivery, DeliveryState};
-use crate::domain::delivery::endpoint::{Endpoint, Lane};
+use crate::domain::delivery::endpoint::{DeliveryPosition, Endpoint};
 use crate::domain::primitives::id::{EndpointId, ThreadId};
 
 /// The id of a delivery: those of one endpoint stand together, the last event's first, so that whoever looks at what
@@ -42,7 +42,7 @@ impl Record for Endpoint {
     }
 }
 
-impl Record for Lane {
+impl Record for DeliveryPosition {
     const TABLE: Table = Table::Lanes;
     fn id(&self) -> String {
         self.endpoint.to_string()

@@ -1,8 +1,8 @@
 //! What agents added to runs, numbered within each; and runs that were imported, with their files in pieces.
 
 use super::event_alias;
-use crate::domain::episode::agent_event::Posted;
-use crate::domain::episode::imported::{Imported, Piece};
+use crate::domain::episode::agent_event::AgentEvent;
+use crate::domain::episode::imported::{ImportChunk, RunImport};
 use crate::domain::primitives::id::ThreadId;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
@@ -12,7 +12,7 @@ pub fn posted_row_id(thread: &ThreadId, number: u64) -> String {
     event_alias(thread, number)
 }
 
-impl Record for Posted {
+impl Record for AgentEvent {
     const TABLE: Table = Table::EpisodeEvents;
     fn id(&self) -> String {
         posted_row_id(&self.thread, self.number)
@@ -27,7 +27,7 @@ pub fn piece_id(import: &ThreadId, number: u64) -> String {
     event_alias(import, number)
 }
 
-impl Record for Imported {
+impl Record for RunImport {
     const TABLE: Table = Table::Imports;
     fn id(&self) -> String {
         self.id.to_string()
@@ -37,7 +37,7 @@ impl Record for Imported {
     }
 }
 
-impl Record for Piece {
+impl Record for ImportChunk {
     const TABLE: Table = Table::ImportPieces;
     fn id(&self) -> String {
         piece_id(&self.import, self.number)

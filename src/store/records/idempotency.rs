@@ -1,13 +1,13 @@
 //! Answers to requests that have a key, kept for a while: of one token each, and forgotten by their moment.
 
-use crate::domain::platform::idempotency::KeptAnswer;
+use crate::domain::platform::idempotency::IdempotencyRecord;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 
 /// The state word of every answer: by it and their moment those that are over are found.
 pub const KEPT: &str = "kept";
 
-impl Record for KeptAnswer {
+impl Record for IdempotencyRecord {
     const TABLE: Table = Table::Answers;
     fn id(&self) -> String {
         self.id.clone()

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::log::insight::{Counted, Figures};
+use crate::domain::log::insight::{CountProgress, PeriodFigures};
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 
@@ -15,9 +15,9 @@ pub const COUNTED: &str = "counted";
 #[expect(clippy::large_enum_variant, reason = "there is one of the small kind, and it is read alone")]
 pub enum InsightRow {
     /// How far the log was counted.
-    Counted(Counted),
+    Counted(CountProgress),
     /// What was counted of an hour or a day.
-    Figures(Figures),
+    Figures(PeriodFigures),
 }
 
 impl Record for InsightRow {

@@ -1,7 +1,7 @@
 //! Interrupts: kept under the flow whose people are asked, and found again by who asserts what.
 
 use super::OPEN;
-use crate::domain::interrupts::{Interrupt, InterruptState, Posted};
+use crate::domain::interrupts::{Interrupt, InterruptState, SignedPostRecord};
 use crate::domain::primitives::id::PrincipalId;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
@@ -16,7 +16,7 @@ pub fn post_id(source: &PrincipalId, webhook_id: &str) -> String {
     format!("{source}/{webhook_id}")
 }
 
-impl Record for Posted {
+impl Record for SignedPostRecord {
     const TABLE: Table = Table::Posts;
     fn id(&self) -> String {
         post_id(&self.source, &self.webhook_id)

@@ -8,14 +8,14 @@ use crate::store::row::{Facets, Table};
 /// Who reads the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Follower {
+pub enum LogFollower {
     /// Whoever copies it out, line by line.
     Copy,
     /// Whoever tells people by mail.
     Mail,
 }
 
-impl Follower {
+impl LogFollower {
     /// The name of its row.
     pub const fn name(self) -> &'static str {
         match self {
@@ -28,14 +28,14 @@ impl Follower {
 /// How far.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LogMark {
+pub struct LogCursor {
     /// Who.
-    pub of: Follower,
+    pub of: LogFollower,
     /// The last place in the log that needs no looking at.
     pub reached: u64,
 }
 
-impl Record for LogMark {
+impl Record for LogCursor {
     const TABLE: Table = Table::Marks;
     fn id(&self) -> String {
         self.of.name().to_owned()

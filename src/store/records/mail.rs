@@ -1,11 +1,11 @@
 //! How people are told, and what they are to be told.
 
 use super::OPEN;
-use crate::domain::delivery::mail_contact::{Contact, Letter};
+use crate::domain::delivery::mail_contact::{MailContact, MailNotification};
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 
-impl Record for Contact {
+impl Record for MailContact {
     const TABLE: Table = Table::Contacts;
     fn id(&self) -> String {
         self.account.to_string()
@@ -15,7 +15,7 @@ impl Record for Contact {
     }
 }
 
-impl Record for Letter {
+impl Record for MailNotification {
     const TABLE: Table = Table::Letters;
     fn id(&self) -> String {
         let (kind, id) = self.about.thing();

@@ -1,17 +1,17 @@
 //! Amendments: kept under the flow that they would change.
 
 use super::OPEN;
-use crate::domain::policy_changes::change_request::{Amendment, AmendmentState};
+use crate::domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 
-impl Record for Amendment {
+impl Record for PolicyChangeRequest {
     const TABLE: Table = Table::Amendments;
     fn id(&self) -> String {
         self.id.to_string()
     }
     fn facets(&self) -> Facets {
-        let state = if matches!(self.state, AmendmentState::Open {}) { OPEN } else { "ended" };
+        let state = if matches!(self.state, PolicyChangeState::Open {}) { OPEN } else { "ended" };
         Facets {
             alias: None,
             owner: self.change.flow.to_string(),

@@ -21,7 +21,7 @@ const ROOM_BYTES_MIN: u64 = 1024 * 1024;
 
 /// A file that is open, by the device and inode it had.
 #[derive(Debug)]
-struct Opened {
+struct OpenedFile {
     path: PathBuf,
     device: u64,
     inode: u64,
@@ -29,18 +29,18 @@ struct Opened {
 
 /// The files that make up an open database. Each check costs about a microsecond a file.
 #[derive(Debug)]
-pub(super) struct Files {
-    opened: Vec<Opened>,
+pub(super) struct DatabaseFiles {
+    opened: Vec<OpenedFile>,
     /// What happened to one of them. Once it happened, it is not undone: what was committed since may be lost.
     replaced: watch::Sender<Option<String>>,
 }
 
-impl Files {
+impl DatabaseFiles {
     /// Remembers the files as they are at their paths.
     pub(super) fn at(paths: impl IntoIterator<Item = PathBuf>) -> io::Result<Self> {
         let opened = paths.into_iter().map(|path| {
             let found = path.metadata()?;
-            Ok(Opened { device: found.dev(), inode: found.ino(), path })
+            Ok(OpenedFile { device: found.dev(), inode: found.ino(), path })
         });
         Ok(Self { opened: opened.collect::<io::Result<_>>()?, replaced: watch::Sender::new(None) })
     }
@@ -117,7 +117,7 @@ fn has_room(disk: &StatVfs) -> Result<(), StoreError> {
     Ok(())
 }
 
-impl Opened {
+impl OpenedFile {
     fn is(&self, found: &Metadata) -> bool {
         (self.device, self.inode) == (found.dev(), found.ino())
     }

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::files::Files;
-use super::place::Place;
+use super::files::DatabaseFiles;
+use super::place::SqliteLocation;
 use super::{BUSY_TIMEOUT, beside, database};
 use crate::store::StoreError;
-use crate::store::commit_notify::Bell;
+use crate::store::commit_notify::CommitNotifier;
 
 /// How late a commit of another process is noticed at most. Asking costs about a microsecond.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -36,7 +36,7 @@ const FURTHER_PASSES: usize = 3;
 const RENEWAL_PATIENCE: Duration = Duration::from_millis(100);
 
 /// What wakes the keeper before its time.
-enum Message {
+enum MaintenanceSignal {
     /// Enough was written.
     Move,
     /// The store closes.
@@ -45,19 +45,19 @@ enum Message {
 
 /// The writer's side of the keeper.
 #[derive(Clone, Debug)]
-pub(super) struct Signal {
+pub(super) struct CheckpointSignal {
     unmoved: Arc<AtomicUsize>,
     too_long: Arc<AtomicBool>,
     log: Arc<Path>,
-    wake: SyncSender<Message>,
+    wake: SyncSender<MaintenanceSignal>,
 }
 
-impl Signal {
+impl CheckpointSignal {
     /// So much was written.
     pub(super) fn wrote(&self, bytes: usize) {
         if self.unmoved.fetch_add(bytes, Ordering::Relaxed) + bytes >= MOVE_AFTER_BYTES {
             // Full means that it is awake already.
-            let _ = self.wake.try_send(Message::Move);
+            let _ = self.wake.try_send(MaintenanceSignal::Move);
         }
     }
 
@@ -81,56 +81,61 @@ impl Signal {
 
 /// The keeping thread. Dropping it ends the thread.
 #[derive(Debug)]
-pub(super) struct Keeper {
-    signal: Signal,
+pub(super) struct MaintenanceThread {
+    signal: CheckpointSignal,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Keeper {
-    pub(super) fn start(place: &Place, bell: Arc<Bell>, files: &Arc<Files>) -> Result<Self, StoreError> {
+impl MaintenanceThread {
+    pub(super) fn start(
+        place: &SqliteLocation,
+        bell: Arc<CommitNotifier>,
+        files: &Arc<DatabaseFiles>,
+    ) -> Result<Self, StoreError> {
         let (wake, messages) = sync_channel(1);
         let log = beside(place.path(), "-wal").into();
-        let signal = Signal { unmoved: Arc::default(), too_long: Arc::default(), log, wake };
+        let signal = CheckpointSignal { unmoved: Arc::default(), too_long: Arc::default(), log, wake };
         let connection = place.write()?;
         let version = version(&connection).map_err(database)?;
         let (files, signal_too) = (Arc::clone(files), signal.clone());
-        let mut rounds = Rounds { connection, version, unmoved: true, failing: false, bell, signal: signal_too, files };
+        let mut rounds =
+            MaintenanceLoop { connection, version, unmoved: true, failing: false, bell, signal: signal_too, files };
         let thread = std::thread::Builder::new().name("sqlite-keeper".to_owned());
         let thread = thread.spawn(move || rounds.walk(&messages));
         let thread = thread.map_err(|error| StoreError::Database(format!("no thread for the keeper: {error}")))?;
         Ok(Self { signal, thread: Some(thread) })
     }
 
-    pub(super) fn signal(&self) -> Signal {
+    pub(super) fn signal(&self) -> CheckpointSignal {
         self.signal.clone()
     }
 }
 
-impl Drop for Keeper {
+impl Drop for MaintenanceThread {
     fn drop(&mut self) {
         // An error means that it has ended already.
-        let _ = self.signal.wake.send(Message::Stop);
+        let _ = self.signal.wake.send(MaintenanceSignal::Stop);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-struct Rounds {
+struct MaintenanceLoop {
     connection: Connection,
     version: i64,
     /// Something was committed that may not have been moved.
     unmoved: bool,
     /// The last round failed, and the log says so.
     failing: bool,
-    bell: Arc<Bell>,
-    signal: Signal,
-    files: Arc<Files>,
+    bell: Arc<CommitNotifier>,
+    signal: CheckpointSignal,
+    files: Arc<DatabaseFiles>,
 }
 
-impl Rounds {
-    fn walk(&mut self, messages: &Receiver<Message>) {
-        while let Ok(Message::Move) | Err(RecvTimeoutError::Timeout) = messages.recv_timeout(LOOK_EVERY) {
+impl MaintenanceLoop {
+    fn walk(&mut self, messages: &Receiver<MaintenanceSignal>) {
+        while let Ok(MaintenanceSignal::Move) | Err(RecvTimeoutError::Timeout) = messages.recv_timeout(LOOK_EVERY) {
             // A log that was removed is moved nowhere: the file may be another process's by now.
             if self.files.check().is_ok() {
                 let done = self.once();

@@ -10,24 +10,24 @@ use super::{BUSY_TIMEOUT, STATEMENTS_MAX, beside, database};
 
 /// Where a database is, and how it is read there.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct SqliteLocation {
     path: PathBuf,
-    reads: Reads,
+    reads: SqliteReadMode,
 }
 
 /// How connections read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reads {
+enum SqliteReadMode {
     /// Beside others that may write.
     Shared,
     /// Without locks and without a log: nothing can write there.
     Immutable,
 }
 
-impl Place {
+impl SqliteLocation {
     /// A database that others may write to.
     pub(super) fn shared(path: &Path) -> Self {
-        Self { path: path.to_owned(), reads: Reads::Shared }
+        Self { path: path.to_owned(), reads: SqliteReadMode::Shared }
     }
 
     /// A database that is only read. SQLite needs files beside the database to read it; in a folder that takes none, a
@@ -36,7 +36,9 @@ impl Place {
         let shared = Self::shared(path);
         match shared.read_connection().and_then(|it| look(&it)) {
             Ok(()) => Ok(shared),
-            Err(error) if takes_no_files(&error) && !has_log(path) => Ok(Self { reads: Reads::Immutable, ..shared }),
+            Err(error) if takes_no_files(&error) && !has_log(path) => {
+                Ok(Self { reads: SqliteReadMode::Immutable, ..shared })
+            }
             Err(error) => Err(database(error)),
         }
     }
@@ -57,8 +59,8 @@ impl Place {
 
     fn read_connection(&self) -> rusqlite::Result<Connection> {
         match self.reads {
-            Reads::Shared => open(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY),
-            Reads::Immutable => {
+            SqliteReadMode::Shared => open(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY),
+            SqliteReadMode::Immutable => {
                 let access = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
                 open(Path::new(&immutable(&self.path)), access)
             }

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use rusqlite::{Connection, OptionalExtension as _, ToSql};
 
-use super::super::label::{Label, Labelled};
-use super::super::row::{Row, Table};
-use super::super::sql::{Dialect, LabelTexts, Reads, Single};
-use super::super::{Cursor, Direction, Filter, LIST_ROWS_MAX, StoreError};
-use super::files::Files;
-use super::place::Place;
+use super::super::label::{Label, LabelledRow};
+use super::super::row::{SealedRow, Table};
+use super::super::sql::{LabelStatements, ReadStatements, SqlDialect, SqliteStatements};
+use super::super::{Cursor, Direction, LIST_ROWS_MAX, RowFilter, StoreError};
+use super::files::DatabaseFiles;
+use super::place::SqliteLocation;
 use super::{database, decode};
 use crate::store::preconditions::{
     before, beginning, beyond, can_be_asked, can_be_labelled, can_be_listed, can_have_last, few_enough,
@@ -24,38 +24,38 @@ const READERS_MAX: usize = 8;
 pub(super) struct Readers {
     connections: Vec<Mutex<Connection>>,
     turn: AtomicUsize,
-    files: Arc<Files>,
+    files: Arc<DatabaseFiles>,
 }
 
 impl Readers {
-    pub(super) fn open(place: &Place, files: &Arc<Files>) -> Result<Self, StoreError> {
+    pub(super) fn open(place: &SqliteLocation, files: &Arc<DatabaseFiles>) -> Result<Self, StoreError> {
         let count = std::thread::available_parallelism().map_or(1, usize::from).clamp(2, READERS_MAX);
         let connections = (0..count).map(|_| place.read().map(Mutex::new)).collect::<Result<_, _>>()?;
         Ok(Self { connections, turn: AtomicUsize::new(0), files: Arc::clone(files) })
     }
 
-    pub(super) fn get(&self, table: Table, id: &str) -> Result<Option<Row>, StoreError> {
-        self.one(table, &Single::of(table).get, id)
+    pub(super) fn get(&self, table: Table, id: &str) -> Result<Option<SealedRow>, StoreError> {
+        self.one(table, &SqliteStatements::of(table).get, id)
     }
 
-    pub(super) fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<Row>, StoreError> {
-        self.one(table, &Single::of(table).get_by_alias, alias)
+    pub(super) fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<SealedRow>, StoreError> {
+        self.one(table, &SqliteStatements::of(table).get_by_alias, alias)
     }
 
-    pub(super) fn last_of(&self, table: Table, owner: &str) -> Result<Option<Row>, StoreError> {
+    pub(super) fn last_of(&self, table: Table, owner: &str) -> Result<Option<SealedRow>, StoreError> {
         if !can_have_last(table, owner)? {
             return Ok(None);
         }
-        self.one(table, &Reads::of(Dialect::Sqlite, table).last_of, owner)
+        self.one(table, &ReadStatements::of(SqlDialect::Sqlite, table).last_of, owner)
     }
 
-    pub(super) fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<Row>, StoreError> {
+    pub(super) fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<SealedRow>, StoreError> {
         few_enough(ids)?;
         let mut ids: Vec<&String> = ids.iter().filter(|id| can_be_asked(id)).collect();
         ids.sort_unstable();
         ids.dedup();
         let connection = self.connection()?;
-        let mut statement = connection.prepare_cached(&Single::of(table).get).map_err(database)?;
+        let mut statement = connection.prepare_cached(&SqliteStatements::of(table).get).map_err(database)?;
         let rows = ids.iter().map(|id| statement.query_row([id], |row| decode(table, row)).optional());
         rows.filter_map(Result::transpose).collect::<rusqlite::Result<_>>().map_err(database)
     }
@@ -63,26 +63,26 @@ impl Readers {
     pub(super) fn list(
         &self,
         table: Table,
-        filter: Filter<'_>,
+        filter: RowFilter<'_>,
         after: Option<&Cursor>,
         limit: u32,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<SealedRow>, StoreError> {
         if !can_be_listed(table, filter, after)? {
             return Ok(Vec::new());
         }
-        let reads = Reads::of(Dialect::Sqlite, table);
+        let reads = ReadStatements::of(SqlDialect::Sqlite, table);
         let limit = limit.min(LIST_ROWS_MAX);
         let (due, id) = after.map_or((i64::MIN, ""), |cursor| (cursor.due, cursor.id.as_str()));
         match filter {
-            Filter::All => self.many(table, &reads.list_all, &[&id, &limit]),
-            Filter::Owner(owner) => self.many(table, &reads.list_owner, &[&owner, &id, &limit]),
-            Filter::OwnerByDue(owner) => self.many(table, &reads.list_owner_due, &[&owner, &due, &id, &limit]),
-            Filter::State(state) => self.many(table, &reads.list_state, &[&state, &due, &id, &limit]),
-            Filter::DueBy(state, moment) => {
+            RowFilter::All => self.many(table, &reads.list_all, &[&id, &limit]),
+            RowFilter::Owner(owner) => self.many(table, &reads.list_owner, &[&owner, &id, &limit]),
+            RowFilter::OwnerByDue(owner) => self.many(table, &reads.list_owner_due, &[&owner, &due, &id, &limit]),
+            RowFilter::State(state) => self.many(table, &reads.list_state, &[&state, &due, &id, &limit]),
+            RowFilter::DueBy(state, moment) => {
                 let parameters: [&dyn ToSql; 5] = [&state, &moment.millis(), &due, &id, &limit];
                 self.many(table, &reads.list_due, &parameters)
             }
-            Filter::Latest => {
+            RowFilter::Latest => {
                 let (due, id) = before(after);
                 self.many(table, &reads.list_latest, &[&due, &id, &limit])
             }
@@ -95,11 +95,11 @@ impl Readers {
         direction: Direction,
         after: Option<&Cursor>,
         limit: u32,
-    ) -> Result<Vec<Labelled>, StoreError> {
+    ) -> Result<Vec<LabelledRow>, StoreError> {
         if !can_be_labelled(table, word, after)? {
             return Ok(Vec::new());
         }
-        let reads = Reads::of(Dialect::Sqlite, table);
+        let reads = ReadStatements::of(SqlDialect::Sqlite, table);
         let text = match direction {
             Direction::Forward => &reads.labelled,
             Direction::Backward => &reads.labelled_backward,
@@ -108,7 +108,7 @@ impl Readers {
         let parameters: [&dyn ToSql; 4] = [&word, &due, &id, &limit.min(LIST_ROWS_MAX)];
         let connection = self.connection()?;
         let mut statement = connection.prepare_cached(text).map_err(database)?;
-        let labelled = |row: &rusqlite::Row<'_>| Ok(Labelled { due: row.get(9)?, row: decode(table, row)? });
+        let labelled = |row: &rusqlite::Row<'_>| Ok(LabelledRow { due: row.get(9)?, row: decode(table, row)? });
         let rows = statement.query_map(parameters, labelled).map_err(database)?;
         rows.collect::<rusqlite::Result<_>>().map_err(database)
     }
@@ -117,11 +117,11 @@ impl Readers {
         labels(&*self.connection()?, after.unwrap_or(&Label::first()), limit)
     }
 
-    pub(super) fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<Row>, StoreError> {
+    pub(super) fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<SealedRow>, StoreError> {
         if !can_be_asked(prefix) {
             return Ok(Vec::new());
         }
-        let text = &Reads::of(Dialect::Sqlite, table).alias_prefix;
+        let text = &ReadStatements::of(SqlDialect::Sqlite, table).alias_prefix;
         self.many(table, text, &[&prefix, &beyond(prefix), &limit.min(LIST_ROWS_MAX)])
     }
 
@@ -134,7 +134,7 @@ impl Readers {
         Ok(if said == ["ok"] { Vec::new() } else { said })
     }
 
-    fn one(&self, table: Table, text: &str, name: &str) -> Result<Option<Row>, StoreError> {
+    fn one(&self, table: Table, text: &str, name: &str) -> Result<Option<SealedRow>, StoreError> {
         if !can_be_asked(name) {
             return Ok(None);
         }
@@ -143,7 +143,7 @@ impl Readers {
         statement.query_row([name], |row| decode(table, row)).optional().map_err(database)
     }
 
-    fn many(&self, table: Table, text: &str, parameters: &[&dyn ToSql]) -> Result<Vec<Row>, StoreError> {
+    fn many(&self, table: Table, text: &str, parameters: &[&dyn ToSql]) -> Result<Vec<SealedRow>, StoreError> {
         let connection = self.connection()?;
         let mut statement = connection.prepare_cached(text).map_err(database)?;
         let rows = statement.query_map(parameters, |row| decode(table, row)).map_err(database)?;
@@ -168,7 +168,7 @@ impl Readers {
 
 /// Labels after that one.
 pub(super) fn labels(connection: &Connection, after: &Label, limit: u32) -> Result<Vec<Label>, StoreError> {
-    let mut statement = connection.prepare_cached(&LabelTexts::of(Dialect::Sqlite).list).map_err(database)?;
+    let mut statement = connection.prepare_cached(&LabelStatements::of(SqlDialect::Sqlite).list).map_err(database)?;
     let label = |row: &rusqlite::Row<'_>| {
         Ok(Label { kept_in: row.get(0)?, word: row.get(1)?, due: row.get(2)?, id: row.get(3)? })
     };
@@ -194,13 +194,13 @@ mod tests {
     fn every_statement_on_every_table_goes_through_an_index_and_sorts_nothing() {
         let connection = Connection::open_in_memory().unwrap();
         migrate::SQLITE.iter().for_each(|it| connection.execute_batch(it.sql).unwrap());
-        let labels = LabelTexts::of(Dialect::Sqlite);
+        let labels = LabelStatements::of(SqlDialect::Sqlite);
         for text in [&labels.remove, &labels.list] {
             let plan = plan(&connection, text);
             assert!(plan.starts_with("SEARCH labels USING PRIMARY KEY") && !plan.contains("TEMP B-TREE"), "{plan}");
         }
         for table in Table::ALL {
-            let (reads, single) = (Reads::of(Dialect::Sqlite, *table), Single::of(*table));
+            let (reads, single) = (ReadStatements::of(SqlDialect::Sqlite, *table), SqliteStatements::of(*table));
             let mut texts = vec![&reads.list_all, &single.get, &single.get_by_alias, &single.seal, &single.holder];
             texts.extend([&single.update, &single.delete, &reads.alias_prefix]);
             if table.is_labelled() {

@@ -10,33 +10,33 @@ use rusqlite::{Connection, OptionalExtension as _, ToSql, Transaction, Transacti
 use tokio::sync::mpsc;
 
 use super::super::StoreError;
-use super::super::change::{Change, Moves, RowWrite};
-use super::super::label::Labelling;
-use super::super::row::{Row, Seal, Table};
-use super::super::sql::{Dialect, LabelTexts, Single};
+use super::super::change::{ChangeSet, FacetChange, RowWrite};
+use super::super::label::LabelChange;
+use super::super::row::{Seal, SealedRow, Table};
+use super::super::sql::{LabelStatements, SqlDialect, SqliteStatements};
 use super::database;
-use super::files::Files;
-use super::maintenance::Signal;
+use super::files::DatabaseFiles;
+use super::maintenance::CheckpointSignal;
 use crate::clock::{Clock as _, ClockOffset, SystemClock};
-use crate::store::commit_notify::Bell;
+use crate::store::commit_notify::CommitNotifier;
 use crate::store::preconditions;
-use crate::store::preconditions::{Moment, Standing};
+use crate::store::preconditions::{CheckTime, LockedRows};
 use crate::store::write_queue;
-use crate::store::write_queue::{Job, Outcomes, Point, Probe, Queue};
+use crate::store::write_queue::{BatchOutcomes, CommitPoint, CommitProbe, QueuedChange, WriteQueue};
 
 /// As many as wait; more would only make the first of them wait longer.
 const GROUP_CHANGES_MAX: usize = 1_024;
 
 /// The writing thread's queue. Dropping it lets the thread finish what is queued, and waits for that.
 #[derive(Debug)]
-pub(super) struct Writer {
-    queue: Option<Queue>,
+pub(super) struct SqliteWriter {
+    queue: Option<WriteQueue>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Writer {
-    pub(super) fn start(mut desk: Desk) -> Result<Self, StoreError> {
-        let (queue, jobs) = Queue::new();
+impl SqliteWriter {
+    pub(super) fn start(mut desk: WriterState) -> Result<Self, StoreError> {
+        let (queue, jobs) = WriteQueue::new();
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
         let thread = thread.spawn(move || desk.work(jobs));
         let thread = thread.map_err(|error| StoreError::Database(format!("no thread for the writer: {error}")))?;
@@ -44,15 +44,15 @@ impl Writer {
     }
 
     pub(super) fn queued(&self) -> usize {
-        self.queue.as_ref().map_or(0, Queue::len)
+        self.queue.as_ref().map_or(0, WriteQueue::len)
     }
 
-    pub(super) async fn commit(&self, change: Change) -> Result<(), StoreError> {
+    pub(super) async fn commit(&self, change: ChangeSet) -> Result<(), StoreError> {
         self.queue.as_ref().ok_or_else(write_queue::ended)?.commit(change).await
     }
 }
 
-impl Drop for Writer {
+impl Drop for SqliteWriter {
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
@@ -63,18 +63,18 @@ impl Drop for Writer {
 }
 
 /// What the writing thread owns.
-pub(super) struct Desk {
+pub(super) struct WriterState {
     pub(super) connection: Connection,
     pub(super) clock_offset: ClockOffset,
-    pub(super) probe: Probe,
-    pub(super) bell: Arc<Bell>,
-    pub(super) keeper: Signal,
-    pub(super) files: Arc<Files>,
+    pub(super) probe: CommitProbe,
+    pub(super) bell: Arc<CommitNotifier>,
+    pub(super) keeper: CheckpointSignal,
+    pub(super) files: Arc<DatabaseFiles>,
 }
 
 /// How a group is committed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mood {
+enum CommitMode {
     /// Nearly every change finds what it expects, and writing fails where it does not: then nothing was done,
     /// and it is done again carefully. Looking before every write costs a third of it.
     Hopeful,
@@ -83,15 +83,15 @@ enum Mood {
 }
 
 /// Why nothing of a group was committed.
-enum Failure {
+enum SqliteBatchError {
     /// Something unforeseen in the middle of one change: the others deserve to be tried without it.
     InOne(StoreError),
     /// The transaction itself could not begin or end.
     InAll(StoreError),
 }
 
-impl Desk {
-    fn work(&mut self, mut jobs: mpsc::Receiver<Job>) {
+impl WriterState {
+    fn work(&mut self, mut jobs: mpsc::Receiver<QueuedChange>) {
         let mut group = Vec::with_capacity(GROUP_CHANGES_MAX);
         while jobs.blocking_recv_many(&mut group, GROUP_CHANGES_MAX) > 0 {
             let outcomes = self.commit_to_own_files(&group);
@@ -105,7 +105,7 @@ impl Desk {
     }
 
     /// Commits, and reports as committed only what lies in the files at the database's path.
-    fn commit_to_own_files(&mut self, group: &[Job]) -> Outcomes {
+    fn commit_to_own_files(&mut self, group: &[QueuedChange]) -> BatchOutcomes {
         if let Err(replaced) = self.files.check() {
             return write_queue::all_fail(group, &replaced);
         }
@@ -117,36 +117,38 @@ impl Desk {
         }
     }
 
-    fn commit(&mut self, group: &[Job]) -> Outcomes {
-        match self.commit_together(group, Mood::Hopeful) {
+    fn commit(&mut self, group: &[QueuedChange]) -> BatchOutcomes {
+        match self.commit_together(group, CommitMode::Hopeful) {
             Ok(outcomes) => return outcomes,
             // Another attempt would meet the same outage, and every caller behind it would wait for that.
-            Err(Failure::InAll(error @ StoreError::Unavailable { .. })) => return write_queue::all_fail(group, &error),
+            Err(SqliteBatchError::InAll(error @ StoreError::Unavailable { .. })) => {
+                return write_queue::all_fail(group, &error);
+            }
             Err(_) => {}
         }
-        match self.commit_together(group, Mood::Careful) {
+        match self.commit_together(group, CommitMode::Careful) {
             Ok(outcomes) => outcomes,
-            Err(Failure::InOne(error)) if group.len() == 1 => vec![Err(error)],
-            Err(Failure::InOne(_)) => group.iter().flat_map(|job| self.commit(slice::from_ref(job))).collect(),
-            Err(Failure::InAll(error)) => write_queue::all_fail(group, &error),
+            Err(SqliteBatchError::InOne(error)) if group.len() == 1 => vec![Err(error)],
+            Err(SqliteBatchError::InOne(_)) => group.iter().flat_map(|job| self.commit(slice::from_ref(job))).collect(),
+            Err(SqliteBatchError::InAll(error)) => write_queue::all_fail(group, &error),
         }
     }
 
-    fn commit_together(&mut self, group: &[Job], mood: Mood) -> Result<Outcomes, Failure> {
+    fn commit_together(&mut self, group: &[QueuedChange], mood: CommitMode) -> Result<BatchOutcomes, SqliteBatchError> {
         let begin = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
-        let transaction = begin.map_err(|error| Failure::InAll(database(error)))?;
-        (self.probe.0)(Point::Locked);
+        let transaction = begin.map_err(|error| SqliteBatchError::InAll(database(error)))?;
+        (self.probe.0)(CommitPoint::Locked);
         let mut outcomes = Vec::with_capacity(group.len());
-        let mut standing = Locked { transaction: &transaction, seen: HashMap::new() };
+        let mut standing = LockedTransaction { transaction: &transaction, seen: HashMap::new() };
         for job in group {
             let now = self.clock_offset.applied_to(SystemClock.now());
-            let moment = Moment { now, waited: job.waited() };
+            let moment = CheckTime { now, waited: job.waited() };
             let verdict = match mood {
-                Mood::Hopeful => preconditions::check_but_written(&job.change, moment, &mut standing),
-                Mood::Careful => preconditions::check(&job.change, moment, &mut standing),
+                CommitMode::Hopeful => preconditions::check_but_written(&job.change, moment, &mut standing),
+                CommitMode::Careful => preconditions::check(&job.change, moment, &mut standing),
             };
             match verdict {
-                Err(error) if mood == Mood::Hopeful => return Err(failure(error)),
+                Err(error) if mood == CommitMode::Hopeful => return Err(failure(error)),
                 Err(error @ (StoreError::Database(_) | StoreError::Unavailable { .. })) => return Err(failure(error)),
                 _ => {}
             }
@@ -159,31 +161,31 @@ impl Desk {
             }
             outcomes.push(verdict);
         }
-        (self.probe.0)(Point::Written);
-        transaction.commit().map_err(|error| Failure::InAll(database(error)))?;
-        (self.probe.0)(Point::Committed);
+        (self.probe.0)(CommitPoint::Written);
+        transaction.commit().map_err(|error| SqliteBatchError::InAll(database(error)))?;
+        (self.probe.0)(CommitPoint::Committed);
         Ok(outcomes)
     }
 }
 
 /// Whom an error concerns that one change met.
-fn failure(error: StoreError) -> Failure {
+fn failure(error: StoreError) -> SqliteBatchError {
     match error {
-        StoreError::Unavailable { .. } => Failure::InAll(error),
-        other => Failure::InOne(other),
+        StoreError::Unavailable { .. } => SqliteBatchError::InAll(error),
+        other => SqliteBatchError::InOne(other),
     }
 }
 
 /// The rows as they stand: the transaction began by locking out every other writer.
-struct Locked<'t> {
+struct LockedTransaction<'t> {
     transaction: &'t Transaction<'t>,
     /// What was found so far: many changes of a group rely on the same few rows.
     seen: HashMap<Table, HashMap<String, Seal>>,
 }
 
-impl Locked<'_> {
+impl LockedTransaction<'_> {
     /// What was found of these rows is not so any more.
-    fn wrote(&mut self, change: &Change) {
+    fn wrote(&mut self, change: &ChangeSet) {
         for (table, id) in change.writes.iter().map(RowWrite::name) {
             if let Some(rows) = self.seen.get_mut(&table) {
                 rows.remove(id);
@@ -197,12 +199,12 @@ impl Locked<'_> {
     }
 }
 
-impl Standing for Locked<'_> {
+impl LockedRows for LockedTransaction<'_> {
     fn seal(&mut self, table: Table, id: &str) -> Result<Option<Seal>, StoreError> {
         if let Some(seal) = self.seen.get(&table).and_then(|rows| rows.get(id)) {
             return Ok(Some(seal.clone()));
         }
-        let seal = self.ask::<Seal>(&Single::of(table).seal, id)?;
+        let seal = self.ask::<Seal>(&SqliteStatements::of(table).seal, id)?;
         if let Some(seal) = &seal {
             self.seen.entry(table).or_default().insert(id.to_owned(), seal.clone());
         }
@@ -210,21 +212,21 @@ impl Standing for Locked<'_> {
     }
 
     fn holder(&mut self, table: Table, alias: &str) -> Result<Option<String>, StoreError> {
-        self.ask(&Single::of(table).holder, alias)
+        self.ask(&SqliteStatements::of(table).holder, alias)
     }
 }
 
 /// Writes one row. Anything but one row written is unforeseen, or a hope that failed.
 fn write(transaction: &Transaction<'_>, write: &RowWrite) -> Result<(), StoreError> {
     let (table, _) = write.name();
-    let statements = Single::of(table);
+    let statements = SqliteStatements::of(table);
     let written = match write {
         RowWrite::Insert(row) => put(transaction, &statements.insert, row, None),
         RowWrite::Replace { row, over, moves } => {
             let text = match moves {
-                Moves::Names => &statements.update,
-                Moves::State => &statements.update_state,
-                Moves::Nothing => &statements.update_content,
+                FacetChange::Names => &statements.update,
+                FacetChange::State => &statements.update_state,
+                FacetChange::Nothing => &statements.update_content,
             };
             put(transaction, text, row, Some(over))
         }
@@ -239,18 +241,18 @@ fn write(transaction: &Transaction<'_>, write: &RowWrite) -> Result<(), StoreErr
 }
 
 /// Puts or removes one label. It may have been there before, or not.
-fn label(transaction: &Transaction<'_>, labelling: &Labelling) -> Result<(), StoreError> {
-    let texts = LabelTexts::of(Dialect::Sqlite);
+fn label(transaction: &Transaction<'_>, labelling: &LabelChange) -> Result<(), StoreError> {
+    let texts = LabelStatements::of(SqlDialect::Sqlite);
     let text = match labelling {
-        Labelling::Put(_) => &texts.put,
-        Labelling::Remove(_) => &texts.remove,
+        LabelChange::Put(_) => &texts.put,
+        LabelChange::Remove(_) => &texts.remove,
     };
     let it = labelling.label();
     let mut statement = transaction.prepare_cached(text).map_err(database)?;
     statement.execute((&it.kept_in, &it.word, it.due, &it.id)).map(drop).map_err(database)
 }
 
-fn put(transaction: &Transaction<'_>, text: &str, row: &Row, over: Option<&Seal>) -> rusqlite::Result<usize> {
+fn put(transaction: &Transaction<'_>, text: &str, row: &SealedRow, over: Option<&Seal>) -> rusqlite::Result<usize> {
     let facets = &row.facets;
     let mut statement = transaction.prepare_cached(text)?;
     let columns: [&dyn ToSql; 9] = [
@@ -269,7 +271,7 @@ fn put(transaction: &Transaction<'_>, text: &str, row: &Row, over: Option<&Seal>
 }
 
 /// About how much a change adds to the log.
-fn size(change: &Change) -> usize {
+fn size(change: &ChangeSet) -> usize {
     /// Besides the body: names, seal, and its share of the index pages.
     const ROW_BYTES: usize = 1_024;
     /// A label's, with its share of the pages.

@@ -9,24 +9,24 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::idempotency_key::{Post, told};
+use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use super::policy_changes;
-use super::threads::Reason;
+use super::threads::ReasonRequest;
 use crate::domain::chain::hash::Digest;
 use crate::domain::operations::halt::Halt;
 use crate::domain::policy::PolicySource;
 use crate::domain::primitives::id::{FlowId, Jti};
 use crate::service::error::Result;
-use crate::service::operations::halt::Scope;
-use crate::service::operations::halt_request::{Puller, Wish};
-use crate::service::policies::Activation;
+use crate::service::operations::halt::HaltScope;
+use crate::service::operations::halt_request::{Actor, HaltRequest};
+use crate::service::policies::ActivationOutcome;
 use crate::service::writes::revoke_receipt::Revoker;
 
 /// The body of `POST /v1/flows/{flow}/policies`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Activate {
+pub struct ActivatePolicyRequest {
     /// The text of the policy, in TOML.
     pub policy: String,
     /// The schemas that the policy names, by file name.
@@ -40,7 +40,7 @@ pub struct Activate {
 /// The body of `PUT /v1/halts/{scope}`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SetHalt {
+pub struct SetHaltRequest {
     /// Whether proposing and voting are halted.
     pub proposing: bool,
     /// Whether verifying is halted.
@@ -54,24 +54,24 @@ pub struct SetHalt {
 /// Returns 200 if the policy is active. Returns 202 with a policy change request if the active policy requires
 /// approval (`[approval.policy]`). Returns 422 `policy_refused` with line and column if it does not compile.
 #[utoipa::path(
-    post, path = "/v1/flows/{flow}/policies", tag = "policies", request_body = Activate,
+    post, path = "/v1/flows/{flow}/policies", tag = "policies", request_body = ActivatePolicyRequest,
     params(
         ("flow" = FlowId, Path, description = "The name of the flow"),
     ),
-    responses((status = 200, description = "The policy is active", body = super::responses::PolicyActive), (status = 202, description = "The policy change requires approval", body = super::responses::AmendmentTold))
+    responses((status = 200, description = "The policy is active", body = super::responses::PolicyActivatedResponse), (status = 202, description = "The policy change requires approval", body = super::responses::PolicyChangeResponse))
 )]
-pub async fn activate(post: Post, flow: Path<String>) -> Result<HttpResponse> {
+pub async fn activate(post: IdempotentPost, flow: Path<String>) -> Result<HttpResponse> {
     let flow: FlowId = json_body::name("/flow", &flow)?;
-    let ask: Activate = post.read()?;
+    let ask: ActivatePolicyRequest = post.read()?;
     let source = PolicySource { text: ask.policy, schemas: ask.schemas };
     let by = post.token.record.principal();
     let work = post.app.service.activate_policy(&by, Some(&flow), source, ask.accepts);
-    post.once(work, |app, activation: &Activation| {
+    post.once(work, |app, activation: &ActivationOutcome| {
         Ok(match activation {
-            Activation::Active(it) => {
+            ActivationOutcome::Active(it) => {
                 told(StatusCode::OK, &json!({"flow": it.flow, "policy": it.policy, "accepts": it.accepts}))
             }
-            Activation::Waiting(it) => {
+            ActivationOutcome::Waiting(it) => {
                 told(StatusCode::ACCEPTED, &policy_changes::told(it, app.service.public_url(), app.service.now()))
             }
         })
@@ -84,17 +84,17 @@ pub async fn activate(post: Post, flow: Path<String>) -> Result<HttpResponse> {
 /// Sets the kill switch of one flow or of all. Returns 200 with the halts. Returns 202 with `lifting` if two people
 /// must lift a halt and this is the first one. Returns 409 `wrong_state` if the token cannot confirm.
 #[utoipa::path(
-    put, path = "/v1/halts/{scope}", tag = "administration", request_body = SetHalt,
+    put, path = "/v1/halts/{scope}", tag = "administration", request_body = SetHaltRequest,
     params(
         ("scope" = FlowId, Path, description = "The name of a flow, or `all`"),
     ),
-    responses((status = 200, description = "The halts are set", body = super::responses::HaltStanding), (status = 202, description = "A second person must request the same. Until then the halts stay as returned", body = super::responses::HaltStanding))
+    responses((status = 200, description = "The halts are set", body = super::responses::HaltResponse), (status = 202, description = "A second person must request the same. Until then the halts stay as returned", body = super::responses::HaltResponse))
 )]
-pub async fn halt(post: Post, scope: Path<String>) -> Result<HttpResponse> {
-    let ask: SetHalt = post.read()?;
-    let at = if *scope == "all" { Scope::All } else { Scope::Flow(json_body::name("/scope", &scope)?) };
+pub async fn halt(post: IdempotentPost, scope: Path<String>) -> Result<HttpResponse> {
+    let ask: SetHaltRequest = post.read()?;
+    let at = if *scope == "all" { HaltScope::All } else { HaltScope::Flow(json_body::name("/scope", &scope)?) };
     let halt = Halt { proposing: ask.proposing, verifying: ask.verifying, reason: ask.reason };
-    let standing = post.app.service.wish_halt(Puller::Token(&post.token), &at, &Wish::Set(halt)).await?;
+    let standing = post.app.service.wish_halt(Actor::Token(&post.token), &at, &HaltRequest::Set(halt)).await?;
     let lifting = standing.stops.as_ref().and_then(|it| it.lifting.as_ref());
     let mut answer = match lifting {
         Some(_) => HttpResponse::Accepted(),
@@ -112,15 +112,15 @@ pub async fn halt(post: Post, scope: Path<String>) -> Result<HttpResponse> {
 /// Returns 200. From then on `verify` denies the receipt with `revoked`. Repeating the request has no further
 /// effect.
 #[utoipa::path(
-    post, path = "/v1/receipts/{jti}/revocation", tag = "administration", request_body = Reason,
+    post, path = "/v1/receipts/{jti}/revocation", tag = "administration", request_body = ReasonRequest,
     params(
         ("jti" = Jti, Path, description = "The id of the receipt (`jti`)"),
     ),
-    responses((status = 200, description = "Revoked", body = super::responses::ReceiptRevoked))
+    responses((status = 200, description = "Revoked", body = super::responses::RevokeReceiptResponse))
 )]
-pub async fn revoke(post: Post, jti: Path<String>) -> Result<HttpResponse> {
+pub async fn revoke(post: IdempotentPost, jti: Path<String>) -> Result<HttpResponse> {
     let jti: Jti = json_body::name("/jti", &jti)?;
-    let ask: Reason = post.read()?;
+    let ask: ReasonRequest = post.read()?;
     let by = Revoker::Admin(post.token.record.principal());
     let (work, body) = (post.app.service.revoke_receipt(&by, &jti, &ask.reason), json!({"jti": jti, "revoked": true}));
     post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await

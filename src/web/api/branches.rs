@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::idempotency_key::{Post, told};
+use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use super::transitions::read_along;
 use super::transitions::view::answer;
@@ -15,16 +15,16 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::id::{BranchName, NodeId, StepKey, ThreadId};
 use crate::domain::threads::branch::Strategy;
-use crate::service::branches::fork::{Forked, Made, NewBranches};
+use crate::service::branches::fork::{CreatedBranch, CreatedBranches, NewBranches};
 use crate::service::error::Result;
-use crate::service::proposals::join_request::Join as Joining;
-use crate::service::proposals::request::{Asked, Proposal};
-use crate::web::state::App;
+use crate::service::proposals::join_request::JoinProposal;
+use crate::service::proposals::request::{Proposal, ProposalKind};
+use crate::web::state::AppState;
 
 /// The body of `POST /v1/threads/{thread}/forks`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Fork {
+pub struct ForkRequest {
     /// The node that acts. The token must name it.
     pub node: NodeId,
     /// The names of the branches.
@@ -37,7 +37,7 @@ pub struct Fork {
 /// The body of `POST /v1/threads/{thread}/joins`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Join {
+pub struct JoinRequest {
     /// The node that acts. The token must name it.
     pub node: NodeId,
     /// The head of the join: the one that was forked.
@@ -48,13 +48,13 @@ pub struct Join {
     /// The strategy for paths where branches have several values.
     pub strategy: Strategy,
     /// With `explicit`: the value for each of these paths.
-    #[schema(value_type = Option<Vec<Resolution>>)]
+    #[schema(value_type = Option<Vec<ConflictResolution>>)]
     pub resolve: Option<Value>,
     /// The number of the attempt, from 1.
     #[schema(minimum = 1)]
     pub attempt: Option<u32>,
     /// The usage of the request: `{tokens, cost}`, both optional.
-    #[schema(value_type = Option<super::responses::Used>)]
+    #[schema(value_type = Option<super::responses::UsageInput>)]
     pub usage: Option<Value>,
     /// The reason in the agent's words. Reviewers see it as untrusted text.
     #[schema(min_length = 1, max_length = 8000)]
@@ -66,7 +66,7 @@ pub struct Join {
 /// What is to stand at a place where branches do not agree.
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Resolution {
+pub struct ConflictResolution {
     /// The JSON Pointer of the value.
     pub path: Pointer,
     /// What; nothing, if it is left out.
@@ -79,22 +79,23 @@ pub struct Resolution {
 /// Returns 201 with the branches. They are threads that are never written, for agents that work in parallel.
 /// Returns 409 `head_moved` if `parent` is not the head.
 #[utoipa::path(
-    post, path = "/v1/threads/{thread}/forks", tag = "proposals", request_body = Fork,
+    post, path = "/v1/threads/{thread}/forks", tag = "proposals", request_body = ForkRequest,
     params(
         ("thread" = ThreadId, Path, description = "The name of the thread"),
     ),
-    responses((status = 201, description = "The created branches", body = super::responses::BranchesMade))
+    responses((status = 201, description = "The created branches", body = super::responses::BranchesCreatedResponse))
 )]
-pub async fn fork(post: Post, thread: Path<String>) -> Result<HttpResponse> {
+pub async fn fork(post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
-    let ask: Fork = post.read()?;
+    let ask: ForkRequest = post.read()?;
     let new = NewBranches { thread: thread.clone(), node: ask.node, parent: ask.parent, names: ask.branches };
-    let tell = move |_: &App, forked: &Forked| Ok(told(StatusCode::CREATED, &forked_json(&thread, forked)));
+    let tell =
+        move |_: &AppState, forked: &CreatedBranches| Ok(told(StatusCode::CREATED, &forked_json(&thread, forked)));
     post.once(post.app.service.fork(&post.token, &new), tell).await
 }
 
-fn forked_json(thread: &ThreadId, forked: &Forked) -> Value {
-    let branch = |it: &Made| {
+fn forked_json(thread: &ThreadId, forked: &CreatedBranches) -> Value {
+    let branch = |it: &CreatedBranch| {
         json!({
             "name": it.name, "thread": it.thread, "version": 0, "transition": it.transition,
             "state_root": it.state_root, "entry": it.entry,
@@ -109,25 +110,25 @@ fn forked_json(thread: &ThreadId, forked: &Forked) -> Value {
 /// Returns 201 if the policy commits the join, 202 if it is held for approval, 422 if it is rejected. Returns 409
 /// `conflict` if branches disagree. Then set `resolve` or use another strategy.
 #[utoipa::path(
-    post, path = "/v1/threads/{thread}/joins", tag = "proposals", request_body = Join,
+    post, path = "/v1/threads/{thread}/joins", tag = "proposals", request_body = JoinRequest,
     params(
         ("thread" = ThreadId, Path, description = "The name of the thread"),
     ),
-    responses((status = 201, description = "Committed", body = super::responses::Committed), (status = 202, description = "Held for approval", body = super::responses::Held))
+    responses((status = 201, description = "Committed", body = super::responses::CommittedResponse), (status = 202, description = "Held for approval", body = super::responses::HeldResponse))
 )]
-pub async fn join(post: Post, thread: Path<String>) -> Result<HttpResponse> {
+pub async fn join(post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let proposal = read_join(thread, post.read()?)?;
     post.once(post.app.service.propose(&post.token, &proposal), answer).await
 }
 
-fn read_join(thread: ThreadId, ask: Join) -> Result<Proposal> {
+fn read_join(thread: ThreadId, ask: JoinRequest) -> Result<Proposal> {
     let (_, usage) = read_along(None, ask.usage.as_ref())?;
     Ok(Proposal {
         thread,
         node: ask.node,
         parent: ask.parent,
-        ask: Asked::Join(Box::new(Joining::read(ask.branches, ask.strategy, ask.resolve)?)),
+        ask: ProposalKind::Join(Box::new(JoinProposal::read(ask.branches, ask.strategy, ask.resolve)?)),
         attempt: ask.attempt.unwrap_or(1),
         rationale: ask.rationale,
         tool: None,

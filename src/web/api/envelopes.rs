@@ -6,16 +6,16 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
-use super::idempotency_key::Post;
+use super::idempotency_key::IdempotentPost;
 use super::json_body;
 use super::of_own_flow;
 use crate::domain::context::Envelope;
 use crate::domain::identity::account::MachineRole;
 use crate::domain::primitives::id::{FlowId, NodeId, ThreadId};
-use crate::service::episodes::envelopes::{Asked, Bears};
+use crate::service::episodes::envelopes::{EnvelopeExpectation, EnvelopeProof};
 use crate::service::error::{Error, Result};
 use crate::web::auth::extractors::Machine;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Whose view.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -28,7 +28,7 @@ pub struct EnvelopeQuery {
 /// The body of `POST /v1/envelopes/verify`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CheckEnvelope {
+pub struct VerifyEnvelopeRequest {
     /// The envelope, unchanged.
     pub envelope: Envelope,
     /// The thread that the envelope must be for.
@@ -54,7 +54,7 @@ pub struct CheckEnvelope {
     responses((status = 200, description = "The signed envelope", body = Envelope))
 )]
 pub async fn envelope(
-    app: Data<App>,
+    app: Data<AppState>,
     machine: Machine,
     thread: Path<String>,
     query: Query<EnvelopeQuery>,
@@ -66,7 +66,7 @@ pub async fn envelope(
     if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, &node) {
         return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
     }
-    let bears = if query.hmac == Some(true) { Bears::Hmac } else { Bears::Signature };
+    let bears = if query.hmac == Some(true) { EnvelopeProof::Hmac } else { EnvelopeProof::Signature };
     Ok(HttpResponse::Ok().json(app.service.envelope(&machine.0.record.principal(), (&thread, &node), bears).await?))
 }
 
@@ -80,9 +80,9 @@ pub async fn envelope(
         ("flow" = FlowId, Path, description = "The name of the flow"),
         ("node" = NodeId, Path, description = "The node of the token"),
     ),
-    responses((status = 200, description = "The secrets that are valid now", body = super::responses::NodeSecretsShown))
+    responses((status = 200, description = "The secrets that are valid now", body = super::responses::NodeSecretsResponse))
 )]
-pub async fn secret(app: Data<App>, machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
+pub async fn secret(app: Data<AppState>, machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
     let (flow, node): (FlowId, NodeId) = (json_body::name("/flow", &path.0)?, json_body::name("/node", &path.1)?);
     of_own_flow(&machine, &flow, "flow")?;
     if !machine.0.record.acts_as(&flow, &node) {
@@ -98,14 +98,14 @@ pub async fn secret(app: Data<App>, machine: Machine, path: Path<(String, String
 /// current head, and within the node's schema and token budget. Otherwise returns 422 with the cause. Do not give
 /// such an envelope to a model.
 #[utoipa::path(
-    post, path = "/v1/envelopes/verify", tag = "threads", request_body = CheckEnvelope,
-    responses((status = 200, description = "The envelope may be given to a model", body = super::responses::EnvelopeChecked))
+    post, path = "/v1/envelopes/verify", tag = "threads", request_body = VerifyEnvelopeRequest,
+    responses((status = 200, description = "The envelope may be given to a model", body = super::responses::EnvelopeVerifiedResponse))
 )]
-pub async fn verify(post: Post) -> Result<HttpResponse> {
-    let ask: CheckEnvelope = post.read()?;
+pub async fn verify(post: IdempotentPost) -> Result<HttpResponse> {
+    let ask: VerifyEnvelopeRequest = post.read()?;
     let (app, machine) = (&post.app, Machine(post.token.clone()));
-    let bears = if ask.require_hmac { Bears::Hmac } else { Bears::Signature };
-    let asked = Asked { thread: ask.thread, node: ask.node, bears };
+    let bears = if ask.require_hmac { EnvelopeProof::Hmac } else { EnvelopeProof::Signature };
+    let asked = EnvelopeExpectation { thread: ask.thread, node: ask.node, bears };
     let by = machine.0.record.principal();
     let signed = app.service.signed_envelope(&by, ask.envelope, asked).await?;
     // How a thread stands is told to those only who may know that there is one.

@@ -7,22 +7,22 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::idempotency_key::{Post, told};
+use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use super::of_own_flow;
 use crate::domain::episode::Artefact;
-use crate::domain::episode::agent_event::{POSTED_MAX, Phase, Posted};
+use crate::domain::episode::agent_event::{AgentEvent, POSTED_MAX, Phase};
 use crate::domain::identity::party::Party;
 use crate::domain::primitives::id::{EventId, NodeId, ThreadId};
 use crate::service::episodes::NewEvent;
 use crate::service::error::{Error, Result};
 use crate::web::auth::extractors::Machine;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// The body of `POST /v1/threads/{thread}/episode/events`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AddEvent {
+pub struct AddEpisodeEventRequest {
     /// The node that acts. The token must name it.
     pub node: NodeId,
     /// The phase of the episode.
@@ -43,17 +43,17 @@ pub struct AddEvent {
 /// Returns 201 with the stored event. It has no effect on decisions. Returns 409 `wrong_state` if the thread has no
 /// episode or the episode has ended.
 #[utoipa::path(
-    post, path = "/v1/threads/{thread}/episode/events", tag = "episodes", request_body = AddEvent,
+    post, path = "/v1/threads/{thread}/episode/events", tag = "episodes", request_body = AddEpisodeEventRequest,
     params(
         ("thread" = ThreadId, Path, description = "The name of the thread"),
     ),
-    responses((status = 201, description = "The stored event", body = super::responses::EventAdded))
+    responses((status = 201, description = "The stored event", body = super::responses::EpisodeEventAddedResponse))
 )]
-pub async fn add_event(post: Post, thread: Path<String>) -> Result<HttpResponse> {
+pub async fn add_event(post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
-    let AddEvent { node, phase, payload, caused_by, evidence_ids } = post.read()?;
+    let AddEpisodeEventRequest { node, phase, payload, caused_by, evidence_ids } = post.read()?;
     let new = NewEvent { thread, node, phase, payload, caused_by, evidence_ids };
-    post.once(post.app.service.add_episode_event(&post.token, &new), |_, added: &Posted| {
+    post.once(post.app.service.add_episode_event(&post.token, &new), |_, added: &AgentEvent| {
         let body = json!({
             "event": added.id, "thread": added.thread, "number": added.number, "phase": added.phase,
             "timestamp": added.at, "left": POSTED_MAX.saturating_sub(added.number),
@@ -77,7 +77,7 @@ pub async fn add_event(post: Post, thread: Path<String>) -> Result<HttpResponse>
         (Object = "application/json"), (String = "application/x-ndjson"),
     )))
 )]
-pub async fn artefact(app: Data<App>, machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
+pub async fn artefact(app: Data<AppState>, machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
     let (thread, file) = path.into_inner();
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let wanted = Artefact::of_file(&file).ok_or(Error::NotFound("artefact"))?;

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use crate::domain::identity::account::Token;
 use crate::service::Stored;
 use crate::service::error::{Error, Result};
-use crate::service::log::sequencer::Placed;
+use crate::service::log::sequencer::SequencedEvent;
 use crate::web::auth::extractors::Machine;
 use crate::web::limits::sse;
-use crate::web::limits::sse::{BEAT, Source, Told};
-use crate::web::state::App;
+use crate::web::limits::sse::{BEAT, EventSource, EventStreamChunk};
+use crate::web::state::AppState;
 
 /// Where in the log.
 #[derive(Debug, Deserialize)]
@@ -44,11 +44,11 @@ const BATCH: u32 = 100;
         ("Last-Event-ID" = Option<u64>, Header, description = "For a stream: the last `id` that arrived. It has precedence over `after`"),
     ),
     responses((status = 200, description = "A page, or a stream if the client accepts `text/event-stream`", content(
-        (super::responses::EventPage = "application/json"), (String = "text/event-stream"))))
+        (super::responses::EventListResponse = "application/json"), (String = "text/event-stream"))))
 )]
 pub async fn events(
     request: HttpRequest,
-    app: Data<App>,
+    app: Data<AppState>,
     machine: Machine,
     query: Query<EventsQuery>,
 ) -> Result<HttpResponse> {
@@ -59,7 +59,7 @@ pub async fn events(
     }
 }
 
-async fn page(request: &HttpRequest, app: &App, machine: &Machine, query: &EventsQuery) -> Result<HttpResponse> {
+async fn page(request: &HttpRequest, app: &AppState, machine: &Machine, query: &EventsQuery) -> Result<HttpResponse> {
     // It counts for a stream; what is none is refused wherever it is said.
     sse::last_seen(request)?;
     let limit = query.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1);
@@ -72,7 +72,12 @@ async fn page(request: &HttpRequest, app: &App, machine: &Machine, query: &Event
     Ok(HttpResponse::Ok().json(json!({"events": events, "next": next})))
 }
 
-async fn stream(request: &HttpRequest, app: Data<App>, machine: Machine, query: &EventsQuery) -> Result<HttpResponse> {
+async fn stream(
+    request: &HttpRequest,
+    app: Data<AppState>,
+    machine: Machine,
+    query: &EventsQuery,
+) -> Result<HttpResponse> {
     if query.limit.is_some() {
         return Err(Error::invalid("/limit", "a stream has no limit; end it when you have enough"));
     }
@@ -81,16 +86,16 @@ async fn stream(request: &HttpRequest, app: Data<App>, machine: Machine, query: 
         return Err(Error::invalid("/after", "the log does not reach that far; begin with what `next` of a page said"));
     }
     let seat = app.edge.streams.take(machine.0.record.id.as_str())?;
-    Ok(sse::answer(seat, after, OfMachine { app, token: machine.0 }))
+    Ok(sse::answer(seat, after, MachineEventSource { app, token: machine.0 }))
 }
 
-struct OfMachine {
-    app: Data<App>,
+struct MachineEventSource {
+    app: Data<AppState>,
     token: std::sync::Arc<Stored<Token>>,
 }
 
-impl Source for OfMachine {
-    async fn next(&self, after: u64) -> Result<Told> {
+impl EventSource for MachineEventSource {
+    async fn next(&self, after: u64) -> Result<EventStreamChunk> {
         let service = &self.app.service;
         let until = service.now().plus(BEAT);
         let mut reach = after;
@@ -106,11 +111,11 @@ impl Source for OfMachine {
             }
         };
         let frames = events.iter().map(|it| sse::frame(it.index, Some(it.event.kind.name()), &event_json(it)));
-        Ok(Told { frames: frames.collect(), reach })
+        Ok(EventStreamChunk { frames: frames.collect(), reach })
     }
 }
 
 /// An event as machines are told it.
-pub fn event_json(placed: &Placed) -> Value {
+pub fn event_json(placed: &SequencedEvent) -> Value {
     placed.told()
 }

@@ -13,16 +13,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::json_body;
-use super::json_body::Bytes;
+use super::json_body::JsonBytes;
 use super::problem::Problem;
 use crate::domain::identity::account::Token;
-use crate::domain::platform::idempotency::{RepeatKey, Repeatable, Told};
+use crate::domain::platform::idempotency::{IdempotencyKey, IdempotentRequest, StoredResponse};
 use crate::domain::primitives::secret::Secret;
 use crate::service::Stored;
 use crate::service::error::{Error, Result};
-use crate::service::platform::idempotency::Repeated;
+use crate::service::platform::idempotency::IdempotentResponse;
 use crate::web::auth::extractors::{Machine, app_of, said_by};
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// What a sender calls its request.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -31,23 +31,23 @@ pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 pub const REPLAYED: &str = "idempotency-replayed";
 
 /// A POST of a machine.
-pub struct Post {
+pub struct IdempotentPost {
     /// As it came.
     pub request: HttpRequest,
     /// Where to.
-    pub app: Data<App>,
+    pub app: Data<AppState>,
     /// By whom.
     pub token: Arc<Stored<Token>>,
     /// What it says.
-    pub body: Bytes,
+    pub body: JsonBytes,
 }
 
-impl FromRequest for Post {
+impl FromRequest for IdempotentPost {
     type Error = Problem;
     type Future = Pin<Box<dyn Future<Output = std::result::Result<Self, Problem>>>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let (machine, body) = (Machine::extract(request), Bytes::from_request(request, payload));
+        let (machine, body) = (Machine::extract(request), JsonBytes::from_request(request, payload));
         let request = request.clone();
         Box::pin(async move {
             // Of somebody who may not ask nothing is read.
@@ -58,7 +58,7 @@ impl FromRequest for Post {
     }
 }
 
-impl Post {
+impl IdempotentPost {
     /// What it says, as what the call takes.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
         json_body::read(&self.app, &self.body)
@@ -68,17 +68,18 @@ impl Post {
     pub async fn once<T: Any>(
         &self,
         work: impl Future<Output = Result<T>>,
-        tell: impl Fn(&App, &T) -> Result<Told> + Clone + 'static,
+        tell: impl Fn(&AppState, &T) -> Result<StoredResponse> + Clone + 'static,
     ) -> Result<HttpResponse> {
         let Some(named) = self.key()? else { return Ok(answer(&tell(&self.app, &work.await?)?)) };
         let service = &self.app.service;
         let route = (self.request.method().as_str(), self.request.path());
         let keys = service.keys()?;
-        let request = Repeatable::new(keys.row(), self.token.record.principal(), route, &named, self.body.sent());
+        let request =
+            IdempotentRequest::new(keys.row(), self.token.record.principal(), route, &named, self.body.sent());
         let app = self.app.clone();
         Ok(match service.once(&request, move |done| tell(&app, done), work).await? {
-            Repeated::First(told) => answer(&told),
-            Repeated::Again(told) => {
+            IdempotentResponse::First(told) => answer(&told),
+            IdempotentResponse::Again(told) => {
                 let mut answer = answer(&told);
                 answer
                     .headers_mut()
@@ -93,27 +94,27 @@ impl Post {
     pub async fn signed<T: Any>(
         &self,
         work: impl Future<Output = Result<T>>,
-        tell: impl Fn(&App, &T) -> Result<Told>,
+        tell: impl Fn(&AppState, &T) -> Result<StoredResponse>,
     ) -> Result<HttpResponse> {
         Ok(answer(&tell(&self.app, &work.await?)?))
     }
 
-    fn key(&self) -> Result<Option<RepeatKey>> {
+    fn key(&self) -> Result<Option<IdempotencyKey>> {
         let mut all = self.request.headers().get_all(IDEMPOTENCY_KEY);
         let Some(first) = all.next() else { return Ok(None) };
-        let only = if all.next().is_some() { None } else { first.to_str().ok().and_then(RepeatKey::read) };
+        let only = if all.next().is_some() { None } else { first.to_str().ok().and_then(IdempotencyKey::read) };
         let wrong = "Idempotency-Key is said once, in 1 to 255 ASCII characters that can be seen";
         only.map(Some).ok_or_else(|| Error::invalid("", wrong))
     }
 }
 
 /// An answer in JSON, as it is kept if it is kept.
-pub fn told(status: StatusCode, body: &impl Serialize) -> Told {
+pub fn told(status: StatusCode, body: &impl Serialize) -> StoredResponse {
     let body = serde_json::to_string(body).expect("an answer is made of texts, numbers and lists");
-    Told { status: status.as_u16(), body: Secret::new(body) }
+    StoredResponse { status: status.as_u16(), body: Secret::new(body) }
 }
 
-fn answer(told: &Told) -> HttpResponse {
+fn answer(told: &StoredResponse) -> HttpResponse {
     let status = StatusCode::from_u16(told.status).expect("an answer has the status of an answer");
     let json = (header::CONTENT_TYPE, "application/json");
     HttpResponse::build(status).insert_header(json).body(told.body.expose().clone())

@@ -9,22 +9,22 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::idempotency_key::{Post, told};
+use super::idempotency_key::{IdempotentPost, told};
 use super::{long_poll, of_own_flow};
 use crate::domain::identity::account::MachineRole;
-use crate::domain::interrupts::{Asserted, Interrupt, Kind};
+use crate::domain::interrupts::{HostAssertion, Interrupt, InterruptKind};
 use crate::domain::primitives::id::InterruptId;
 use crate::service::error::{Error, Result};
-use crate::web::auth::extractors::{Machine, Sender};
-use crate::web::limits::rate_limit::Throttle;
-use crate::web::state::App;
+use crate::web::auth::extractors::{Machine, PostCaller};
+use crate::web::limits::rate_limit::RateLimiter;
+use crate::web::state::AppState;
 
 /// The body of `POST /v1/interrupts`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Interrupted {
+pub struct InterruptRequest {
     /// `state_transition_review`.
-    pub kind: Kind,
+    pub kind: InterruptKind,
     /// The host's own digest of the step, 16 to 200 characters. It is returned unchanged.
     #[schema(min_length = 16, max_length = 200, pattern = "^[A-Za-z0-9:_+/=-]{16,200}$")]
     pub transition_digest: String,
@@ -58,8 +58,8 @@ pub struct Interrupted {
     pub attempt: Option<u32>,
 }
 
-impl From<Interrupted> for Asserted {
-    fn from(it: Interrupted) -> Self {
+impl From<InterruptRequest> for HostAssertion {
+    fn from(it: InterruptRequest) -> Self {
         Self {
             kind: it.kind,
             transition_digest: it.transition_digest,
@@ -82,8 +82,8 @@ const POSTS_BURST: u32 = 30;
 const POSTS_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Bounds how fast one signed post is sent again.
-pub fn throttle() -> Throttle {
-    Throttle::new(POSTS_BURST, POSTS_INTERVAL)
+pub fn throttle() -> RateLimiter {
+    RateLimiter::new(POSTS_BURST, POSTS_INTERVAL)
 }
 
 /// Request a decision for a step of a host application.
@@ -92,21 +92,22 @@ pub fn throttle() -> Throttle {
 /// `interrupt_differs` if the digest was posted with other members. Send the host's token, or sign the post with
 /// Standard Webhooks and set `?source=` to the token's id.
 #[utoipa::path(
-    post, path = "/v1/interrupts", tag = "interrupts", request_body = Interrupted,
+    post, path = "/v1/interrupts", tag = "interrupts", request_body = InterruptRequest,
     params(
         ("source" = Option<crate::domain::primitives::id::TokenId>, Query, description = "For a signed post: the id of the token that signed it"),
         ("webhook-id" = Option<String>, Header, description = "For a signed post (Standard Webhooks): its id"),
         ("webhook-timestamp" = Option<String>, Header, description = "For a signed post: its time in seconds"),
         ("webhook-signature" = Option<String>, Header, description = "For a signed post: `v1,` and an HMAC-SHA-256"),
     ),
-    responses((status = 202, description = "The interrupt is under review, or was", body = super::responses::InterruptTaken))
+    responses((status = 202, description = "The interrupt is under review, or was", body = super::responses::InterruptResponse))
 )]
-pub async fn post(request: HttpRequest, app: Data<App>, sender: Sender) -> Result<HttpResponse> {
-    let Sender { token, body, post: named } = sender;
-    let post = Post { request, app, token, body };
-    let asserted = Asserted::from(post.read::<Interrupted>()?);
+pub async fn post(request: HttpRequest, app: Data<AppState>, sender: PostCaller) -> Result<HttpResponse> {
+    let PostCaller { token, body, post: named } = sender;
+    let post = IdempotentPost { request, app, token, body };
+    let asserted = HostAssertion::from(post.read::<InterruptRequest>()?);
     let work = post.app.service.receive_interrupt(&post.token, &asserted, named.as_ref());
-    let tell = |app: &App, it: &Interrupt| Ok(told(StatusCode::ACCEPTED, &reference(it, app.service.public_url())));
+    let tell =
+        |app: &AppState, it: &Interrupt| Ok(told(StatusCode::ACCEPTED, &reference(it, app.service.public_url())));
     if named.is_some() { post.signed(work, tell).await } else { post.once(work, tell).await }
 }
 
@@ -131,11 +132,11 @@ fn reference(interrupt: &Interrupt, url: &str) -> Value {
         ("interrupt" = InterruptId, Path, description = "The gateway's id of the interrupt"),
         ("Prefer" = Option<String>, Header, description = "`wait=N` waits up to N seconds for the decision", example = "wait=30"),
     ),
-    responses((status = 200, description = "The decision, always the same bytes. Auditors also get `evidence`, the passkey signatures of the votes", body = crate::domain::interrupts::Answered), (status = 202, description = "Still open. Send the request again", body = super::responses::StillOpen))
+    responses((status = 200, description = "The decision, always the same bytes. Auditors also get `evidence`, the passkey signatures of the votes", body = crate::domain::interrupts::InterruptDecisionResponse), (status = 202, description = "Still open. Send the request again", body = super::responses::PendingInterruptResponse))
 )]
 pub async fn read(
     request: HttpRequest,
-    app: Data<App>,
+    app: Data<AppState>,
     machine: Machine,
     interrupt: Path<String>,
 ) -> Result<HttpResponse> {

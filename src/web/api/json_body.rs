@@ -9,23 +9,23 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::problem::Problem;
-use crate::domain::json::parse::{JsonCode, JsonError, Limits, parse};
+use crate::domain::json::parse::{JsonCode, JsonError, ParseLimits, parse};
 use crate::domain::json::pointer::Pointer;
 use crate::service::error::{Error, Result};
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// A body as it was sent. One that is too large is refused in the same words as any other JSON.
 #[derive(Clone, Debug)]
-pub struct Bytes(web::Bytes);
+pub struct JsonBytes(web::Bytes);
 
-impl Bytes {
+impl JsonBytes {
     /// The body, byte for byte.
     pub fn sent(&self) -> &[u8] {
         &self.0
     }
 }
 
-impl FromRequest for Bytes {
+impl FromRequest for JsonBytes {
     type Error = Problem;
     type Future = Pin<Box<dyn Future<Output = std::result::Result<Self, Problem>>>>;
 
@@ -44,13 +44,13 @@ fn unread(error: &actix_web::Error) -> Error {
 }
 
 /// A body as what a call takes. An empty body is `{}`, for calls that need nothing.
-pub fn read<T: DeserializeOwned>(app: &App, bytes: &Bytes) -> Result<T> {
+pub fn read<T: DeserializeOwned>(app: &AppState, bytes: &JsonBytes) -> Result<T> {
     shaped(strict(app, if bytes.0.is_empty() { b"{}" } else { &bytes.0 })?)
 }
 
 /// JSON that two parties can agree on, within this gateway's bounds.
-pub fn strict(app: &App, text: &[u8]) -> Result<Value> {
-    Ok(parse(text, &Limits { bytes_max: app.edge.body_bytes_max, depth_max: app.edge.depth_max })?)
+pub fn strict(app: &AppState, text: &[u8]) -> Result<Value> {
+    Ok(parse(text, &ParseLimits { bytes_max: app.edge.body_bytes_max, depth_max: app.edge.depth_max })?)
 }
 
 /// JSON as what a call takes.

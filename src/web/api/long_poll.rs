@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use crate::domain::identity::account::Token;
 use crate::service::Stored;
 use crate::service::error::{Error, Result};
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Whoever waits looks again at least this often, so that a deadline passes on time for them too.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -23,7 +23,7 @@ static LOOKING: Semaphore = Semaphore::const_new(2);
 /// What `look` finds, at once or within the time that is wished for; `None` if it is not there by then. Who waits
 /// already as often as one may is refused.
 pub async fn until_there<T, Look>(
-    app: &App,
+    app: &AppState,
     (token, wished): (&Stored<Token>, Duration),
     look: impl Fn() -> Look,
 ) -> Result<Option<T>>

@@ -5,8 +5,8 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::primitives::confusable::Known;
-use crate::domain::primitives::sanitize::{Warning, warnings, warnings_beside};
+use crate::domain::primitives::confusable::KnownTexts;
+use crate::domain::primitives::sanitize::{TextWarning, warnings, warnings_beside};
 
 /// A careful reader has seen enough by then; each line of an answer could have several.
 const MARKS_MAX: usize = 100;
@@ -23,11 +23,12 @@ pub fn put_marks(answer: &mut Value) {
 fn marks_of(line: &Value) -> Vec<Value> {
     let text = |name: &str| line.get(name).and_then(Value::as_str);
     let Some(pointer) = text("pointer") else { return Vec::new() };
-    let mark = |of: &str, it: &Warning| json!({"pointer": pointer, "of": of, "code": it.code(), "detail": it.words()});
+    let mark =
+        |of: &str, it: &TextWarning| json!({"pointer": pointer, "of": of, "code": it.code(), "detail": it.words()});
     let mut marks: Vec<Value> = warnings(pointer).iter().map(|it| mark("name", it)).collect();
     for value in [text("after"), text("value")].into_iter().flatten() {
         marks.extend(warnings(value).iter().map(|it| mark("value", it)));
-        let mut known = Known::default();
+        let mut known = KnownTexts::default();
         text("before").into_iter().for_each(|it| known.learn(it));
         marks.extend(warnings_beside(value, &known).iter().map(|it| mark("value", it)));
     }

@@ -8,7 +8,7 @@ use super::problem::Problem;
 use crate::config::MetricsAccess;
 use crate::service::error::Error;
 use crate::web::auth::extractors::Machine;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Prometheus' text, as every collector reads it.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -20,7 +20,7 @@ const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
     get, path = "/metrics", tag = "open",
     responses((status = 200, description = "Prometheus' text; docs/reference/metrics.md lists every metric", body = String, content_type = "text/plain"))
 )]
-pub async fn metrics(request: HttpRequest, app: Data<App>) -> Result<HttpResponse, Problem> {
+pub async fn metrics(request: HttpRequest, app: Data<AppState>) -> Result<HttpResponse, Problem> {
     match app.edge.metrics {
         MetricsAccess::Off => return Err(Problem::of(&request, Error::NotFound("route"))),
         MetricsAccess::Token => drop(Machine::extract(&request).await?),

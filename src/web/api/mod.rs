@@ -27,11 +27,11 @@ pub mod transitions;
 pub mod what_if;
 pub mod writes;
 
-use actix_web::web::{ServiceConfig, delete, get, patch, post, put};
+use actix_web::web::{ServiceConfig, get, post, put};
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
 
 use problem::Problem;
-use problem::responder::Told;
+use problem::responder::ProblemResponder;
 
 use super::auth::extractors::Machine;
 use super::auth::permissions;
@@ -110,68 +110,55 @@ use crate::service::error::{Error, Result};
         mcp::answer,
     )
 )]
-pub struct Description;
+pub struct OpenApiDocument;
 
 /// Every machine's route. Who may call which is said in `roles`.
 pub fn routes(config: &mut ServiceConfig) {
     // Routes are tried in this order: what is asked most and has a fixed path comes first.
     config
-        .route("/v1/verify", post().to(Told(writes::verify)))
-        .route("/v1/threads", post().to(Told(threads::create)))
-        .route("/v1/threads/{thread}/transitions", post().to(Told(transitions::propose)))
-        .route("/v1/threads/{thread}", get().to(Told(threads::read)))
-        .route("/v1/threads/{thread}/state", get().to(Told(threads::state)))
-        .route("/v1/threads/{thread}/envelope", get().to(Told(envelopes::envelope)))
-        .route("/v1/envelopes/verify", post().to(Told(envelopes::verify)))
-        .route("/v1/flows/{flow}/nodes/{node}/envelope-secret", get().to(Told(envelopes::secret)))
-        .route("/v1/threads/{thread}/chain", get().to(Told(threads::chain)))
-        .route("/v1/threads/{thread}/rollbacks", post().to(Told(transitions::roll_back)))
-        .route("/v1/threads/{thread}/forks", post().to(Told(branches::fork)))
-        .route("/v1/threads/{thread}/joins", post().to(Told(branches::join)))
-        .route("/v1/threads/{thread}/episode/events", post().to(Told(episodes::add_event)))
-        .route("/v1/threads/{thread}/episode/{artefact}", get().to(Told(episodes::artefact)))
-        .route("/v1/threads/{thread}/closing", post().to(Told(threads::close)))
-        .route("/v1/threads/{thread}/reopening", post().to(Told(threads::reopen)))
-        .route("/v1/threads/{thread}/lapses/{write_id}/resolution", post().to(Told(writes::resolve)))
-        .route("/v1/transitions/{digest}", get().to(Told(transitions::read)))
-        .route("/v1/transitions/{digest}/decision", get().to(Told(transitions::decision)))
-        .route("/v1/transitions/{digest}/cancellation", post().to(Told(transitions::cancel)))
-        .route("/v1/writes/{write_id}/confirm", post().to(Told(writes::confirm)))
-        .route("/v1/writes/{write_id}/abort", post().to(Told(writes::abort)))
-        .route("/v1/receipts/{jti}/revocation", post().to(Told(admin::revoke)))
-        .route("/v1/halts/{scope}", put().to(Told(admin::halt)))
-        .route("/v1/endpoints", post().to(Told(endpoints::add)))
-        .route("/v1/endpoints", get().to(Told(endpoints::list)))
-        .route("/v1/endpoints/{endpoint}", get().to(Told(endpoints::read)))
-        .route("/v1/endpoints/{endpoint}", patch().to(Told(endpoints::change)))
-        .route("/v1/endpoints/{endpoint}", delete().to(Told(endpoints::remove)))
-        .route("/v1/endpoints/{endpoint}/secret", post().to(Told(endpoints::secret)))
-        .route("/v1/endpoints/{endpoint}/test", post().to(Told(endpoints::test)))
-        .route("/v1/endpoints/{endpoint}/redeliveries", post().to(Told(endpoints::deliveries::redeliver_many)))
-        .route("/v1/endpoints/{endpoint}/deliveries", get().to(Told(endpoints::deliveries::deliveries)))
-        .route("/v1/endpoints/{endpoint}/deliveries/{delivery}", get().to(Told(endpoints::deliveries::delivery)))
-        .route(
-            "/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery",
-            post().to(Told(endpoints::deliveries::redeliver)),
-        )
-        .route("/v1/rejections", get().to(Told(rejected_proposals::list)))
-        .route("/v1/passkeys", get().to(Told(passkeys::list)))
-        .route("/v1/receipts/{jti}/evidence", get().to(Told(passkeys::evidence)))
-        .route("/v1/interrupts", post().to(Told(interrupts::post)))
-        .route("/v1/interrupts/{interrupt}", get().to(Told(interrupts::read)))
-        .route("/v1/events", get().to(Told(events::events)))
-        .route("/v1/flows/{flow}/policies", post().to(Told(admin::activate)))
-        .route("/v1/flows/{flow}/amendments", get().to(Told(policy_changes::list)))
-        .route("/v1/amendments/{amendment}", get().to(Told(policy_changes::read)))
-        .route("/v1/amendments/{amendment}/cancellation", post().to(Told(policy_changes::cancel)))
-        .route("/v1/flows/{flow}/judgements", post().to(Told(what_if::judge)))
-        .route("/v1/flows/{flow}/replays", post().to(Told(replays::replay)))
-        .route("/.well-known/jwks.json", get().to(Told(public::jwks)))
+        .route("/v1/verify", post().to(ProblemResponder(writes::verify)))
+        .route("/v1/threads", post().to(ProblemResponder(threads::create)))
+        .route("/v1/threads/{thread}/transitions", post().to(ProblemResponder(transitions::propose)))
+        .route("/v1/threads/{thread}", get().to(ProblemResponder(threads::read)))
+        .route("/v1/threads/{thread}/state", get().to(ProblemResponder(threads::state)))
+        .route("/v1/threads/{thread}/envelope", get().to(ProblemResponder(envelopes::envelope)))
+        .route("/v1/envelopes/verify", post().to(ProblemResponder(envelopes::verify)))
+        .route("/v1/flows/{flow}/nodes/{node}/envelope-secret", get().to(ProblemResponder(envelopes::secret)))
+        .route("/v1/threads/{thread}/chain", get().to(ProblemResponder(threads::chain)))
+        .route("/v1/threads/{thread}/rollbacks", post().to(ProblemResponder(transitions::roll_back)))
+        .route("/v1/threads/{thread}/forks", post().to(ProblemResponder(branches::fork)))
+        .route("/v1/threads/{thread}/joins", post().to(ProblemResponder(branches::join)))
+        .route("/v1/threads/{thread}/episode/events", post().to(ProblemResponder(episodes::add_event)))
+        .route("/v1/threads/{thread}/episode/{artefact}", get().to(ProblemResponder(episodes::artefact)))
+        .route("/v1/threads/{thread}/closing", post().to(ProblemResponder(threads::close)))
+        .route("/v1/threads/{thread}/reopening", post().to(ProblemResponder(threads::reopen)))
+        .route("/v1/threads/{thread}/lapses/{write_id}/resolution", post().to(ProblemResponder(writes::resolve)))
+        .route("/v1/transitions/{digest}", get().to(ProblemResponder(transitions::read)))
+        .route("/v1/transitions/{digest}/decision", get().to(ProblemResponder(transitions::decision)))
+        .route("/v1/transitions/{digest}/cancellation", post().to(ProblemResponder(transitions::cancel)))
+        .route("/v1/writes/{write_id}/confirm", post().to(ProblemResponder(writes::confirm)))
+        .route("/v1/writes/{write_id}/abort", post().to(ProblemResponder(writes::abort)))
+        .route("/v1/receipts/{jti}/revocation", post().to(ProblemResponder(admin::revoke)))
+        .route("/v1/halts/{scope}", put().to(ProblemResponder(admin::halt)))
+        .route("/v1/rejections", get().to(ProblemResponder(rejected_proposals::list)))
+        .route("/v1/passkeys", get().to(ProblemResponder(passkeys::list)))
+        .route("/v1/receipts/{jti}/evidence", get().to(ProblemResponder(passkeys::evidence)))
+        .route("/v1/interrupts", post().to(ProblemResponder(interrupts::post)))
+        .route("/v1/interrupts/{interrupt}", get().to(ProblemResponder(interrupts::read)))
+        .route("/v1/events", get().to(ProblemResponder(events::events)))
+        .route("/v1/flows/{flow}/policies", post().to(ProblemResponder(admin::activate)))
+        .route("/v1/flows/{flow}/amendments", get().to(ProblemResponder(policy_changes::list)))
+        .route("/v1/amendments/{amendment}", get().to(ProblemResponder(policy_changes::read)))
+        .route("/v1/amendments/{amendment}/cancellation", post().to(ProblemResponder(policy_changes::cancel)))
+        .route("/v1/flows/{flow}/judgements", post().to(ProblemResponder(what_if::judge)))
+        .route("/v1/flows/{flow}/replays", post().to(ProblemResponder(replays::replay)))
+        .route("/.well-known/jwks.json", get().to(ProblemResponder(public::jwks)))
         .route("/openapi.json", get().to(public::openapi))
         .route("/mcp", post().to(mcp::answer))
         .route("/metrics", get().to(metrics::metrics))
         .route("/livez", get().to(public::livez))
-        .route("/readyz", get().to(Told(public::readyz)));
+        .route("/readyz", get().to(ProblemResponder(public::readyz)))
+        .configure(endpoints::routes);
 }
 
 /// No such route; or not by this method.

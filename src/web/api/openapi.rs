@@ -5,9 +5,9 @@ use actix_web::http::Method;
 use serde_json::{Value, json};
 use utoipa::OpenApi as _;
 
-use super::{Description, error_codes, openapi_examples};
+use super::{OpenApiDocument, error_codes, openapi_examples};
 use crate::domain::identity::account::MachineRole;
-use crate::web::auth::permissions::{Rule, TABLE};
+use crate::web::auth::permissions::{RoutePermission, TABLE};
 
 /// Calls on which an `Idempotency-Key` means nothing: `write_id` does, or what a tool is asked is known by itself.
 pub const KEYLESS: &[&str] =
@@ -34,7 +34,7 @@ const INTEGER_MAX: u64 = (1 << 53) - 1;
 
 /// The whole description.
 pub fn description() -> Value {
-    let mut told = serde_json::to_value(Description::openapi()).expect("a description is made of texts and lists");
+    let mut told = serde_json::to_value(OpenApiDocument::openapi()).expect("a description is made of texts and lists");
     told["tags"] = TAGS.iter().map(|(name, what)| json!({"name": name, "description": what})).collect();
     told["servers"] = json!([{"url": "/", "description": "This gateway"}]);
     for (path, item) in told["paths"].as_object_mut().into_iter().flatten() {
@@ -63,7 +63,7 @@ pub fn description() -> Value {
     parts["schemas"]["ProblemCode"] = json!({
         "type": "string", "description": "The error code, for programs.", "enum": all_codes(),
     });
-    parts["schemas"]["FaultCode"] =
+    parts["schemas"]["FieldErrorCode"] =
         json!({"type": "string", "description": "The code of one item of `errors`.", "enum": error_codes::faults()});
     parts["schemas"]["DenialCode"] = json!({
         "type": "string", "enum": error_codes::denials(),
@@ -179,7 +179,7 @@ fn complete(path: &str, method: &str, call: &mut Value) {
     }
 }
 
-fn say_who(rule: &Rule, call: &mut Value) {
+fn say_who(rule: &RoutePermission, call: &mut Value) {
     let roles: Vec<&str> = rule.machines.iter().copied().map(MachineRole::as_str).collect();
     let said = call["description"].as_str().or(call["summary"].as_str()).unwrap_or_default();
     call["description"] = json!(format!("{said}\n\nRoles: {}.", roles.join(", ")).trim_start());

@@ -5,11 +5,11 @@ use actix_web::web::{Data, Path};
 use serde_json::json;
 
 use super::json_body;
-use crate::domain::chain::verify_receipt_offline::Pinned;
+use crate::domain::chain::verify_receipt_offline::PinnedPasskey;
 use crate::domain::primitives::id::Jti;
 use crate::service::error::Result;
 use crate::web::auth::extractors::Machine;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// List passkey enrolments.
 ///
@@ -17,10 +17,10 @@ use crate::web::state::App;
 /// offline.
 #[utoipa::path(
     get, path = "/v1/passkeys", tag = "audit",
-    responses((status = 200, description = "The passkeys with their public keys", body = super::responses::PasskeyList))
+    responses((status = 200, description = "The passkeys with their public keys", body = super::responses::PasskeyListResponse))
 )]
-pub async fn list(app: Data<App>, _machine: Machine) -> Result<HttpResponse> {
-    let all: Vec<Pinned> = app.service.passkeys().await?.into_iter().map(Pinned::from).collect();
+pub async fn list(app: Data<AppState>, _machine: Machine) -> Result<HttpResponse> {
+    let all: Vec<PinnedPasskey> = app.service.passkeys().await?.into_iter().map(PinnedPasskey::from).collect();
     Ok(HttpResponse::Ok().json(json!({"passkeys": all})))
 }
 
@@ -33,9 +33,9 @@ pub async fn list(app: Data<App>, _machine: Machine) -> Result<HttpResponse> {
     params(
         ("jti" = Jti, Path, description = "The id of the receipt (`jti`)"),
     ),
-    responses((status = 200, description = "The signed statements and assertions", body = super::responses::EvidenceList))
+    responses((status = 200, description = "The signed statements and assertions", body = super::responses::EvidenceListResponse))
 )]
-pub async fn evidence(app: Data<App>, _machine: Machine, jti: Path<String>) -> Result<HttpResponse> {
+pub async fn evidence(app: Data<AppState>, _machine: Machine, jti: Path<String>) -> Result<HttpResponse> {
     let jti: Jti = json_body::name("/jti", &jti)?;
     let evidence = app.service.evidence_of_receipt(&jti).await?;
     Ok(HttpResponse::Ok().json(json!({"evidence": evidence})))

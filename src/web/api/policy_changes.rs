@@ -5,16 +5,16 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use serde_json::{Value, json};
 
-use super::idempotency_key::{Post, told as telling};
+use super::idempotency_key::{IdempotentPost, told as telling};
 use super::json_body;
-use super::threads::Reason;
-use crate::domain::policy_changes::change_request::{Amendment, AmendmentState};
+use super::threads::ReasonRequest;
+use crate::domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
 use crate::domain::primitives::id::{AmendmentId, FlowId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::Vote;
 use crate::service::error::{Error, Result};
 use crate::web::auth::extractors::Machine;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Read a policy change request.
 ///
@@ -24,9 +24,9 @@ use crate::web::state::App;
     params(
         ("amendment" = AmendmentId, Path, description = "The id of the policy change request"),
     ),
-    responses((status = 200, description = "The policy change request", body = super::responses::AmendmentTold))
+    responses((status = 200, description = "The policy change request", body = super::responses::PolicyChangeResponse))
 )]
-pub async fn read(app: Data<App>, _machine: Machine, amendment: Path<String>) -> Result<HttpResponse> {
+pub async fn read(app: Data<AppState>, _machine: Machine, amendment: Path<String>) -> Result<HttpResponse> {
     let amendment = app.service.amendment(&id(&amendment)?).await?;
     let mut body = told(&amendment, app.service.public_url(), app.service.now());
     let evidence = app.service.evidence_of_amendment(&amendment)?;
@@ -44,9 +44,9 @@ pub async fn read(app: Data<App>, _machine: Machine, amendment: Path<String>) ->
     params(
         ("flow" = FlowId, Path, description = "The name of the flow"),
     ),
-    responses((status = 200, description = "The policy change requests", body = super::responses::AmendmentList))
+    responses((status = 200, description = "The policy change requests", body = super::responses::PolicyChangeListResponse))
 )]
-pub async fn list(app: Data<App>, _machine: Machine, flow: Path<String>) -> Result<HttpResponse> {
+pub async fn list(app: Data<AppState>, _machine: Machine, flow: Path<String>) -> Result<HttpResponse> {
     let flow: FlowId = json_body::name("/flow", &flow)?;
     let (url, now) = (app.service.public_url(), app.service.now());
     let all: Vec<Value> = app.service.amendments_of(&flow).await?.iter().map(|it| told(it, url, now)).collect();
@@ -57,16 +57,16 @@ pub async fn list(app: Data<App>, _machine: Machine, flow: Path<String>) -> Resu
 ///
 /// Returns 200 with the cancelled request. Returns 409 `wrong_state` if it has already ended.
 #[utoipa::path(
-    post, path = "/v1/amendments/{amendment}/cancellation", tag = "policies", request_body = Reason,
+    post, path = "/v1/amendments/{amendment}/cancellation", tag = "policies", request_body = ReasonRequest,
     params(
         ("amendment" = AmendmentId, Path, description = "The id of the policy change request"),
     ),
-    responses((status = 200, description = "The cancelled request", body = super::responses::AmendmentTold))
+    responses((status = 200, description = "The cancelled request", body = super::responses::PolicyChangeResponse))
 )]
-pub async fn cancel(post: Post, amendment: Path<String>) -> Result<HttpResponse> {
-    let (id, ask) = (id(&amendment)?, post.read::<Reason>()?);
+pub async fn cancel(post: IdempotentPost, amendment: Path<String>) -> Result<HttpResponse> {
+    let (id, ask) = (id(&amendment)?, post.read::<ReasonRequest>()?);
     let by = post.token.record.principal();
-    post.once(post.app.service.cancel_amendment(&by, &id, &ask.reason), |app, ended: &Amendment| {
+    post.once(post.app.service.cancel_amendment(&by, &id, &ask.reason), |app, ended: &PolicyChangeRequest| {
         Ok(telling(StatusCode::OK, &told(ended, app.service.public_url(), app.service.now())))
     })
     .await
@@ -77,9 +77,10 @@ fn id(text: &str) -> Result<AmendmentId> {
 }
 
 /// What is told of an amendment.
-pub fn told(amendment: &Amendment, url: &str, now: Timestamp) -> Value {
-    let Amendment { id, change, proposer, digest, stages, opened_at, expires_at, votes, state, .. } = amendment;
-    let expired = matches!(state, AmendmentState::Open {}) && !amendment.is_open(now);
+pub fn told(amendment: &PolicyChangeRequest, url: &str, now: Timestamp) -> Value {
+    let PolicyChangeRequest { id, change, proposer, digest, stages, opened_at, expires_at, votes, state, .. } =
+        amendment;
+    let expired = matches!(state, PolicyChangeState::Open {}) && !amendment.is_open(now);
     let vote = |it: &Vote| json!({"reviewer": it.reviewer, "name": it.name, "verdict": it.verdict, "comment": it.comment, "at": it.at});
     json!({
         "amendment": id, "state": if expired { "expired" } else { state.word() }, "digest": digest,

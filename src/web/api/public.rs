@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::openapi::description;
 use crate::service::error::Result;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// The description as it is served and committed, made once.
 pub static DESCRIPTION: LazyLock<String> =
@@ -20,8 +20,8 @@ pub static DESCRIPTION: LazyLock<String> =
 /// Returns 200 with every key that ever signed and its state, as a JSON Web Key Set. Pin the keys to verify
 /// receipts offline.
 #[utoipa::path(get, path = "/.well-known/jwks.json", tag = "open",
-    responses((status = 200, description = "Every key that ever signed, with its state", body = super::responses::KeySet)))]
-pub async fn jwks(app: Data<App>) -> Result<HttpResponse> {
+    responses((status = 200, description = "Every key that ever signed, with its state", body = super::responses::KeySetResponse)))]
+pub async fn jwks(app: Data<AppState>) -> Result<HttpResponse> {
     let keys = app.service.keys()?;
     Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "max-age=60")).json(keys.trusted().jwks()))
 }
@@ -29,7 +29,7 @@ pub async fn jwks(app: Data<App>) -> Result<HttpResponse> {
 /// Check liveness.
 ///
 /// Returns 200 while the process runs. It does not check the database.
-#[utoipa::path(get, path = "/livez", tag = "open", responses((status = 200, description = "Alive", body = super::responses::Health)))]
+#[utoipa::path(get, path = "/livez", tag = "open", responses((status = 200, description = "Alive", body = super::responses::HealthResponse)))]
 pub async fn livez() -> HttpResponse {
     HttpResponse::Ok().json(json!({"status": "alive"}))
 }
@@ -38,8 +38,8 @@ pub async fn livez() -> HttpResponse {
 ///
 /// Returns 200 if the keys are loaded and the database responds. Otherwise it returns 500 or 503, and a load
 /// balancer should send no traffic.
-#[utoipa::path(get, path = "/readyz", tag = "open", responses((status = 200, description = "Ready", body = super::responses::Health)))]
-pub async fn readyz(app: Data<App>) -> Result<HttpResponse> {
+#[utoipa::path(get, path = "/readyz", tag = "open", responses((status = 200, description = "Ready", body = super::responses::HealthResponse)))]
+pub async fn readyz(app: Data<AppState>) -> Result<HttpResponse> {
     app.service.ready_to_work().await?;
     Ok(HttpResponse::Ok().json(json!({"status": "ready"})))
 }

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use crate::domain::policy::Instruction;
 use crate::domain::threads::transition::Rejection;
 use crate::service::error::{Error, Result};
-use crate::service::proposals::rejection_list::Older;
+use crate::service::proposals::rejection_list::OlderCursor;
 use crate::web::auth::extractors::Machine;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Which page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Page {
+pub struct RejectionPageQuery {
     page_size: Option<u32>,
     page_token: Option<String>,
 }
@@ -33,13 +33,13 @@ const PAGE: (u32, u32) = (50, 200);
         ("page_size" = Option<u32>, Query, description = "The page size: 50 by default, at most 200"),
         ("page_token" = Option<String>, Query, description = "The `next_page_token` of the previous page"),
     ),
-    responses((status = 200, description = "A page of rejected requests", body = super::responses::RejectionPage))
+    responses((status = 200, description = "A page of rejected requests", body = super::responses::RejectionListResponse))
 )]
-pub async fn list(app: Data<App>, machine: Machine, query: Query<Page>) -> Result<HttpResponse> {
+pub async fn list(app: Data<AppState>, machine: Machine, query: Query<RejectionPageQuery>) -> Result<HttpResponse> {
     let after = match &query.page_token {
         Some(token) => {
             let detail = "page_token is a next_page_token of this list";
-            Some(Older::read(token).ok_or(Error::invalid("/page_token", detail))?)
+            Some(OlderCursor::read(token).ok_or(Error::invalid("/page_token", detail))?)
         }
         None => None,
     };

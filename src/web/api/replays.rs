@@ -9,17 +9,17 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::idempotency_key::{Post, told};
+use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use crate::domain::policy::PolicySource;
 use crate::domain::primitives::id::FlowId;
 use crate::service::error::{Error, Result};
-use crate::service::policy_changes::replay::{Replay, ReplayFrom};
+use crate::service::policy_changes::replay::{ReplayCursor, ReplayResult};
 
 /// The body of `POST /v1/flows/{flow}/replays`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AskReplay {
+pub struct ReplayRequest {
     /// The text of the policy to test, in TOML.
     pub policy: String,
     /// The schemas that the policy names, by file name.
@@ -42,23 +42,23 @@ const ROWS: (u32, u32) = (50, 200);
 /// Nothing is stored. Pass `next` as `after` until it is null. Returns 422 `policy_refused` if the policy does not
 /// compile.
 #[utoipa::path(
-    post, path = "/v1/flows/{flow}/replays", tag = "policies", request_body = AskReplay,
+    post, path = "/v1/flows/{flow}/replays", tag = "policies", request_body = ReplayRequest,
     params(
         ("flow" = FlowId, Path, description = "The name of the flow"),
     ),
-    responses((status = 200, description = "A page of proposals with both results", body = super::responses::ReplayPage))
+    responses((status = 200, description = "A page of proposals with both results", body = super::responses::ReplayResponse))
 )]
-pub async fn replay(post: Post, flow: Path<String>) -> Result<HttpResponse> {
+pub async fn replay(post: IdempotentPost, flow: Path<String>) -> Result<HttpResponse> {
     let flow: FlowId = json_body::name("/flow", &flow)?;
-    let ask: AskReplay = post.read()?;
+    let ask: ReplayRequest = post.read()?;
     let wrong = || Error::invalid("/after", "after is the `next` of an answer of this list");
-    let after = ask.after.map(|it| ReplayFrom::read(&it).ok_or_else(wrong)).transpose()?;
+    let after = ask.after.map(|it| ReplayCursor::read(&it).ok_or_else(wrong)).transpose()?;
     let source = PolicySource { text: ask.policy, schemas: ask.schemas };
     let limit = ask.limit.unwrap_or(ROWS.0).clamp(1, ROWS.1);
     let by = post.token.record.principal();
     let work = post.app.service.replay(by.as_str(), &flow, &source, after.as_ref(), limit);
-    post.once(work, |_, replay: &Replay| {
-        let next = replay.next.as_ref().map(ReplayFrom::token);
+    post.once(work, |_, replay: &ReplayResult| {
+        let next = replay.next.as_ref().map(ReplayCursor::token);
         Ok(told(StatusCode::OK, &json!({"policy": replay.policy, "proposals": replay.rows, "next": next})))
     })
     .await

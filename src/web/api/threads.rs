@@ -9,22 +9,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::idempotency_key::{Post, told};
+use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use super::of_own_flow;
-use crate::domain::episode::goal::Terms;
+use crate::domain::episode::goal::EpisodeTerms;
 use crate::domain::identity::account::MachineRole;
 use crate::domain::primitives::id::{FlowId, NodeId, ThreadId};
-use crate::domain::threads::thread::{Context, Status};
+use crate::domain::threads::thread::{Context, ThreadStatusCode};
 use crate::service::error::{Error, Result};
-use crate::service::threads::{Created, NewThread};
+use crate::service::threads::{CreatedThread, NewThread};
 use crate::web::auth::extractors::Machine;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// The body of `POST /v1/threads`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CreateThread {
+pub struct CreateThreadRequest {
     /// The flow of the thread.
     pub flow: FlowId,
     /// The name of the thread. Without it, the gateway chooses one.
@@ -36,7 +36,7 @@ pub struct CreateThread {
     #[serde(default)]
     pub context: Context,
     /// Makes the thread an episode: an agent run with run artifacts.
-    pub episode: Option<Terms>,
+    pub episode: Option<EpisodeTerms>,
 }
 
 /// Which view of a state.
@@ -58,7 +58,7 @@ pub struct ChainQuery {
 /// A body with a reason.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Reason {
+pub struct ReasonRequest {
     /// The reason, for the audit log.
     pub reason: String,
 }
@@ -66,7 +66,7 @@ pub struct Reason {
 /// A body with an optional reason.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ReasonIfAny {
+pub struct OptionalReasonRequest {
     /// The reason, for the audit log.
     #[serde(default = "no_reason")]
     pub reason: String,
@@ -84,14 +84,14 @@ const PAGE: (u32, u32) = (50, 200);
 /// Returns 201 with the thread and its signed version 0. The same request with the same `thread` returns the same
 /// response. Returns 409 `exists` if the name is taken, and 422 `rejected` if the policy does not allow the state.
 #[utoipa::path(
-    post, path = "/v1/threads", tag = "threads", request_body = CreateThread,
-    responses((status = 201, description = "The thread and its signed version 0", body = super::responses::ThreadMade))
+    post, path = "/v1/threads", tag = "threads", request_body = CreateThreadRequest,
+    responses((status = 201, description = "The thread and its signed version 0", body = super::responses::ThreadCreatedResponse))
 )]
-pub async fn create(post: Post) -> Result<HttpResponse> {
-    let ask: CreateThread = post.read()?;
-    let CreateThread { flow, thread, state, context, episode } = ask;
+pub async fn create(post: IdempotentPost) -> Result<HttpResponse> {
+    let ask: CreateThreadRequest = post.read()?;
+    let CreateThreadRequest { flow, thread, state, context, episode } = ask;
     let new = NewThread { flow, thread, state, context, episode };
-    post.once(post.app.service.create_thread(&post.token, &new), |_, made: &Created| {
+    post.once(post.app.service.create_thread(&post.token, &new), |_, made: &CreatedThread| {
         let body = json!({
             "thread": made.thread, "flow": made.flow, "version": 0, "transition": made.transition,
             "state_root": made.state_root, "entry": made.entry,
@@ -109,9 +109,9 @@ pub async fn create(post: Post) -> Result<HttpResponse> {
     params(
         ("thread" = ThreadId, Path, description = "The name of the thread"),
     ),
-    responses((status = 200, description = "The thread", body = super::responses::ThreadNow))
+    responses((status = 200, description = "The thread", body = super::responses::ThreadResponse))
 )]
-pub async fn read(app: Data<App>, machine: Machine, thread: Path<String>) -> Result<HttpResponse> {
+pub async fn read(app: Data<AppState>, machine: Machine, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     of_own_flow(&machine, &app.service.flow_of(&thread).await?, "thread")?;
     let overview = app.service.overview(&thread).await?;
@@ -149,10 +149,10 @@ pub async fn read(app: Data<App>, machine: Machine, thread: Path<String>) -> Res
         ("node" = NodeId, Query, description = "The node"),
         ("version" = Option<u64>, Query, description = "The version. Without it, the head"),
     ),
-    responses((status = 200, description = "The view", body = super::responses::StateSeen))
+    responses((status = 200, description = "The view", body = super::responses::StateResponse))
 )]
 pub async fn state(
-    app: Data<App>,
+    app: Data<AppState>,
     machine: Machine,
     thread: Path<String>,
     query: Query<ViewQuery>,
@@ -164,7 +164,7 @@ pub async fn state(
 
 /// What a node may read of a version, for a machine that may ask as it.
 pub async fn seen_by(
-    app: &App,
+    app: &AppState,
     machine: &Machine,
     thread: &ThreadId,
     node: &NodeId,
@@ -190,10 +190,10 @@ pub async fn seen_by(
         ("page_size" = Option<u32>, Query, description = "The page size: 50 by default, at most 200"),
         ("page_token" = Option<u64>, Query, description = "The `next_page_token` of the previous page"),
     ),
-    responses((status = 200, description = "A page of signed entries with their statements", body = super::responses::ChainPage))
+    responses((status = 200, description = "A page of signed entries with their statements", body = super::responses::ChainResponse))
 )]
 pub async fn chain(
-    app: Data<App>,
+    app: Data<AppState>,
     machine: Machine,
     thread: Path<String>,
     query: Query<ChainQuery>,
@@ -232,15 +232,15 @@ pub async fn chain(
 /// Returns 200. A closed thread accepts no proposals and no writes. Returns 409 `write_in_progress` while a writer
 /// holds a lease.
 #[utoipa::path(
-    post, path = "/v1/threads/{thread}/closing", tag = "administration", request_body = ReasonIfAny,
+    post, path = "/v1/threads/{thread}/closing", tag = "administration", request_body = OptionalReasonRequest,
     params(
         ("thread" = ThreadId, Path, description = "The name of the thread"),
     ),
-    responses((status = 200, description = "Closed", body = super::responses::ThreadStatus))
+    responses((status = 200, description = "Closed", body = super::responses::ThreadStatusResponse))
 )]
-pub async fn close(post: Post, thread: Path<String>) -> Result<HttpResponse> {
+pub async fn close(post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
-    let ask: ReasonIfAny = post.read()?;
+    let ask: OptionalReasonRequest = post.read()?;
     let (by, body) = (post.token.record.principal(), json!({"thread": thread, "status": "closed"}));
     let work = post.app.service.close_thread(&by, &thread, &ask.reason);
     post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
@@ -250,17 +250,19 @@ pub async fn close(post: Post, thread: Path<String>) -> Result<HttpResponse> {
 ///
 /// Returns 200 with the thread's status.
 #[utoipa::path(
-    post, path = "/v1/threads/{thread}/reopening", tag = "administration", request_body = ReasonIfAny,
+    post, path = "/v1/threads/{thread}/reopening", tag = "administration", request_body = OptionalReasonRequest,
     params(
         ("thread" = ThreadId, Path, description = "The name of the thread"),
     ),
-    responses((status = 200, description = "Reopened", body = super::responses::ThreadStatus))
+    responses((status = 200, description = "Reopened", body = super::responses::ThreadStatusResponse))
 )]
-pub async fn reopen(post: Post, thread: Path<String>) -> Result<HttpResponse> {
+pub async fn reopen(post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
-    let ask: ReasonIfAny = post.read()?;
+    let ask: OptionalReasonRequest = post.read()?;
     let (by, name) = (post.token.record.principal(), thread.clone());
     let work = post.app.service.reopen_thread(&by, &thread, &ask.reason);
-    let tell = move |_: &App, status: &Status| Ok(told(StatusCode::OK, &json!({"thread": name, "status": status})));
+    let tell = move |_: &AppState, status: &ThreadStatusCode| {
+        Ok(told(StatusCode::OK, &json!({"thread": name, "status": status})))
+    };
     post.once(work, tell).await
 }

@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::idempotency_key::{Post, told};
+use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
-use crate::domain::json::patch::Format;
-use crate::domain::policy::{Around, PolicySource, WhatIf};
+use crate::domain::json::patch::PatchFormat;
+use crate::domain::policy::{HypotheticalContext, PolicySource, WhatIf};
 use crate::domain::primitives::id::{FlowId, NodeId};
 use crate::service::error::{Error, Result};
 use crate::service::policy_changes::dry_run::DryRun;
@@ -20,7 +20,7 @@ use crate::service::policy_changes::dry_run::DryRun;
 /// The body of `POST /v1/flows/{flow}/judgements`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Suppose {
+pub struct WhatIfRequest {
     /// The state before. It can be any state.
     #[schema(value_type = Object)]
     pub state: Value,
@@ -30,7 +30,7 @@ pub struct Suppose {
     pub patch: Value,
     /// The format of the patch: `merge` (the default), `merge-patch` or `json-patch`.
     #[serde(default)]
-    pub format: Option<Format>,
+    pub format: Option<PatchFormat>,
     /// The caller: `{id, owner}`. If left out, a rule that uses it cannot be evaluated.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
@@ -49,7 +49,7 @@ pub struct Suppose {
     pub tool: Option<Value>,
     /// The usage of the request: `{tokens, cost}`, both optional.
     #[serde(default)]
-    #[schema(value_type = Option<super::responses::Used>)]
+    #[schema(value_type = Option<super::responses::UsageInput>)]
     pub usage: Option<Value>,
     /// The text of a policy to use instead of the active one, in TOML.
     #[serde(default)]
@@ -64,15 +64,15 @@ pub struct Suppose {
 /// Returns 200 with the result that a policy would give, its reasons, errors and diff. Nothing is stored. Returns
 /// 422 `policy_refused` if the given policy does not compile.
 #[utoipa::path(
-    post, path = "/v1/flows/{flow}/judgements", tag = "policies", request_body = Suppose,
+    post, path = "/v1/flows/{flow}/judgements", tag = "policies", request_body = WhatIfRequest,
     params(
         ("flow" = FlowId, Path, description = "The name of the flow"),
     ),
     responses((status = 200, description = "The result and its reasons", body = WhatIf))
 )]
-pub async fn judge(post: Post, flow: Path<String>) -> Result<HttpResponse> {
+pub async fn judge(post: IdempotentPost, flow: Path<String>) -> Result<HttpResponse> {
     let flow: FlowId = json_body::name("/flow", &flow)?;
-    let ask: Suppose = post.read()?;
+    let ask: WhatIfRequest = post.read()?;
     let candidate = ask.policy.map(|text| PolicySource { text, schemas: ask.schemas });
     let format = ask.format.unwrap_or_default();
     let around = [
@@ -83,7 +83,7 @@ pub async fn judge(post: Post, flow: Path<String>) -> Result<HttpResponse> {
         ("totals", ask.totals),
     ];
     let mut said = around.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
-    let around = Around::take(&mut said).map_err(|it| Error::invalid(it.pointer.as_str(), it.detail))?;
+    let around = HypotheticalContext::take(&mut said).map_err(|it| Error::invalid(it.pointer.as_str(), it.detail))?;
     let dry_run = DryRun { state: ask.state, node: ask.node, format, patch: ask.patch, around };
     let by = post.token.record.principal();
     let work = post.app.service.what_if(by.as_str(), &flow, candidate.as_ref(), dry_run);

@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::idempotency_key::{Post, told};
+use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
-use super::threads::Reason;
+use super::threads::ReasonRequest;
 use crate::domain::chain::denial::DenialCode;
 use crate::domain::chain::hash::Digest;
 use crate::domain::primitives::id::{PrincipalId, ThreadId, WriteId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::thread::WriteKey;
-use crate::domain::writes::write::{Resolution, Write, WriteState};
+use crate::domain::writes::write::{Write, WriteResolution, WriteState};
 use crate::service::error::{Error, Result};
-use crate::service::writes::verify::{VerifyAsk, read_expectations};
-use crate::web::auth::extractors::Presumed;
-use crate::web::state::App;
+use crate::service::writes::verify::{VerifyInput, read_expectations};
+use crate::web::auth::extractors::CachedTokenMachine;
+use crate::web::state::AppState;
 
 /// The body of `POST /v1/verify`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Verify {
+pub struct VerifyRequest {
     /// The thread. Take it from your own job, never from an agent.
     pub thread: ThreadId,
     /// The transition to write.
@@ -42,7 +42,7 @@ pub struct Verify {
 
 /// The answer to a writer that may write.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Verified {
+pub struct VerifyResponse {
     /// Always true.
     pub allow: bool,
     /// The writer's id of the write.
@@ -66,7 +66,7 @@ pub struct Verified {
 /// The body of `POST /v1/writes/{write_id}/confirm`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Confirm {
+pub struct ConfirmWriteRequest {
     /// A patch within the `writes` of the writer's node: the written values, or a reference to them.
     #[schema(value_type = Object)]
     pub result: Value,
@@ -75,11 +75,11 @@ pub struct Confirm {
 /// The body of `POST /v1/threads/{thread}/lapses/{write_id}/resolution`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Resolve {
+pub struct ResolveWriteRequest {
     /// The id of the writer's token.
     pub principal: PrincipalId,
     /// The result.
-    pub outcome: Resolution,
+    pub outcome: WriteResolution,
     /// The evidence for the outcome.
     pub reason: String,
 }
@@ -89,12 +89,12 @@ pub struct Resolve {
 /// Returns 200 with `allow: true`, a fencing token (`fence`) and a lease. Any other response, and no response,
 /// means: do not write. Denials are 403 with a code. Repeat the request with the same `write_id` after a time-out.
 #[utoipa::path(
-    post, path = "/v1/verify", tag = "writes", request_body = Verify,
-    responses((status = 200, description = "The write is allowed once", body = Verified))
+    post, path = "/v1/verify", tag = "writes", request_body = VerifyRequest,
+    responses((status = 200, description = "The write is allowed once", body = VerifyResponse))
 )]
-pub async fn verify(app: Data<App>, sender: Presumed) -> Result<HttpResponse> {
-    let ask: Verify = json_body::read(&app, &sender.body).map_err(malformed)?;
-    let ask = VerifyAsk {
+pub async fn verify(app: Data<AppState>, sender: CachedTokenMachine) -> Result<HttpResponse> {
+    let ask: VerifyRequest = json_body::read(&app, &sender.body).map_err(malformed)?;
+    let ask = VerifyInput {
         thread: ask.thread,
         transition: ask.transition,
         receipt: ask.receipt,
@@ -102,7 +102,7 @@ pub async fn verify(app: Data<App>, sender: Presumed) -> Result<HttpResponse> {
         expect: read_expectations(ask.expect)?,
     };
     let allowed = app.service.verify(&sender.token, &ask).await?;
-    Ok(HttpResponse::Ok().json(Verified {
+    Ok(HttpResponse::Ok().json(VerifyResponse {
         allow: true,
         write_id: allowed.write.key.write_id,
         fence: allowed.write.fence,
@@ -127,15 +127,15 @@ fn malformed(error: Error) -> Error {
 /// Returns 200 with the outcome: `confirmed`, or `late` if the head has changed. Repeat the request until you get a
 /// response. If the policy does not allow the `result`, the write is recorded without it (`result_refused`).
 #[utoipa::path(
-    post, path = "/v1/writes/{write_id}/confirm", tag = "writes", request_body = Confirm,
+    post, path = "/v1/writes/{write_id}/confirm", tag = "writes", request_body = ConfirmWriteRequest,
     params(
         ("write_id" = WriteId, Path, description = "The writer's name of the write"),
     ),
-    responses((status = 200, description = "The outcome of the write", body = super::responses::WriteEnded))
+    responses((status = 200, description = "The outcome of the write", body = super::responses::WriteOutcomeResponse))
 )]
-pub async fn confirm(post: Post, write_id: Path<String>) -> Result<HttpResponse> {
+pub async fn confirm(post: IdempotentPost, write_id: Path<String>) -> Result<HttpResponse> {
     let write_id: WriteId = json_body::name("/write_id", &write_id)?;
-    let ask: Confirm = post.read()?;
+    let ask: ConfirmWriteRequest = post.read()?;
     ended(&post.app.service.confirm(&post.token, &write_id, &ask.result).await?)
 }
 
@@ -144,15 +144,15 @@ pub async fn confirm(post: Post, write_id: Path<String>) -> Result<HttpResponse>
 /// Returns 200 with the outcome. Repeat the request until you get a response. Later repetitions return the first
 /// response.
 #[utoipa::path(
-    post, path = "/v1/writes/{write_id}/abort", tag = "writes", request_body = Reason,
+    post, path = "/v1/writes/{write_id}/abort", tag = "writes", request_body = ReasonRequest,
     params(
         ("write_id" = WriteId, Path, description = "The writer's name of the write"),
     ),
-    responses((status = 200, description = "The outcome of the write", body = super::responses::WriteEnded))
+    responses((status = 200, description = "The outcome of the write", body = super::responses::WriteOutcomeResponse))
 )]
-pub async fn abort(post: Post, write_id: Path<String>) -> Result<HttpResponse> {
+pub async fn abort(post: IdempotentPost, write_id: Path<String>) -> Result<HttpResponse> {
     let write_id: WriteId = json_body::name("/write_id", &write_id)?;
-    let ask: Reason = post.read()?;
+    let ask: ReasonRequest = post.read()?;
     ended(&post.app.service.abort(&post.token, &write_id, &ask.reason).await?)
 }
 
@@ -183,17 +183,17 @@ fn ended(write: &Write) -> Result<HttpResponse> {
 /// Returns 200. Use it if a lease has expired (`lapsed`) and the writer does not report the outcome. Returns 409
 /// `wrong_state` if the outcome is already known.
 #[utoipa::path(
-    post, path = "/v1/threads/{thread}/lapses/{write_id}/resolution", tag = "administration", request_body = Resolve,
+    post, path = "/v1/threads/{thread}/lapses/{write_id}/resolution", tag = "administration", request_body = ResolveWriteRequest,
     params(
         ("thread" = ThreadId, Path, description = "The name of the thread"),
         ("write_id" = WriteId, Path, description = "The writer's name of the write"),
     ),
-    responses((status = 200, description = "The outcome is recorded", body = super::responses::WriteResolved))
+    responses((status = 200, description = "The outcome is recorded", body = super::responses::WriteResolutionResponse))
 )]
-pub async fn resolve(post: Post, path: Path<(String, String)>) -> Result<HttpResponse> {
+pub async fn resolve(post: IdempotentPost, path: Path<(String, String)>) -> Result<HttpResponse> {
     let (thread, write_id): (ThreadId, WriteId) =
         (json_body::name("/thread", &path.0)?, json_body::name("/write_id", &path.1)?);
-    let ask: Resolve = post.read()?;
+    let ask: ResolveWriteRequest = post.read()?;
     let key = WriteKey { principal: ask.principal, write_id };
     let (by, outcome) = (post.token.record.principal(), ask.outcome);
     let work = post.app.service.resolve_write(&by, &thread, &key, (outcome, &ask.reason));

@@ -16,9 +16,9 @@ const BYTES: usize = 32;
 
 /// What the forms of one browser carry.
 #[derive(Clone)]
-pub struct FormToken([u8; BYTES]);
+pub struct CsrfToken([u8; BYTES]);
 
-impl FormToken {
+impl CsrfToken {
     /// Of the browser whose cookie has this secret.
     pub fn of(secret: &str) -> Self {
         let mut hasher = Sha256::new();
@@ -47,7 +47,7 @@ fn under(mask: &[u8; BYTES], token: &[u8; BYTES]) -> [u8; BYTES] {
 }
 
 /// It lets whoever has it send that browser's forms.
-impl std::fmt::Debug for FormToken {
+impl std::fmt::Debug for CsrfToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("FormToken(…)")
     }
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn it_is_known_again_however_it_is_shown_and_never_shown_alike() {
-        let token = FormToken::of("a secret");
+        let token = CsrfToken::of("a secret");
         let (one, other) = (token.shown(), token.shown());
         assert!(token.is_shown_as(&one) && token.is_shown_as(&other));
         assert_ne!(one, other);
@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn what_is_of_another_browser_or_changed_or_bare_is_not_it() {
-        let token = FormToken::of("a secret");
-        assert!(!token.is_shown_as(&FormToken::of("another").shown()));
+        let token = CsrfToken::of("a secret");
+        assert!(!token.is_shown_as(&CsrfToken::of("another").shown()));
         let mut bytes = URL_SAFE_NO_PAD.decode(token.shown()).unwrap();
         for at in [0, BYTES - 1, BYTES, 2 * BYTES - 1] {
             bytes[at] ^= 1;

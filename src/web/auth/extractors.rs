@@ -10,21 +10,21 @@ use actix_web::http::header;
 use actix_web::{FromRequest, HttpRequest, web};
 use serde::Deserialize;
 
-use super::csrf::FormToken;
+use super::csrf::CsrfToken;
 use super::permissions;
-use super::permissions::Caller;
+use super::permissions::CallerRole;
 use crate::domain::identity::account::Token;
-use crate::domain::interrupts::PostName;
+use crate::domain::interrupts::SignedPostId;
 use crate::domain::interrupts::signed_post::SignedPost;
 use crate::domain::primitives::id::TokenId;
 use crate::service::Stored;
 use crate::service::error::Error;
 use crate::service::identity::session::SignedIn;
-use crate::web::api::json_body::Bytes;
+use crate::web::api::json_body::JsonBytes;
 use crate::web::api::problem::Problem;
-use crate::web::limits::request_body::{By, Share};
+use crate::web::limits::request_body::{BodyAllowance, BodySender};
 use crate::web::rate_limit_key;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// A machine whose role may call this route.
 #[derive(Clone, Debug)]
@@ -33,27 +33,27 @@ pub struct Machine(pub Arc<Stored<Token>>);
 /// A machine whose role may call this route, as its token is remembered, and what it sends: for calls that the store looks at
 /// again when they commit, and that are decided on the token as it stands wherever they do not.
 #[derive(Clone, Debug)]
-pub struct Presumed {
+pub struct CachedTokenMachine {
     /// Its token.
     pub token: Arc<Stored<Token>>,
     /// What it sends.
-    pub body: Bytes,
+    pub body: JsonBytes,
 }
 
 /// A machine whose role may call this route, by its token or by its signature over what it posts.
 #[derive(Clone, Debug)]
-pub struct Sender {
+pub struct PostCaller {
     /// Its token.
     pub token: Arc<Stored<Token>>,
     /// What it posts.
-    pub body: Bytes,
+    pub body: JsonBytes,
     /// The name of the post, where it is signed.
-    pub post: Option<PostName>,
+    pub post: Option<SignedPostId>,
 }
 
 /// `?source=`: the id of the token whose holder signed.
 #[derive(Deserialize)]
-struct Named {
+struct SourceQuery {
     source: Option<String>,
 }
 
@@ -63,14 +63,14 @@ pub struct Person {
     /// Account and session.
     pub signed_in: SignedIn,
     /// What forms of this session carry.
-    pub csrf: FormToken,
+    pub csrf: CsrfToken,
 }
 
-type Extracted<T> = Pin<Box<dyn Future<Output = Result<T, Problem>>>>;
+type ExtractorFuture<T> = Pin<Box<dyn Future<Output = Result<T, Problem>>>>;
 
 impl FromRequest for Machine {
     type Error = Problem;
-    type Future = Extracted<Self>;
+    type Future = ExtractorFuture<Self>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = request.clone();
@@ -85,12 +85,12 @@ impl FromRequest for Machine {
     }
 }
 
-impl FromRequest for Presumed {
+impl FromRequest for CachedTokenMachine {
     type Error = Problem;
-    type Future = Extracted<Self>;
+    type Future = ExtractorFuture<Self>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let (request, body) = (request.clone(), Bytes::from_request(request, payload));
+        let (request, body) = (request.clone(), JsonBytes::from_request(request, payload));
         Box::pin(async move {
             let app = app_of(&request);
             let token = match bearer(&request) {
@@ -104,12 +104,12 @@ impl FromRequest for Presumed {
     }
 }
 
-impl FromRequest for Sender {
+impl FromRequest for PostCaller {
     type Error = Problem;
-    type Future = Extracted<Self>;
+    type Future = ExtractorFuture<Self>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let (request, body) = (request.clone(), Bytes::from_request(request, payload));
+        let (request, body) = (request.clone(), JsonBytes::from_request(request, payload));
         Box::pin(async move {
             let app = app_of(&request);
             let admit = async |token| match admitted(&request, &app, token) {
@@ -118,7 +118,7 @@ impl FromRequest for Sender {
             };
             let Some(text) = bearer(&request) else {
                 let address = app.edge.peers.asker_of(&request);
-                let share = Share::of(By::Address(&address), &request, app.edge.body_bytes_max);
+                let share = BodyAllowance::of(BodySender::Address(&address), &request, app.edge.body_bytes_max);
                 let heard = app.edge.hearing.heard(Some(share), body).await;
                 let body = heard.map_err(|error| Problem::of(&request, error))?.sent?;
                 let known = signed(&request, &app, body.sent()).await;
@@ -142,7 +142,7 @@ impl FromRequest for Sender {
 }
 
 /// The token whose holder signed a post, by Standard Webhooks, and the post's own name.
-async fn signed(request: &HttpRequest, app: &App, body: &[u8]) -> Result<(Stored<Token>, PostName), Error> {
+async fn signed(request: &HttpRequest, app: &AppState, body: &[u8]) -> Result<(Stored<Token>, SignedPostId), Error> {
     let header = |name| one_header(request, name).ok_or(Error::Unauthenticated);
     let (id, timestamp) = (header("webhook-id")?, header("webhook-timestamp")?);
     let post = SignedPost { id, timestamp, signatures: header("webhook-signature")?, body };
@@ -150,12 +150,12 @@ async fn signed(request: &HttpRequest, app: &App, body: &[u8]) -> Result<(Stored
     let token = app.service.sender_of(source.as_str(), &post).await?;
     let named = format!("{}/{id}", token.record.id);
     app.edge.posts.take(named.as_str(), app.service.now()).map_err(|_| Error::TooMany)?;
-    Ok((token, PostName::new(id, body)))
+    Ok((token, SignedPostId::new(id, body)))
 }
 
 /// Whose token the holder of a secret says to post by.
 fn source_of(request: &HttpRequest) -> Result<Option<TokenId>, Error> {
-    let query = web::Query::<Named>::from_query(request.query_string());
+    let query = web::Query::<SourceQuery>::from_query(request.query_string());
     let named =
         query.map_err(|_| Error::invalid("", "the query has a name or a value that this call does not take"))?;
     let read =
@@ -173,7 +173,7 @@ fn one_header<'r>(request: &'r HttpRequest, name: &str) -> Option<&'r str> {
 /// Whoever is known, does not ask too often, and has a role that may call this route.
 fn admitted(
     request: &HttpRequest,
-    app: &App,
+    app: &AppState,
     token: Result<Arc<Stored<Token>>, Error>,
 ) -> Result<Arc<Stored<Token>>, Error> {
     let token = token?;
@@ -182,18 +182,18 @@ fn admitted(
     rate_limit_key::is_for(request, app, token.record.id.as_str())?;
     let route = request.match_pattern().unwrap_or_default();
     app.service.saw(&format!("token/{}", token.record.id));
-    permissions::admit(Caller::Machine(token.record.role), request.method(), &route)?;
+    permissions::admit(CallerRole::Machine(token.record.role), request.method(), &route)?;
     Ok(token)
 }
 
 /// What a machine that was let in sends. If that took its time, its token must stand at the end of it, too.
 pub async fn said_by(
     token: &Stored<Token>,
-    (request, app): (&HttpRequest, &App),
-    body: impl Future<Output = Result<Bytes, Problem>>,
-) -> Result<Bytes, Problem> {
+    (request, app): (&HttpRequest, &AppState),
+    body: impl Future<Output = Result<JsonBytes, Problem>>,
+) -> Result<JsonBytes, Problem> {
     let failed = |error| Problem::of(request, error);
-    let share = Share::of(By::Token(token.record.id.as_str()), request, app.edge.body_bytes_max);
+    let share = BodyAllowance::of(BodySender::Token(token.record.id.as_str()), request, app.edge.body_bytes_max);
     let heard = app.edge.hearing.heard(Some(share), body).await.map_err(failed)?;
     let sent = heard.sent?;
     if heard.late {
@@ -204,7 +204,7 @@ pub async fn said_by(
 
 impl FromRequest for Person {
     type Error = Problem;
-    type Future = Extracted<Self>;
+    type Future = ExtractorFuture<Self>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = request.clone();
@@ -218,16 +218,16 @@ impl FromRequest for Person {
             rate_limit_key::is_for(&request, &app, signed_in.account.record.id.as_str())
                 .map_err(|error| Problem::of(&request, error))?;
             let route = request.match_pattern().unwrap_or_default();
-            permissions::admit(Caller::Person(signed_in.account.record.role), request.method(), &route)
+            permissions::admit(CallerRole::Person(signed_in.account.record.role), request.method(), &route)
                 .map_err(|error| Problem::of(&request, error))?;
-            Ok(Self { signed_in, csrf: FormToken::of(&secret) })
+            Ok(Self { signed_in, csrf: CsrfToken::of(&secret) })
         })
     }
 }
 
 /// What the gateway serves from.
-pub fn app_of(request: &HttpRequest) -> web::Data<App> {
-    request.app_data::<web::Data<App>>().expect("the server gives every handler the app").clone()
+pub fn app_of(request: &HttpRequest) -> web::Data<AppState> {
+    request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app").clone()
 }
 
 fn bearer(request: &HttpRequest) -> Option<String> {
@@ -237,12 +237,12 @@ fn bearer(request: &HttpRequest) -> Option<String> {
 }
 
 /// `__Host-` where the origin is secure: no other host or path can set it then.
-pub fn cookie_name(app: &App) -> &'static str {
+pub fn cookie_name(app: &AppState) -> &'static str {
     if app.edge.secure { "__Host-countersign" } else { "countersign" }
 }
 
 /// The cookie that carries a session's secret.
-pub fn session_cookie(app: &App, secret: String) -> Cookie<'static> {
+pub fn session_cookie(app: &AppState, secret: String) -> Cookie<'static> {
     Cookie::build(cookie_name(app), secret)
         .path("/")
         .http_only(true)

@@ -8,7 +8,7 @@ use crate::service::error::Error;
 
 /// Who asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Caller {
+pub enum CallerRole {
     /// A token.
     Machine(MachineRole),
     /// A session.
@@ -18,7 +18,7 @@ pub enum Caller {
 use crate::domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
 
 /// A route and who may call it.
-pub struct Rule {
+pub struct RoutePermission {
     /// The method.
     pub method: &'static str,
     /// The route as it is registered.
@@ -29,12 +29,12 @@ pub struct Rule {
     pub people: &'static [PersonRole],
 }
 
-const fn machine(method: &'static str, route: &'static str, machines: &'static [MachineRole]) -> Rule {
-    Rule { method, route, machines, people: &[] }
+const fn machine(method: &'static str, route: &'static str, machines: &'static [MachineRole]) -> RoutePermission {
+    RoutePermission { method, route, machines, people: &[] }
 }
 
-const fn person(method: &'static str, route: &'static str, people: &'static [PersonRole]) -> Rule {
-    Rule { method, route, machines: &[], people }
+const fn person(method: &'static str, route: &'static str, people: &'static [PersonRole]) -> RoutePermission {
+    RoutePermission { method, route, machines: &[], people }
 }
 
 const EVERYBODY: &[PersonRole] = &[PersonRole::Reviewer, PersonRole::Admin, PersonRole::Auditor];
@@ -50,7 +50,7 @@ const ADMINS: &[PersonRole] = &[PersonRole::Admin];
 const STOPPERS: &[PersonRole] = &[PersonRole::Reviewer, PersonRole::Admin];
 
 /// Every route that asks who calls. A route that is not here lets nobody in.
-pub const TABLE: &[Rule] = &[
+pub const TABLE: &[RoutePermission] = &[
     machine("POST", "/v1/threads", &[Host]),
     machine("GET", "/v1/threads/{thread}", &[Host, Writer, Auditor]),
     machine("GET", "/v1/threads/{thread}/state", &[Agent, Auditor]),
@@ -176,29 +176,31 @@ pub const TABLE: &[Rule] = &[
     person("POST", "/sign-out", EVERYBODY),
 ];
 
-fn rule_of(method: &Method, route: &str) -> Option<&'static Rule> {
+fn rule_of(method: &Method, route: &str) -> Option<&'static RoutePermission> {
     TABLE.iter().find(|it| it.method == method.as_str() && it.route == route)
 }
 
 /// Whether this caller may call that route.
-pub fn may(caller: Caller, method: &Method, route: &str) -> bool {
+pub fn may(caller: CallerRole, method: &Method, route: &str) -> bool {
     rule_of(method, route).is_some_and(|rule| match caller {
-        Caller::Machine(role) => rule.machines.contains(&role),
-        Caller::Person(role) => rule.people.contains(&role),
+        CallerRole::Machine(role) => rule.machines.contains(&role),
+        CallerRole::Person(role) => rule.people.contains(&role),
     })
 }
 
 /// Lets a caller in, or says who is. Verify has its own word for it.
-pub fn admit(caller: Caller, method: &Method, route: &str) -> Result<(), Error> {
+pub fn admit(caller: CallerRole, method: &Method, route: &str) -> Result<(), Error> {
     if may(caller, method, route) {
         return Ok(());
     }
     let rule = rule_of(method, route);
     let (role, admitted): (_, Vec<_>) = match caller {
-        Caller::Machine(role) => {
+        CallerRole::Machine(role) => {
             (role.as_str(), rule.iter().flat_map(|it| it.machines).map(|it| it.as_str()).collect())
         }
-        Caller::Person(role) => (role.as_str(), rule.iter().flat_map(|it| it.people).map(|it| it.as_str()).collect()),
+        CallerRole::Person(role) => {
+            (role.as_str(), rule.iter().flat_map(|it| it.people).map(|it| it.as_str()).collect())
+        }
     };
     Err(match route {
         "/v1/verify" => Error::Denied(DenialCode::Forbidden),
@@ -219,7 +221,7 @@ pub const OPEN: &[&str] = &["/.well-known/jwks.json", "/openapi.json", "/docs", 
 pub fn methods_of(path: &str) -> Vec<&'static str> {
     let open = OPEN.contains(&path).then_some("GET");
     let fitting = || TABLE.iter().filter(|it| !it.machines.is_empty() && fits(it.route, path));
-    let places = |it: &Rule| it.route.matches('{').count();
+    let places = |it: &RoutePermission| it.route.matches('{').count();
     let fewest = fitting().map(places).min();
     let machines = fitting().filter(|it| Some(places(it)) == fewest).map(|it| it.method);
     open.into_iter().chain(machines).collect()

@@ -2,11 +2,11 @@ use actix_web::http::header::{HeaderName, HeaderValue};
 
 use super::*;
 
-fn peers(proxies: &[&str]) -> Peers {
-    Peers::new(proxies.iter().map(|it| Network::parse(it).unwrap()).collect())
+fn peers(proxies: &[&str]) -> TrustedProxies {
+    TrustedProxies::new(proxies.iter().map(|it| Network::parse(it).unwrap()).collect())
 }
 
-fn client(peers: &Peers, peer: &str, lines: &[&str]) -> String {
+fn client(peers: &TrustedProxies, peer: &str, lines: &[&str]) -> String {
     let mut headers = HeaderMap::new();
     for line in lines {
         headers.append(HeaderName::from_static(FORWARDED_FOR), HeaderValue::from_str(line).unwrap());

@@ -5,38 +5,38 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Seats for whatever lasts.
 #[derive(Clone)]
-pub struct Seats {
+pub struct CallerQuota {
     of_one_max: usize,
     all_max: usize,
-    taken: Arc<Mutex<Taken>>,
+    taken: Arc<Mutex<QuotaUsage>>,
 }
 
 #[derive(Default)]
-struct Taken {
+struct QuotaUsage {
     by_asker: HashMap<String, usize>,
     all: usize,
 }
 
 /// One of them, given back when it is dropped.
-pub struct Seat {
-    taken: Arc<Mutex<Taken>>,
+pub struct QuotaPermit {
+    taken: Arc<Mutex<QuotaUsage>>,
     asker: String,
     much: usize,
 }
 
-impl Seats {
+impl CallerQuota {
     /// So many of one asker's, and so many of all.
     pub fn new(of_one_max: usize, all_max: usize) -> Self {
         Self { of_one_max, all_max, taken: Arc::default() }
     }
 
     /// One more of this asker's, if there is one left.
-    pub fn take(&self, asker: &str) -> Option<Seat> {
+    pub fn take(&self, asker: &str) -> Option<QuotaPermit> {
         self.take_so_much(asker, 1)
     }
 
     /// As much of what is counted. Whoever has nothing yet may have more than their share alone, if it is there.
-    pub fn take_so_much(&self, asker: &str, much: usize) -> Option<Seat> {
+    pub fn take_so_much(&self, asker: &str, much: usize) -> Option<QuotaPermit> {
         let taken = locked(&self.taken);
         let own = taken.by_asker.get(asker).copied().unwrap_or_default();
         let fits = |of: usize, max: usize| of == 0 || of.saturating_add(much) <= max;
@@ -47,15 +47,15 @@ impl Seats {
     }
 
     /// As much, whatever is left.
-    pub fn take_in_any_case(&self, asker: &str, much: usize) -> Seat {
+    pub fn take_in_any_case(&self, asker: &str, much: usize) -> QuotaPermit {
         self.given(locked(&self.taken), asker, much)
     }
 
-    fn given(&self, mut taken: MutexGuard<'_, Taken>, asker: &str, much: usize) -> Seat {
+    fn given(&self, mut taken: MutexGuard<'_, QuotaUsage>, asker: &str, much: usize) -> QuotaPermit {
         let own = taken.by_asker.entry(asker.to_owned()).or_default();
         *own = own.saturating_add(much);
         taken.all = taken.all.saturating_add(much);
-        Seat { taken: Arc::clone(&self.taken), asker: asker.to_owned(), much }
+        QuotaPermit { taken: Arc::clone(&self.taken), asker: asker.to_owned(), much }
     }
 
     /// Whether this asker, who has some already, may have any more.
@@ -66,7 +66,7 @@ impl Seats {
     }
 }
 
-impl Drop for Seat {
+impl Drop for QuotaPermit {
     fn drop(&mut self) {
         let mut taken = locked(&self.taken);
         taken.all = taken.all.saturating_sub(self.much);
@@ -78,7 +78,7 @@ impl Drop for Seat {
 }
 
 /// Whoever panicked beside it left whole numbers.
-fn locked(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
+fn locked(taken: &Mutex<QuotaUsage>) -> MutexGuard<'_, QuotaUsage> {
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn one_asker_has_so_many_all_have_so_many_and_what_is_given_back_is_free() {
-        let seats = Seats::new(2, 3);
+        let seats = CallerQuota::new(2, 3);
         let (first, second) = (seats.take("a").unwrap(), seats.take("a").unwrap());
         assert!(seats.take("a").is_none());
         let third = seats.take("b").unwrap();

@@ -11,41 +11,41 @@ use crate::domain::primitives::time::Timestamp;
 const ASKERS_MAX: usize = 50_000;
 
 /// Buckets by asker. Each holds at most `burst` and gets one back every `interval`.
-pub struct Throttle {
+pub struct RateLimiter {
     burst: f64,
     interval: Duration,
-    buckets: Mutex<HashMap<String, Bucket>>,
+    buckets: Mutex<HashMap<String, TokenBucket>>,
 }
 
 #[derive(Clone, Copy)]
-struct Bucket {
+struct TokenBucket {
     level: f64,
     at: Timestamp,
 }
 
 /// It was too fast.
 #[derive(Debug, PartialEq, Eq)]
-pub struct TooFast;
+pub struct RateLimited;
 
-impl Throttle {
+impl RateLimiter {
     /// Buckets of that size that fill at that pace.
     pub fn new(burst: u32, interval: Duration) -> Self {
         Self { burst: f64::from(burst), interval, buckets: Mutex::default() }
     }
 
     /// Takes one from the asker's bucket.
-    pub fn take(&self, asker: &(impl Hash + ToString + ?Sized), now: Timestamp) -> Result<(), TooFast> {
+    pub fn take(&self, asker: &(impl Hash + ToString + ?Sized), now: Timestamp) -> Result<(), RateLimited> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= ASKERS_MAX {
             let burst = self.burst;
             buckets.retain(|_, bucket| self.level(*bucket, now) < burst - 0.5);
         }
-        let bucket = buckets.entry(asker.to_string()).or_insert(Bucket { level: self.burst, at: now });
+        let bucket = buckets.entry(asker.to_string()).or_insert(TokenBucket { level: self.burst, at: now });
         let level = self.level(*bucket, now);
         if level < 1.0 {
-            return Err(TooFast);
+            return Err(RateLimited);
         }
-        *bucket = Bucket { level: level - 1.0, at: now };
+        *bucket = TokenBucket { level: level - 1.0, at: now };
         Ok(())
     }
 
@@ -57,7 +57,7 @@ impl Throttle {
         }
     }
 
-    fn level(&self, bucket: Bucket, now: Timestamp) -> f64 {
+    fn level(&self, bucket: TokenBucket, now: Timestamp) -> f64 {
         let refill = bucket.at.until(now).as_secs_f64() / self.interval.as_secs_f64().max(f64::EPSILON);
         (bucket.level + refill).min(self.burst)
     }
@@ -69,14 +69,14 @@ mod tests {
 
     #[test]
     fn a_bucket_empties_refills_and_belongs_to_one_asker() {
-        let throttle = Throttle::new(2, Duration::from_secs(10));
+        let throttle = RateLimiter::new(2, Duration::from_secs(10));
         let at = |secs: i64| Timestamp::from_millis(secs * 1000);
         assert!(throttle.take("a", at(0)).is_ok() && throttle.take("a", at(0)).is_ok());
-        assert_eq!(throttle.take("a", at(9)), Err(TooFast));
+        assert_eq!(throttle.take("a", at(9)), Err(RateLimited));
         assert!(throttle.take("b", at(9)).is_ok());
         assert!(throttle.take("a", at(10)).is_ok());
         throttle.give_back("a");
         assert!(throttle.take("a", at(10)).is_ok());
-        assert_eq!(throttle.take("a", at(0)), Err(TooFast), "a clock that jumps back fills nothing");
+        assert_eq!(throttle.take("a", at(0)), Err(RateLimited), "a clock that jumps back fills nothing");
     }
 }

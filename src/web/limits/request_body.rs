@@ -9,7 +9,7 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 use actix_web::http::header::CONTENT_LENGTH;
 
-use super::quota::{Seat, Seats};
+use super::quota::{CallerQuota, QuotaPermit};
 use crate::service::error::Error;
 
 /// Whoever sends for longer has hung up, or holds on to what others need.
@@ -28,14 +28,14 @@ const OF_UNKNOWN_BYTES_MAX: usize = 16 * 1024 * 1024;
 const ALL_UNKNOWN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How long it is waited for what is sent, and how much of it may be waited for at once.
-pub struct Hearing {
+pub struct RequestBodyLimits {
     patience: Duration,
-    unheard: Seats,
-    unknown: Seats,
+    unheard: CallerQuota,
+    unknown: CallerQuota,
 }
 
 /// What was heard.
-pub struct Heard<T> {
+pub struct ReceivedBody<T> {
     /// What was sent.
     pub sent: T,
     /// Whether it was waited for: then whoever sent it is looked at again.
@@ -44,7 +44,7 @@ pub struct Heard<T> {
 
 /// Who sends.
 #[derive(Clone, Copy)]
-pub enum By<'a> {
+pub enum BodySender<'a> {
     /// The holder of this token.
     Token(&'a str),
     /// Somebody at this address. Whoever signs what they send is known when all of it is there.
@@ -52,51 +52,55 @@ pub enum By<'a> {
 }
 
 /// Whose bytes they are, and how many at most.
-pub struct Share<'a> {
+pub struct BodyAllowance<'a> {
     /// The sender.
-    pub by: By<'a>,
+    pub by: BodySender<'a>,
     /// Their bytes.
     pub bytes: usize,
 }
 
-impl Default for Hearing {
+impl Default for RequestBodyLimits {
     fn default() -> Self {
         Self {
             patience: PATIENCE,
-            unheard: Seats::new(OF_ONE_BYTES_MAX, ALL_BYTES_MAX),
-            unknown: Seats::new(OF_UNKNOWN_BYTES_MAX, ALL_UNKNOWN_BYTES_MAX),
+            unheard: CallerQuota::new(OF_ONE_BYTES_MAX, ALL_BYTES_MAX),
+            unknown: CallerQuota::new(OF_UNKNOWN_BYTES_MAX, ALL_UNKNOWN_BYTES_MAX),
         }
     }
 }
 
-impl<'a> Share<'a> {
+impl<'a> BodyAllowance<'a> {
     /// What a request says of its length. Without a word about it, it may be as long as any.
-    pub fn of(by: By<'a>, request: &HttpRequest, longest: usize) -> Self {
+    pub fn of(by: BodySender<'a>, request: &HttpRequest, longest: usize) -> Self {
         let said = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
         Self { by, bytes: said.unwrap_or(longest).min(longest) }
     }
 }
 
-impl Hearing {
-    fn seat(&self, share: &Share<'_>) -> Option<Seat> {
+impl RequestBodyLimits {
+    fn seat(&self, share: &BodyAllowance<'_>) -> Option<QuotaPermit> {
         match share.by {
-            By::Token(id) => self.unheard.take_so_much(id, share.bytes),
-            By::Address(address) => self.unknown.take_so_much(address, share.bytes),
+            BodySender::Token(id) => self.unheard.take_so_much(id, share.bytes),
+            BodySender::Address(address) => self.unknown.take_so_much(address, share.bytes),
         }
     }
 
     /// All that somebody sends. What is there at once is taken as it is; what has no share is too short to be counted.
-    pub async fn heard<T>(&self, share: Option<Share<'_>>, sent: impl Future<Output = T>) -> Result<Heard<T>, Error> {
+    pub async fn heard<T>(
+        &self,
+        share: Option<BodyAllowance<'_>>,
+        sent: impl Future<Output = T>,
+    ) -> Result<ReceivedBody<T>, Error> {
         let mut sent = pin!(sent);
         if let Some(sent) = at_once(sent.as_mut()).await {
-            return Ok(Heard { sent, late: false });
+            return Ok(ReceivedBody { sent, late: false });
         }
         let _seat = match share {
             Some(it) => Some(self.seat(&it).ok_or(Error::TooMany)?),
             None => None,
         };
         let slow = |_| Error::invalid("", "the body did not come to its end in time; send it again");
-        Ok(Heard { sent: tokio::time::timeout(self.patience, sent).await.map_err(slow)?, late: true })
+        Ok(ReceivedBody { sent: tokio::time::timeout(self.patience, sent).await.map_err(slow)?, late: true })
     }
 }
 
@@ -120,22 +124,28 @@ mod tests {
 
     use super::*;
 
-    fn share(bytes: usize) -> Option<Share<'static>> {
-        Some(Share { by: By::Token("a"), bytes })
+    fn share(bytes: usize) -> Option<BodyAllowance<'static>> {
+        Some(BodyAllowance { by: BodySender::Token("a"), bytes })
     }
 
     #[tokio::test]
     async fn what_is_there_at_once_needs_no_seat_and_what_never_comes_is_given_up() {
-        let hearing = Hearing { patience: Duration::ZERO, unheard: Seats::new(10, 10), unknown: Seats::new(10, 10) };
+        let hearing = RequestBodyLimits {
+            patience: Duration::ZERO,
+            unheard: CallerQuota::new(10, 10),
+            unknown: CallerQuota::new(10, 10),
+        };
         let _all = hearing.unheard.take_so_much("a", 10).unwrap();
         assert!(!hearing.heard(share(1), ready(())).await.unwrap().late);
         assert!(matches!(hearing.heard(share(1), pending::<()>()).await, Err(Error::TooMany)));
-        for whose in
-            [Some(Share { by: By::Token("b"), bytes: 0 }), Some(Share { by: By::Address("a"), bytes: 10 }), None]
-        {
+        for whose in [
+            Some(BodyAllowance { by: BodySender::Token("b"), bytes: 0 }),
+            Some(BodyAllowance { by: BodySender::Address("a"), bytes: 10 }),
+            None,
+        ] {
             assert!(matches!(hearing.heard(whose, pending::<()>()).await, Err(Error::Invalid { .. })));
         }
-        let patient = Hearing::default();
+        let patient = RequestBodyLimits::default();
         assert!(patient.heard(share(1), tokio::time::sleep(Duration::from_millis(1))).await.unwrap().late);
         assert!(patient.unheard.take_so_much("a", OF_ONE_BYTES_MAX).is_some(), "what it took was given back");
     }

@@ -10,12 +10,12 @@ use actix_web::middleware::Next;
 use actix_web::web::{self, Bytes};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _};
 
-use super::quota::Seat;
+use super::quota::QuotaPermit;
 use crate::service::error::Error;
 use crate::web::api::problem::Problem;
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::rate_limit_key::Asker;
-use crate::web::state::App;
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::rate_limit_key::RateLimitKey;
+use crate::web::state::AppState;
 
 /// Bytes of one asker's answers. One alone may be longer.
 pub const OF_ONE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -32,7 +32,7 @@ pub async fn counted(
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
     let answer = next.call(request).await?.map_into_boxed_body();
-    let Some(Asker(asker)) = answer.request().extensions_mut().remove() else { return Ok(answer) };
+    let Some(RateLimitKey(asker)) = answer.request().extensions_mut().remove() else { return Ok(answer) };
     let size = answer.response().body().size();
     let bytes = match size {
         BodySize::Sized(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
@@ -41,7 +41,7 @@ pub async fn counted(
     if bytes <= PIECE_BYTES {
         return Ok(answer);
     }
-    let app = answer.request().app_data::<web::Data<App>>().expect("the server gives every handler the app");
+    let app = answer.request().app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
     let unread = &app.edge.unread;
     let seat = match answer.request().method().is_safe() {
         true => unread.take_so_much(&asker, bytes),
@@ -49,7 +49,7 @@ pub async fn counted(
     };
     match seat {
         Some(seat) => {
-            Ok(answer.map_body(|_, body| BoxBody::new(Unread { body, piece: Bytes::new(), size, _seat: seat })))
+            Ok(answer.map_body(|_, body| BoxBody::new(BufferedBody { body, piece: Bytes::new(), size, _seat: seat })))
         }
         None => {
             let refusal = refused(answer.request(), Error::TooMany);
@@ -62,19 +62,19 @@ pub async fn counted(
 pub fn refused(request: &HttpRequest, error: Error) -> HttpResponse {
     match request.path().starts_with("/v1/") {
         true => Problem::of(request, error).error_response(),
-        false => Failure::of(request, error).error_response(),
+        false => PageError::of(request, error).error_response(),
     }
 }
 
 /// A body that is handed on piece by piece, and counted until the last of them.
-struct Unread {
+struct BufferedBody {
     body: BoxBody,
     piece: Bytes,
     size: BodySize,
-    _seat: Seat,
+    _seat: QuotaPermit,
 }
 
-impl MessageBody for Unread {
+impl MessageBody for BufferedBody {
     type Error = Box<dyn std::error::Error>;
 
     fn size(&self) -> BodySize {

@@ -12,7 +12,7 @@ use futures_util::stream;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::quota::{Seat, Seats};
+use super::quota::{CallerQuota, QuotaPermit};
 use crate::service::error::{Error, Result};
 
 /// Streams in all: each holds a connection and looks at the store for every batch that it tells.
@@ -29,26 +29,26 @@ const RETRY_MILLIS: u32 = 2_000;
 
 /// Every stream that is open.
 #[derive(Clone)]
-pub struct Streams {
-    seats: Seats,
+pub struct EventStreams {
+    seats: CallerQuota,
     closing: Arc<watch::Sender<bool>>,
 }
 
 /// The right to one open stream, given back when it ends.
-pub struct Listener {
-    streams: Streams,
-    _seat: Seat,
+pub struct StreamPermit {
+    streams: EventStreams,
+    _seat: QuotaPermit,
 }
 
-impl Default for Streams {
+impl Default for EventStreams {
     fn default() -> Self {
-        Self { seats: Seats::new(STREAMS_OF_ONE_MAX, STREAMS_MAX), closing: Arc::default() }
+        Self { seats: CallerQuota::new(STREAMS_OF_ONE_MAX, STREAMS_MAX), closing: Arc::default() }
     }
 }
 
 /// What a stream tells at one time, and where to go on.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct EventStreamChunk {
     /// Frames; none is a sign of life.
     pub frames: String,
     /// The place up to which everything was told.
@@ -56,20 +56,20 @@ pub struct Told {
 }
 
 /// What is behind a stream.
-pub trait Source: 'static {
+pub trait EventSource: 'static {
     /// Waits for what comes after a place, at most for a [`BEAT`]. Whoever may not listen any more is refused before
     /// anything is told.
-    fn next(&self, after: u64) -> impl Future<Output = Result<Told>>;
+    fn next(&self, after: u64) -> impl Future<Output = Result<EventStreamChunk>>;
 }
 
-impl Streams {
+impl EventStreams {
     /// One more stream of this asker.
-    pub fn take(&self, asker: &str) -> Result<Listener> {
+    pub fn take(&self, asker: &str) -> Result<StreamPermit> {
         if *self.closing.borrow() {
             return Err(Error::TooMany);
         }
         let seat = self.seats.take(asker).ok_or(Error::TooMany)?;
-        Ok(Listener { streams: self.clone(), _seat: seat })
+        Ok(StreamPermit { streams: self.clone(), _seat: seat })
     }
 
     /// Ends every stream, now and from now on: whoever shuts down does not wait for those who only listen.
@@ -113,7 +113,7 @@ pub fn frame(id: u64, event: Option<&str>, data: &Value) -> String {
 }
 
 /// A stream from a place on, until its asker goes, may not listen any more, or the gateway ends.
-pub fn answer(listener: Listener, after: u64, source: impl Source) -> HttpResponse {
+pub fn answer(listener: StreamPermit, after: u64, source: impl EventSource) -> HttpResponse {
     // An id without data moves a client's place and is no event to it.
     let opening = format!("retry: {RETRY_MILLIS}\nid: {after}\n\n");
     let told =
@@ -126,7 +126,7 @@ pub fn answer(listener: Listener, after: u64, source: impl Source) -> HttpRespon
                 told = source.next(after) => told,
             };
             match told {
-                Ok(Told { frames, reach }) => {
+                Ok(EventStreamChunk { frames, reach }) => {
                     let life = if frames.is_empty() { format!("id: {reach}\n\n") } else { frames };
                     Some((life, (None, reach, listener, source)))
                 }

@@ -4,17 +4,17 @@ use rmcp::model::{CallToolResult, RequestId as MessageId, ServerJsonRpcMessage, 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Asker;
+use super::McpCaller;
 use crate::domain::json::parse::JsonError;
 use crate::service::error::Error;
 use crate::web::api::problem::{ProblemBody, count_broken};
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Where a message keeps what a tool is given.
 const ARGUMENTS: &str = "/params/arguments";
 
 /// A refusal as the result of a tool: as an error of the protocol no model would read it.
-pub fn told(app: &App, asker: &Asker, error: &Error) -> CallToolResult {
+pub fn told(app: &AppState, asker: &McpCaller, error: &Error) -> CallToolResult {
     count_broken(app, error);
     let mut told = json!(ProblemBody::of(error, "/mcp", &asker.request));
     told["next_step"] = json!(next_step(error));
@@ -23,17 +23,18 @@ pub fn told(app: &App, asker: &Asker, error: &Error) -> CallToolResult {
 
 /// Enough of a message to answer it.
 #[derive(Deserialize)]
-struct Call {
+struct McpRequestHeader {
     id: MessageId,
     method: String,
 }
 
 /// What a tool is given that is no strict JSON is told as its result; other messages are refused as a whole.
-pub fn unread(app: &App, asker: &Asker, text: &[u8], error: &Error) -> Option<Value> {
+pub fn unread(app: &AppState, asker: &McpCaller, text: &[u8], error: &Error) -> Option<Value> {
     let Error::Json(wrong) = error else { return None };
     let pointer = wrong.pointer.to_string();
     let below = pointer.strip_prefix(ARGUMENTS)?;
-    let call: Call = serde_json::from_slice(text).ok().filter(|it: &Call| it.method == "tools/call")?;
+    let call: McpRequestHeader =
+        serde_json::from_slice(text).ok().filter(|it: &McpRequestHeader| it.method == "tools/call")?;
     let pointer = below.to_owned().try_into().ok()?;
     let told = told(app, asker, &Error::Json(JsonError { pointer, ..wrong.clone() }));
     Some(json!(ServerJsonRpcMessage::response(ServerResult::CallToolResult(told), call.id)))

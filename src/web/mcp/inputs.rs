@@ -5,13 +5,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::json::patch::Format;
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::primitives::id::{NodeId, StepKey, ThreadId};
 
 /// `read_view`
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ReadView {
+#[schemars(rename = "ReadView")]
+pub struct ReadViewInput {
     /// The thread's name.
     #[schemars(with = "String")]
     pub thread: ThreadId,
@@ -25,7 +26,8 @@ pub struct ReadView {
 /// `propose`
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Propose {
+#[schemars(rename = "Propose")]
+pub struct ProposeInput {
     /// The thread's name.
     #[schemars(with = "String")]
     pub thread: ThreadId,
@@ -37,11 +39,11 @@ pub struct Propose {
     pub parent: Digest,
     /// The change. As `merge` (unless said otherwise): an object with the top-level keys that change and their whole new
     /// values. As `merge-patch` (RFC 7396): an object in which null deletes. As `json-patch` (RFC 6902): a list.
-    #[schemars(with = "Patch")]
+    #[schemars(with = "PatchInput")]
     pub patch: Value,
     /// In which form the change is.
-    #[schemars(with = "Option<Form>")]
-    pub format: Option<Format>,
+    #[schemars(with = "Option<PatchFormatInput>")]
+    pub format: Option<PatchFormat>,
     /// True asks people to confirm the newest version as it stands; `patch` is `{}` then.
     #[serde(default)]
     pub reaffirm: bool,
@@ -67,7 +69,8 @@ pub struct Propose {
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
-enum Patch {
+#[schemars(rename = "Patch")]
+enum PatchInput {
     Object(Map<String, Value>),
     List(Vec<Map<String, Value>>),
 }
@@ -75,7 +78,8 @@ enum Patch {
 #[derive(JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[expect(dead_code, reason = "only its schema is used")]
-enum Form {
+#[schemars(rename = "Form")]
+enum PatchFormatInput {
     Merge,
     MergePatch,
     JsonPatch,
@@ -84,7 +88,8 @@ enum Form {
 /// `look_at_hold`
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct LookAtHold {
+#[schemars(rename = "LookAtHold")]
+pub struct LookAtHoldInput {
     /// The `transition` that propose gave you.
     #[schemars(with = "String")]
     pub transition: Digest,
@@ -93,7 +98,8 @@ pub struct LookAtHold {
 /// `wait_for_decision`
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct WaitForDecision {
+#[schemars(rename = "WaitForDecision")]
+pub struct WaitForDecisionInput {
     /// The `transition` that propose gave you.
     #[schemars(with = "String")]
     pub transition: Digest,
@@ -104,7 +110,8 @@ pub struct WaitForDecision {
 /// `take_back`
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct TakeBack {
+#[schemars(rename = "TakeBack")]
+pub struct TakeBackInput {
     /// The `transition` that propose gave you.
     #[schemars(with = "String")]
     pub transition: Digest,

@@ -16,14 +16,14 @@ use rmcp::{ErrorData, RoleServer};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::Asker;
+use super::McpCaller;
 use super::errors;
-use super::inputs::{LookAtHold, Propose, ReadView, TakeBack, WaitForDecision};
+use super::inputs::{LookAtHoldInput, ProposeInput, ReadViewInput, TakeBackInput, WaitForDecisionInput};
 use crate::service::error::{Error, Result};
 use crate::service::platform::trace_context;
 use crate::web::api::transitions::view;
 use crate::web::api::{json_body, threads, transitions};
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// How long is waited for a decision if nothing is said: shorter than clients wait for a tool.
 const WAIT_DEFAULT_SECS: u32 = 30;
@@ -36,18 +36,18 @@ const INSTRUCTIONS: &str = "Countersign guards shared state. You read your view 
 
 /// The tools of one gateway.
 #[derive(Clone)]
-pub struct Tools {
-    app: App,
+pub struct McpTools {
+    app: AppState,
     listed: Arc<[Tool]>,
 }
 
-impl Tools {
+impl McpTools {
     /// For this gateway.
-    pub fn new(app: App) -> Self {
+    pub fn new(app: AppState) -> Self {
         Self { app, listed: listed().into() }
     }
 
-    async fn call(&self, asker: &Asker, name: &str, arguments: Map<String, Value>) -> Result<Value> {
+    async fn call(&self, asker: &McpCaller, name: &str, arguments: Map<String, Value>) -> Result<Value> {
         match name {
             "read_view" => self.read_view(asker, self.read(arguments)?).await,
             "propose" => self.propose(asker, self.read(arguments)?).await,
@@ -63,36 +63,47 @@ impl Tools {
         json_body::shaped(json_body::strict(&self.app, Value::Object(arguments).to_string().as_bytes())?)
     }
 
-    async fn read_view(&self, asker: &Asker, ask: ReadView) -> Result<Value> {
+    async fn read_view(&self, asker: &McpCaller, ask: ReadViewInput) -> Result<Value> {
         threads::seen_by(&self.app, &asker.machine, &ask.thread, &ask.node, ask.version).await
     }
 
-    async fn propose(&self, asker: &Asker, ask: Propose) -> Result<Value> {
-        let Propose { thread, node, parent, patch, format, reaffirm, attempt, tool, usage, rationale, step } = ask;
-        let ask = transitions::Propose { node, parent, patch, format, reaffirm, attempt, tool, usage, rationale, step };
+    async fn propose(&self, asker: &McpCaller, ask: ProposeInput) -> Result<Value> {
+        let ProposeInput { thread, node, parent, patch, format, reaffirm, attempt, tool, usage, rationale, step } = ask;
+        let ask = transitions::ProposeRequest {
+            node,
+            parent,
+            patch,
+            format,
+            reaffirm,
+            attempt,
+            tool,
+            usage,
+            rationale,
+            step,
+        };
         let proposal = transitions::read_proposal(thread, ask)?;
         let answer = self.app.service.propose(&asker.machine.0, &proposal).await?;
         let told = view::answer(&self.app, &answer)?;
         Ok(serde_json::from_str(told.body.expose()).expect("an answer is JSON"))
     }
 
-    async fn look_at_hold(&self, asker: &Asker, ask: LookAtHold) -> Result<Value> {
+    async fn look_at_hold(&self, asker: &McpCaller, ask: LookAtHoldInput) -> Result<Value> {
         view::told_to(&self.app, &asker.machine, ask.transition).await
     }
 
-    async fn wait_for_decision(&self, asker: &Asker, ask: WaitForDecision) -> Result<Value> {
+    async fn wait_for_decision(&self, asker: &McpCaller, ask: WaitForDecisionInput) -> Result<Value> {
         let wished = Duration::from_secs(ask.seconds.unwrap_or(WAIT_DEFAULT_SECS).into());
         let decided = transitions::decided(&self.app, &asker.machine, ask.transition, wished).await?;
         Ok(decided.map_or_else(transitions::still_held, |it| json!(it)))
     }
 
-    async fn take_back(&self, asker: &Asker, ask: TakeBack) -> Result<Value> {
+    async fn take_back(&self, asker: &McpCaller, ask: TakeBackInput) -> Result<Value> {
         self.app.service.cancel(&asker.machine.0, ask.transition, &ask.reason).await?;
         Ok(json!({"transition": ask.transition, "status": "cancelled"}))
     }
 }
 
-impl ServerHandler for Tools {
+impl ServerHandler for McpTools {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("countersign", env!("CARGO_PKG_VERSION")))
@@ -116,7 +127,7 @@ impl ServerHandler for Tools {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<CallToolResponse, ErrorData> {
-        let asker = context.extensions.get::<Parts>().and_then(|it| it.extensions.get::<Asker>());
+        let asker = context.extensions.get::<Parts>().and_then(|it| it.extensions.get::<McpCaller>());
         let asker = asker.ok_or_else(|| ErrorData::internal_error("nobody asks", None))?;
         let work = self.call(asker, &request.name, request.arguments.unwrap_or_default());
         let done = trace_context::within(asker.trace.clone(), work).await;
@@ -126,31 +137,31 @@ impl ServerHandler for Tools {
 
 fn listed() -> Vec<Tool> {
     vec![
-        tool::<ReadView>(
+        tool::<ReadViewInput>(
             "read_view",
             "Read what your node may see of a thread's state. Gives `state`, `version`, and `transition`, which a proposal \
              names as its `parent`.",
         )
         .with_annotations(looks()),
-        tool::<Propose>(
+        tool::<ProposeInput>(
             "propose",
             "Propose a change to a thread's state. `outcome` is `committed`, or `held` with the `review` that people decide \
              on. Asking twice for the same gives the same answer and has no second effect.",
         )
         .with_annotations(ToolAnnotations::new().destructive(false).idempotent(true).open_world(false)),
-        tool::<LookAtHold>(
+        tool::<LookAtHoldInput>(
             "look_at_hold",
             "Look at a transition that you proposed: its `status`, what it changes as far as you may see it, and the review \
              where people decide on it.",
         )
         .with_annotations(looks()),
-        tool::<WaitForDecision>(
+        tool::<WaitForDecisionInput>(
             "wait_for_decision",
             "Wait until people have decided on a held transition. Gives the decision and, if they approved, the receipt that \
              a writer needs; or `status: held` if nobody has decided in time: then call it again.",
         )
         .with_annotations(looks()),
-        tool::<TakeBack>("take_back", "Take back a held transition that you proposed, so that the thread goes on.")
+        tool::<TakeBackInput>("take_back", "Take back a held transition that you proposed, so that the thread goes on.")
             .with_annotations(ToolAnnotations::new().destructive(true).idempotent(false).open_world(false)),
     ]
 }

@@ -18,8 +18,8 @@ pub mod threads;
 
 use actix_web::web::{self, ServiceConfig};
 
-use shared::error_page::Failure;
-use shared::responder::Shown;
+use shared::error_page::PageError;
+use shared::responder::PageResponder;
 
 /// A comment of 4,000 characters, each of which may take 12 bytes in a form, and the fields around it.
 const FORM_BYTES_MAX: usize = 64 * 1024;
@@ -33,9 +33,9 @@ const SEVERAL_BYTES_MAX: usize = FORM_BYTES_MAX + 32 * 1024;
 /// Every screen's route. Who may see which is said in `roles`.
 pub fn routes(cfg: &mut ServiceConfig) {
     let form = web::FormConfig::default().limit(FORM_BYTES_MAX);
-    cfg.app_data(form.error_handler(|_, request| Failure::unreadable(request).into()))
+    cfg.app_data(form.error_handler(|_, request| PageError::unreadable(request).into()))
         .configure(ways_in)
-        .service(web::resource("/").route(web::get().to(Shown(inbox::list::show))))
+        .service(web::resource("/").route(web::get().to(PageResponder(inbox::list::show))))
         .service(web::resource("/live").route(web::get().to(log::live::show)))
         .configure(of_reviews)
         .service(
@@ -43,21 +43,22 @@ pub fn routes(cfg: &mut ServiceConfig) {
                 .app_data(
                     web::FormConfig::default()
                         .limit(STATE_FORM_BYTES_MAX)
-                        .error_handler(|_, request| Failure::unreadable(request).into()),
+                        .error_handler(|_, request| PageError::unreadable(request).into()),
                 )
-                .route(web::get().to(Shown(policies::what_if::show)))
+                .route(web::get().to(PageResponder(policies::what_if::show)))
                 .route(web::post().to(policies::what_if::submit)),
         )
-        .service(web::resource("/policies").route(web::get().to(Shown(policies::list::show))))
+        .service(web::resource("/policies").route(web::get().to(PageResponder(policies::list::show))))
         .service(
-            web::resource("/amendments/{amendment}").route(web::get().to(Shown(policy_changes::change_request::show))),
+            web::resource("/amendments/{amendment}")
+                .route(web::get().to(PageResponder(policy_changes::change_request::show))),
         )
         .service(
             web::resource("/amendments/{amendment}/decision")
                 .route(web::get().to(policy_changes::change_request::back))
                 .route(web::post().to(policy_changes::change_request::submit)),
         )
-        .service(web::resource("/interrupts/{interrupt}").route(web::get().to(Shown(interrupts::show))))
+        .service(web::resource("/interrupts/{interrupt}").route(web::get().to(PageResponder(interrupts::show))))
         .service(
             web::resource("/interrupts/{interrupt}/decision")
                 .route(web::get().to(interrupts::back))
@@ -68,12 +69,12 @@ pub fn routes(cfg: &mut ServiceConfig) {
                 .app_data(
                     web::FormConfig::default()
                         .limit(STATE_FORM_BYTES_MAX)
-                        .error_handler(|_, request| Failure::unreadable(request).into()),
+                        .error_handler(|_, request| PageError::unreadable(request).into()),
                 )
-                .route(web::get().to(Shown(policy_changes::replay::show)))
+                .route(web::get().to(PageResponder(policy_changes::replay::show)))
                 .route(web::post().to(policy_changes::replay::submit)),
         )
-        .service(web::resource("/rejections").route(web::get().to(Shown(policies::rejections::show))))
+        .service(web::resource("/rejections").route(web::get().to(PageResponder(policies::rejections::show))))
         .configure(past)
         .configure(people_routes)
         .configure(sending)
@@ -85,10 +86,10 @@ fn sending(cfg: &mut ServiceConfig) {
     let post = web::post;
     cfg.service(
         web::resource("/endpoints")
-            .route(web::get().to(Shown(delivery::endpoints::show)))
+            .route(web::get().to(PageResponder(delivery::endpoints::show)))
             .route(post().to(delivery::endpoints::add)),
     )
-    .service(web::resource("/endpoints/{endpoint}").route(web::get().to(Shown(delivery::endpoint::show))))
+    .service(web::resource("/endpoints/{endpoint}").route(web::get().to(PageResponder(delivery::endpoint::show))))
     .service(web::resource("/endpoints/{endpoint}/settings").route(post().to(delivery::endpoint::change)))
     .service(web::resource("/endpoints/{endpoint}/serving").route(post().to(delivery::endpoint::serve)))
     .service(web::resource("/endpoints/{endpoint}/secret").route(post().to(delivery::endpoint::rotate)))
@@ -97,7 +98,7 @@ fn sending(cfg: &mut ServiceConfig) {
     .service(web::resource("/endpoints/{endpoint}/removal").route(post().to(delivery::endpoint::remove)))
     .service(
         web::resource("/endpoints/{endpoint}/deliveries/{delivery}")
-            .route(web::get().to(Shown(delivery::delivery::show))),
+            .route(web::get().to(PageResponder(delivery::delivery::show))),
     )
     .service(
         web::resource("/endpoints/{endpoint}/deliveries/{delivery}/redelivery")
@@ -109,7 +110,7 @@ fn sending(cfg: &mut ServiceConfig) {
 fn stopping(cfg: &mut ServiceConfig) {
     cfg.service(
         web::resource("/emergency")
-            .route(web::get().to(Shown(operations::halt::show)))
+            .route(web::get().to(PageResponder(operations::halt::show)))
             .route(web::post().to(operations::halt::stop)),
     )
     .service(
@@ -121,29 +122,32 @@ fn stopping(cfg: &mut ServiceConfig) {
 
 /// What was.
 fn past(cfg: &mut ServiceConfig) {
-    cfg.service(web::resource("/threads").route(web::get().to(Shown(threads::list::show))))
-        .service(web::resource("/imports").route(web::get().to(Shown(episodes::imports::show))))
+    cfg.service(web::resource("/threads").route(web::get().to(PageResponder(threads::list::show))))
+        .service(web::resource("/imports").route(web::get().to(PageResponder(episodes::imports::show))))
         .service(web::resource("/threads/{thread}").route(web::get().to(threads::thread::show)))
-        .service(web::resource("/threads/{thread}/episode").route(web::get().to(Shown(episodes::episode::show))))
+        .service(
+            web::resource("/threads/{thread}/episode").route(web::get().to(PageResponder(episodes::episode::show))),
+        )
         .service(
             web::resource("/threads/{thread}/episode/{artefact}").route(web::get().to(episodes::episode::download)),
         )
-        .service(web::resource("/threads/{thread}/compare").route(web::get().to(Shown(threads::compare::show))))
+        .service(web::resource("/threads/{thread}/compare").route(web::get().to(PageResponder(threads::compare::show))))
         .service(
-            web::resource("/threads/{thread}/versions/{version}").route(web::get().to(Shown(threads::version::show))),
+            web::resource("/threads/{thread}/versions/{version}")
+                .route(web::get().to(PageResponder(threads::version::show))),
         )
         .service(
             web::resource("/threads/{thread}/versions/{version}/rollback")
                 .route(web::get().to(threads::rollback::back))
                 .route(web::post().to(threads::rollback::submit)),
         )
-        .service(web::resource("/insight").route(web::get().to(Shown(log::insight::show))))
-        .service(web::resource("/log").route(web::get().to(Shown(log::browse::show))))
+        .service(web::resource("/insight").route(web::get().to(PageResponder(log::insight::show))))
+        .service(web::resource("/log").route(web::get().to(PageResponder(log::browse::show))))
         .service(web::resource("/log.jsonl").route(web::get().to(log::browse::download)))
-        .service(web::resource("/log/{event}").route(web::get().to(Shown(log::browse::show_event))))
+        .service(web::resource("/log/{event}").route(web::get().to(PageResponder(log::browse::show_event))))
         .service(
             web::resource("/verifier")
-                .route(web::get().to(Shown(log::receipt_verifier::show)))
+                .route(web::get().to(PageResponder(log::receipt_verifier::show)))
                 .route(web::post().to(log::receipt_verifier::submit)),
         );
 }
@@ -153,11 +157,11 @@ fn of_reviews(cfg: &mut ServiceConfig) {
     let several = web::FormConfig::default().limit(SEVERAL_BYTES_MAX);
     cfg.service(
         web::resource("/votes")
-            .app_data(several.error_handler(|_, request| Failure::unreadable(request).into()))
+            .app_data(several.error_handler(|_, request| PageError::unreadable(request).into()))
             .route(web::get().to(inbox::bulk_decide::back))
             .route(web::post().to(inbox::bulk_decide::submit)),
     )
-    .service(web::resource("/reviews/{review}").route(web::get().to(Shown(reviews::review::show))))
+    .service(web::resource("/reviews/{review}").route(web::get().to(PageResponder(reviews::review::show))))
     .service(
         web::resource("/reviews/{review}/decision")
             .route(web::get().to(reviews::review::back))
@@ -203,14 +207,14 @@ fn people_routes(cfg: &mut ServiceConfig) {
             .route(web::get().to(identity::choose_password::show))
             .route(web::post().to(identity::choose_password::submit)),
     )
-    .service(web::resource("/people").route(web::get().to(Shown(identity::people::show))))
+    .service(web::resource("/people").route(web::get().to(PageResponder(identity::people::show))))
     .service(
         web::resource("/people/invitations")
             .route(web::get().to(identity::people::back))
             .route(post().to(identity::people::invite)),
     )
     .service(web::resource("/people/links/{link}/withdrawal").route(post().to(identity::people::withdraw)))
-    .service(web::resource("/people/{account}").route(web::get().to(Shown(identity::person::show))))
+    .service(web::resource("/people/{account}").route(web::get().to(PageResponder(identity::person::show))))
     .service(web::resource("/people/{account}/access").route(post().to(identity::person::change_access)))
     .service(web::resource("/people/{account}/admission").route(post().to(identity::person::admit)))
     .service(web::resource("/people/{account}/unlocking").route(post().to(identity::person::unlock)))
@@ -218,13 +222,13 @@ fn people_routes(cfg: &mut ServiceConfig) {
     .service(web::resource("/people/{account}/reset").route(post().to(identity::person::reset)))
     .service(
         web::resource("/tokens")
-            .route(web::get().to(Shown(identity::tokens::show)))
+            .route(web::get().to(PageResponder(identity::tokens::show)))
             .route(post().to(identity::tokens::add)),
     )
     .service(web::resource("/tokens/{token}/revocation").route(post().to(identity::tokens::revoke)))
     .service(
         web::resource("/delegations")
-            .route(web::get().to(Shown(identity::delegations::show)))
+            .route(web::get().to(PageResponder(identity::delegations::show)))
             .route(post().to(identity::delegations::submit)),
     )
     .service(
@@ -232,7 +236,7 @@ fn people_routes(cfg: &mut ServiceConfig) {
             .route(web::get().to(identity::delegations::back))
             .route(post().to(identity::delegations::end)),
     )
-    .service(web::resource("/account").route(web::get().to(Shown(identity::account::show))))
+    .service(web::resource("/account").route(web::get().to(PageResponder(identity::account::show))))
     .service(web::resource("/account/password").route(post().to(identity::account::change_password)))
     .service(web::resource("/account/contact").route(post().to(identity::account::set_contact)))
     .service(web::resource("/account/sessions").route(post().to(identity::account::end_sessions)));
@@ -255,7 +259,7 @@ fn ways_in(cfg: &mut ServiceConfig) {
     .service(web::resource("/sign-in/passkey").route(web::post().to(identity::passkeys::sign_in)))
     .service(
         web::resource("/account/passkeys")
-            .route(web::get().to(Shown(identity::passkeys::show)))
+            .route(web::get().to(PageResponder(identity::passkeys::show)))
             .route(web::post().to(identity::passkeys::add)),
     )
     .service(

@@ -3,33 +3,33 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::domain::json::patch::Format;
+use countersign::domain::json::patch::PatchFormat;
 use countersign::domain::operations::halt::Halt;
 use countersign::domain::primitives::id::ReviewId;
 use countersign::domain::primitives::time::Timestamp;
-use countersign::domain::reviews::{Ballot, Verdict, VoteRefused};
+use countersign::domain::reviews::{Ballot, VoteRejected, VoteVerdict};
 use countersign::service::error::Error;
-use countersign::service::identity::delegations::Naming;
-use countersign::service::identity::passkeys::Confirmation;
-use countersign::service::identity::revocation::Admission;
-use countersign::service::operations::halt::Scope;
-use countersign::service::proposals::request::{Asked, Proposal};
-use countersign::service::reviews::vote::Voted;
-use countersign::service::threads::commit::Answer;
-use countersign::service::threads::{Created, NewThread};
-use countersign::service::writes::verify::VerifyAsk;
+use countersign::service::identity::delegations::NewDelegation;
+use countersign::service::identity::passkeys::PasskeyConfirmation;
+use countersign::service::identity::revocation::SignInAccess;
+use countersign::service::operations::halt::HaltScope;
+use countersign::service::proposals::request::{Proposal, ProposalKind};
+use countersign::service::reviews::vote::VoteOutcome;
+use countersign::service::threads::commit::ProposalOutcome;
+use countersign::service::threads::{CreatedThread, NewThread};
+use countersign::service::writes::verify::VerifyInput;
 use serde_json::{Value, json};
 
-use super::Scene;
-use crate::gateway::{Gateway, POLICY, ballot, person, spawn_with_policy};
-use crate::meanwhile::{Happening, second_gateway};
+use super::AttackScenario;
+use crate::gateway::{POLICY, TestGateway, ballot, person, spawn_with_policy};
+use crate::meanwhile::{InterleavedAction, second_gateway};
 
 /// Verifies on a second gateway, while this happens between its decision and its commit; whether it let through.
-async fn lets_through(scene: &Scene, happening: Happening) -> bool {
+async fn lets_through(scene: &AttackScenario, happening: InterleavedAction) -> bool {
     let (store, second) = second_gateway(&scene.g).await;
     let token = second.token_of(&scene.g.writer).await.unwrap();
     let case = &scene.case;
-    let ask = VerifyAsk {
+    let ask = VerifyInput {
         thread: case.id().as_str().unwrap().try_into().unwrap(),
         transition: case.held["transition"].as_str().unwrap().try_into().unwrap(),
         receipt: Some(case.receipt().to_owned()),
@@ -42,7 +42,7 @@ async fn lets_through(scene: &Scene, happening: Happening) -> bool {
     allowed
 }
 
-fn halts(scene: &Scene, scope: Scope) -> Happening {
+fn halts(scene: &AttackScenario, scope: HaltScope) -> InterleavedAction {
     let service = Arc::clone(&scene.g.service);
     Box::new(move || {
         Box::pin(async move {
@@ -54,30 +54,30 @@ fn halts(scene: &Scene, scope: Scope) -> Happening {
 
 #[tokio::test]
 async fn nothing_between_lets_through() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     assert!(lets_through(&scene, Box::new(|| Box::pin(async {}))).await);
 }
 
 #[tokio::test]
 async fn a_halt_of_the_flow_between_decision_and_commit_counts() {
-    let scene = Scene::new(POLICY).await;
-    let halt = halts(&scene, Scope::Flow("payments".try_into().unwrap()));
+    let scene = AttackScenario::new(POLICY).await;
+    let halt = halts(&scene, HaltScope::Flow("payments".try_into().unwrap()));
     assert!(!lets_through(&scene, halt).await);
 }
 
 #[tokio::test]
 async fn a_halt_of_all_between_decision_and_commit_counts() {
-    let scene = Scene::new(POLICY).await;
-    let halt = halts(&scene, Scope::All);
+    let scene = AttackScenario::new(POLICY).await;
+    let halt = halts(&scene, HaltScope::All);
     assert!(!lets_through(&scene, halt).await);
 }
 
 #[tokio::test]
 async fn a_policy_activated_between_decision_and_commit_counts() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let service = Arc::clone(&scene.g.service);
     let other = crate::gateway::source(&super::policy_with("24h", "12h"));
-    let activates: Happening = Box::new(move || {
+    let activates: InterleavedAction = Box::new(move || {
         Box::pin(async move {
             let by = "tests".try_into().unwrap();
             service.activate_policy(&by, None, other, Default::default()).await.unwrap();
@@ -88,19 +88,20 @@ async fn a_policy_activated_between_decision_and_commit_counts() {
 
 #[tokio::test]
 async fn a_token_revoked_between_decision_and_commit_counts() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let service = Arc::clone(&scene.g.service);
     let id = service.token_of(&scene.g.writer).await.unwrap().record.id;
-    let revokes: Happening = Box::new(move || Box::pin(async move { service.revoke_token(&id).await.unwrap() }));
+    let revokes: InterleavedAction =
+        Box::new(move || Box::pin(async move { service.revoke_token(&id).await.unwrap() }));
     assert!(!lets_through(&scene, revokes).await);
 }
 
 #[tokio::test]
 async fn a_receipt_revoked_between_decision_and_commit_counts() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let service = Arc::clone(&scene.g.service);
     let jti = scene.case.decision["nonce"].as_str().unwrap().try_into().unwrap();
-    let revokes: Happening = Box::new(move || {
+    let revokes: InterleavedAction = Box::new(move || {
         Box::pin(async move {
             let by = countersign::service::writes::revoke_receipt::Revoker::Admin("tests".try_into().unwrap());
             service.revoke_receipt(&by, &jti, "now").await.unwrap();
@@ -111,19 +112,19 @@ async fn a_receipt_revoked_between_decision_and_commit_counts() {
 
 #[tokio::test]
 async fn a_receipt_that_expires_between_decision_and_commit_is_expired() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let expiry = super::forge::take_apart(scene.case.receipt()).claims["exp"].as_i64().unwrap() * 1000;
     // Half a second before; then one second passes, by which the clocks of gateway and store may well differ.
     let so_far = scene.g.service.now().millis();
     scene.g.clock.set_millis(expiry - 500 - so_far);
     let clock = scene.g.clock.clone();
-    let passes: Happening = Box::new(move || Box::pin(async move { clock.set_millis(expiry + 500 - so_far) }));
+    let passes: InterleavedAction = Box::new(move || Box::pin(async move { clock.set_millis(expiry + 500 - so_far) }));
     assert!(!lets_through(&scene, passes).await);
     assert_eq!(scene.write(&scene.case.ask("w2")).await.code(), "expired");
     assert_eq!(scene.rows_all(), 0);
 }
 
-fn stops_proposing(g: &Gateway, scope: Scope) -> Happening {
+fn stops_proposing(g: &TestGateway, scope: HaltScope) -> InterleavedAction {
     let service = Arc::clone(&g.service);
     Box::new(move || {
         Box::pin(async move {
@@ -133,7 +134,7 @@ fn stops_proposing(g: &Gateway, scope: Scope) -> Happening {
     })
 }
 
-fn activates_another(g: &Gateway) -> Happening {
+fn activates_another(g: &TestGateway) -> InterleavedAction {
     let service = Arc::clone(&g.service);
     let other = crate::gateway::source(&super::policy_with("24h", "12h"));
     Box::new(move || {
@@ -144,18 +145,18 @@ fn activates_another(g: &Gateway) -> Happening {
     })
 }
 
-fn nothing() -> Happening {
+fn nothing() -> InterleavedAction {
     Box::new(|| Box::pin(async {}))
 }
 
 /// A last vote on a second gateway, while this happens between its decision and its commit; what comes of it.
-async fn votes(happening: impl FnOnce(&Gateway, &Value) -> Happening) -> Result<Voted, Error> {
+async fn votes(happening: impl FnOnce(&TestGateway, &Value) -> InterleavedAction) -> Result<VoteOutcome, Error> {
     let g = spawn_with_policy(POLICY).await;
     let held = g.held(&g.thread().await).await;
     let review: ReviewId = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     let (store, second) = second_gateway(&g).await;
     store.watching.by(happening(&g, &held));
-    let voted = second.vote(&g.alice.id, &review, &ballot(&held, Verdict::Approve)).await;
+    let voted = second.vote(&g.alice.id, &review, &ballot(&held, VoteVerdict::Approve)).await;
     assert!(store.watching.is_over(), "it was decided without a commit");
     let approved = g.decision(&held).await.body["approved"] == true;
     assert_eq!(approved, voted.is_ok());
@@ -164,12 +165,12 @@ async fn votes(happening: impl FnOnce(&Gateway, &Value) -> Happening) -> Result<
 
 #[tokio::test]
 async fn a_vote_with_nothing_between_approves() {
-    assert_eq!(votes(|_, _| nothing()).await.unwrap(), Voted::Approved);
+    assert_eq!(votes(|_, _| nothing()).await.unwrap(), VoteOutcome::Approved);
 }
 
 #[tokio::test]
 async fn a_halt_between_a_vote_and_its_commit_counts() {
-    for scope in [Scope::Flow("payments".try_into().unwrap()), Scope::All] {
+    for scope in [HaltScope::Flow("payments".try_into().unwrap()), HaltScope::All] {
         let voted = votes(|g, _| stops_proposing(g, scope.clone())).await;
         assert!(matches!(voted, Err(Error::Halted)), "{scope:?}: {voted:?}");
     }
@@ -183,10 +184,10 @@ async fn a_policy_activated_between_a_vote_and_its_commit_counts() {
 
 #[tokio::test]
 async fn a_voter_who_is_barred_between_their_vote_and_its_commit_does_not_count() {
-    let bars = |g: &Gateway, _: &Value| -> Happening {
+    let bars = |g: &TestGateway, _: &Value| -> InterleavedAction {
         let service = Arc::clone(&g.service);
         Box::new(move || {
-            Box::pin(async move { drop(service.set_admission("alice", Admission::Barred).await.unwrap()) })
+            Box::pin(async move { drop(service.set_admission("alice", SignInAccess::Barred).await.unwrap()) })
         })
     };
     let voted = votes(bars).await;
@@ -194,7 +195,7 @@ async fn a_voter_who_is_barred_between_their_vote_and_its_commit_does_not_count(
 }
 
 /// A review's deadline passes.
-fn deadline_passes(g: &Gateway, held: &Value) -> Happening {
+fn deadline_passes(g: &TestGateway, held: &Value) -> InterleavedAction {
     let deadline: Timestamp = serde_json::from_value(held["review"]["expires_at"].clone()).unwrap();
     // Half a second before; then one second passes, by which the clocks of gateway and store may well differ.
     let to_go = deadline.millis() - g.service.now().millis();
@@ -206,7 +207,7 @@ fn deadline_passes(g: &Gateway, held: &Value) -> Happening {
 #[tokio::test]
 async fn a_deadline_that_passes_between_a_vote_and_its_commit_counts() {
     let voted = votes(deadline_passes).await;
-    assert!(matches!(voted, Err(Error::Vote(VoteRefused::Expired))), "{voted:?}");
+    assert!(matches!(voted, Err(Error::Vote(VoteRejected::Expired))), "{voted:?}");
 }
 
 #[tokio::test]
@@ -227,7 +228,7 @@ fn proposal(thread: &Value, node: &str, patch: Value) -> Proposal {
         thread: thread["thread"].as_str().unwrap().try_into().unwrap(),
         node: node.try_into().unwrap(),
         parent: thread["transition"].as_str().unwrap().try_into().unwrap(),
-        ask: Asked::Patch { format: Format::Merge, patch },
+        ask: ProposalKind::Patch { format: PatchFormat::Merge, patch },
         attempt: 1,
         rationale: None,
         tool: None,
@@ -237,7 +238,7 @@ fn proposal(thread: &Value, node: &str, patch: Value) -> Proposal {
 }
 
 /// A harmless proposal on a second gateway, while this happens between its decision and its commit.
-async fn proposes(happening: impl FnOnce(&Gateway) -> Happening) -> Result<Answer, Error> {
+async fn proposes(happening: impl FnOnce(&TestGateway) -> InterleavedAction) -> Result<ProposalOutcome, Error> {
     let g = spawn_with_policy(POLICY).await;
     let thread = g.thread().await;
     let (store, second) = second_gateway(&g).await;
@@ -253,12 +254,12 @@ async fn proposes(happening: impl FnOnce(&Gateway) -> Happening) -> Result<Answe
 
 #[tokio::test]
 async fn a_proposal_with_nothing_between_commits() {
-    assert!(matches!(proposes(|_| nothing()).await, Ok(Answer::Committed { version: 1, .. })));
+    assert!(matches!(proposes(|_| nothing()).await, Ok(ProposalOutcome::Committed { version: 1, .. })));
 }
 
 #[tokio::test]
 async fn a_halt_between_a_proposal_and_its_commit_counts() {
-    for scope in [Scope::Flow("payments".try_into().unwrap()), Scope::All] {
+    for scope in [HaltScope::Flow("payments".try_into().unwrap()), HaltScope::All] {
         let answer = proposes(|g| stops_proposing(g, scope.clone())).await;
         assert!(matches!(answer, Err(Error::Halted)), "{scope:?}: {answer:?}");
     }
@@ -266,7 +267,7 @@ async fn a_halt_between_a_proposal_and_its_commit_counts() {
 
 #[tokio::test]
 async fn a_token_revoked_between_a_proposal_and_its_commit_counts() {
-    let revokes = |g: &Gateway| -> Happening {
+    let revokes = |g: &TestGateway| -> InterleavedAction {
         let (service, text) = (Arc::clone(&g.service), g.parser.clone());
         Box::new(move || {
             Box::pin(async move {
@@ -290,7 +291,7 @@ async fn a_policy_activated_between_a_proposal_and_its_commit_judges_it() {
     let proposal = proposal(&thread, "planner", json!({"target_user_id": 42}));
     g.service.activate_policy(&"tests".try_into().unwrap(), None, now_free, Default::default()).await.unwrap();
     let service = Arc::clone(&g.service);
-    let protects: Happening = Box::new(move || {
+    let protects: InterleavedAction = Box::new(move || {
         Box::pin(async move {
             let (by, source) = ("tests".try_into().unwrap(), crate::gateway::source(POLICY));
             service.activate_policy(&by, None, source, Default::default()).await.unwrap();
@@ -298,23 +299,23 @@ async fn a_policy_activated_between_a_proposal_and_its_commit_judges_it() {
     });
     store.watching.by(protects);
     let answer = second.propose(&token, &proposal).await.unwrap();
-    assert!(store.watching.is_over() && matches!(answer, Answer::Held { .. }), "{answer:?}");
+    assert!(store.watching.is_over() && matches!(answer, ProposalOutcome::Held { .. }), "{answer:?}");
 }
 
 /// A vote on a second gateway, while the delegation that it counts on is ended between its decision and its commit.
-async fn votes_while_it_ends(need: u32, last: impl FnOnce(Result<Voted, Error>)) {
+async fn votes_while_it_ends(need: u32, last: impl FnOnce(Result<VoteOutcome, Error>)) {
     let g = spawn_with_policy(&super::policy_with("need = 1", &format!("need = {need}"))).await;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let (alice, _) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
-    let naming = Naming { to: "dana".to_owned(), length: Duration::from_secs(24 * 3600) };
-    let shown = Confirmation::Password("correct horse battery".to_owned());
+    let naming = NewDelegation { to: "dana".to_owned(), length: Duration::from_secs(24 * 3600) };
+    let shown = PasskeyConfirmation::Password("correct horse battery".to_owned());
     let delegation = g.service.delegate_to(&alice, &naming, shown).await.unwrap();
     let held = g.held(&g.thread().await).await;
     let review: ReviewId = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-    let by_dana = Ballot { delegation: Some(delegation.id.clone()), ..ballot(&held, Verdict::Approve) };
+    let by_dana = Ballot { delegation: Some(delegation.id.clone()), ..ballot(&held, VoteVerdict::Approve) };
     let (store, second) = second_gateway(&g).await;
     let (service, id) = (Arc::clone(&g.service), delegation.id.clone());
-    let ends: Happening =
+    let ends: InterleavedAction =
         Box::new(move || Box::pin(async move { service.end_delegation(&alice.account.record.id, &id).await.unwrap() }));
     let voted = if need == 1 {
         store.watching.by(ends);
@@ -322,7 +323,7 @@ async fn votes_while_it_ends(need: u32, last: impl FnOnce(Result<Voted, Error>))
     } else {
         second.vote(&dana.id, &review, &by_dana).await.unwrap();
         store.watching.by(ends);
-        second.vote(&g.bob.id, &review, &ballot(&held, Verdict::Approve)).await
+        second.vote(&g.bob.id, &review, &ballot(&held, VoteVerdict::Approve)).await
     };
     assert!(store.watching.is_over(), "it was decided without a commit");
     last(voted);
@@ -336,11 +337,11 @@ async fn a_delegation_that_ends_between_a_vote_and_its_commit_opens_nothing() {
 
 #[tokio::test]
 async fn a_delegation_that_ends_between_the_last_vote_and_its_commit_does_not_count() {
-    votes_while_it_ends(2, |voted| assert_eq!(voted.unwrap(), Voted::Waiting)).await;
+    votes_while_it_ends(2, |voted| assert_eq!(voted.unwrap(), VoteOutcome::Waiting)).await;
 }
 
 /// A thread is created on a second gateway, while this happens between its decision and its commit.
-async fn creates(happening: impl FnOnce(&Gateway) -> Happening) -> Result<Created, Error> {
+async fn creates(happening: impl FnOnce(&TestGateway) -> InterleavedAction) -> Result<CreatedThread, Error> {
     let g = spawn_with_policy(POLICY).await;
     let (store, second) = second_gateway(&g).await;
     let host = second.token_of(&g.host).await.unwrap();
@@ -364,11 +365,11 @@ async fn a_thread_is_created_by_what_stands_when_it_is() {
     assert!(created.is_ok(), "{created:?}");
     let created = creates(activates_another).await;
     assert!(created.is_ok(), "decided again: {created:?}");
-    for scope in [Scope::Flow("payments".try_into().unwrap()), Scope::All] {
+    for scope in [HaltScope::Flow("payments".try_into().unwrap()), HaltScope::All] {
         let created = creates(|g| stops_proposing(g, scope.clone())).await;
         assert!(matches!(created, Err(Error::Halted)), "{scope:?}: {created:?}");
     }
-    let revokes = |g: &Gateway| -> Happening {
+    let revokes = |g: &TestGateway| -> InterleavedAction {
         let (service, text) = (Arc::clone(&g.service), g.host.clone());
         Box::new(move || {
             Box::pin(async move {

@@ -1,12 +1,12 @@
 //! Receipts that are signed by the gateway's own key and are for something else: every claim is checked for itself.
 
 use countersign::domain::identity::account::MachineRole;
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::service::identity::accounts::NewToken;
 use serde_json::{Value, json};
 
 use super::forge::{with_claims, with_receipt};
-use super::{Scene, approve, cases};
+use super::{AttackScenario, approve, cases};
 use crate::gateway::{POLICY, SCHEMA};
 
 const OTHER_DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
@@ -16,7 +16,7 @@ fn add(claims: &mut Value, name: &str, by: i64) {
 }
 
 /// The receipt of the very same change, really approved in another flow of this gateway.
-async fn approved_in_refunds(scene: &Scene) -> String {
+async fn approved_in_refunds(scene: &AttackScenario) -> String {
     let g = &scene.g;
     let policy = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
     let body = json!({"policy": policy, "schemas": {"payments.schema.json": SCHEMA}});
@@ -36,7 +36,7 @@ async fn approved_in_refunds(scene: &Scene) -> String {
     let thread = g.post("/v1/threads", &host, json!({"flow": "refunds", "state": state})).await.expect(201);
     let patch = json!({"target_user_id": 42, "requested_action": "update_email"});
     let held = g.propose(&thread["thread"], &thread["transition"], (&planner, "planner"), patch).await.expect(202);
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     let decision = format!("/v1/transitions/{}/decision", held["transition"].as_str().unwrap());
     g.get(&decision, &planner).await.expect(200)["receipt"].as_str().unwrap().to_owned()
 }

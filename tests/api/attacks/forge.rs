@@ -7,18 +7,18 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::Scene;
+use super::AttackScenario;
 
 /// A token's parts: header, claims, signature.
-pub struct Parts {
+pub struct TokenParts {
     pub header: Value,
     pub claims: Value,
     pub signature: Vec<u8>,
 }
 
-pub fn take_apart(token: &str) -> Parts {
+pub fn take_apart(token: &str) -> TokenParts {
     let parts: Vec<Vec<u8>> = token.split('.').map(|it| URL_SAFE_NO_PAD.decode(it).unwrap()).collect();
-    Parts {
+    TokenParts {
         header: serde_json::from_slice(&parts[0]).unwrap(),
         claims: serde_json::from_slice(&parts[1]).unwrap(),
         signature: parts[2].clone(),
@@ -49,7 +49,7 @@ pub fn kid_of(key: &[u8; 32]) -> String {
 }
 
 /// The gateway's own private key, copied out of its keyring: what a thief would have.
-pub fn stolen(scene: &Scene, purpose: &str, state: &str) -> SigningKey {
+pub fn stolen(scene: &AttackScenario, purpose: &str, state: &str) -> SigningKey {
     let text = std::fs::read_to_string(scene.g.folder.path().join("keyring.json")).unwrap();
     let keyring: Value = serde_json::from_str(&text).unwrap();
     let wanted = |key: &&Value| key["purpose"] == purpose && key["state"] == state;
@@ -73,7 +73,7 @@ pub fn header_of(key: &SigningKey, typ: &str) -> Value {
 pub const RECEIPT: &str = "countersign-receipt+jwt";
 
 /// The case's receipt with other claims, signed by the gateway's own key: each claim is checked for itself.
-pub fn with_claims(scene: &Scene, change: impl FnOnce(&mut Value)) -> Value {
+pub fn with_claims(scene: &AttackScenario, change: impl FnOnce(&mut Value)) -> Value {
     let mut claims = take_apart(scene.case.receipt()).claims;
     change(&mut claims);
     let key = stolen(scene, "chain", "signing");
@@ -81,7 +81,7 @@ pub fn with_claims(scene: &Scene, change: impl FnOnce(&mut Value)) -> Value {
 }
 
 /// The case's ask with another receipt.
-pub fn with_receipt(scene: &Scene, receipt: String) -> Value {
+pub fn with_receipt(scene: &AttackScenario, receipt: String) -> Value {
     let mut ask = scene.case.ask("spoiled");
     ask["receipt"] = json!(receipt);
     ask

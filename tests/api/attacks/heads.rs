@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Scene, cases, policy_with};
+use super::{AttackScenario, cases, policy_with};
 
 /// An ask for another transition of the same thread.
-fn ask_for(scene: &Scene, transition: &Value, receipt: &Value) -> Value {
+fn ask_for(scene: &AttackScenario, transition: &Value, receipt: &Value) -> Value {
     let mut ask = scene.case.ask("spoiled");
     ask["transition"] = transition.clone();
     ask["receipt"] = receipt.clone();
@@ -16,32 +16,32 @@ fn ask_for(scene: &Scene, transition: &Value, receipt: &Value) -> Value {
 }
 
 /// A harmless change on the approved head, and an ask for that without a receipt.
-async fn harmless_on_top(scene: &Scene) -> Value {
+async fn harmless_on_top(scene: &AttackScenario) -> Value {
     let parent = scene.case.held["transition"].clone();
     let top = scene.harmless(&parent, "delete all of it").await;
     ask_for(scene, &top["transition"], &Value::Null)
 }
 
-async fn reserve(scene: &Scene) {
+async fn reserve(scene: &AttackScenario) {
     let case = &scene.case;
     let (id, transition, receipt) = (case.id(), &case.held["transition"], &case.decision["receipt"]);
     scene.g.verify(id, transition, receipt, "first").await.expect(200);
 }
 
-async fn revoke(scene: &Scene) {
+async fn revoke(scene: &AttackScenario) {
     let jti = scene.case.decision["nonce"].as_str().unwrap();
     let path = format!("/v1/receipts/{jti}/revocation");
     scene.g.post(&path, &scene.g.admin, json!({"reason": "a mistake"})).await.expect(200);
 }
 
-async fn abort(scene: &Scene) {
+async fn abort(scene: &AttackScenario) {
     let body = json!({"reason": "not now"});
     let ended = scene.g.post("/v1/writes/first/abort", &scene.g.writer, body).await.expect(200);
     assert_eq!(ended["outcome"], "aborted");
 }
 
 /// Rolls back to version 0 on top of the head, approved; (held, decision).
-async fn rolled_back(scene: &Scene) -> (Value, Value) {
+async fn rolled_back(scene: &AttackScenario) -> (Value, Value) {
     let parent = &scene.case.held["transition"];
     let held =
         scene.agent_path("rollbacks", json!({"node": "planner", "parent": parent, "to_version": 0})).await.expect(202);
@@ -194,7 +194,7 @@ cases! {
 
 #[tokio::test]
 async fn an_expectation_that_is_met_lets_through() {
-    let scene = Scene::new(crate::gateway::POLICY).await;
+    let scene = AttackScenario::new(crate::gateway::POLICY).await;
     let mut ask = scene.case.ask("w1");
     ask["expect"] = json!({"/target_user_id": 42.0, "/payment/amount": 10});
     scene.write(&ask).await.expect(200);
@@ -204,7 +204,7 @@ async fn an_expectation_that_is_met_lets_through() {
 #[tokio::test]
 async fn a_writer_sees_no_more_of_an_approved_head_than_people_were_shown() {
     // A later policy lets the writer read more and accepts the old one: what people signed did not show that.
-    let scene = Scene::new(crate::gateway::POLICY).await;
+    let scene = AttackScenario::new(crate::gateway::POLICY).await;
     let digest = scene.case.held["transition"].as_str().unwrap();
     let told = scene.g.get(&format!("/v1/transitions/{digest}"), &scene.g.host).await.expect(200);
     let wider = policy_with(

@@ -6,24 +6,24 @@ use countersign::keyring::Keyring;
 use serde_json::{Value, json};
 
 use super::forge::{RECEIPT, attackers, header_of, sign, stolen, take_apart, with_receipt};
-use super::{Scene, cases};
+use super::{AttackScenario, cases};
 
 /// Changes the gateway's keyring as the command line does; the running gateway sees it at once.
-fn update(scene: &Scene, change: impl FnOnce(Keys) -> Result<Keys, KeysError>) {
+fn update(scene: &AttackScenario, change: impl FnOnce(Keys) -> Result<Keys, KeysError>) {
     let path = scene.g.folder.path().join("keyring.json");
     Keyring::open(&path, None).unwrap().update(change).unwrap();
 }
 
-fn rotate(scene: &Scene) {
+fn rotate(scene: &AttackScenario) {
     update(scene, |keys| keys.rotate(KeyUse::Chain, SystemClock.now(), &mut countersign::random::fill));
 }
 
-fn revoke(scene: &Scene, kid: &Value) {
+fn revoke(scene: &AttackScenario, kid: &Value) {
     update(scene, |keys| keys.revoke(kid.as_str().unwrap(), SystemClock.now(), &mut countersign::random::fill));
 }
 
 /// The case's own claims, signed by another key in its own name.
-fn signed_by(scene: &Scene, key: &ed25519_dalek::SigningKey) -> Value {
+fn signed_by(scene: &AttackScenario, key: &ed25519_dalek::SigningKey) -> Value {
     let claims = take_apart(scene.case.receipt()).claims;
     with_receipt(scene, sign(&header_of(key, RECEIPT), &claims, key))
 }
@@ -90,7 +90,7 @@ cases! {
 
 #[tokio::test]
 async fn a_receipt_of_a_retired_key_is_good_in_its_own_bytes() {
-    let scene = Scene::new(crate::gateway::POLICY).await;
+    let scene = AttackScenario::new(crate::gateway::POLICY).await;
     rotate(&scene);
     scene.write(&scene.case.ask("w1")).await.expect(200);
     assert_eq!(scene.rows(scene.case.id()), 1);

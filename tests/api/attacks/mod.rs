@@ -27,17 +27,17 @@ pub use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, POLICY, spawn_on, spawn_with_policy};
+use crate::gateway::{ApiResponse, POLICY, TestGateway, spawn_on, spawn_with_policy};
 
 /// A thread whose change of the target user people approved, and the receipt of that.
 #[derive(Clone)]
-pub struct Approved {
+pub struct ApprovedChange {
     pub thread: Value,
     pub held: Value,
     pub decision: Value,
 }
 
-impl Approved {
+impl ApprovedChange {
     /// What an honest writer asks.
     pub fn ask(&self, write_id: &str) -> Value {
         json!({
@@ -56,13 +56,13 @@ impl Approved {
 }
 
 /// A gateway, a target table, and the thread under attack.
-pub struct Scene {
-    pub g: Gateway,
-    pub case: Approved,
+pub struct AttackScenario {
+    pub g: TestGateway,
+    pub case: ApprovedChange,
     target: Mutex<Connection>,
 }
 
-impl Scene {
+impl AttackScenario {
     pub async fn new(policy: &str) -> Self {
         Self::around(spawn_with_policy(policy).await).await
     }
@@ -75,7 +75,7 @@ impl Scene {
         Self::around(spawn_on(tempfile::tempdir().unwrap(), clock, Arc::new(store), policy).await).await
     }
 
-    async fn around(g: Gateway) -> Self {
+    async fn around(g: TestGateway) -> Self {
         let target = Connection::open(target_of(&g)).unwrap();
         target
             .execute_batch(
@@ -87,11 +87,11 @@ impl Scene {
     }
 
     /// The writer: whatever is not a 200 that allows it is a no.
-    pub async fn write_as(&self, token: &str, ask: &Value) -> Answer {
+    pub async fn write_as(&self, token: &str, ask: &Value) -> ApiResponse {
         writer::tries(&self.g, token, ask, &target_of(&self.g)).await
     }
 
-    pub async fn write(&self, ask: &Value) -> Answer {
+    pub async fn write(&self, ask: &Value) -> ApiResponse {
         self.write_as(&self.g.writer, ask).await
     }
 
@@ -107,7 +107,7 @@ impl Scene {
         self.target.lock().unwrap().query_row("SELECT count(*) FROM users_changed", [], |row| row.get(0)).unwrap()
     }
 
-    pub async fn agent_path(&self, path: &str, body: Value) -> Answer {
+    pub async fn agent_path(&self, path: &str, body: Value) -> ApiResponse {
         let thread = self.case.id().as_str().unwrap();
         self.g.post(&format!("/v1/threads/{thread}/{path}"), &self.g.planner, body).await
     }
@@ -145,21 +145,21 @@ impl Scene {
 }
 
 /// The database that the writer writes to.
-fn target_of(g: &Gateway) -> PathBuf {
+fn target_of(g: &TestGateway) -> PathBuf {
     g.folder.path().join("target.db")
 }
 
 /// A thread with an approved change.
-pub async fn approve(g: &Gateway) -> Approved {
+pub async fn approve(g: &TestGateway) -> ApprovedChange {
     let thread = g.thread().await;
     let held = g.held(&thread).await;
     let decision = g.approved(&held).await;
-    Approved { thread, held, decision }
+    ApprovedChange { thread, held, decision }
 }
 
 /// Where the unspoiled twin is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Twin {
+pub enum ControlCase {
     /// The very head that was attacked still is good for exactly one write, afterwards.
     Same,
     /// What was done spoils the head for good: its twin is another thread of the same gateway, written before.
@@ -167,20 +167,20 @@ pub enum Twin {
 }
 
 /// One way in that must be shut.
-pub struct Case {
+pub struct AttackCase {
     pub name: &'static str,
     pub policy: &'static str,
     pub status: u16,
     pub code: &'static str,
-    pub twin: Twin,
+    pub twin: ControlCase,
     /// Brings the bad state about, and says what the writer then asks.
-    pub spoil: for<'a> fn(&'a mut Scene) -> BoxFuture<'a, Value>,
+    pub spoil: for<'a> fn(&'a mut AttackScenario) -> BoxFuture<'a, Value>,
 }
 
 /// Runs a case: no row by the spoiled ask, exactly one by its twin.
-pub async fn run(case: Case) {
-    let mut scene = Scene::new(case.policy).await;
-    if case.twin == Twin::Before {
+pub async fn run(case: AttackCase) {
+    let mut scene = AttackScenario::new(case.policy).await;
+    if case.twin == ControlCase::Before {
         let twin = approve(&scene.g).await;
         scene.write(&twin.ask("twin")).await.expect(200);
         assert_eq!(scene.rows(twin.id()), 1, "{}: the twin", case.name);
@@ -191,7 +191,7 @@ pub async fn run(case: Case) {
     let answer = scene.write(&ask).await;
     assert_eq!((answer.status, answer.code()), (case.status, case.code), "{}: {:#}", case.name, answer.body);
     assert_eq!(scene.rows_all(), written, "{}: a row was written", case.name);
-    if case.twin == Twin::Same {
+    if case.twin == ControlCase::Same {
         assert_eq!(written, before, "{}: a row was written while spoiling", case.name);
         scene.write(&honest).await.expect(200);
         assert_eq!(scene.rows(scene.case.id()), 1, "{}: the twin", case.name);
@@ -205,15 +205,15 @@ macro_rules! cases {
     ($($name:ident: $code:literal, $twin:ident, |$scene:ident| $body:expr;)*) => {$(
         #[tokio::test]
         async fn $name() {
-            fn spoil($scene: &mut $crate::attacks::Scene) -> $crate::attacks::BoxFuture<'_, serde_json::Value> {
+            fn spoil($scene: &mut $crate::attacks::AttackScenario) -> $crate::attacks::BoxFuture<'_, serde_json::Value> {
                 Box::pin(async move { $body })
             }
-            $crate::attacks::run($crate::attacks::Case {
+            $crate::attacks::run($crate::attacks::AttackCase {
                 name: stringify!($name),
                 policy: $crate::gateway::POLICY,
                 status: 403,
                 code: $code,
-                twin: $crate::attacks::Twin::$twin,
+                twin: $crate::attacks::ControlCase::$twin,
                 spoil,
             })
             .await;

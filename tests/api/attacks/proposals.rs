@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Scene, approve};
-use crate::gateway::{Answer, POLICY};
+use super::{AttackScenario, approve};
+use crate::gateway::{ApiResponse, POLICY};
 
 /// One proposal that must come to nothing.
-struct Attempt {
+struct RejectedAttempt {
     name: &'static str,
     /// As which node.
     node: &'static str,
@@ -19,19 +19,19 @@ struct Attempt {
     error: Option<&'static str>,
 }
 
-fn attempt(name: &'static str, node: &'static str, patch: impl Into<String>, code: &'static str) -> Attempt {
-    Attempt { name, node, patch: patch.into(), format: None, status: 422, code: "rejected", error: Some(code) }
+fn attempt(name: &'static str, node: &'static str, patch: impl Into<String>, code: &'static str) -> RejectedAttempt {
+    RejectedAttempt { name, node, patch: patch.into(), format: None, status: 422, code: "rejected", error: Some(code) }
 }
 
-fn in_format(format: &'static str, attempt: Attempt) -> Attempt {
-    Attempt { format: Some(format), ..attempt }
+fn in_format(format: &'static str, attempt: RejectedAttempt) -> RejectedAttempt {
+    RejectedAttempt { format: Some(format), ..attempt }
 }
 
-fn unread(name: &'static str, patch: impl Into<String>, status: u16, code: &'static str) -> Attempt {
-    Attempt { name, node: "planner", patch: patch.into(), format: None, status, code, error: None }
+fn unread(name: &'static str, patch: impl Into<String>, status: u16, code: &'static str) -> RejectedAttempt {
+    RejectedAttempt { name, node: "planner", patch: patch.into(), format: None, status, code, error: None }
 }
 
-fn attempts() -> Vec<Attempt> {
+fn attempts() -> Vec<RejectedAttempt> {
     let deep = format!("{}1{}", r#"{"a":"#.repeat(70), "}".repeat(70));
     let long = "x".repeat(1024 * 1024);
     vec![
@@ -112,21 +112,21 @@ fn attempts() -> Vec<Attempt> {
         unread("not a number", r#"{"target_user_id": NaN}"#, 400, "not_a_number"),
         unread("half a surrogate", r#"{"requested_action": "\ud800"}"#, 400, "encoding"),
         unread("something after the value", r#"{}} "#, 400, "syntax"),
-        Attempt {
+        RejectedAttempt {
             error: None,
             ..unread("a megabyte", format!(r#"{{"requested_action": "{long}"}}"#), 413, "too_large")
         },
     ]
 }
 
-async fn send(scene: &Scene, attempt: &Attempt) -> Answer {
+async fn send(scene: &AttackScenario, attempt: &RejectedAttempt) -> ApiResponse {
     let (thread, parent) = (&scene.case.thread["thread"], &scene.case.thread["transition"]);
     let token = if attempt.node == "planner" { &scene.g.planner } else { &scene.g.parser };
     let format = attempt.format.map(|it| format!(r#","format":"{it}""#)).unwrap_or_default();
     let body = format!(r#"{{"node":"{}","parent":{parent},"patch":{}{format}}}"#, attempt.node, attempt.patch);
     let url = format!("{}/v1/threads/{}/transitions", scene.g.url, thread.as_str().unwrap());
     let request = scene.g.http.post(url).bearer_auth(token).header("content-type", "application/json");
-    Answer::of(request.body(body).send().await.unwrap()).await
+    ApiResponse::of(request.body(body).send().await.unwrap()).await
 }
 
 /// What each attempt would have the writer write.
@@ -142,7 +142,7 @@ fn asks(thread: &Value, transition: &Value) -> Vec<Value> {
 
 #[tokio::test]
 async fn what_a_node_may_not_return_comes_to_nothing() {
-    let mut scene = Scene::new(POLICY).await;
+    let mut scene = AttackScenario::new(POLICY).await;
     let twin = scene.case.clone();
     // The thread under attack is a fresh one; the approved one is the twin.
     scene.case.thread = scene.g.thread().await;
@@ -175,7 +175,7 @@ async fn what_a_node_may_not_return_comes_to_nothing() {
 /// The page shows what is signed, or says that it cannot: of a box with nothing in it nobody could decide.
 #[tokio::test]
 async fn words_that_say_nothing_hold_nothing_that_nobody_could_decide() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let mut body = json!({"node": "planner", "parent": thread["transition"], "patch": {"target_user_id": 42}});
@@ -191,7 +191,7 @@ async fn words_that_say_nothing_hold_nothing_that_nobody_could_decide() {
 
 #[tokio::test]
 async fn a_stale_parent_is_refused_whatever_is_asked_on_it() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let stale = &scene.case.thread["transition"];
     let node = (scene.g.parser.as_str(), "input_parser");
     let answers = [
@@ -212,7 +212,7 @@ async fn a_stale_parent_is_refused_whatever_is_asked_on_it() {
 
 #[tokio::test]
 async fn a_held_thread_takes_no_other_proposal_and_gives_no_write_of_it() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
     let node = (scene.g.parser.as_str(), "input_parser");
@@ -229,7 +229,7 @@ async fn a_held_thread_takes_no_other_proposal_and_gives_no_write_of_it() {
 
 #[tokio::test]
 async fn version_0_with_protected_values_owes_where_it_is_not_trusted() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let untrusting = super::policy_with("trust_initial = true", "trust_initial = false");
     scene.activate(&untrusting, json!([])).await;
     let thread = scene.g.thread().await;
@@ -244,7 +244,7 @@ async fn version_0_with_protected_values_owes_where_it_is_not_trusted() {
 
 #[tokio::test]
 async fn a_node_of_another_token_or_flow_proposes_nothing() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let (id, head) = (scene.case.id(), &scene.case.held["transition"]);
     let as_other = scene.g.propose(id, head, (&scene.g.parser, "planner"), json!({"target_user_id": 99})).await;
     assert_eq!((as_other.status, as_other.code()), (403, "forbidden"));
@@ -259,7 +259,7 @@ async fn a_node_of_another_token_or_flow_proposes_nothing() {
 /// Nothing is proposed where somebody said stop, and what stood before is written once afterwards.
 #[tokio::test]
 async fn a_stop_takes_no_proposal() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let head = scene.case.held["transition"].clone();
     let node = (scene.g.parser.as_str(), "input_parser");
     let propose = async |text: &str| scene.g.propose(scene.case.id(), &head, node, json!({"raw_text": text})).await;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use countersign::clock::SystemClock;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
-use countersign::service::writes::verify::VerifyAsk;
+use countersign::service::writes::verify::VerifyInput;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use futures_util::future::join_all;
 use serde_json::json;
 
-use super::{Scene, approve};
+use super::{AttackScenario, approve};
 use crate::gateway::{MovedClock, POLICY, settings};
 
 const MANY: usize = 20;
@@ -21,13 +21,13 @@ macro_rules! on_both {
         mod sqlite {
             $(#[tokio::test]
             async fn $name() {
-                super::$name(super::Scene::new(super::POLICY).await).await;
+                super::$name(super::AttackScenario::new(super::POLICY).await).await;
             })*
         }
         mod postgres {
             $(#[tokio::test]
             async fn $name() {
-                super::$name(super::Scene::on_postgres(super::POLICY).await).await;
+                super::$name(super::AttackScenario::on_postgres(super::POLICY).await).await;
             })*
         }
     };
@@ -43,7 +43,7 @@ on_both! {
     what_was_written_is_not_written_again,
 }
 
-async fn what_was_written_is_not_written_again(scene: Scene) {
+async fn what_was_written_is_not_written_again(scene: AttackScenario) {
     let first = scene.write(&scene.case.ask("w1")).await.expect(200);
     let again = scene.write(&scene.case.ask("w1")).await.expect(200);
     assert_eq!((&first["fence"], &again["replayed"]), (&again["fence"], &json!(true)));
@@ -58,7 +58,7 @@ async fn what_was_written_is_not_written_again(scene: Scene) {
     assert_eq!(scene.rows_all(), 1);
 }
 
-async fn of_twenty_proposals_on_one_head_exactly_one_commits(scene: Scene) {
+async fn of_twenty_proposals_on_one_head_exactly_one_commits(scene: AttackScenario) {
     let thread = scene.g.thread().await;
     let node = (scene.g.parser.as_str(), "input_parser");
     let ask = |turn: usize| {
@@ -76,7 +76,7 @@ async fn of_twenty_proposals_on_one_head_exactly_one_commits(scene: Scene) {
     assert_eq!(scene.rows_all(), 1);
 }
 
-async fn of_twenty_writes_of_one_head_exactly_one_is_let_through(scene: Scene) {
+async fn of_twenty_writes_of_one_head_exactly_one_is_let_through(scene: AttackScenario) {
     let asks: Vec<_> = (0..MANY).map(|turn| scene.case.ask(&format!("w{turn}"))).collect();
     let answers = join_all(asks.iter().map(|ask| scene.write(ask))).await;
     assert_eq!(answers.iter().filter(|it| it.status == 200).count(), 1);
@@ -86,7 +86,7 @@ async fn of_twenty_writes_of_one_head_exactly_one_is_let_through(scene: Scene) {
     assert_eq!(scene.rows_all(), 1);
 }
 
-async fn one_write_id_asked_for_two_threads_at_once_is_one_write(scene: Scene) {
+async fn one_write_id_asked_for_two_threads_at_once_is_one_write(scene: AttackScenario) {
     for turn in 0..5 {
         let (one, two) = (approve(&scene.g).await, approve(&scene.g).await);
         let name = format!("w{turn}");
@@ -99,7 +99,7 @@ async fn one_write_id_asked_for_two_threads_at_once_is_one_write(scene: Scene) {
     }
 }
 
-async fn a_write_and_a_change_on_top_race_and_one_wins(scene: Scene) {
+async fn a_write_and_a_change_on_top_race_and_one_wins(scene: AttackScenario) {
     for turn in 0..5 {
         let case = approve(&scene.g).await;
         let ask = case.ask(&format!("w{turn}"));
@@ -114,7 +114,7 @@ async fn a_write_and_a_change_on_top_race_and_one_wins(scene: Scene) {
     }
 }
 
-async fn a_write_and_a_halt_race_and_after_the_halt_nobody_is_let_through(scene: Scene) {
+async fn a_write_and_a_halt_race_and_after_the_halt_nobody_is_let_through(scene: AttackScenario) {
     let asks: Vec<_> = (0..MANY).map(|turn| scene.case.ask(&format!("w{turn}"))).collect();
     let (_, answers) =
         tokio::join!(scene.halt("payments", true, true), join_all(asks.iter().map(|ask| scene.write(ask))));
@@ -124,13 +124,13 @@ async fn a_write_and_a_halt_race_and_after_the_halt_nobody_is_let_through(scene:
     assert_eq!(scene.rows_all(), i64::try_from(allowed).unwrap());
 }
 
-async fn two_last_votes_at_once_make_one_receipt(scene: Scene) {
-    use countersign::domain::reviews::Verdict;
+async fn two_last_votes_at_once_make_one_receipt(scene: AttackScenario) {
+    use countersign::domain::reviews::VoteVerdict;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
     let (a, b) = tokio::join!(
-        scene.g.vote(&scene.g.alice, &held, Verdict::Approve),
-        scene.g.vote(&scene.g.bob, &held, Verdict::Approve)
+        scene.g.vote(&scene.g.alice, &held, VoteVerdict::Approve),
+        scene.g.vote(&scene.g.bob, &held, VoteVerdict::Approve)
     );
     assert_eq!([a.is_ok(), b.is_ok()].iter().filter(|it| **it).count(), 1);
     let receipt = scene.g.decision(&held).await.expect(200)["receipt"].clone();
@@ -141,7 +141,7 @@ async fn two_last_votes_at_once_make_one_receipt(scene: Scene) {
 }
 
 /// Another gateway process on the same database and keyring: its own connections, its own caches.
-async fn second_gateway(scene: &Scene) -> Service {
+async fn second_gateway(scene: &AttackScenario) -> Service {
     let folder = scene.g.folder.path();
     let options = SqliteOptions { clock_offset: scene.g.clock.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap());
@@ -152,12 +152,12 @@ async fn second_gateway(scene: &Scene) -> Service {
 
 #[tokio::test]
 async fn of_two_gateways_on_one_database_exactly_one_lets_through() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let second = second_gateway(&scene).await;
     let token = scene.g.service.token_of(&scene.g.writer).await.unwrap();
     for turn in 0..5 {
         let case = approve(&scene.g).await;
-        let ask = |name: String| VerifyAsk {
+        let ask = |name: String| VerifyInput {
             thread: case.id().as_str().unwrap().try_into().unwrap(),
             transition: case.held["transition"].as_str().unwrap().try_into().unwrap(),
             receipt: Some(case.receipt().to_owned()),
@@ -173,7 +173,7 @@ async fn of_two_gateways_on_one_database_exactly_one_lets_through() {
 
 #[tokio::test]
 async fn what_one_gateway_commits_the_other_does_not_write_from_memory() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let second = second_gateway(&scene).await;
     let token = scene.g.service.token_of(&scene.g.writer).await.unwrap();
     // The second gateway has seen and kept the approved head; then the first commits on top of it.
@@ -182,7 +182,7 @@ async fn what_one_gateway_commits_the_other_does_not_write_from_memory() {
         .await
         .unwrap();
     scene.harmless(&scene.case.held["transition"], "on top").await;
-    let ask = VerifyAsk {
+    let ask = VerifyInput {
         thread: scene.case.id().as_str().unwrap().try_into().unwrap(),
         transition: scene.case.held["transition"].as_str().unwrap().try_into().unwrap(),
         receipt: Some(scene.case.receipt().to_owned()),

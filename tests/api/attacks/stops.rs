@@ -4,10 +4,10 @@ use countersign::domain::identity::account::MachineRole;
 use countersign::domain::primitives::id::TokenId;
 use serde_json::{Value, json};
 
-use super::{Scene, approve, cases, policy_with};
+use super::{AttackScenario, approve, cases, policy_with};
 use crate::gateway::{POLICY, token};
 
-async fn close(scene: &Scene, action: &str) {
+async fn close(scene: &AttackScenario, action: &str) {
     let path = format!("/v1/threads/{}/{action}", scene.case.id().as_str().unwrap());
     scene.g.post(&path, &scene.g.admin, json!({"reason": "an exercise"})).await.expect(200);
 }
@@ -67,13 +67,13 @@ cases! {
 /// stays closed.
 #[tokio::test]
 async fn an_ask_that_is_not_strict_json_is_denied() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let honest = scene.case.ask("w1").to_string();
     let twice = honest.replacen('{', r#"{"write_id":"w0","#, 1);
     let spoiled = ["", "{}", "null", &honest[..honest.len() - 1], &format!("{honest} x"), &twice, &"[".repeat(100)];
     for text in spoiled {
         let request = scene.g.http.post(format!("{}/v1/verify", scene.g.url)).bearer_auth(&scene.g.writer);
-        let answer = crate::gateway::Answer::of(request.body(text.to_owned()).send().await.unwrap()).await;
+        let answer = crate::gateway::ApiResponse::of(request.body(text.to_owned()).send().await.unwrap()).await;
         assert_eq!((answer.status, answer.code()), (403, "malformed"), "{text}");
     }
     assert_eq!(scene.rows_all(), 0);
@@ -84,7 +84,7 @@ async fn an_ask_that_is_not_strict_json_is_denied() {
 /// Everybody else's token, each with the very ask that is good for the writer.
 #[tokio::test]
 async fn nobody_but_the_writer_of_the_flow_is_let_through() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let ask = scene.case.ask("w1");
     let refunds = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
     scene
@@ -121,7 +121,7 @@ async fn nobody_but_the_writer_of_the_flow_is_let_through() {
 
 #[tokio::test]
 async fn a_writer_that_the_receipt_does_not_name_is_refused() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let digest = scene.case.held["transition"].as_str().unwrap();
     let told = scene.g.get(&format!("/v1/transitions/{digest}"), &scene.g.host).await.expect(200);
     let second =
@@ -142,7 +142,7 @@ fn token_id(text: &str) -> TokenId {
 
 #[tokio::test]
 async fn a_revoked_token_is_nobodys_even_while_its_reservation_lives() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let second = token(&scene.g.service, "second", MachineRole::Writer, &["database_writer"]).await;
     let reserved = scene.case.ask("w1");
     scene.g.post("/v1/verify", &second, reserved.clone()).await.expect(200);
@@ -161,12 +161,12 @@ async fn a_revoked_token_is_nobodys_even_while_its_reservation_lives() {
 #[tokio::test]
 async fn a_token_revoked_between_reading_and_committing_is_not_let_through() {
     // The handler has looked the token up; the transaction that reserves looks again.
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let second = token(&scene.g.service, "second", MachineRole::Writer, &["database_writer"]).await;
     let stale = scene.g.service.token_of(&second).await.unwrap();
     scene.g.service.revoke_token(&token_id(&second)).await.unwrap();
     let case = &scene.case;
-    let ask = countersign::service::writes::verify::VerifyAsk {
+    let ask = countersign::service::writes::verify::VerifyInput {
         thread: case.id().as_str().unwrap().try_into().unwrap(),
         transition: case.held["transition"].as_str().unwrap().try_into().unwrap(),
         receipt: Some(case.receipt().to_owned()),
@@ -180,7 +180,7 @@ async fn a_token_revoked_between_reading_and_committing_is_not_let_through() {
 
 #[tokio::test]
 async fn a_lifted_halt_and_a_reopened_thread_let_the_one_write_through() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     scene.halt("payments", true, true).await;
     close(&scene, "closing").await;
     assert_eq!(scene.write(&scene.case.ask("w1")).await.code(), "halted");

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use super::forge::{RECEIPT, attackers, header_of, join, sign, signed, stolen, take_apart, with_receipt};
-use super::{Scene, cases};
+use super::{AttackScenario, cases};
 
 /// The receipt with its header changed and signed anew by the gateway's own key.
-fn with_header(scene: &Scene, change: impl FnOnce(&mut Value)) -> Value {
+fn with_header(scene: &AttackScenario, change: impl FnOnce(&mut Value)) -> Value {
     let parts = take_apart(scene.case.receipt());
     let mut header = parts.header;
     change(&mut header);
@@ -20,14 +20,14 @@ fn with_header(scene: &Scene, change: impl FnOnce(&mut Value)) -> Value {
 }
 
 /// The receipt's bytes, spoiled as text.
-fn spelt(scene: &Scene, change: impl FnOnce(&str) -> String) -> Value {
+fn spelt(scene: &AttackScenario, change: impl FnOnce(&str) -> String) -> Value {
     let other = change(scene.case.receipt());
     assert_ne!(other, scene.case.receipt(), "nothing was spoiled");
     with_receipt(scene, other)
 }
 
 /// The receipt with another signature.
-fn with_signature(scene: &Scene, change: impl FnOnce(&mut Vec<u8>)) -> Value {
+fn with_signature(scene: &AttackScenario, change: impl FnOnce(&mut Vec<u8>)) -> Value {
     let mut parts = take_apart(scene.case.receipt());
     change(&mut parts.signature);
     let (header, claims) = (canonical(&parts.header), canonical(&parts.claims));
@@ -35,7 +35,7 @@ fn with_signature(scene: &Scene, change: impl FnOnce(&mut Vec<u8>)) -> Value {
 }
 
 /// A token signed with the published key as an HMAC secret; the signature made as long as wanted.
-fn hmac_signed(scene: &Scene, alg: &str, length: usize) -> Value {
+fn hmac_signed(scene: &AttackScenario, alg: &str, length: usize) -> Value {
     let parts = take_apart(scene.case.receipt());
     let mut header = parts.header;
     header["alg"] = json!(alg);

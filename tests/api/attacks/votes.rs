@@ -2,18 +2,18 @@
 
 use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
 use countersign::domain::identity::party::Party;
-use countersign::domain::reviews::{Ballot, BrowserCheck, Verdict};
+use countersign::domain::reviews::{Ballot, BrowserCheck, VoteVerdict};
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
-use countersign::service::reviews::vote::Voted;
-use countersign::service::threads::redaction::Part;
+use countersign::service::reviews::vote::VoteOutcome;
+use countersign::service::threads::redaction::RedactionDetail;
 use countersign::store::Store as _;
-use countersign::store::row::{Row, Table};
+use countersign::store::row::{SealedRow, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::api::problem::vote_code;
 use serde_json::{Value, json};
 
-use super::{BoxFuture, Scene, policy_with};
+use super::{AttackScenario, BoxFuture, policy_with};
 use crate::gateway::{POLICY, ballot, owned_token, person};
 
 /// The code that a refused vote has on the wire.
@@ -30,7 +30,7 @@ fn code(error: &Error) -> &'static str {
     }
 }
 
-async fn cast(scene: &Scene, who: &Account, held: &Value, ballot: Ballot) -> &'static str {
+async fn cast(scene: &AttackScenario, who: &Account, held: &Value, ballot: Ballot) -> &'static str {
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     match scene.g.service.vote(&who.id, &review, &ballot).await {
         Ok(voted) => panic!("the vote was counted: {voted:?}"),
@@ -38,20 +38,20 @@ async fn cast(scene: &Scene, who: &Account, held: &Value, ballot: Ballot) -> &'s
     }
 }
 
-async fn votes(scene: &Scene, who: &Account, held: &Value) -> &'static str {
-    cast(scene, who, held, ballot(held, Verdict::Approve)).await
+async fn votes(scene: &AttackScenario, who: &Account, held: &Value) -> &'static str {
+    cast(scene, who, held, ballot(held, VoteVerdict::Approve)).await
 }
 
 /// A hold, how a vote on it is spoiled, and the code that the vote gets.
-struct Case {
+struct VoteAttackCase {
     policy: String,
     code: &'static str,
-    spoil: for<'a> fn(&'a Scene, &'a Value) -> BoxFuture<'a, &'static str>,
+    spoil: for<'a> fn(&'a AttackScenario, &'a Value) -> BoxFuture<'a, &'static str>,
 }
 
 /// The unspoiled twin: a hold of a thread of its own, by the same policy, that everybody who is needed approves as it
 /// asks; exactly one row.
-async fn twin(scene: &Scene, policy: &str) {
+async fn twin(scene: &AttackScenario, policy: &str) {
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
     let digest = held["transition"].as_str().unwrap();
@@ -59,8 +59,8 @@ async fn twin(scene: &Scene, policy: &str) {
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     for who in [&scene.g.alice, &scene.g.bob] {
         let comment = Some("I looked it up.".to_owned());
-        let honest = Ballot { comment, typed: typed.clone(), ..ballot(&held, Verdict::Approve) };
-        if scene.g.service.vote(&who.id, &review, &honest).await.unwrap() == Voted::Approved {
+        let honest = Ballot { comment, typed: typed.clone(), ..ballot(&held, VoteVerdict::Approve) };
+        if scene.g.service.vote(&who.id, &review, &honest).await.unwrap() == VoteOutcome::Approved {
             break;
         }
     }
@@ -71,8 +71,8 @@ async fn twin(scene: &Scene, policy: &str) {
 }
 
 /// No row by the spoiled vote; exactly one by honest votes under the same policy.
-async fn run(case: Case) {
-    let scene = Scene::new(POLICY).await;
+async fn run(case: VoteAttackCase) {
+    let scene = AttackScenario::new(POLICY).await;
     scene.activate(&case.policy, json!([])).await;
     twin(&scene, &case.policy).await;
     let thread = scene.g.thread().await;
@@ -89,10 +89,10 @@ macro_rules! votes {
     ($($name:ident: $code:literal, $policy:expr, |$scene:ident, $held:ident| $body:expr;)*) => {$(
         #[tokio::test]
         async fn $name() {
-            fn spoil<'a>($scene: &'a Scene, $held: &'a Value) -> BoxFuture<'a, &'static str> {
+            fn spoil<'a>($scene: &'a AttackScenario, $held: &'a Value) -> BoxFuture<'a, &'static str> {
                 Box::pin(async move { $body })
             }
-            run(Case { policy: $policy.to_owned(), code: $code, spoil }).await;
+            run(VoteAttackCase { policy: $policy.to_owned(), code: $code, spoil }).await;
         }
     )*};
 }
@@ -105,28 +105,28 @@ fn typed() -> String {
     policy_with("need = 1", "need = 1\nconfirm = \"typed\"")
 }
 
-async fn outsider(scene: &Scene, name: &str, role: PersonRole, groups: &[&str]) -> Account {
+async fn outsider(scene: &AttackScenario, name: &str, role: PersonRole, groups: &[&str]) -> Account {
     let groups = groups.iter().map(|it| (*it).try_into().unwrap()).collect();
     let new = NewAccount { name: name.to_owned(), role, groups };
     scene.g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
 }
 
-async fn cancelled(scene: &Scene, held: &Value) {
+async fn cancelled(scene: &AttackScenario, held: &Value) {
     let path = format!("/v1/transitions/{}/cancellation", held["transition"].as_str().unwrap());
     scene.g.post(&path, &scene.g.planner, json!({"reason": "never mind"})).await.expect(200);
 }
 
 votes! {
     one_person_does_not_vote_twice: "not_eligible", two_needed(), |s, held| {
-        s.g.vote(&s.g.alice, held, Verdict::Approve).await.unwrap();
+        s.g.vote(&s.g.alice, held, VoteVerdict::Approve).await.unwrap();
         votes(s, &s.g.alice, held).await
     };
     who_refused_does_not_approve_afterwards: "not_eligible", policy_with("need = 1", "need = 1").replace("ttl = \"24h\"", "ttl = \"24h\"\ndenials = 2"), |s, held| {
-        s.g.vote(&s.g.alice, held, Verdict::Deny).await.unwrap();
+        s.g.vote(&s.g.alice, held, VoteVerdict::Deny).await.unwrap();
         votes(s, &s.g.alice, held).await
     };
     one_approval_of_two_is_not_enough: "not_eligible", two_needed(), |s, held| {
-        assert_eq!(s.g.vote(&s.g.bob, held, Verdict::Approve).await.unwrap(), Voted::Waiting);
+        assert_eq!(s.g.vote(&s.g.bob, held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
         votes(s, &s.g.bob, held).await
     };
     who_is_in_no_group_that_is_asked_does_not_vote: "not_eligible", POLICY, |s, held| {
@@ -150,7 +150,7 @@ votes! {
         votes(s, &carol, held).await
     };
     a_stage_that_there_is_not_counts_nothing: "wrong_stage", POLICY, |s, held| {
-        cast(s, &s.g.alice, held, Ballot { stage: 1, ..ballot(held, Verdict::Approve) }).await
+        cast(s, &s.g.alice, held, Ballot { stage: 1, ..ballot(held, VoteVerdict::Approve) }).await
     };
     a_vote_after_the_deadline_does_not_count: "expired", POLICY, |s, held| {
         s.pass_seconds(24 * 3600);
@@ -158,19 +158,19 @@ votes! {
     };
     a_vote_on_another_digest_does_not_count: "digest_mismatch", POLICY, |s, held| {
         let other = s.case.held["transition"].as_str().unwrap().try_into().unwrap();
-        cast(s, &s.g.alice, held, Ballot { transition: other, ..ballot(held, Verdict::Approve) }).await
+        cast(s, &s.g.alice, held, Ballot { transition: other, ..ballot(held, VoteVerdict::Approve) }).await
     };
     a_page_is_used_once: "nonce_used", two_needed(), |s, held| {
-        let first = ballot(held, Verdict::Approve);
+        let first = ballot(held, VoteVerdict::Approve);
         let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
         s.g.service.vote(&s.g.alice.id, &review, &first).await.unwrap();
         cast(s, &s.g.bob, held, first).await
     };
     a_page_that_the_browser_found_wrong_approves_nothing: "browser_mismatch", POLICY, |s, held| {
-        cast(s, &s.g.alice, held, Ballot { browser_check: BrowserCheck::Mismatch, ..ballot(held, Verdict::Approve) }).await
+        cast(s, &s.g.alice, held, Ballot { browser_check: BrowserCheck::Mismatch, ..ballot(held, VoteVerdict::Approve) }).await
     };
     a_stage_that_asks_for_words_gets_words: "comment_required", policy_with("need = 1", "need = 1\ncomment = \"required\""), |s, held| {
-        cast(s, &s.g.alice, held, Ballot { comment: Some(" \n".to_owned()), ..ballot(held, Verdict::Approve) }).await
+        cast(s, &s.g.alice, held, Ballot { comment: Some(" \n".to_owned()), ..ballot(held, VoteVerdict::Approve) }).await
     };
     what_was_not_typed_approves_nothing: "confirmation_not_typed", typed(), |s, held| {
         votes(s, &s.g.alice, held).await
@@ -178,14 +178,14 @@ votes! {
     what_was_typed_of_another_change_approves_nothing: "confirmation_not_typed", typed(), |s, held| {
         let other = s.case.held["transition"].as_str().unwrap();
         let digits = Some(other[other.len() - 6..].to_owned());
-        cast(s, &s.g.alice, held, Ballot { typed: digits, ..ballot(held, Verdict::Approve) }).await
+        cast(s, &s.g.alice, held, Ballot { typed: digits, ..ballot(held, VoteVerdict::Approve) }).await
     };
     typing_more_than_is_asked_for_approves_nothing: "confirmation_not_typed", typed(), |s, held| {
         let whole = held["transition"].as_str().unwrap().to_owned();
-        cast(s, &s.g.alice, held, Ballot { typed: Some(whole), ..ballot(held, Verdict::Approve) }).await
+        cast(s, &s.g.alice, held, Ballot { typed: Some(whole), ..ballot(held, VoteVerdict::Approve) }).await
     };
     a_comment_is_no_document: "comment_too_long", POLICY, |s, held| {
-        cast(s, &s.g.alice, held, Ballot { comment: Some("x".repeat(4_001)), ..ballot(held, Verdict::Approve) }).await
+        cast(s, &s.g.alice, held, Ballot { comment: Some("x".repeat(4_001)), ..ballot(held, VoteVerdict::Approve) }).await
     };
     a_vote_on_a_halted_flow_does_not_count: "halted", POLICY, |s, held| {
         s.halt("payments", true, false).await;
@@ -200,7 +200,7 @@ votes! {
         votes(s, &s.g.alice, held).await
     };
     a_vote_on_a_denied_hold_does_not_count: "review_ended", POLICY, |s, held| {
-        s.g.vote(&s.g.bob, held, Verdict::Deny).await.unwrap();
+        s.g.vote(&s.g.bob, held, VoteVerdict::Deny).await.unwrap();
         votes(s, &s.g.alice, held).await
     };
     a_vote_in_a_closed_thread_does_not_count: "review_ended", POLICY, |s, held| {
@@ -215,12 +215,12 @@ votes! {
     };
     a_review_of_another_thread_takes_no_vote_on_this_digest: "digest_mismatch", POLICY, |s, held| {
         let other = s.g.held(&s.g.thread().await).await;
-        cast(s, &s.g.alice, &other, ballot(held, Verdict::Approve)).await
+        cast(s, &s.g.alice, &other, ballot(held, VoteVerdict::Approve)).await
     };
     who_has_no_account_does_not_vote: "unauthenticated", POLICY, |s, held| {
         let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
         let nobody = "nobody".try_into().unwrap();
-        code(&s.g.service.vote(&nobody, &review, &ballot(held, Verdict::Approve)).await.unwrap_err())
+        code(&s.g.service.vote(&nobody, &review, &ballot(held, VoteVerdict::Approve)).await.unwrap_err())
     };
 }
 
@@ -228,23 +228,23 @@ votes! {
 #[tokio::test]
 async fn a_vote_counts_in_the_stages_that_its_voter_is_asked_in_and_in_no_other() {
     let stages = policy_with("need = 1", "need = 1\n[[approval.stages]]\ngroups = [\"security\"]\nneed = 1");
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     scene.activate(&stages, json!([])).await;
     let carol = person(&scene.g.service, "carol", &["security"]).await;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
-    let at = |stage: u32| Ballot { stage, ..ballot(&held, Verdict::Approve) };
+    let at = |stage: u32| Ballot { stage, ..ballot(&held, VoteVerdict::Approve) };
     assert_eq!(cast(&scene, &scene.g.alice, &held, at(1)).await, "wrong_stage");
     assert_eq!(cast(&scene, &carol, &held, at(0)).await, "wrong_stage");
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-    assert_eq!(scene.g.service.vote(&carol.id, &review, &at(1)).await.unwrap(), Voted::Waiting);
+    assert_eq!(scene.g.service.vote(&carol.id, &review, &at(1)).await.unwrap(), VoteOutcome::Waiting);
     let ask = |receipt: &Value| {
         let (thread, transition) = (&thread["thread"], &held["transition"]);
         json!({"thread": thread, "transition": transition, "receipt": receipt, "write_id": "w1"})
     };
     assert_eq!(scene.write(&ask(&scene.case.decision["receipt"])).await.code(), "not_head");
     assert_eq!(scene.rows_all(), 0);
-    assert_eq!(scene.g.service.vote(&scene.g.alice.id, &review, &at(0)).await.unwrap(), Voted::Approved);
+    assert_eq!(scene.g.service.vote(&scene.g.alice.id, &review, &at(0)).await.unwrap(), VoteOutcome::Approved);
     let receipt = scene.g.decision(&held).await.expect(200)["receipt"].clone();
     scene.write(&ask(&receipt)).await.expect(200);
     assert_eq!(scene.rows_all(), 1);
@@ -254,7 +254,7 @@ async fn a_vote_counts_in_the_stages_that_its_voter_is_asked_in_and_in_no_other(
 /// that people were shown.
 #[tokio::test]
 async fn another_effect_than_was_stated_is_not_committed_by_an_approval_of_it() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
     let file = scene.g.folder.path().join("countersign.db");
@@ -263,14 +263,15 @@ async fn another_effect_than_was_stated_is_not_committed_by_an_approval_of_it() 
     let other = row.body.replace("[\"/target_user_id\",42]", "[\"/target_user_id\",99]");
     assert_ne!(other, row.body, "the effect is kept with the transition");
     let keys = scene.g.service.keys().unwrap();
-    let sealed = Row::seal(keys.row(), Table::Transitions, row.id.clone(), row.facets.clone(), row.revision, other);
-    let put = |row: &Row| {
+    let sealed =
+        SealedRow::seal(keys.row(), Table::Transitions, row.id.clone(), row.facets.clone(), row.revision, other);
+    let put = |row: &SealedRow| {
         let database = rusqlite::Connection::open(&file).unwrap();
         let columns = (&row.body, row.mac.as_slice(), &row.id);
         database.execute("UPDATE transitions SET body = ?1, mac = ?2 WHERE id = ?3", columns).unwrap()
     };
     assert_eq!(put(&sealed), 1);
-    let refused = scene.g.vote(&scene.g.alice, &held, Verdict::Approve).await;
+    let refused = scene.g.vote(&scene.g.alice, &held, VoteVerdict::Approve).await;
     assert!(matches!(refused, Err(Error::Broken(_))), "{refused:?}");
     let ask = json!({"thread": thread["thread"], "transition": held["transition"], "write_id": "w1"});
     assert_eq!(scene.write(&ask).await.code(), "not_head");
@@ -283,21 +284,21 @@ async fn another_effect_than_was_stated_is_not_committed_by_an_approval_of_it() 
 }
 
 /// A thread held by an agent of this owner, on top of what others did.
-async fn held_by(scene: &Scene, owner: &str, thread: &Value, parent: &Value, user: u64) -> Value {
+async fn held_by(scene: &AttackScenario, owner: &str, thread: &Value, parent: &Value, user: u64) -> Value {
     let agent = owned_token(&scene.g.service, "another", MachineRole::Agent, &["planner"], owner).await;
     scene.g.propose(&thread["thread"], parent, (&agent, "planner"), json!({"target_user_id": user})).await.expect(202)
 }
 
 #[tokio::test]
 async fn who_owns_the_proposing_agent_does_not_vote_and_another_does() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let held = held_by(&scene, "alice", &thread, &thread["transition"], 99).await;
     assert_eq!(votes(&scene, &scene.g.alice, &held).await, "not_eligible");
     let ask = json!({"thread": thread["thread"], "transition": held["transition"], "write_id": "w1"});
     assert_eq!(scene.write(&ask).await.code(), "not_head");
     assert_eq!(scene.rows_all(), 0);
-    scene.g.vote(&scene.g.bob, &held, Verdict::Approve).await.unwrap();
+    scene.g.vote(&scene.g.bob, &held, VoteVerdict::Approve).await.unwrap();
     let mut honest = ask.clone();
     honest["receipt"] = scene.g.decision(&held).await.expect(200)["receipt"].clone();
     scene.write(&honest).await.expect(200);
@@ -306,7 +307,7 @@ async fn who_owns_the_proposing_agent_does_not_vote_and_another_does() {
 
 #[tokio::test]
 async fn who_owns_an_agent_of_an_earlier_step_does_not_vote_until_that_is_written() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     // Alice's own agent commits something harmless; then another team's agent asks for something protected.
     let hers = owned_token(&scene.g.service, "hers", MachineRole::Agent, &["input_parser"], "alice").await;
@@ -317,26 +318,26 @@ async fn who_owns_an_agent_of_an_earlier_step_does_not_vote_until_that_is_writte
     let node = (scene.g.planner.as_str(), "planner");
     let held = scene.g.propose(&thread["thread"], &first["transition"], node, patch).await.expect(202);
     assert_eq!(votes(&scene, &scene.g.alice, &held).await, "not_eligible");
-    scene.g.vote(&scene.g.bob, &held, Verdict::Approve).await.unwrap();
+    scene.g.vote(&scene.g.bob, &held, VoteVerdict::Approve).await.unwrap();
     // And not on what comes after it either: an approval does not wash the hands.
     let again = json!({"node": "planner", "parent": held["transition"], "patch": {}, "reaffirm": true});
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let reaffirmed = scene.g.post(&path, &scene.g.planner, again).await.expect(202);
     assert_eq!(votes(&scene, &scene.g.alice, &reaffirmed).await, "not_eligible");
-    scene.g.vote(&scene.g.bob, &reaffirmed, Verdict::Approve).await.unwrap();
+    scene.g.vote(&scene.g.bob, &reaffirmed, VoteVerdict::Approve).await.unwrap();
     let receipt = scene.g.decision(&reaffirmed).await.expect(200)["receipt"].clone();
     let ask = json!({"thread": thread["thread"], "transition": reaffirmed["transition"], "receipt": receipt, "write_id": "w1"});
     scene.write(&ask).await.expect(200);
     let done = scene.g.confirm("w1").await.expect(200);
     let next =
         scene.g.propose(&thread["thread"], &done["transition"], node, json!({"target_user_id": 5})).await.expect(202);
-    scene.g.vote(&scene.g.alice, &next, Verdict::Approve).await.unwrap();
+    scene.g.vote(&scene.g.alice, &next, VoteVerdict::Approve).await.unwrap();
     assert_eq!(scene.rows_all(), 1);
 }
 
 #[tokio::test]
 async fn what_only_its_owner_could_approve_is_rejected() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let agent = owned_token(&scene.g.service, "own", MachineRole::Agent, &["planner"], "reviewers").await;
     let answer = scene
@@ -348,8 +349,8 @@ async fn what_only_its_owner_could_approve_is_rejected() {
 
 #[tokio::test]
 async fn an_unknown_outcome_is_approved_past_only_with_a_tick() {
-    use countersign::domain::reviews::Ticked;
-    let scene = Scene::new(POLICY).await;
+    use countersign::domain::reviews::CheckboxState;
+    let scene = AttackScenario::new(POLICY).await;
     let reserved = scene.case.ask("w1");
     scene.write(&reserved).await.expect(200);
     scene.pass_seconds(31);
@@ -357,7 +358,7 @@ async fn an_unknown_outcome_is_approved_past_only_with_a_tick() {
     let held = scene.agent_path("transitions", body).await.expect(202);
     assert_eq!(votes(&scene, &scene.g.alice, &held).await, "write_outcome_unknown");
     assert_eq!(scene.rows_all(), 1);
-    let ticked = Ballot { outcome_unknown_accepted: Ticked::Yes, ..ballot(&held, Verdict::Approve) };
+    let ticked = Ballot { outcome_unknown_accepted: CheckboxState::Yes, ..ballot(&held, VoteVerdict::Approve) };
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     scene.g.service.vote(&scene.g.alice.id, &review, &ticked).await.unwrap();
     // It stays unknown on the next head too.
@@ -369,13 +370,13 @@ async fn an_unknown_outcome_is_approved_past_only_with_a_tick() {
 #[tokio::test]
 async fn a_denial_is_no_receipt() {
     use countersign::domain::reviews::HoldState;
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let held = scene.g.held(&scene.g.thread().await).await;
-    scene.g.vote(&scene.g.bob, &held, Verdict::Deny).await.unwrap();
+    scene.g.vote(&scene.g.bob, &held, VoteVerdict::Deny).await.unwrap();
     let told = scene
         .g
         .service
-        .told(held["transition"].as_str().unwrap().try_into().unwrap(), &Party::Receiver, Part::Whole)
+        .told(held["transition"].as_str().unwrap().try_into().unwrap(), &Party::Receiver, RedactionDetail::Whole)
         .await
         .unwrap();
     let HoldState::Denied { denial, .. } = told.hold.unwrap().state else { panic!("it was denied") };

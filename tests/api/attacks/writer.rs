@@ -11,17 +11,17 @@ use std::sync::{LazyLock, Mutex};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::gateway::{Answer, Gateway};
+use crate::gateway::{ApiResponse, TestGateway};
 
-static WRITER: LazyLock<Writer> = LazyLock::new(Writer::start);
+static WRITER: LazyLock<WriterProcess> = LazyLock::new(WriterProcess::start);
 
-struct Writer {
+struct WriterProcess {
     orders: Mutex<ChildStdin>,
     told: Mutex<HashMap<u64, oneshot::Sender<Value>>>,
     next: AtomicU64,
 }
 
-impl Writer {
+impl WriterProcess {
     fn start() -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api/attacks/writer.py");
         let process = Command::new("python3").arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -56,12 +56,12 @@ fn listen(answers: ChildStdout) {
 }
 
 /// Has the writer try a write into a table: what the gateway answered it.
-pub async fn tries(g: &Gateway, token: &str, ask: &Value, target: &Path) -> Answer {
+pub async fn tries(g: &TestGateway, token: &str, ask: &Value, target: &Path) -> ApiResponse {
     let order = json!({"gateway": g.url, "token": token, "ask": ask, "target": target});
     let told = WRITER.order(order).await.expect("the writer lives");
     assert!(told.get("failed").is_none(), "the writer: {}", told["failed"]);
     let (status, text) = (told["status"].as_u64().unwrap() as u16, told["text"].as_str().unwrap());
-    let answer = Answer { status, body: serde_json::from_str(text).unwrap_or_else(|_| text.into()) };
+    let answer = ApiResponse { status, body: serde_json::from_str(text).unwrap_or_else(|_| text.into()) };
     crate::description::check("POST", "/v1/verify", (status, told["kind"].as_str().unwrap(), &answer.body));
     answer
 }

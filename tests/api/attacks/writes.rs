@@ -2,24 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::{Scene, approve, cases};
+use super::{AttackScenario, approve, cases};
 use crate::gateway::{POLICY, token};
 use countersign::domain::identity::account::MachineRole;
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::service::audit::audit;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::expire_leases;
 
-async fn reserve(scene: &Scene) {
+async fn reserve(scene: &AttackScenario) {
     scene.g.post("/v1/verify", &scene.g.writer, scene.case.ask("first")).await.expect(200);
 }
 
-async fn abort(scene: &Scene, write_id: &str) -> Value {
+async fn abort(scene: &AttackScenario, write_id: &str) -> Value {
     let path = format!("/v1/writes/{write_id}/abort");
     scene.g.post(&path, &scene.g.writer, json!({"reason": "not now"})).await.expect(200)
 }
 
-async fn status(scene: &Scene) -> Value {
+async fn status(scene: &AttackScenario) -> Value {
     scene.g.get(&format!("/v1/threads/{}", scene.case.id().as_str().unwrap()), &scene.g.writer).await.expect(200)
 }
 
@@ -99,7 +99,7 @@ cases! {
 
 #[tokio::test]
 async fn another_writer_does_not_get_a_reserved_head_by_the_same_write_id() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let second = token(&scene.g.service, "second", MachineRole::Writer, &["database_writer"]).await;
     scene.write(&scene.case.ask("w1")).await.expect(200);
     let refused = scene.write_as(&second, &scene.case.ask("w1")).await;
@@ -115,7 +115,7 @@ async fn another_writer_does_not_get_a_reserved_head_by_the_same_write_id() {
 
 #[tokio::test]
 async fn the_same_call_while_the_lease_lives_is_the_same_write() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let first = scene.write(&scene.case.ask("w1")).await.expect(200);
     for _ in 0..3 {
         let again = scene.write(&scene.case.ask("w1")).await.expect(200);
@@ -127,7 +127,7 @@ async fn the_same_call_while_the_lease_lives_is_the_same_write() {
 
 #[tokio::test]
 async fn a_late_confirm_commits_nothing() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     scene.write(&scene.case.ask("w1")).await.expect(200);
     scene.pass_seconds(31);
     let top = scene.harmless(&scene.case.held["transition"], "moved on").await;
@@ -142,7 +142,7 @@ async fn a_late_confirm_commits_nothing() {
 
 #[tokio::test]
 async fn a_confirm_after_the_lapse_of_an_unmoved_head_commits_once() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     scene.write(&scene.case.ask("w1")).await.expect(200);
     scene.pass_seconds(31);
     let done = scene.g.confirm("w1").await.expect(200);
@@ -153,13 +153,13 @@ async fn a_confirm_after_the_lapse_of_an_unmoved_head_commits_once() {
 
 #[tokio::test]
 async fn while_a_lease_lives_nothing_commits_and_no_vote_counts() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
     // The open hold does not block the write of the head below it, which owes nothing.
     let ask = json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": "w1"});
     scene.write(&ask).await.expect(200);
-    let refused = scene.g.vote(&scene.g.alice, &held, Verdict::Approve).await.unwrap_err();
+    let refused = scene.g.vote(&scene.g.alice, &held, VoteVerdict::Approve).await.unwrap_err();
     assert!(matches!(refused, countersign::service::error::Error::WriteInProgress), "{refused:?}");
     let node = (scene.g.parser.as_str(), "input_parser");
     let other = scene.g.propose(&thread["thread"], &thread["transition"], node, json!({"raw_text": "x"})).await;
@@ -167,7 +167,7 @@ async fn while_a_lease_lives_nothing_commits_and_no_vote_counts() {
     // Confirmed: the hold asks about a state that is not the head any more.
     scene.g.confirm("w1").await.expect(200);
     assert_eq!(scene.g.decision(&held).await.expect(200)["decision"], "superseded");
-    assert!(scene.g.vote(&scene.g.alice, &held, Verdict::Approve).await.is_err());
+    assert!(scene.g.vote(&scene.g.alice, &held, VoteVerdict::Approve).await.is_err());
     assert_eq!(
         scene
             .write(&json!({"thread": thread["thread"], "transition": held["transition"], "write_id": "w2"}))
@@ -180,7 +180,7 @@ async fn while_a_lease_lives_nothing_commits_and_no_vote_counts() {
 
 #[tokio::test]
 async fn an_abort_frees_a_head_that_needs_no_receipt_for_one_write() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let ask =
         |write_id: &str| json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": write_id});
@@ -194,7 +194,7 @@ async fn an_abort_frees_a_head_that_needs_no_receipt_for_one_write() {
 
 #[tokio::test]
 async fn only_a_lapsed_write_is_resolved_once_and_in_its_own_thread() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let other = scene.g.thread().await;
     scene.write(&scene.case.ask("w1")).await.expect(200);
     let principal = scene.g.service.token_of(&scene.g.writer).await.unwrap().record.principal();
@@ -219,7 +219,7 @@ async fn only_a_lapsed_write_is_resolved_once_and_in_its_own_thread() {
 /// Else its outcome would count as unknown for ever, and nobody could say it: a box that is always ticked is not read.
 #[tokio::test]
 async fn a_write_that_ends_while_its_thread_is_closed_has_ended() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let principal = scene.g.service.token_of(&scene.g.writer).await.unwrap().record.principal();
     for (write_id, outcome) in [("w1", "aborted"), ("w2", "late"), ("w3", "written")] {
         let thread = scene.g.thread().await;
@@ -259,7 +259,7 @@ async fn a_write_that_ends_while_its_thread_is_closed_has_ended() {
 
 #[tokio::test]
 async fn a_head_that_needs_no_receipt_is_not_freed_by_a_lapse() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let ask =
         |write_id: &str| json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": write_id});
@@ -271,7 +271,7 @@ async fn a_head_that_needs_no_receipt_is_not_freed_by_a_lapse() {
 
 #[tokio::test]
 async fn a_result_that_is_not_admitted_is_recorded_without_effect() {
-    let scene = Scene::new(POLICY).await;
+    let scene = AttackScenario::new(POLICY).await;
     scene.write(&scene.case.ask("w1")).await.expect(200);
     let results = json!({"result": {"target_user_id": 99, "is_admin": true}});
     let done = scene.g.post("/v1/writes/w1/confirm", &scene.g.writer, results).await.expect(200);

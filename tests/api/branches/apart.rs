@@ -1,11 +1,11 @@
 //! What branches and joins are no way around to: what a node may not read, and what people are asked about. On both
 //! databases.
 
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway};
-use crate::rules::{Scene, codes};
+use crate::gateway::{ApiResponse, TestGateway};
+use crate::rules::{ApiScenario, codes};
 
 on_both! {
     a_value_that_was_guessed_right_is_joined_no_more_than_another(super::guessing()),
@@ -59,14 +59,14 @@ fn keyed() -> String {
     format!("flow = \"payments\"\ntrust_initial = true\nprotected = [\"plan\"]\n{keys}{APPROVAL}")
 }
 
-struct Thread<'g> {
-    g: &'g Gateway,
+struct BranchThread<'g> {
+    g: &'g TestGateway,
     id: Value,
     head: Value,
 }
 
-impl<'g> Thread<'g> {
-    async fn new(g: &'g Gateway, state: Value) -> Self {
+impl<'g> BranchThread<'g> {
+    async fn new(g: &'g TestGateway, state: Value) -> Self {
         let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
         Self { g, id: made["thread"].clone(), head: made["transition"].clone() }
     }
@@ -81,12 +81,12 @@ impl<'g> Thread<'g> {
     }
 
     /// What somebody changes on a branch of its own.
-    async fn branch(&self, by: (&str, &str), name: &str, patch: Value) -> Answer {
+    async fn branch(&self, by: (&str, &str), name: &str, patch: Value) -> ApiResponse {
         let branch = self.fork(by, name).await;
         self.g.propose(&branch["thread"], &branch["transition"], by, patch).await
     }
 
-    async fn join(&self, (token, node): (&str, &str), names: &[&str], more: Value) -> Answer {
+    async fn join(&self, (token, node): (&str, &str), names: &[&str], more: Value) -> ApiResponse {
         let mut body = json!({"node": node, "parent": self.head, "branches": names, "strategy": "union"});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         self.g.post(&self.path("joins"), token, body).await
@@ -98,15 +98,15 @@ impl<'g> Thread<'g> {
 }
 
 /// What is said of it, without the names of this one request.
-fn said(answer: &Answer) -> (u16, Value, Value) {
+fn said(answer: &ApiResponse) -> (u16, Value, Value) {
     (answer.status, answer.body["code"].clone(), answer.body["errors"].clone())
 }
 
-async fn a_value_that_was_guessed_right_is_joined_no_more_than_another(scene: Scene) {
+async fn a_value_that_was_guessed_right_is_joined_no_more_than_another(scene: ApiScenario) {
     let g = &scene.gateway;
     let (parser, planner) = ((g.parser.as_str(), "input_parser"), (g.planner.as_str(), "planner"));
     for place in ["pin", "plan"] {
-        let thread = Thread::new(g, json!({"question": "who", "pin": "4711", "plan": "4711", "list": []})).await;
+        let thread = BranchThread::new(g, json!({"question": "who", "pin": "4711", "plan": "4711", "list": []})).await;
         let mut answers = Vec::new();
         for (name, guess) in [("wrong", "0000"), ("right", "4711")] {
             thread.branch(parser, name, json!({place: guess})).await.expect(201);
@@ -121,10 +121,10 @@ async fn a_value_that_was_guessed_right_is_joined_no_more_than_another(scene: Sc
     scene.passes_an_audit().await;
 }
 
-async fn what_a_join_settles_lies_within_what_its_node_reads(scene: Scene) {
+async fn what_a_join_settles_lies_within_what_its_node_reads(scene: ApiScenario) {
     let g = &scene.gateway;
     let (parser, planner) = ((g.parser.as_str(), "input_parser"), (g.planner.as_str(), "planner"));
-    let thread = Thread::new(g, json!({"question": "who", "list": [{"seen": 1, "hidden": "S"}]})).await;
+    let thread = BranchThread::new(g, json!({"question": "who", "list": [{"seen": 1, "hidden": "S"}]})).await;
     for (name, seen) in [("a", 2), ("b", 3)] {
         let patch = json!({"list": [{"seen": 1, "hidden": "S"}, {"seen": seen}]});
         thread.branch(planner, name, patch).await.expect(201);
@@ -141,10 +141,10 @@ async fn what_a_join_settles_lies_within_what_its_node_reads(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_is_asked_for_another_reason_than_its_effect_is_asked_on_the_thread(scene: Scene) {
+async fn what_is_asked_for_another_reason_than_its_effect_is_asked_on_the_thread(scene: ApiScenario) {
     let g = &scene.gateway;
     let (parser, planner) = ((g.parser.as_str(), "input_parser"), (g.planner.as_str(), "planner"));
-    let thread = Thread::new(g, json!({"question": "who"})).await;
+    let thread = BranchThread::new(g, json!({"question": "who"})).await;
     let by_rule = thread.branch(parser, "rule", json!({"question": "how"})).await;
     assert_eq!((by_rule.status, codes(&by_rule)), (422, vec!["rule_denied"]), "nobody would ever be asked");
     let branch = thread.fork(planner, "tool").await;
@@ -164,10 +164,10 @@ async fn what_is_asked_for_another_reason_than_its_effect_is_asked_on_the_thread
     scene.passes_an_audit().await;
 }
 
-async fn a_join_that_comes_to_nothing_under_a_new_policy_is_set_aside(scene: Scene) {
+async fn a_join_that_comes_to_nothing_under_a_new_policy_is_set_aside(scene: ApiScenario) {
     let g = &scene.gateway;
     let planner = (g.planner.as_str(), "planner");
-    let thread = Thread::new(g, json!({"list": [{"id": "a"}], "plan": "x"})).await;
+    let thread = BranchThread::new(g, json!({"list": [{"id": "a"}], "plan": "x"})).await;
     thread.branch(planner, "one", json!({"list": [{"id": "a"}, {"id": "b"}], "plan": "y"})).await.expect(201);
     thread.branch(planner, "two", json!({"list": [{"id": "a"}, {"id": "c"}]})).await.expect(201);
     let held = thread.join(planner, &["one", "two"], json!({})).await.expect(202);
@@ -175,7 +175,7 @@ async fn a_join_that_comes_to_nothing_under_a_new_policy_is_set_aside(scene: Sce
     let body = json!({"policy": policy, "schemas": {}, "accepts": []});
     g.post("/v1/flows/payments/policies", &g.admin, body).await.expect(200);
     assert!(
-        g.vote(&g.alice, &held, Verdict::Deny).await.is_err(),
+        g.vote(&g.alice, &held, VoteVerdict::Deny).await.is_err(),
         "nobody decides on what would be another thing by now"
     );
     countersign::worker::rejudge::run_once(&g.service).await.unwrap();

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use countersign::domain::json::patch::Format;
+use countersign::domain::json::patch::PatchFormat;
 use countersign::domain::threads::branch::Strategy;
 use countersign::service::Service;
-use countersign::service::proposals::join_request::Join;
-use countersign::service::proposals::request::{Asked, Proposal};
+use countersign::service::proposals::join_request::JoinProposal;
+use countersign::service::proposals::request::{Proposal, ProposalKind};
 
 use super::*;
 use crate::gateway::spawn_with_policy;
-use crate::meanwhile::{Happening, second_gateway};
+use crate::meanwhile::{InterleavedAction, second_gateway};
 
 /// The planner's proposal.
-fn asks(thread: &Value, parent: &Value, ask: Asked) -> Proposal {
+fn asks(thread: &Value, parent: &Value, ask: ProposalKind) -> Proposal {
     Proposal {
         thread: thread.as_str().unwrap().try_into().unwrap(),
         node: "planner".try_into().unwrap(),
@@ -27,8 +27,8 @@ fn asks(thread: &Value, parent: &Value, ask: Asked) -> Proposal {
     }
 }
 
-fn patch(patch: Value) -> Asked {
-    Asked::Patch { format: Format::Merge, patch }
+fn patch(patch: Value) -> ProposalKind {
+    ProposalKind::Patch { format: PatchFormat::Merge, patch }
 }
 
 async fn proposes(service: &Service, token: &str, proposal: &Proposal) -> Result<(), Error> {
@@ -39,16 +39,16 @@ async fn proposes(service: &Service, token: &str, proposal: &Proposal) -> Result
 #[tokio::test]
 async fn a_branch_that_goes_on_before_its_join_is_committed_is_joined_as_it_is_then() {
     let g = spawn_with_policy(&research("write")).await;
-    let it = Forked::new(&g, &["a"]).await;
+    let it = ForkedThread::new(&g, &["a"]).await;
     let first = it.change(&g, 0, json!({"notes": {"a": 1}})).await;
     let (store, second) = second_gateway(&g).await;
     let (service, token) = (Arc::clone(&g.service), g.planner.clone());
     let more = asks(&it.branches[0]["thread"], &first["transition"], patch(json!({"notes": {"a": 2}})));
-    let goes_on: Happening =
+    let goes_on: InterleavedAction =
         Box::new(move || Box::pin(async move { proposes(&service, &token, &more).await.unwrap() }));
     store.watching.by(goes_on);
-    let join = Join::read(vec!["a".try_into().unwrap()], Strategy::Union, None).unwrap();
-    proposes(&second, &g.planner, &asks(&it.id, &it.head, Asked::Join(Box::new(join)))).await.unwrap();
+    let join = JoinProposal::read(vec!["a".try_into().unwrap()], Strategy::Union, None).unwrap();
+    proposes(&second, &g.planner, &asks(&it.id, &it.head, ProposalKind::Join(Box::new(join)))).await.unwrap();
     assert!(store.watching.is_over());
     assert_eq!(it.state(&g).await["notes"], json!({"a": 2}));
 }
@@ -56,10 +56,10 @@ async fn a_branch_that_goes_on_before_its_join_is_committed_is_joined_as_it_is_t
 #[tokio::test]
 async fn nothing_is_committed_on_a_branch_whose_thread_is_closed_by_then() {
     let g = spawn_with_policy(&research("write")).await;
-    let it = Forked::new(&g, &["a"]).await;
+    let it = ForkedThread::new(&g, &["a"]).await;
     let (store, second) = second_gateway(&g).await;
     let (service, thread) = (Arc::clone(&g.service), it.id.as_str().unwrap().try_into().unwrap());
-    let closes: Happening = Box::new(move || {
+    let closes: InterleavedAction = Box::new(move || {
         Box::pin(async move { service.close_thread(&"tests".try_into().unwrap(), &thread, "now").await.unwrap() })
     });
     store.watching.by(closes);

@@ -13,33 +13,33 @@ on_both! {
     what_only_a_withdrawn_policy_admitted_on_a_branch_makes_the_join_owe(super::research("write")),
 }
 
-async fn what_people_would_decide_commits_on_a_branch_and_is_held_at_the_join(scene: Scene) {
+async fn what_people_would_decide_commits_on_a_branch_and_is_held_at_the_join(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["law", "press", "web"]).await;
+    let it = ForkedThread::new(g, &["law", "press", "web"]).await;
     it.change(g, 0, json!({"notes": {"law": 1}})).await;
     let injected = it.change(g, 2, json!({"target_user_id": 666})).await;
     assert_eq!(injected["would_hold"][0]["pointer"], "target_user_id");
-    let entry = jws::read::<Entry>(injected["entry"].as_str().unwrap(), Typ::Entry).unwrap();
+    let entry = jws::read::<Entry>(injected["entry"].as_str().unwrap(), TokenType::Entry).unwrap();
     assert!(entry.claims_unverified().owes, "and it owes");
     let held = it.join(g, &["law", "press", "web"], "union").await.expect(202);
     assert_eq!((&held["outcome"], &held["reasons"][0]["pointer"]), (&json!("held"), &json!("target_user_id")));
-    assert_eq!(g.vote(&g.alice, &held, Verdict::Deny).await.unwrap(), Voted::Denied);
+    assert_eq!(g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap(), VoteOutcome::Denied);
     let rest = it.join(g, &["law", "press"], "union").await.expect(201);
     assert_eq!((&it.state(g).await["target_user_id"], &rest["version"]), (&json!(17), &json!(1)));
     g.verify(&it.id, &rest["transition"], &Value::Null, "w1").await.expect(200);
     scene.passes_an_audit().await;
 }
 
-async fn what_is_protected_is_held_even_where_another_branch_has_the_word(scene: Scene) {
+async fn what_is_protected_is_held_even_where_another_branch_has_the_word(scene: ApiScenario) {
     let g = &scene.gateway;
     for strategy in ["last_write", "vote", "confidence"] {
-        let it = Forked::new(g, &["a", "b"]).await;
+        let it = ForkedThread::new(g, &["a", "b"]).await;
         it.change(g, 0, json!({"target_user_id": 666, "sure": 0.1})).await;
         it.change(g, 1, json!({"target_user_id": 666, "notes": {"b": 1}})).await;
         let both = it.join(g, &["a", "b"], strategy).await.expect(202);
         assert_eq!(both["reasons"][0]["pointer"], "target_user_id", "{strategy}");
         // What one changed and another took back within itself is nothing; what is outvoted is something.
-        let it = Forked::new(g, &["a", "b"]).await;
+        let it = ForkedThread::new(g, &["a", "b"]).await;
         it.change(g, 0, json!({"target_user_id": {"x": 1}, "sure": 0.1})).await;
         it.change(g, 1, json!({"target_user_id": {"x": 2}, "sure": 0.9})).await;
         let held = it.join(g, &["a", "b"], strategy).await;
@@ -48,9 +48,9 @@ async fn what_is_protected_is_held_even_where_another_branch_has_the_word(scene:
     scene.passes_an_audit().await;
 }
 
-async fn a_branch_that_owes_makes_the_join_owe(scene: Scene) {
+async fn a_branch_that_owes_makes_the_join_owe(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     let there = it.change(g, 0, json!({"target_user_id": 666})).await;
     let branch = &it.branches[0]["thread"];
     let back = json!({"target_user_id": 17, "notes": {"a": 1}});
@@ -66,9 +66,9 @@ async fn a_branch_that_owes_makes_the_join_owe(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn under_a_policy_that_covers_commits_an_approved_join_settles_it(scene: Scene) {
+async fn under_a_policy_that_covers_commits_an_approved_join_settles_it(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"target_user_id": 42})).await;
     it.change(g, 1, json!({"notes": {"b": 1}})).await;
     let held = it.join(g, &["a", "b"], "union").await.expect(202);
@@ -78,39 +78,39 @@ async fn under_a_policy_that_covers_commits_an_approved_join_settles_it(scene: S
     scene.passes_an_audit().await;
 }
 
-async fn whoever_worked_on_a_branch_does_not_approve_its_join(scene: Scene) {
+async fn whoever_worked_on_a_branch_does_not_approve_its_join(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     let own = owned_token(&g.service, "alices", MachineRole::Agent, &["planner"], g.alice.id.as_str()).await;
     let branch = &it.branches[0];
     let patch = json!({"target_user_id": 42});
     g.propose(&branch["thread"], &branch["transition"], (&own, "planner"), patch).await.expect(201);
     let held = it.join(g, &["a", "b"], "union").await.expect(202);
-    let refused = g.vote(&g.alice, &held, Verdict::Approve).await;
-    assert!(matches!(refused, Err(Error::Vote(VoteRefused::Ineligible(_)))), "{refused:?}");
-    assert_eq!(g.vote(&g.bob, &held, Verdict::Approve).await.unwrap(), Voted::Approved);
+    let refused = g.vote(&g.alice, &held, VoteVerdict::Approve).await;
+    assert!(matches!(refused, Err(Error::Vote(VoteRejected::Ineligible(_)))), "{refused:?}");
+    assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     let decision = g.decision(&held).await.expect(200);
     g.verify(&it.id, &held["transition"], &decision["receipt"], "w1").await.expect(200);
     scene.passes_an_audit().await;
 }
 
-async fn whoever_made_a_branch_does_not_approve_its_join(scene: Scene) {
+async fn whoever_made_a_branch_does_not_approve_its_join(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a"]).await;
+    let it = ForkedThread::new(g, &["a"]).await;
     let own = owned_token(&g.service, "alices", MachineRole::Agent, &["planner"], g.alice.id.as_str()).await;
     let body = json!({"node": "planner", "branches": ["hers"]});
     let hers = g.post(&it.path("forks"), &own, body).await.expect(201)["branches"][0].clone();
     let patch = json!({"target_user_id": 42});
     g.propose(&hers["thread"], &hers["transition"], (&g.planner, "planner"), patch).await.expect(201);
     let held = it.join(g, &["a", "hers"], "union").await.expect(202);
-    let refused = g.vote(&g.alice, &held, Verdict::Approve).await;
-    assert!(matches!(refused, Err(Error::Vote(VoteRefused::Ineligible(_)))), "{refused:?}");
+    let refused = g.vote(&g.alice, &held, VoteVerdict::Approve).await;
+    assert!(matches!(refused, Err(Error::Vote(VoteRejected::Ineligible(_)))), "{refused:?}");
     scene.passes_an_audit().await;
 }
 
-async fn a_held_join_is_judged_again_on_what_its_branches_were(scene: Scene) {
+async fn a_held_join_is_judged_again_on_what_its_branches_were(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     let first = it.change(g, 0, json!({"target_user_id": 42})).await;
     let held = it.join(g, &["a", "b"], "union").await.expect(202);
     let branch = &it.branches[0]["thread"];
@@ -132,13 +132,13 @@ async fn a_held_join_is_judged_again_on_what_its_branches_were(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn it_policy(g: &Gateway, held: &Value) -> Value {
+async fn it_policy(g: &TestGateway, held: &Value) -> Value {
     let told =
         g.get(&format!("/v1/transitions/{}", held["transition"].as_str().unwrap()), &g.auditor).await.expect(200);
     told["statement"]["policy"].clone()
 }
 
-async fn what_only_a_withdrawn_policy_admitted_on_a_branch_makes_the_join_owe(scene: Scene) {
+async fn what_only_a_withdrawn_policy_admitted_on_a_branch_makes_the_join_owe(scene: ApiScenario) {
     let g = &scene.gateway;
     let activate = async |word: &str, accepts: Vec<Value>| {
         let body = json!({"policy": format!("{}# {word}\n", research("write")), "schemas": {}, "accepts": accepts});
@@ -146,13 +146,13 @@ async fn what_only_a_withdrawn_policy_admitted_on_a_branch_makes_the_join_owe(sc
     };
     for withdrawn in [true, false] {
         let first = activate(&format!("first {withdrawn}"), vec![]).await;
-        let it = Forked::new(g, &["a"]).await;
+        let it = ForkedThread::new(g, &["a"]).await;
         let second = activate(&format!("second {withdrawn}"), vec![first.clone()]).await;
         it.change(g, 0, json!({"notes": {"a": 1}})).await;
         let accepts = if withdrawn { vec![first] } else { vec![first, second] };
         activate(&format!("third {withdrawn}"), accepts).await;
         let joined = it.join(g, &["a"], "union").await.expect(201);
-        let entry = jws::read::<Entry>(joined["entry"].as_str().unwrap(), Typ::Entry).unwrap();
+        let entry = jws::read::<Entry>(joined["entry"].as_str().unwrap(), TokenType::Entry).unwrap();
         assert_eq!(entry.claims_unverified().owes, withdrawn);
         let verified = g.verify(&it.id, &joined["transition"], &Value::Null, &format!("w-{withdrawn}")).await;
         let expected = if withdrawn { (403, "receipt_missing") } else { (200, "") };

@@ -7,9 +7,9 @@ on_both! {
     branches_and_joins_are_held_against_each_other(super::research("write")),
 }
 
-async fn branches_and_joins_are_held_against_each_other(scene: Scene) {
+async fn branches_and_joins_are_held_against_each_other(scene: ApiScenario) {
     let g = &scene.gateway;
-    let (it, other) = (Forked::new(g, &["a", "b"]).await, Forked::new(g, &["a"]).await);
+    let (it, other) = (ForkedThread::new(g, &["a", "b"]).await, ForkedThread::new(g, &["a"]).await);
     it.change(g, 0, json!({"question": "what"})).await;
     let joined = it.join(g, &["a", "b"], "union").await.expect(201);
     assert_eq!(joined["outcome"], "committed", "{joined}");

@@ -19,13 +19,13 @@ fn parser_is_given_at_most(tokens: u64) -> String {
     research("write").replacen("[approval]\n", &budget, 1)
 }
 
-async fn total(g: &Gateway, thread: &Value) -> Value {
+async fn total(g: &TestGateway, thread: &Value) -> Value {
     now(g, thread).await["spent"]["context_tokens"].clone()
 }
 
-async fn a_branch_begins_with_what_its_thread_was_given_and_a_join_brings_all_of_it(scene: Scene) {
+async fn a_branch_begins_with_what_its_thread_was_given_and_a_join_brings_all_of_it(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"notes": {"a": 1}})).await;
     it.change(g, 1, json!({"question": "what"})).await;
     assert_eq!(total(g, &it.branches[0]["thread"]).await, 100);
@@ -44,9 +44,9 @@ async fn a_branch_begins_with_what_its_thread_was_given_and_a_join_brings_all_of
     scene.passes_an_audit().await;
 }
 
-async fn what_each_branch_may_be_given_may_be_too_much_together(scene: Scene) {
+async fn what_each_branch_may_be_given_may_be_too_much_together(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b", "c"]).await;
+    let it = ForkedThread::new(g, &["a", "b", "c"]).await;
     it.change(g, 0, json!({"notes": {"a": 1}})).await;
     it.change(g, 1, json!({"question": "what"})).await;
     it.change(g, 2, json!({"sure": 0.25})).await;
@@ -57,9 +57,9 @@ async fn what_each_branch_may_be_given_may_be_too_much_together(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_is_too_much_on_a_branch_is_rejected_there(scene: Scene) {
+async fn what_is_too_much_on_a_branch_is_rejected_there(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a"]).await;
+    let it = ForkedThread::new(g, &["a"]).await;
     let mut head = it.change(g, 0, json!({"notes": {"a": 1}})).await["transition"].clone();
     let thread = &it.branches[0]["thread"];
     let by_parser = async |head: &Value, text: &str| {
@@ -70,9 +70,9 @@ async fn what_is_too_much_on_a_branch_is_rejected_there(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_node_is_bound_by_what_it_was_given_on_all_branches_whoever_joins_them(scene: Scene) {
+async fn a_node_is_bound_by_what_it_was_given_on_all_branches_whoever_joins_them(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     for (index, notes) in [json!({"a": 1}), json!({"b": 1})].into_iter().enumerate() {
         let branch = &it.branches[index];
         let patch = json!({"notes": notes});

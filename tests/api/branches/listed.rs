@@ -6,10 +6,10 @@ use std::sync::Arc;
 use countersign::clock::SystemClock;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
-use countersign::service::branches::list::{BranchBecame, BranchSeen};
-use countersign::service::threads::list::Onward;
+use countersign::service::branches::list::{BranchStatus, BranchSummary};
+use countersign::service::threads::list::ThreadListCursor;
 use countersign::store::change::Draft;
-use countersign::store::label::{Label, Labelling};
+use countersign::store::label::{Label, LabelChange};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 
 use super::*;
@@ -24,34 +24,34 @@ fn names(letter: char, count: usize) -> Vec<String> {
     (0..count).map(|it| format!("{letter}{it}")).collect()
 }
 
-async fn forks(g: &Gateway, thread: &Value, names: &[String]) {
+async fn forks(g: &TestGateway, thread: &Value, names: &[String]) {
     g.pass(Duration::from_secs(1));
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     fork(g, thread, &names).await.expect(201);
 }
 
 /// All pages of that length.
-async fn listed(g: &Gateway, thread: &Value, limit: u32) -> Vec<BranchSeen> {
-    let (mut all, mut before) = (Vec::new(), None::<Onward>);
+async fn listed(g: &TestGateway, thread: &Value, limit: u32) -> Vec<BranchSummary> {
+    let (mut all, mut before) = (Vec::new(), None::<ThreadListCursor>);
     loop {
         let row = g.service.overview(&serde_json::from_value(thread.clone()).unwrap()).await.unwrap().thread;
         let page = g.service.branches_seen(&row, before.as_ref(), limit).await.unwrap();
         assert!(page.branches.len() <= limit as usize);
         all.extend(page.branches);
         match page.earlier {
-            Some(earlier) => before = Onward::read(&earlier.token()),
+            Some(earlier) => before = ThreadListCursor::read(&earlier.token()),
             None => return all,
         }
     }
 }
 
-fn became(seen: &[BranchSeen], letter: char) -> BTreeSet<String> {
+fn became(seen: &[BranchSummary], letter: char) -> BTreeSet<String> {
     seen.iter().filter(|it| it.name.as_str().starts_with(letter)).map(|it| format!("{:?}", it.became)).collect()
 }
 
-async fn every_branch_is_listed_with_what_became_of_it_however_long_ago_it_was_made(scene: Scene) {
+async fn every_branch_is_listed_with_what_became_of_it_however_long_ago_it_was_made(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["joined", "left"]).await;
+    let it = ForkedThread::new(g, &["joined", "left"]).await;
     it.change(g, 0, json!({"question": "a"})).await;
     it.join(g, &["joined"], "union").await.expect(201);
     // So many events that nobody reads them for a page.
@@ -63,7 +63,7 @@ async fn every_branch_is_listed_with_what_became_of_it_however_long_ago_it_was_m
     for letter in ['b', 'c', 'd'] {
         forks(g, &it.id, &names(letter, 8)).await;
     }
-    let elsewhere = Forked::new(g, &["elsewhere"]).await;
+    let elsewhere = ForkedThread::new(g, &["elsewhere"]).await;
     let own = g.planner.clone();
     let tip = listed(g, &it.id, 100).await.into_iter().find(|it| it.name.as_str() == "d3").unwrap();
     let change = json!({"node": "planner", "parent": first(g, &tip).await, "patch": {"target_user_id": 42}});
@@ -76,10 +76,10 @@ async fn every_branch_is_listed_with_what_became_of_it_however_long_ago_it_was_m
     let names_of: Vec<&str> = seen.iter().map(|it| it.name.as_str()).collect();
     assert_eq!((names_of[..3].to_vec(), names_of[24..].to_vec()), (vec!["d0", "d1", "d2"], vec!["joined", "left"]));
     let of = |name: &str| seen.iter().find(|it| it.name.as_str() == name).unwrap().became.clone();
-    assert_eq!((of("joined"), of("left")), (BranchBecame::Joined { version: 1 }, BranchBecame::LeftBehind));
+    assert_eq!((of("joined"), of("left")), (BranchStatus::Joined { version: 1 }, BranchStatus::LeftBehind));
     let review = serde_json::from_value(held["review"]["id"].clone()).unwrap();
-    assert_eq!((of("d3"), of("d2")), (BranchBecame::Asked(review), BranchBecame::Open));
-    assert_eq!((became(&seen, 'b').len(), of("b0")), (1, BranchBecame::Open));
+    assert_eq!((of("d3"), of("d2")), (BranchStatus::Asked(review), BranchStatus::Open));
+    assert_eq!((became(&seen, 'b').len(), of("b0")), (1, BranchStatus::Open));
     for limit in [1, 5, 25] {
         let paged: BTreeSet<String> = listed(g, &it.id, limit).await.iter().map(|it| it.thread.to_string()).collect();
         assert_eq!(paged, seen.iter().map(|it| it.thread.to_string()).collect(), "{limit} at a time");
@@ -87,9 +87,9 @@ async fn every_branch_is_listed_with_what_became_of_it_however_long_ago_it_was_m
     assert_eq!(listed(g, &elsewhere.id, 100).await.len(), 1, "of each thread its own");
     g.approved(&held).await;
     let after = listed(g, &it.id, 100).await;
-    let joined = |it: &BranchSeen| matches!(it.became, BranchBecame::Joined { .. });
+    let joined = |it: &BranchSummary| matches!(it.became, BranchStatus::Joined { .. });
     assert_eq!(after.iter().filter(|it| joined(it)).count(), 2);
-    assert_eq!(after.iter().filter(|it| it.became == BranchBecame::LeftBehind).count(), 24);
+    assert_eq!(after.iter().filter(|it| it.became == BranchStatus::LeftBehind).count(), 24);
     scene.passes_an_audit().await;
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let read = async |path: String| {
@@ -107,13 +107,13 @@ async fn every_branch_is_listed_with_what_became_of_it_however_long_ago_it_was_m
 }
 
 /// Version 0 of a branch.
-async fn first(g: &Gateway, branch: &BranchSeen) -> Value {
+async fn first(g: &TestGateway, branch: &BranchSummary) -> Value {
     now(g, &json!(branch.thread)).await["transition"].clone()
 }
 
-async fn a_label_that_is_no_branches_own_lists_nothing(scene: Scene) {
+async fn a_label_that_is_no_branches_own_lists_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
-    let (it, other) = (Forked::new(g, &["a"]).await, Forked::new(g, &["b"]).await);
+    let (it, other) = (ForkedThread::new(g, &["a"]).await, ForkedThread::new(g, &["b"]).await);
     let keys = g.service.keys().unwrap();
     let other = listed(g, &other.id, 10).await.remove(0);
     let word = format!("branch_of:{}", it.id.as_str().unwrap());
@@ -122,14 +122,14 @@ async fn a_label_that_is_no_branches_own_lists_nothing(scene: Scene) {
     let own = scene.store().labels(None, 1_000).await.unwrap();
     let own = own.into_iter().find(|it| it.id == other.thread.as_str()).unwrap();
     let mut draft = Draft::new(keys.row(), g.service.now());
-    draft.set(Labelling::Put(label.clone()));
+    draft.set(LabelChange::Put(label.clone()));
     scene.store().commit(draft.finish().change).await.unwrap();
     let seen = listed(g, &it.id, 10).await;
     assert_eq!(seen.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["a"]);
     assert_eq!(scene.findings().await.len(), 1, "and an audit names it");
     let mut draft = Draft::new(keys.row(), g.service.now());
-    draft.set(Labelling::Remove(label));
-    draft.set(Labelling::Remove(own));
+    draft.set(LabelChange::Remove(label));
+    draft.set(LabelChange::Remove(own));
     scene.store().commit(draft.finish().change).await.unwrap();
     let found = scene.findings().await;
     assert_eq!(found.len(), 1, "a branch that is not found is named: {found:?}");
@@ -137,9 +137,9 @@ async fn a_label_that_is_no_branches_own_lists_nothing(scene: Scene) {
 
 #[tokio::test]
 async fn branches_of_before_they_were_listed_are_once_a_gateway_starts() {
-    let scene = Scene::on_sqlite(&research("write")).await;
+    let scene = ApiScenario::on_sqlite(&research("write")).await;
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     let path = g.folder.path().join("countersign.db");
     let database = rusqlite::Connection::open(&path).unwrap();
     assert_eq!(database.execute("DELETE FROM labels WHERE kept_in = 'threads'", []).unwrap(), 2);

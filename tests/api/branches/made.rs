@@ -15,9 +15,9 @@ on_both! {
     a_request_that_is_none_is_told_where(super::research("write")),
 }
 
-async fn a_branch_has_its_own_chain_and_says_whose_it_is(scene: Scene) {
+async fn a_branch_has_its_own_chain_and_says_whose_it_is(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["law"]).await;
+    let it = ForkedThread::new(g, &["law"]).await;
     let branch = &it.branches[0];
     let origin = json!({"thread": it.id, "transition": it.head, "version": 0, "name": "law"});
     let told = now(g, &branch["thread"]).await;
@@ -38,9 +38,9 @@ async fn a_branch_has_its_own_chain_and_says_whose_it_is(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn the_same_fork_again_is_the_same_and_another_ones_name_is_taken(scene: Scene) {
+async fn the_same_fork_again_is_the_same_and_another_ones_name_is_taken(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     let again = fork(g, &it.id, &["a", "b"]).await.expect(201);
     assert_eq!(again["branches"].as_array().unwrap(), &it.branches);
     let path = it.path("forks");
@@ -59,9 +59,9 @@ async fn the_same_fork_again_is_the_same_and_another_ones_name_is_taken(scene: S
     scene.passes_an_audit().await;
 }
 
-async fn nothing_of_a_branch_is_written_or_decided(scene: Scene) {
+async fn nothing_of_a_branch_is_written_or_decided(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a"]).await;
+    let it = ForkedThread::new(g, &["a"]).await;
     let (thread, first) = (&it.branches[0]["thread"], &it.branches[0]["transition"]);
     let denied = g.verify(thread, first, &Value::Null, "w1").await;
     assert_eq!((denied.status, denied.code()), (403, "branch"));
@@ -75,7 +75,7 @@ async fn nothing_of_a_branch_is_written_or_decided(scene: Scene) {
     let path = format!("/v1/threads/{}/transitions", thread.as_str().unwrap());
     let signed = g.post(&path, &g.planner, reaffirm).await.expect(201);
     assert!(signed["would_hold"].is_array(), "nobody is asked");
-    let back = Rollback {
+    let back = RollbackInput {
         thread: thread.as_str().unwrap().try_into().unwrap(),
         node: "planner".try_into().unwrap(),
         parent: signed["transition"].as_str().unwrap().try_into().unwrap(),
@@ -89,9 +89,9 @@ async fn nothing_of_a_branch_is_written_or_decided(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn only_a_node_that_the_policy_lets_forks(scene: Scene) {
+async fn only_a_node_that_the_policy_lets_forks(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a"]).await;
+    let it = ForkedThread::new(g, &["a"]).await;
     let ask = json!({"node": "input_parser", "branches": ["z"]});
     let refused = g.post(&it.path("forks"), &g.parser, ask).await;
     assert_eq!((refused.status, refused.code()), (403, "forbidden"));
@@ -103,9 +103,9 @@ async fn only_a_node_that_the_policy_lets_forks(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn nothing_is_proposed_where_no_join_can_come_any_more(scene: Scene) {
+async fn nothing_is_proposed_where_no_join_can_come_any_more(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a"]).await;
+    let it = ForkedThread::new(g, &["a"]).await;
     let (thread, first) = (&it.branches[0]["thread"], &it.branches[0]["transition"]);
     let on_the_branch = || g.propose(thread, first, (&g.planner, "planner"), json!({"notes": {"a": 1}}));
     let closing = async |what: &str| g.post(&it.path(what), &g.admin, json!({"reason": "r"})).await.expect(200);
@@ -121,9 +121,9 @@ async fn nothing_is_proposed_where_no_join_can_come_any_more(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn tries_are_counted_together_with_those_on_the_thread(scene: Scene) {
+async fn tries_are_counted_together_with_those_on_the_thread(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     let wrong = async |thread: &Value, head: &Value, patch: Value| {
         g.propose(thread, head, (&g.planner, "planner"), patch).await
     };
@@ -138,9 +138,9 @@ async fn tries_are_counted_together_with_those_on_the_thread(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_is_closed_halted_held_or_written_is_neither_forked_nor_joined(scene: Scene) {
+async fn what_is_closed_halted_held_or_written_is_neither_forked_nor_joined(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"notes": {"a": 1}})).await;
     let both = async |code: &str| {
         assert_eq!(fork(g, &it.id, &["z"]).await.code(), code);
@@ -174,9 +174,9 @@ async fn what_is_closed_halted_held_or_written_is_neither_forked_nor_joined(scen
     scene.passes_an_audit().await;
 }
 
-async fn branches_spend_what_the_thread_has(scene: Scene) {
+async fn branches_spend_what_the_thread_has(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     let spend = async |index: usize, parent: &Value, tokens: u32, note: u32| {
         let thread = it.branches[index]["thread"].as_str().unwrap();
         let patch = json!({"notes": {format!("n{index}"): note}});
@@ -201,9 +201,9 @@ async fn branches_spend_what_the_thread_has(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_head_has_so_many_branches_and_no_more(scene: Scene) {
+async fn a_head_has_so_many_branches_and_no_more(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["first"]).await;
+    let it = ForkedThread::new(g, &["first"]).await;
     for turn in 0..4 {
         let names: Vec<String> = (0..8).map(|at| format!("b{turn}-{at}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -216,9 +216,9 @@ async fn a_head_has_so_many_branches_and_no_more(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_request_that_is_none_is_told_where(scene: Scene) {
+async fn a_request_that_is_none_is_told_where(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a"]).await;
+    let it = ForkedThread::new(g, &["a"]).await;
     for (body, place) in [
         (json!({"branches": [], "strategy": "union"}), "/branches"),
         (json!({"branches": ["a", "a"], "strategy": "union"}), "/branches"),

@@ -13,9 +13,9 @@ on_both! {
     a_join_and_a_branch_that_goes_on_are_told_apart(super::research("write")),
 }
 
-async fn what_branches_found_apart_is_joined_and_written(scene: Scene) {
+async fn what_branches_found_apart_is_joined_and_written(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["law", "press"]).await;
+    let it = ForkedThread::new(g, &["law", "press"]).await;
     it.change(g, 0, json!({"found": [{"id": "start"}, {"id": "statute"}], "notes": {"law": 1}})).await;
     it.change(g, 1, json!({"found": [{"id": "start"}, {"id": "article"}], "question": "who owns it"})).await;
     let joined = it.join(g, &["press", "law"], "union").await.expect(201);
@@ -38,7 +38,7 @@ async fn what_branches_found_apart_is_joined_and_written(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_conflict_names_its_places_and_every_strategy_settles_it(scene: Scene) {
+async fn a_conflict_names_its_places_and_every_strategy_settles_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let changes = [
         json!({"question": "a", "sure": 0.2, "found": [{"id": "start"}, {"id": "new", "by": "a"}]}),
@@ -49,7 +49,7 @@ async fn a_conflict_names_its_places_and_every_strategy_settles_it(scene: Scene)
     let settle =
         json!([{"path": "/question", "value": "mine"}, {"path": "/sure", "value": 1}, {"path": "/found/1/by"}]);
     for (strategy, question) in [("last_write", "a"), ("vote", "a"), ("confidence", "b"), ("explicit", "mine")] {
-        let it = Forked::new(g, &names).await;
+        let it = ForkedThread::new(g, &names).await;
         for (index, change) in changes.iter().enumerate() {
             it.change(g, index, change.clone()).await;
         }
@@ -70,9 +70,9 @@ async fn a_conflict_names_its_places_and_every_strategy_settles_it(scene: Scene)
     scene.passes_an_audit().await;
 }
 
-async fn a_node_that_does_not_read_it_all_learns_nothing(scene: Scene) {
+async fn a_node_that_does_not_read_it_all_learns_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     // The parser writes a place that neither it nor the planner reads.
     for (index, value) in [(0, "one"), (1, "two")] {
         let branch = &it.branches[index];
@@ -92,9 +92,9 @@ async fn a_node_that_does_not_read_it_all_learns_nothing(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_conflict_about_something_hidden_ends_where_that_begins(scene: Scene) {
+async fn a_conflict_about_something_hidden_ends_where_that_begins(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"contact": {"mail": {"box": "secret-one"}, "name": "Eva"}})).await;
     it.change(g, 1, json!({"contact": {"mail": {"box": "secret-two"}, "name": "Eva"}})).await;
     let refused = it.join(g, &["a", "b"], "union").await;
@@ -114,9 +114,9 @@ async fn a_conflict_about_something_hidden_ends_where_that_begins(scene: Scene) 
     scene.passes_an_audit().await;
 }
 
-async fn a_join_is_looked_up_before_the_head(scene: Scene) {
+async fn a_join_is_looked_up_before_the_head(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"target_user_id": 42})).await;
     let held = it.join(g, &["a", "b"], "union").await.expect(202);
     let again = it.join(g, &["a", "b"], "union").await.expect(202);
@@ -130,10 +130,10 @@ async fn a_join_is_looked_up_before_the_head(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn only_branches_of_this_very_head_are_joined(scene: Scene) {
+async fn only_branches_of_this_very_head_are_joined(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a"]).await;
-    let other = Forked::new(g, &["b"]).await;
+    let it = ForkedThread::new(g, &["a"]).await;
+    let other = ForkedThread::new(g, &["b"]).await;
     other.change(g, 0, json!({"notes": {"b": 1}})).await;
     let unknown = it.join(g, &["a", "b"], "union").await;
     assert_eq!((unknown.status, unknown.code(), places(&unknown)), (400, "malformed", vec!["/branches/1"]));
@@ -165,10 +165,10 @@ async fn only_branches_of_this_very_head_are_joined(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn of_two_joins_at_once_one_is_on_the_head(scene: Scene) {
+async fn of_two_joins_at_once_one_is_on_the_head(scene: ApiScenario) {
     let g = &scene.gateway;
     let names = ["a", "b", "c", "d"];
-    let it = Forked::new(g, &names).await;
+    let it = ForkedThread::new(g, &names).await;
     for (index, name) in names.iter().enumerate() {
         it.change(g, index, json!({"notes": {*name: 1}})).await;
     }
@@ -182,9 +182,9 @@ async fn of_two_joins_at_once_one_is_on_the_head(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_join_and_a_branch_that_goes_on_are_told_apart(scene: Scene) {
+async fn a_join_and_a_branch_that_goes_on_are_told_apart(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     let first = it.change(g, 0, json!({"target_user_id": 42})).await;
     let held = it.join(g, &["a", "b"], "union").await.expect(202);
     // What becomes of the branch afterwards changes nothing of what people decide on.

@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use countersign::domain::chain::entry::Entry;
-use countersign::domain::chain::jws::{self, Typ};
+use countersign::domain::chain::jws::{self, TokenType};
 use countersign::domain::identity::account::MachineRole;
-use countersign::domain::reviews::{Verdict, VoteRefused};
+use countersign::domain::reviews::{VoteRejected, VoteVerdict};
 use countersign::domain::threads::branch::Branch;
 use countersign::service::error::Error;
-use countersign::service::proposals::rollback::Rollback;
-use countersign::service::reviews::vote::Voted;
+use countersign::service::proposals::rollback::RollbackInput;
+use countersign::service::reviews::vote::VoteOutcome;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, owned_token, token};
-use crate::rules::{Scene, codes};
+use crate::gateway::{ApiResponse, TestGateway, owned_token, token};
+use crate::rules::{ApiScenario, codes};
 
 mod apart;
 mod between;
@@ -84,14 +84,14 @@ fn impatient() -> String {
 }
 
 /// A thread with a question, its head, and branches of it by name.
-struct Forked {
+struct ForkedThread {
     id: Value,
     head: Value,
     branches: Vec<Value>,
 }
 
-impl Forked {
-    async fn new(g: &Gateway, names: &[&str]) -> Self {
+impl ForkedThread {
+    async fn new(g: &TestGateway, names: &[&str]) -> Self {
         let state = json!({
             "question": "who", "found": [{"id": "start"}], "notes": {}, "sure": 0.5, "target_user_id": 17,
             "contact": {"mail": "a@b.example", "name": "Eva"},
@@ -102,16 +102,16 @@ impl Forked {
     }
 
     /// The planner's change on a branch.
-    async fn change(&self, g: &Gateway, index: usize, patch: Value) -> Value {
+    async fn change(&self, g: &TestGateway, index: usize, patch: Value) -> Value {
         let branch = &self.branches[index];
         g.propose(&branch["thread"], &branch["transition"], (&g.planner, "planner"), patch).await.expect(201)
     }
 
-    async fn join(&self, g: &Gateway, names: &[&str], strategy: &str) -> Answer {
+    async fn join(&self, g: &TestGateway, names: &[&str], strategy: &str) -> ApiResponse {
         self.join_with(g, json!({"branches": names, "strategy": strategy})).await
     }
 
-    async fn join_with(&self, g: &Gateway, more: Value) -> Answer {
+    async fn join_with(&self, g: &TestGateway, more: Value) -> ApiResponse {
         let mut body = json!({"node": "planner", "parent": self.head});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         g.post(&self.path("joins"), &g.planner, body).await
@@ -121,25 +121,25 @@ impl Forked {
         format!("/v1/threads/{}/{what}", self.id.as_str().unwrap())
     }
 
-    async fn state(&self, g: &Gateway) -> Value {
+    async fn state(&self, g: &TestGateway) -> Value {
         state(g, &self.id).await
     }
 }
 
-async fn fork(g: &Gateway, thread: &Value, names: &[&str]) -> Answer {
+async fn fork(g: &TestGateway, thread: &Value, names: &[&str]) -> ApiResponse {
     let path = format!("/v1/threads/{}/forks", thread.as_str().unwrap());
     g.post(&path, &g.planner, json!({"node": "planner", "branches": names})).await
 }
 
-async fn state(g: &Gateway, thread: &Value) -> Value {
+async fn state(g: &TestGateway, thread: &Value) -> Value {
     let path = format!("/v1/threads/{}/state?node=planner", thread.as_str().unwrap());
     g.get(&path, &g.planner).await.expect(200)["state"].clone()
 }
 
-async fn now(g: &Gateway, thread: &Value) -> Value {
+async fn now(g: &TestGateway, thread: &Value) -> Value {
     g.get(&format!("/v1/threads/{}", thread.as_str().unwrap()), &g.host).await.expect(200)
 }
 
-fn places(answer: &Answer) -> Vec<&str> {
+fn places(answer: &ApiResponse) -> Vec<&str> {
     answer.body["errors"].as_array().unwrap().iter().map(|it| it["pointer"].as_str().unwrap()).collect()
 }

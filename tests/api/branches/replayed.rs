@@ -1,8 +1,8 @@
 //! What another policy would have said of what was done on branches, and of their joins.
 
 use countersign::domain::threads::transition::Rejection;
-use countersign::store::Filter;
-use countersign::store::record::Reader;
+use countersign::store::RowFilter;
+use countersign::store::record::RecordReader;
 
 use super::*;
 use crate::imports::put;
@@ -16,7 +16,7 @@ on_both! {
     a_join_that_settles_what_is_hidden_is_not_kept(super::hidden_notes()),
 }
 
-async fn rows(g: &Gateway, policy: &str) -> Vec<Value> {
+async fn rows(g: &TestGateway, policy: &str) -> Vec<Value> {
     let ask = json!({"policy": policy, "schemas": {}, "limit": 200});
     let answer = g.post("/v1/flows/payments/replays", &g.auditor, ask).await.expect(200);
     assert_eq!(answer["next"], Value::Null);
@@ -38,9 +38,9 @@ fn four(text: [&str; 4]) -> [String; 4] {
     text.map(str::to_owned)
 }
 
-async fn by_the_same_policy_branches_and_joins_come_to_the_same(scene: Scene) {
+async fn by_the_same_policy_branches_and_joins_come_to_the_same(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     let noted = it.change(g, 0, json!({"notes": {"a": 1}})).await;
     it.change(g, 1, json!({"target_user_id": 666})).await;
     let tool = json!({"node": "planner", "parent": noted["transition"], "patch": {}, "tool": {"name": "crm.find", "arguments": {}}});
@@ -59,9 +59,9 @@ async fn by_the_same_policy_branches_and_joins_come_to_the_same(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_else_is_protected_would_be_observed_on_a_branch_and_held_at_its_join(scene: Scene) {
+async fn what_else_is_protected_would_be_observed_on_a_branch_and_held_at_its_join(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"notes": {"a": 1}})).await;
     it.change(g, 1, json!({"question": "what"})).await;
     it.join(g, &["a", "b"], "union").await.expect(201);
@@ -83,16 +83,16 @@ async fn what_else_is_protected_would_be_observed_on_a_branch_and_held_at_its_jo
     assert_eq!(of(&observing, &it.id)[0][2], "observe");
 }
 
-async fn a_join_is_merged_again_by_the_policy_that_is_tried(scene: Scene) {
+async fn a_join_is_merged_again_by_the_policy_that_is_tried(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"found": [{"id": "start"}, {"id": "a"}]})).await;
     it.change(g, 1, json!({"found": [{"id": "start"}, {"id": "b"}]})).await;
     it.join(g, &["a", "b"], "union").await.expect(201);
     let keyless = research("write").replacen("[transitions.keyed_arrays.\"found\"]\nkey = \"id\"\n", "", 1);
     let found = of(&rows(g, &keyless).await, &it.id);
     assert_eq!(found, [four(["differs", "commit", "reject", "conflict"])], "two lists without keys are two values");
-    let by_confidence = Forked::new(g, &["a", "b"]).await;
+    let by_confidence = ForkedThread::new(g, &["a", "b"]).await;
     by_confidence.change(g, 0, json!({"question": "a", "sure": 0.9})).await;
     by_confidence.change(g, 1, json!({"question": "b", "sure": 0.1})).await;
     by_confidence.join(g, &["a", "b"], "confidence").await.expect(201);
@@ -103,7 +103,7 @@ async fn a_join_is_merged_again_by_the_policy_that_is_tried(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_branch_goes_on_from_what_its_thread_had_come_to(scene: Scene) {
+async fn a_branch_goes_on_from_what_its_thread_had_come_to(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"question": "who", "found": [], "notes": {}, "sure": 0.5, "target_user_id": 17, "contact": {}});
     let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
@@ -148,9 +148,9 @@ fn trusting() -> String {
     policy.replacen(own, &more, 1)
 }
 
-async fn a_join_that_was_turned_away_is_tried_on_what_its_branches_were_then(scene: Scene) {
+async fn a_join_that_was_turned_away_is_tried_on_what_its_branches_were_then(scene: ApiScenario) {
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a", "b"]).await;
+    let it = ForkedThread::new(g, &["a", "b"]).await;
     let found = it.change(g, 0, json!({"found": [{"id": "start"}, {"id": "a"}]})).await;
     it.change(g, 1, json!({"question": "b"})).await;
     let refused = async |names: &[&str], more: Value| {
@@ -175,10 +175,10 @@ async fn a_join_that_was_turned_away_is_tried_on_what_its_branches_were_then(sce
     scene.passes_an_audit().await;
 }
 
-async fn a_join_that_settles_what_is_hidden_is_not_kept(scene: Scene) {
+async fn a_join_that_settles_what_is_hidden_is_not_kept(scene: ApiScenario) {
     let g = &scene.gateway;
     for (place, why) in [("secret", json!("not_kept")), ("open", json!(null))] {
-        let it = Forked::new(g, &["a", "b"]).await;
+        let it = ForkedThread::new(g, &["a", "b"]).await;
         // What the parser may not write has it turned away.
         it.change(g, 0, json!({"question": "a", "notes": {place: 1}})).await;
         it.change(g, 1, json!({"notes": {place: 2}})).await;
@@ -196,16 +196,16 @@ async fn a_join_that_settles_what_is_hidden_is_not_kept(scene: Scene) {
 
 #[tokio::test]
 async fn what_is_kept_of_a_join_is_what_its_branches_were() {
-    let scene = Scene::on_sqlite(&research("write")).await;
+    let scene = ApiScenario::on_sqlite(&research("write")).await;
     let g = &scene.gateway;
-    let it = Forked::new(g, &["a"]).await;
+    let it = ForkedThread::new(g, &["a"]).await;
     let change = it.change(g, 0, json!({"question": "a"})).await;
     let body = json!({"node": "input_parser", "parent": it.head, "branches": ["a"], "strategy": "union"});
     g.post(&it.path("joins"), &g.parser, body).await.expect(422);
     scene.passes_an_audit().await;
     let keys = g.service.keys().unwrap();
-    let reader = Reader { store: scene.store(), key: keys.row() };
-    let rejection = reader.list::<Rejection>(Filter::Latest, None, 1).await.unwrap().remove(0).record;
+    let reader = RecordReader { store: scene.store(), key: keys.row() };
+    let rejection = reader.list::<Rejection>(RowFilter::Latest, None, 1).await.unwrap().remove(0).record;
     let kept: Value = serde_json::from_str(rejection.request.as_deref().unwrap()).unwrap();
     assert_eq!(kept["join"]["joining"]["branches"][0]["transition"], change["transition"]);
     let finding = "what it says that it was to join is not what its branches were";

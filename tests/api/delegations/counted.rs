@@ -13,25 +13,25 @@ on_both! {
     a_delegate_gets_nothing_but_the_vote(super::two()),
 }
 
-async fn a_vote_in_anothers_place_counts_and_names_both_wherever_it_is_told(scene: Scene) {
+async fn a_vote_in_anothers_place_counts_and_names_both_wherever_it_is_told(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let held = g.held(&g.thread().await).await;
-    assert_eq!(code(g.vote(&dana, &held, Verdict::Approve).await), "not_eligible: group");
+    assert_eq!(code(g.vote(&dana, &held, VoteVerdict::Approve).await), "not_eligible: group");
     // It may begin after the review was opened: the place is the one who is away's, then as before.
     let delegation = given(g, &g.alice, &dana).await;
     assert_eq!(
-        code(g.vote(&dana, &held, Verdict::Approve).await),
+        code(g.vote(&dana, &held, VoteVerdict::Approve).await),
         "not_eligible: group",
         "they have no place of their own"
     );
-    assert_eq!(casts(g, &dana, &held, &delegation).await.unwrap(), Voted::Waiting);
-    assert_eq!(g.vote(&g.bob, &held, Verdict::Approve).await.unwrap(), Voted::Approved);
+    assert_eq!(casts(g, &dana, &held, &delegation).await.unwrap(), VoteOutcome::Waiting);
+    assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     let decision = g.decision(&held).await.expect(200);
     assert_eq!(decision["reviewers"], json!([dana.id, g.bob.id]));
     assert_eq!(decision["for"], json!({dana.id.as_str(): g.alice.id}));
     let receipt = decision["receipt"].as_str().unwrap();
-    let claims = verified::<Receipt>(g, receipt, Typ::Receipt);
+    let claims = verified::<Receipt>(g, receipt, TokenType::Receipt);
     let named: Vec<_> = claims.approvals.iter().map(|it| (&it.reviewer, it.absent.as_ref())).collect();
     assert_eq!(named, [(&dana.id, Some(&g.alice.id)), (&g.bob.id, None)]);
     let [first, second] = told(g, EventType::ReviewVote).await.try_into().unwrap();
@@ -44,30 +44,30 @@ async fn a_vote_in_anothers_place_counts_and_names_both_wherever_it_is_told(scen
     scene.passes_an_audit().await;
 }
 
-async fn held_thread(g: &Gateway, held: &Value) -> Value {
+async fn held_thread(g: &TestGateway, held: &Value) -> Value {
     let path = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
     g.get(&path, &g.auditor).await.expect(200)["thread"].clone()
 }
 
-async fn a_denial_in_anothers_place_names_both_too(scene: Scene) {
+async fn a_denial_in_anothers_place_names_both_too(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let held = g.held(&g.thread().await).await;
     let delegation = given(g, &g.alice, &dana).await;
-    g.service.vote(&dana.id, &review(&held), &by(&held, &delegation, Verdict::Deny)).await.unwrap();
+    g.service.vote(&dana.id, &review(&held), &by(&held, &delegation, VoteVerdict::Deny)).await.unwrap();
     // A no stays one though the delegation ends, as it does though its voter leaves.
     g.service.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
-    assert_eq!(g.vote(&g.bob, &held, Verdict::Deny).await.unwrap(), Voted::Denied);
+    assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Deny).await.unwrap(), VoteOutcome::Denied);
     let hold = g.service.review(&review(&held), &g.bob).await.unwrap().hold;
     let countersign::domain::reviews::HoldState::Denied { denial, .. } = hold.state else { panic!("{:?}", hold.state) };
-    let claims = verified::<Denial>(g, &denial, Typ::Denial);
+    let claims = verified::<Denial>(g, &denial, TokenType::Denial);
     let named: Vec<_> = claims.reviewers.iter().map(|it| it.absent.as_ref()).collect();
     assert_eq!(named, [Some(&g.alice.id), None]);
     assert_eq!(g.decision(&held).await.expect(200)["for"], json!({dana.id.as_str(): g.alice.id}));
     scene.passes_an_audit().await;
 }
 
-async fn one_person_and_one_place_are_counted_once_however_people_name_each_other(scene: Scene) {
+async fn one_person_and_one_place_are_counted_once_however_people_name_each_other(scene: ApiScenario) {
     let g = &scene.gateway;
     let (dana, erin) =
         (person(&g.service, "dana", &["elsewhere"]).await, person(&g.service, "erin", &["reviewers"]).await);
@@ -75,27 +75,27 @@ async fn one_person_and_one_place_are_counted_once_however_people_name_each_othe
     let (back, of_erin) = (given(g, &g.bob, &g.alice).await, given(g, &erin, &dana).await);
     // Bob votes for Alice: then neither of them has another vote, themselves or by anybody.
     let held = g.held(&g.thread().await).await;
-    assert_eq!(casts(g, &g.bob, &held, &to_bob).await.unwrap(), Voted::Waiting);
-    assert_eq!(code(g.vote(&g.bob, &held, Verdict::Approve).await), "not_eligible: voted");
-    assert_eq!(code(g.vote(&g.alice, &held, Verdict::Approve).await), "not_eligible: voted");
+    assert_eq!(casts(g, &g.bob, &held, &to_bob).await.unwrap(), VoteOutcome::Waiting);
+    assert_eq!(code(g.vote(&g.bob, &held, VoteVerdict::Approve).await), "not_eligible: voted");
+    assert_eq!(code(g.vote(&g.alice, &held, VoteVerdict::Approve).await), "not_eligible: voted");
     assert_eq!(code(casts(g, &g.alice, &held, &back).await), "not_eligible: voted", "nor crosswise");
     assert_eq!(code(casts(g, &dana, &held, &to_dana).await), "not_eligible: group", "nor by another delegate");
-    assert_eq!(casts(g, &dana, &held, &of_erin).await.unwrap(), Voted::Approved, "another place is another's");
+    assert_eq!(casts(g, &dana, &held, &of_erin).await.unwrap(), VoteOutcome::Approved, "another place is another's");
     // Bob votes for himself: then not for Alice, who still has her own place.
     let held = g.held(&g.thread().await).await;
-    assert_eq!(g.vote(&g.bob, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
+    assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     assert_eq!(code(casts(g, &g.bob, &held, &to_bob).await), "not_eligible: voted");
     // Nor does Dana vote for two.
-    assert_eq!(casts(g, &dana, &g.held(&g.thread().await).await, &of_erin).await.unwrap(), Voted::Waiting);
+    assert_eq!(casts(g, &dana, &g.held(&g.thread().await).await, &of_erin).await.unwrap(), VoteOutcome::Waiting);
     let third = g.held(&g.thread().await).await;
-    assert_eq!(casts(g, &dana, &third, &to_dana).await.unwrap(), Voted::Waiting);
+    assert_eq!(casts(g, &dana, &third, &to_dana).await.unwrap(), VoteOutcome::Waiting);
     assert_eq!(code(casts(g, &dana, &third, &of_erin).await), "not_eligible: voted");
     // Whoever was voted for stands in for nobody either: one human, one vote.
     assert_eq!(code(casts(g, &g.alice, &third, &back).await), "not_eligible: voted");
     scene.passes_an_audit().await;
 }
 
-async fn of_two_delegates_of_one_person_who_vote_at_once_one_counts(scene: Scene) {
+async fn of_two_delegates_of_one_person_who_vote_at_once_one_counts(scene: ApiScenario) {
     let g = &scene.gateway;
     let (dana, erin) =
         (person(&g.service, "dana", &["elsewhere"]).await, person(&g.service, "erin", &["elsewhere"]).await);
@@ -110,7 +110,7 @@ async fn of_two_delegates_of_one_person_who_vote_at_once_one_counts(scene: Scene
     scene.passes_an_audit().await;
 }
 
-async fn whoever_had_a_hand_in_it_neither_votes_for_another_nor_is_voted_for(scene: Scene) {
+async fn whoever_had_a_hand_in_it_neither_votes_for_another_nor_is_voted_for(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let (by_alice, by_bob) = (given(g, &g.alice, &dana).await, given(g, &g.bob, &dana).await);
@@ -138,13 +138,13 @@ async fn whoever_had_a_hand_in_it_neither_votes_for_another_nor_is_voted_for(sce
     scene.passes_an_audit().await;
 }
 
-async fn take_back(g: &Gateway, who: &Account, held: &Value, vote: usize) -> Result<()> {
+async fn take_back(g: &TestGateway, who: &Account, held: &Value, vote: usize) -> Result<()> {
     let transition = held["transition"].as_str().unwrap().try_into().unwrap();
     let nonce = countersign::random::uuid_v4().to_string();
-    g.service.withdraw_vote(&who.id, &review(held), &Withdrawing { transition, vote, nonce }).await
+    g.service.withdraw_vote(&who.id, &review(held), &WithdrawalRequest { transition, vote, nonce }).await
 }
 
-async fn the_one_in_whose_place_it_was_cast_takes_a_vote_back_and_votes(scene: Scene) {
+async fn the_one_in_whose_place_it_was_cast_takes_a_vote_back_and_votes(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let delegation = given(g, &g.alice, &dana).await;
@@ -153,28 +153,28 @@ async fn the_one_in_whose_place_it_was_cast_takes_a_vote_back_and_votes(scene: S
     assert_eq!(code(take_back(g, &g.bob, &held, 0).await), "nothing_to_withdraw");
     // Back from a holiday, whether or not the other can still be reached.
     g.service.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
-    g.service.set_admission("dana", Admission::Barred).await.unwrap();
-    assert_eq!(code(g.vote(&g.alice, &held, Verdict::Approve).await), "not_eligible: voted");
+    g.service.set_admission("dana", SignInAccess::Barred).await.unwrap();
+    assert_eq!(code(g.vote(&g.alice, &held, VoteVerdict::Approve).await), "not_eligible: voted");
     take_back(g, &g.alice, &held, 0).await.unwrap();
     assert_eq!(code(take_back(g, &g.alice, &held, 0).await), "nothing_to_withdraw");
-    assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Waiting);
-    assert_eq!(g.vote(&g.bob, &held, Verdict::Approve).await.unwrap(), Voted::Approved);
+    assert_eq!(g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
+    assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     let [back] = told(g, EventType::ReviewWithdrawn).await.try_into().unwrap();
     assert_eq!((&back["reviewer"], &back["by"]), (&json!(dana.id), &json!(g.alice.id)));
     scene.passes_an_audit().await;
 }
 
-async fn a_delegate_finds_what_waits_and_everybody_is_told_who_can_decide(scene: Scene) {
+async fn a_delegate_finds_what_waits_and_everybody_is_told_who_can_decide(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let held = g.held(&g.thread().await).await;
     let mine = async || {
-        let found = g.service.find(&dana, &Wanted::mine(), &Part::First, 10).await.unwrap();
+        let found = g.service.find(&dana, &InboxFilter::mine(), &InboxPageSelection::First, 10).await.unwrap();
         (found.items.len(), g.service.waiting_for(&dana, 10).await.unwrap())
     };
-    assert_eq!(mine().await, (0, Waiting::Exactly(0)));
+    assert_eq!(mine().await, (0, WaitingCount::Exactly(0)));
     let delegation = given(g, &g.alice, &dana).await;
-    assert_eq!(mine().await, (1, Waiting::Exactly(1)));
+    assert_eq!(mine().await, (1, WaitingCount::Exactly(1)));
     let path = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
     let about_dana = async || {
         let told = g.get(&path, &g.auditor).await.expect(200);
@@ -187,13 +187,13 @@ async fn a_delegate_finds_what_waits_and_everybody_is_told_who_can_decide(scene:
     let places = facts.can_decide.unwrap();
     assert_eq!(places[0].absent.as_ref().map(|it| &it.person), Some(&g.alice.id));
     casts(g, &dana, &held, &delegation).await.unwrap();
-    assert_eq!(mine().await, (0, Waiting::Exactly(0)));
+    assert_eq!(mine().await, (0, WaitingCount::Exactly(0)));
     assert_eq!(about_dana().await.unwrap()["why_not"]["code"], "voted");
     g.service.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
     assert_eq!(about_dana().await, None, "and is not asked any more");
 }
 
-async fn a_delegate_gets_nothing_but_the_vote(scene: Scene) {
+async fn a_delegate_gets_nothing_but_the_vote(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let delegation = given(g, &g.alice, &dana).await;

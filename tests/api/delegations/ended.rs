@@ -12,7 +12,7 @@ on_both! {
 
 /// What takes the ground from a delegation of Alice's to Dana.
 #[derive(Clone, Copy, Debug)]
-enum Gone {
+enum DelegationLoss {
     Ended,
     EndedByAdmin,
     RunOut,
@@ -23,20 +23,20 @@ enum Gone {
     DelegateIsAdmin,
 }
 
-const ALL_GONE: [(Gone, &str); 8] = [
-    (Gone::Ended, "not_eligible: group"),
-    (Gone::EndedByAdmin, "not_eligible: group"),
-    (Gone::RunOut, "not_eligible: group"),
-    (Gone::AwayDisabled, "not_eligible: group"),
-    (Gone::AwayLeftTheGroup, "not_eligible: group"),
-    (Gone::AwayIsAuditor, "not_eligible: group"),
-    (Gone::DelegateDisabled, "not_eligible: disabled"),
-    (Gone::DelegateIsAdmin, "not_eligible: role"),
+const ALL_GONE: [(DelegationLoss, &str); 8] = [
+    (DelegationLoss::Ended, "not_eligible: group"),
+    (DelegationLoss::EndedByAdmin, "not_eligible: group"),
+    (DelegationLoss::RunOut, "not_eligible: group"),
+    (DelegationLoss::AwayDisabled, "not_eligible: group"),
+    (DelegationLoss::AwayLeftTheGroup, "not_eligible: group"),
+    (DelegationLoss::AwayIsAuditor, "not_eligible: group"),
+    (DelegationLoss::DelegateDisabled, "not_eligible: disabled"),
+    (DelegationLoss::DelegateIsAdmin, "not_eligible: role"),
 ];
 
 async fn takes_away(
-    g: &Gateway,
-    gone: Gone,
+    g: &TestGateway,
+    gone: DelegationLoss,
     (away, dana, boss): (&Account, &Account, &Account),
     delegation: &Delegation,
 ) {
@@ -47,18 +47,20 @@ async fn takes_away(
         service.change_access(&boss, &who.id, (role, &groups)).await.unwrap();
     };
     match gone {
-        Gone::Ended => service.end_delegation(&away.id, &delegation.id).await.unwrap(),
-        Gone::EndedByAdmin => service.end_delegation(&boss.record.id, &delegation.id).await.unwrap(),
-        Gone::RunOut => g.pass(DAY),
-        Gone::AwayDisabled => drop(service.set_admission(&away.name, Admission::Barred).await.unwrap()),
-        Gone::AwayLeftTheGroup => access(away, PersonRole::Reviewer, &["others"]).await,
-        Gone::AwayIsAuditor => access(away, PersonRole::Auditor, &["reviewers"]).await,
-        Gone::DelegateDisabled => drop(service.set_admission(&dana.name, Admission::Barred).await.unwrap()),
-        Gone::DelegateIsAdmin => access(dana, PersonRole::Admin, &[]).await,
+        DelegationLoss::Ended => service.end_delegation(&away.id, &delegation.id).await.unwrap(),
+        DelegationLoss::EndedByAdmin => service.end_delegation(&boss.record.id, &delegation.id).await.unwrap(),
+        DelegationLoss::RunOut => g.pass(DAY),
+        DelegationLoss::AwayDisabled => drop(service.set_admission(&away.name, SignInAccess::Barred).await.unwrap()),
+        DelegationLoss::AwayLeftTheGroup => access(away, PersonRole::Reviewer, &["others"]).await,
+        DelegationLoss::AwayIsAuditor => access(away, PersonRole::Auditor, &["reviewers"]).await,
+        DelegationLoss::DelegateDisabled => {
+            drop(service.set_admission(&dana.name, SignInAccess::Barred).await.unwrap())
+        }
+        DelegationLoss::DelegateIsAdmin => access(dana, PersonRole::Admin, &[]).await,
     }
 }
 
-async fn what_has_ended_or_lost_its_ground_opens_nothing(scene: Scene) {
+async fn what_has_ended_or_lost_its_ground_opens_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let boss = administrator(g, "boss").await;
     for (number, (gone, expected)) in ALL_GONE.into_iter().enumerate() {
@@ -72,7 +74,7 @@ async fn what_has_ended_or_lost_its_ground_opens_nothing(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_ended_or_lost_its_ground_since_does_not_count_at_the_last_vote(scene: Scene) {
+async fn what_ended_or_lost_its_ground_since_does_not_count_at_the_last_vote(scene: ApiScenario) {
     let g = &scene.gateway;
     let boss = administrator(g, "boss").await;
     for (number, (gone, _)) in ALL_GONE.into_iter().enumerate() {
@@ -80,24 +82,24 @@ async fn what_ended_or_lost_its_ground_since_does_not_count_at_the_last_vote(sce
         let dana = person(&g.service, &format!("dana-{number}"), &["elsewhere"]).await;
         let delegation = given(g, &away, &dana).await;
         let held = g.held(&g.thread().await).await;
-        assert_eq!(casts(g, &dana, &held, &delegation).await.unwrap(), Voted::Waiting, "{gone:?}");
+        assert_eq!(casts(g, &dana, &held, &delegation).await.unwrap(), VoteOutcome::Waiting, "{gone:?}");
         takes_away(g, gone, (&away, &dana, &boss), &delegation).await;
-        assert_eq!(g.vote(&g.bob, &held, Verdict::Approve).await.unwrap(), Voted::Waiting, "{gone:?}");
-        assert_eq!(g.vote(&g.alice, &held, Verdict::Approve).await.unwrap(), Voted::Approved, "{gone:?}");
+        assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting, "{gone:?}");
+        assert_eq!(g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved, "{gone:?}");
         let decision = g.decision(&held).await.expect(200);
-        let claims = verified::<Receipt>(g, decision["receipt"].as_str().unwrap(), Typ::Receipt);
+        let claims = verified::<Receipt>(g, decision["receipt"].as_str().unwrap(), TokenType::Receipt);
         assert!(claims.approvals.iter().all(|it| it.absent.is_none()), "{gone:?}: the receipt names who counted");
     }
     scene.passes_an_audit().await;
 }
 
-async fn ending_and_the_last_vote_race_and_one_wins(scene: Scene) {
+async fn ending_and_the_last_vote_race_and_one_wins(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     for _ in 0..5 {
         let delegation = given(g, &g.alice, &dana).await;
         let held = g.held(&g.thread().await).await;
-        g.vote(&g.bob, &held, Verdict::Approve).await.unwrap();
+        g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap();
         let (ended, last) =
             tokio::join!(g.service.end_delegation(&g.alice.id, &delegation.id), casts(g, &dana, &held, &delegation));
         ended.unwrap();
@@ -110,7 +112,7 @@ async fn ending_and_the_last_vote_race_and_one_wins(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn only_those_whom_it_concerns_and_administrators_end_it(scene: Scene) {
+async fn only_those_whom_it_concerns_and_administrators_end_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let (boss, dana) = (administrator(g, "boss").await, person(&g.service, "dana", &["elsewhere"]).await);
     let new = NewAccount { name: "ivy".to_owned(), role: PersonRole::Auditor, groups: BTreeSet::new() };
@@ -132,7 +134,7 @@ async fn only_those_whom_it_concerns_and_administrators_end_it(scene: Scene) {
 }
 
 /// A clock that goes back brings nothing back that was ended, and keeps nothing from being ended.
-async fn what_was_ended_stays_so_by_a_clock_that_goes_back(scene: Scene) {
+async fn what_was_ended_stays_so_by_a_clock_that_goes_back(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     g.pass(DAY);
@@ -166,5 +168,9 @@ async fn a_delegation_ends_by_the_databases_clock() {
     clock.set_millis(i64::try_from(left.as_millis()).unwrap() - 900);
     ahead.set_millis(i64::try_from(left.as_millis()).unwrap() + 900);
     assert_eq!(code(casts(&g, &dana, &held, &delegation).await), "expired");
-    assert_eq!(code(g.vote(&g.bob, &other, Verdict::Approve).await), "expired", "nor is it counted at the last vote");
+    assert_eq!(
+        code(g.vote(&g.bob, &other, VoteVerdict::Approve).await),
+        "expired",
+        "nor is it counted at the last vote"
+    );
 }

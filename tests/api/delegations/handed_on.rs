@@ -12,7 +12,7 @@ on_both! {
     what_was_handed_on_by_a_password_ends_with_it(super::two()),
 }
 
-async fn nothing_goes_from_hand_to_hand(scene: Scene) {
+async fn nothing_goes_from_hand_to_hand(scene: ApiScenario) {
     let g = &scene.gateway;
     let (dana, erin) =
         (person(&g.service, "dana", &["elsewhere"]).await, person(&g.service, "erin", &["elsewhere"]).await);
@@ -21,18 +21,18 @@ async fn nothing_goes_from_hand_to_hand(scene: Scene) {
     assert_eq!(code(casts(g, &erin, &held, &second).await), "not_eligible: group", "Dana has nothing of her own");
     assert_eq!(code(casts(g, &erin, &held, &first).await), "not_eligible: group", "and Alice named somebody else");
     assert_eq!(code(casts(g, &g.bob, &held, &first).await), "not_delegated", "nobody else uses it");
-    assert_eq!(casts(g, &dana, &held, &first).await.unwrap(), Voted::Waiting);
+    assert_eq!(casts(g, &dana, &held, &first).await.unwrap(), VoteOutcome::Waiting);
     scene.passes_an_audit().await;
 }
 
-async fn only_reviewers_hand_on_and_receive_and_within_bounds(scene: Scene) {
+async fn only_reviewers_hand_on_and_receive_and_within_bounds(scene: ApiScenario) {
     let g = &scene.gateway;
     let boss = administrator(g, "boss").await;
     let new = NewAccount { name: "ivy".to_owned(), role: PersonRole::Auditor, groups: BTreeSet::new() };
     let ivy = g.service.add_account(&new, PASSWORD.to_owned()).await.unwrap();
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let (groupless, gone) = (person(&g.service, "lone", &[]).await, person(&g.service, "gone", &["reviewers"]).await);
-    g.service.set_admission("gone", Admission::Barred).await.unwrap();
+    g.service.set_admission("gone", SignInAccess::Barred).await.unwrap();
     let no_vote = "only reviewers who are in a group and can sign in have a vote to hand on";
     let no_delegate = "only a reviewer who can sign in votes in your place";
     for (from, to, why) in [
@@ -47,7 +47,7 @@ async fn only_reviewers_hand_on_and_receive_and_within_bounds(scene: Scene) {
         assert_eq!(code(gives(g, from, to, DAY).await), why, "{} to {}", from.name, to.name);
     }
     let nobody = naming("nobody", DAY);
-    let shown = || Confirmation::Password(PASSWORD.to_owned());
+    let shown = || PasskeyConfirmation::Password(PASSWORD.to_owned());
     assert_eq!(code(g.service.delegate_to(&inside(g, &g.alice).await, &nobody, shown()).await), no_delegate);
     let second = Duration::from_secs(1);
     for length in [LENGTH_MIN - second, LENGTH_MAX + second] {
@@ -77,7 +77,7 @@ async fn only_reviewers_hand_on_and_receive_and_within_bounds(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn of_two_that_are_given_at_once_both_are_counted(scene: Scene) {
+async fn of_two_that_are_given_at_once_both_are_counted(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut people = Vec::new();
     for number in 0..6 {
@@ -86,34 +86,34 @@ async fn of_two_that_are_given_at_once_both_are_counted(scene: Scene) {
     let from = inside(g, &g.alice).await;
     let asked = people.iter().map(|it| {
         let (from, naming) = (&from, naming(&it.name, DAY));
-        async move { g.service.delegate_to(from, &naming, Confirmation::Password(PASSWORD.to_owned())).await }
+        async move { g.service.delegate_to(from, &naming, PasskeyConfirmation::Password(PASSWORD.to_owned())).await }
     });
     let done = futures_util::future::join_all(asked).await;
     assert!(done.iter().filter(|it| it.is_ok()).count() <= GIVEN_MAX, "{done:?}");
-    let all = g.service.delegations(&g.alice.id, Whose::Own).await.unwrap().given;
+    let all = g.service.delegations(&g.alice.id, DelegationOwnerFilter::Own).await.unwrap().given;
     let numbers: Vec<u32> = all.iter().rev().map(|it| it.number).collect();
     assert_eq!(numbers, (1..=u32::try_from(all.len()).unwrap()).collect::<Vec<_>>());
     assert!(all.len() <= GIVEN_MAX);
     scene.passes_an_audit().await;
 }
 
-async fn allowed(g: &Gateway, who: &SignedIn, key: &mut Authenticator, to: &Naming) -> Confirmation {
+async fn allowed(g: &TestGateway, who: &SignedIn, key: &mut Authenticator, to: &NewDelegation) -> PasskeyConfirmation {
     allow_delegating(&g.service, who, (key, to)).await
 }
 
-async fn handing_on_takes_the_password_or_a_passkey_where_there_is_one(scene: Scene) {
+async fn handing_on_takes_the_password_or_a_passkey_where_there_is_one(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let alice = inside(g, &g.alice).await;
     let (to, longer) = (naming("dana", DAY), naming("dana", 2 * DAY));
     for wrong in ["", "a wrong password"] {
-        let done = g.service.delegate_to(&alice, &to, Confirmation::Password(wrong.to_owned())).await;
+        let done = g.service.delegate_to(&alice, &to, PasskeyConfirmation::Password(wrong.to_owned())).await;
         assert_eq!(code(done), "the password is not right");
     }
     let mut key = Authenticator::new(1);
     enrol(&g.service, &alice, (&mut key, PASSWORD)).await;
     // Who resets a password, or finds one, has no passkey by that.
-    let by_password = g.service.delegate_to(&alice, &to, Confirmation::Password(PASSWORD.to_owned())).await;
+    let by_password = g.service.delegate_to(&alice, &to, PasskeyConfirmation::Password(PASSWORD.to_owned())).await;
     assert_eq!(code(by_password), "confirm it with a passkey that you have");
     let mut of_dana = Authenticator::new(2);
     enrol(&g.service, &inside(g, &dana).await, (&mut of_dana, PASSWORD)).await;
@@ -133,9 +133,10 @@ async fn handing_on_takes_the_password_or_a_passkey_where_there_is_one(scene: Sc
     });
     g.service.add_passkey(&alice, new).await.unwrap();
     let offer = g.service.offer(&alice.account.record, &to).await.unwrap();
-    let challenge = g.service.passkey_challenge(&Purpose::AllowDelegating { session, terms: &offer.terms }).unwrap();
+    let challenge =
+        g.service.passkey_challenge(&ChallengePurpose::AllowDelegating { session, terms: &offer.terms }).unwrap();
     let signature = assertion(&mut synced, &get(&g.service, &challenge));
-    let again = || Confirmation::Passkey { challenge: challenge.clone(), assertion: signature.clone() };
+    let again = || PasskeyConfirmation::Passkey { challenge: challenge.clone(), assertion: signature.clone() };
     let delegation = g.service.delegate_to(&alice, &to, again()).await.unwrap();
     assert!(delegation.confirmed_by.is_some());
     g.service.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
@@ -143,7 +144,7 @@ async fn handing_on_takes_the_password_or_a_passkey_where_there_is_one(scene: Sc
     scene.passes_an_audit().await;
 }
 
-async fn a_stage_that_asks_for_a_passkey_is_not_opened_by_a_session_of_the_one_who_is_away(scene: Scene) {
+async fn a_stage_that_asks_for_a_passkey_is_not_opened_by_a_session_of_the_one_who_is_away(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let (inside_alice, inside_dana) = (inside(g, &g.alice).await, inside(g, &dana).await);
@@ -152,7 +153,7 @@ async fn a_stage_that_asks_for_a_passkey_is_not_opened_by_a_session_of_the_one_w
     let by_password = given(g, &g.alice, &dana).await;
     let held = g.held(&g.thread().await).await;
     let cast = async |key: &mut Authenticator, delegation: &Delegation| {
-        let ballot = by(&held, delegation, Verdict::Approve);
+        let ballot = by(&held, delegation, VoteVerdict::Approve);
         vote_signed(&g.service, &inside_dana, key, (&review(&held), &ballot)).await
     };
     assert_eq!(code(cast(&mut key, &by_password).await), "not_eligible: group");
@@ -164,18 +165,18 @@ async fn a_stage_that_asks_for_a_passkey_is_not_opened_by_a_session_of_the_one_w
     let by_passkey = g.service.delegate_to(&inside_alice, &to, shown).await.unwrap();
     assert_eq!(code(casts(g, &dana, &held, &by_passkey).await), "passkey_required", "the delegate signs, too");
     assert_eq!(code(cast(&mut of_alice, &by_passkey).await), "passkey_refused", "and by their own");
-    assert_eq!(cast(&mut key, &by_passkey).await.unwrap(), Voted::Approved);
+    assert_eq!(cast(&mut key, &by_passkey).await.unwrap(), VoteOutcome::Approved);
     let decision = g.decision(&held).await.expect(200);
-    let claims = verified::<Receipt>(g, decision["receipt"].as_str().unwrap(), Typ::Receipt);
+    let claims = verified::<Receipt>(g, decision["receipt"].as_str().unwrap(), TokenType::Receipt);
     let [approval] = claims.approvals.try_into().unwrap();
     assert_eq!(
         (approval.method, approval.reviewer, approval.absent),
-        (Method::Passkey, dana.id, Some(g.alice.id.clone()))
+        (ApprovalMethod::Passkey, dana.id, Some(g.alice.id.clone()))
     );
     scene.passes_an_audit().await;
 }
 
-async fn what_was_handed_on_by_a_passkey_ends_with_it(scene: Scene) {
+async fn what_was_handed_on_by_a_passkey_ends_with_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let (inside_alice, inside_dana) = (inside(g, &g.alice).await, inside(g, &dana).await);
@@ -194,7 +195,7 @@ async fn what_was_handed_on_by_a_passkey_ends_with_it(scene: Scene) {
             let shown = allow_removing(&g.service, &inside_alice, (&mut of_alice, &id));
             g.service.remove_passkey(&inside_alice, &id.as_str().try_into().unwrap(), shown).await.unwrap();
         }
-        let ballot = by(&held, &delegation, Verdict::Approve);
+        let ballot = by(&held, &delegation, VoteVerdict::Approve);
         let cast = vote_signed(&g.service, &inside_dana, &mut of_dana, (&review(&held), &ballot)).await;
         assert_eq!(code(cast), "not_eligible: group", "by an administrator: {by_administrator}");
         of_alice = Authenticator::new(if by_administrator { 4 } else { 3 });
@@ -204,7 +205,7 @@ async fn what_was_handed_on_by_a_passkey_ends_with_it(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_was_handed_on_by_a_password_ends_with_it(scene: Scene) {
+async fn what_was_handed_on_by_a_password_ends_with_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let gus = administrator(g, "gus").await;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::ClockOffset;
-use countersign::domain::chain::jws::{self, Typ};
-use countersign::domain::chain::receipt::{Denial, Method, Receipt};
+use countersign::domain::chain::jws::{self, TokenType};
+use countersign::domain::chain::receipt::{ApprovalMethod, Denial, Receipt};
 use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
 use countersign::domain::identity::delegation::{
     Delegation, GIVEN_LATELY_MAX, GIVEN_MAX, LENGTH_MAX, LENGTH_MIN, RECEIVED_MAX,
@@ -15,24 +15,24 @@ use countersign::domain::keys::KeyUse;
 use countersign::domain::log::event::EventType;
 use countersign::domain::primitives::id::ReviewId;
 use countersign::domain::primitives::time::Timestamp;
-use countersign::domain::reviews::{Ballot, Verdict, VoteRefused, Withdrawing};
+use countersign::domain::reviews::{Ballot, VoteRejected, VoteVerdict, WithdrawalRequest};
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::accounts::NewAccount;
-use countersign::service::identity::delegations::{Naming, Whose};
-use countersign::service::identity::passkeys::{Confirmation, Purpose};
-use countersign::service::identity::revocation::Admission;
+use countersign::service::identity::delegations::{DelegationOwnerFilter, NewDelegation};
+use countersign::service::identity::passkeys::{ChallengePurpose, PasskeyConfirmation};
+use countersign::service::identity::revocation::SignInAccess;
 use countersign::service::identity::session::SignedIn;
-use countersign::service::inbox::{Part, Waiting, Wanted};
-use countersign::service::reviews::vote::Voted;
+use countersign::service::inbox::{InboxFilter, InboxPageSelection, WaitingCount};
+use countersign::service::reviews::vote::VoteOutcome;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::api::problem::vote_code;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
-use crate::gateway::{Gateway, ballot, owned_token, person, spawn_on};
+use crate::gateway::{TestGateway, ballot, owned_token, person, spawn_on};
 use crate::passkeys_of_people::authenticator::Authenticator;
 use crate::passkeys_of_people::{allow_delegating, allow_removing, assertion, enrol, get, vote as vote_signed};
-use crate::rules::Scene;
+use crate::rules::ApiScenario;
 
 mod counted;
 mod ended;
@@ -55,36 +55,36 @@ fn review(held: &Value) -> ReviewId {
     held["review"]["id"].as_str().unwrap().try_into().unwrap()
 }
 
-async fn inside(g: &Gateway, who: &Account) -> SignedIn {
+async fn inside(g: &TestGateway, who: &Account) -> SignedIn {
     g.service.sign_in(&who.name, PASSWORD.to_owned()).await.unwrap().0
 }
 
-fn naming(to: &str, length: Duration) -> Naming {
-    Naming { to: to.to_owned(), length }
+fn naming(to: &str, length: Duration) -> NewDelegation {
+    NewDelegation { to: to.to_owned(), length }
 }
 
-async fn gives(g: &Gateway, from: &Account, to: &Account, length: Duration) -> Result<Delegation> {
-    let shown = Confirmation::Password(PASSWORD.to_owned());
+async fn gives(g: &TestGateway, from: &Account, to: &Account, length: Duration) -> Result<Delegation> {
+    let shown = PasskeyConfirmation::Password(PASSWORD.to_owned());
     g.service.delegate_to(&inside(g, from).await, &naming(&to.name, length), shown).await
 }
 
-async fn given(g: &Gateway, from: &Account, to: &Account) -> Delegation {
+async fn given(g: &TestGateway, from: &Account, to: &Account) -> Delegation {
     gives(g, from, to, DAY).await.unwrap()
 }
 
-fn by(held: &Value, delegation: &Delegation, verdict: Verdict) -> Ballot {
+fn by(held: &Value, delegation: &Delegation, verdict: VoteVerdict) -> Ballot {
     Ballot { delegation: Some(delegation.id.clone()), ..ballot(held, verdict) }
 }
 
 /// Votes in another's place.
-async fn casts(g: &Gateway, who: &Account, held: &Value, delegation: &Delegation) -> Result<Voted> {
-    g.service.vote(&who.id, &review(held), &by(held, delegation, Verdict::Approve)).await
+async fn casts(g: &TestGateway, who: &Account, held: &Value, delegation: &Delegation) -> Result<VoteOutcome> {
+    g.service.vote(&who.id, &review(held), &by(held, delegation, VoteVerdict::Approve)).await
 }
 
 fn code<T: std::fmt::Debug>(done: Result<T>) -> String {
     match done {
         Ok(_) => "done".to_owned(),
-        Err(Error::Vote(VoteRefused::Ineligible(why))) => format!("not_eligible: {}", why.code()),
+        Err(Error::Vote(VoteRejected::Ineligible(why))) => format!("not_eligible: {}", why.code()),
         Err(Error::Vote(refused)) => vote_code(&refused).to_owned(),
         Err(Error::Invalid { detail, .. }) => detail,
         Err(Error::Forbidden(why) | Error::WrongState(why)) => why.to_owned(),
@@ -94,19 +94,19 @@ fn code<T: std::fmt::Debug>(done: Result<T>) -> String {
     }
 }
 
-async fn told(g: &Gateway, kind: EventType) -> Vec<Value> {
+async fn told(g: &TestGateway, kind: EventType) -> Vec<Value> {
     while g.service.sequence().await.unwrap() > 0 {}
     let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
     events.into_iter().map(|it| it.event).filter(|it| it.kind == kind).map(|it| it.data).collect()
 }
 
-async fn administrator(g: &Gateway, name: &str) -> Account {
+async fn administrator(g: &TestGateway, name: &str) -> Account {
     let new = NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: BTreeSet::new() };
     g.service.add_account(&new, PASSWORD.to_owned()).await.unwrap()
 }
 
 /// What the gateway signed.
-fn verified<C: serde::de::DeserializeOwned + serde::Serialize>(g: &Gateway, token: &str, typ: Typ) -> C {
+fn verified<C: serde::de::DeserializeOwned + serde::Serialize>(g: &TestGateway, token: &str, typ: TokenType) -> C {
     let (claims, keys) = (jws::read::<C>(token, typ).unwrap(), g.service.keys().unwrap());
     let key = keys.public(KeyUse::Chain, claims.kid()).unwrap();
     claims.verify(key).unwrap()

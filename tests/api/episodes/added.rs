@@ -8,12 +8,12 @@ use countersign::domain::operations::halt::Halt;
 use countersign::domain::primitives::id::PrincipalId;
 use countersign::service::episodes::NewEvent;
 use countersign::service::identity::accounts::NewToken;
-use countersign::service::operations::halt::Scope;
-use countersign::service::operations::halt_request::{Puller, Wish};
+use countersign::service::operations::halt::HaltScope;
+use countersign::service::operations::halt_request::{Actor, HaltRequest};
 
 use super::*;
 use crate::gateway::{source, spawn_gateway};
-use crate::meanwhile::{Happening, second_gateway};
+use crate::meanwhile::{InterleavedAction, second_gateway};
 
 on_both! {
     what_agents_add_is_judged_for_who_says_it_and_how(crate::gateway::POLICY),
@@ -23,7 +23,7 @@ on_both! {
     a_run_that_is_full_takes_its_end_and_nothing_else(crate::gateway::POLICY),
 }
 
-async fn what_agents_add_is_judged_for_who_says_it_and_how(scene: Scene) {
+async fn what_agents_add_is_judged_for_who_says_it_and_how(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let events = path(&thread, "events");
@@ -72,7 +72,7 @@ async fn what_agents_add_is_judged_for_who_says_it_and_how(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_run_is_not_there_for_tokens_of_another_flow(scene: Scene) {
+async fn a_run_is_not_there_for_tokens_of_another_flow(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let other = crate::gateway::POLICY.replacen("flow = \"payments\"", "flow = \"refunds\"", 1);
@@ -91,12 +91,12 @@ async fn a_run_is_not_there_for_tokens_of_another_flow(scene: Scene) {
     assert_eq!((refused.status, refused.code()), (404, "not_found"), "nor is it told that it is there");
 }
 
-async fn nothing_comes_after_the_end(scene: Scene) {
+async fn nothing_comes_after_the_end(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let held = g.held(&thread).await;
     assert_eq!(add(g, &thread, "terminate", json!({"status": "ok"})).await.code(), "thread_held");
-    g.vote(&g.alice, &held, Said::Deny).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
     add(g, &thread, "terminate", json!({"status": "vetoed"})).await.expect(201);
     let before = folder(g, &thread, &g.host).await;
     for phase in ["observe", "terminate"] {
@@ -111,7 +111,7 @@ async fn nothing_comes_after_the_end(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn of_many_events_at_once_each_has_its_number(scene: Scene) {
+async fn of_many_events_at_once_each_has_its_number(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let all = join_all((0..12).map(|at| add(g, &thread, "observe", json!({"at": at})))).await;
@@ -125,7 +125,7 @@ async fn of_many_events_at_once_each_has_its_number(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_run_that_is_full_takes_its_end_and_nothing_else(scene: Scene) {
+async fn a_run_that_is_full_takes_its_end_and_nothing_else(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     for _ in 0..POSTED_MAX {
@@ -142,13 +142,13 @@ async fn a_run_that_is_full_takes_its_end_and_nothing_else(scene: Scene) {
     }
     let folder = folder(g, &thread, &g.host).await;
     let report = report(g, &folder);
-    assert_eq!((report.verdict(), &report.notes[..]), (Verdict::Verified, &[][..]), "{report:?}");
+    assert_eq!((report.verdict(), &report.notes[..]), (RunVerification::Verified, &[][..]), "{report:?}");
     scene.passes_an_audit().await;
 }
 
 #[tokio::test]
 async fn nothing_is_added_while_its_flow_is_halted() {
-    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
+    let scene = ApiScenario::on_sqlite(crate::gateway::POLICY).await;
     let g = &scene.gateway;
     let thread = begun(g).await;
     let (said, code) = program(g, &["halt", "set", "payments", "--only", "proposing"]);
@@ -159,12 +159,12 @@ async fn nothing_is_added_while_its_flow_is_halted() {
 
 #[tokio::test]
 async fn what_no_run_is_told_of_is_no_cause() {
-    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
+    let scene = ApiScenario::on_sqlite(crate::gateway::POLICY).await;
     let g = &scene.gateway;
     let thread = begun(g).await;
     let said = add(g, &thread, "observe", json!({})).await.expect(201);
     let (id, keys) = (ThreadId::try_from(thread["thread"].as_str().unwrap()).unwrap(), g.service.keys().unwrap());
-    let reader = Reader { store: scene.store(), key: keys.row() };
+    let reader = RecordReader { store: scene.store(), key: keys.row() };
     let by = async |cause: Value| {
         let event = json!({"node": "planner", "phase": "interpret", "payload": {}, "caused_by": cause});
         g.post(&path(&thread, "events"), &g.planner, event).await
@@ -180,7 +180,7 @@ async fn what_no_run_is_told_of_is_no_cause() {
 }
 
 /// An event that a second gateway adds, while something happens before it is committed.
-async fn meanwhile(g: &Gateway, thread: &Value, happening: Happening) -> Result<(), Error> {
+async fn meanwhile(g: &TestGateway, thread: &Value, happening: InterleavedAction) -> Result<(), Error> {
     let (store, second) = second_gateway(g).await;
     let token = second.token_of(&g.planner).await.unwrap();
     store.watching.by(happening);
@@ -202,11 +202,11 @@ async fn nothing_is_added_where_its_flow_is_stopped_before_it_is_committed() {
     let g = spawn_gateway().await;
     let thread = begun(&g).await;
     let (service, alice) = (Arc::clone(&g.service), g.alice.id.clone());
-    let stops: Happening = Box::new(move || {
+    let stops: InterleavedAction = Box::new(move || {
         Box::pin(async move {
             let person = service.account_row(&alice).await.unwrap();
             let halt = Halt { proposing: true, verifying: false, reason: "drill".to_owned() };
-            service.wish_halt(Puller::Person(&person), &Scope::All, &Wish::Stop(halt)).await.unwrap();
+            service.wish_halt(Actor::Person(&person), &HaltScope::All, &HaltRequest::Stop(halt)).await.unwrap();
         })
     });
     let refused = meanwhile(&g, &thread, stops).await;
@@ -218,7 +218,7 @@ async fn nothing_is_added_by_a_token_that_is_revoked_before_it_is_committed() {
     let g = spawn_gateway().await;
     let thread = begun(&g).await;
     let (service, token) = (Arc::clone(&g.service), g.planner.clone());
-    let revokes: Happening = Box::new(move || {
+    let revokes: InterleavedAction = Box::new(move || {
         Box::pin(async move {
             let id = service.token_of(&token).await.unwrap().record.id;
             service.revoke_token(&id).await.unwrap();

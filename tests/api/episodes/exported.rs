@@ -3,7 +3,7 @@
 use super::*;
 
 /// Runs the program on the gateway's own folder.
-pub fn program(g: &Gateway, arguments: &[&str]) -> (String, Option<i32>) {
+pub fn program(g: &TestGateway, arguments: &[&str]) -> (String, Option<i32>) {
     let ran = std::process::Command::new(env!("CARGO_BIN_EXE_countersign"))
         .args(arguments)
         .arg("--data")
@@ -16,7 +16,7 @@ pub fn program(g: &Gateway, arguments: &[&str]) -> (String, Option<i32>) {
 
 #[tokio::test]
 async fn a_run_is_exported_whole_and_verifies_by_the_gateways_keys() {
-    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
+    let scene = ApiScenario::on_sqlite(crate::gateway::POLICY).await;
     let g = &scene.gateway;
     let thread = begun(g).await;
     add(g, &thread, "plan", json!({"steps": []})).await.expect(201);
@@ -33,7 +33,7 @@ async fn a_run_is_exported_whole_and_verifies_by_the_gateways_keys() {
     assert!(said.starts_with("checked   files, signature, events"), "{said}");
     assert!(said.ends_with("\nverified: these are the run's files, and they belong together\n"), "{said}");
     for (file, content) in folder(g, &thread, &g.host).await.entries {
-        assert_eq!(Content::Bytes(std::fs::read(out.join(&file)).unwrap()), content, "{file}");
+        assert_eq!(FileContent::Bytes(std::fs::read(out.join(&file)).unwrap()), content, "{file}");
     }
     let (said, code) = program(g, &["episode", "export", name, "--out", path]);
     assert_eq!(code, Some(2), "what is there is not written over: {said}");

@@ -3,26 +3,28 @@
 use std::time::Duration;
 
 use countersign::domain::episode::Artefact;
-use countersign::domain::episode::agent_event::{POSTED_MAX, Posted};
+use countersign::domain::episode::agent_event::{AgentEvent, POSTED_MAX};
 use countersign::domain::episode::finding::Note;
 use countersign::domain::episode::from_thread::TOLD_MAX;
-use countersign::domain::episode::verify::{Content, Folder, Report, Signature, Verdict, verify};
+use countersign::domain::episode::verify::{
+    FileContent, Folder, RunReport, RunVerification, SignatureRequirement, verify,
+};
 use countersign::domain::identity::account::MachineRole;
 use countersign::domain::log::event::{Event, EventLink};
 use countersign::domain::primitives::id::ThreadId;
-use countersign::domain::reviews::Verdict as Said;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::domain::threads::thread::Thread;
-use countersign::service::branches::list::BranchBecame;
+use countersign::service::branches::list::BranchStatus;
 use countersign::service::error::Error;
-use countersign::store::record::Reader;
+use countersign::store::record::RecordReader;
 use countersign::store::records::{event_alias, posted_row_id};
 use futures_util::future::join_all;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, owned_token};
+use crate::gateway::{ApiResponse, TestGateway, owned_token};
 use crate::imports::put;
-use crate::rules::Scene;
+use crate::rules::ApiScenario;
 
 mod added;
 mod exported;
@@ -57,7 +59,7 @@ fn goal() -> Value {
         "using": "graph", "intuition_mode": "advisory"})
 }
 
-pub async fn begun(g: &Gateway) -> Value {
+pub async fn begun(g: &TestGateway) -> Value {
     let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10, "card": CARD}});
     g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state, "episode": goal()})).await.expect(201)
 }
@@ -66,7 +68,7 @@ fn path(thread: &Value, rest: &str) -> String {
     format!("/v1/threads/{}/episode/{rest}", thread["thread"].as_str().unwrap())
 }
 
-pub async fn add(g: &Gateway, thread: &Value, phase: &str, payload: Value) -> Answer {
+pub async fn add(g: &TestGateway, thread: &Value, phase: &str, payload: Value) -> ApiResponse {
     let event = json!({"node": "planner", "phase": phase, "payload": payload});
     g.post(&path(thread, "events"), &g.planner, event).await
 }
@@ -78,7 +80,7 @@ fn plan() -> Value {
 }
 
 /// The bytes of a file; none where there is none.
-async fn bytes(g: &Gateway, thread: &Value, file: &str, token: &str) -> Option<Vec<u8>> {
+async fn bytes(g: &TestGateway, thread: &Value, file: &str, token: &str) -> Option<Vec<u8>> {
     let url = format!("{}{}", g.url, path(thread, file));
     let answer = g.http.get(url).bearer_auth(token).send().await.unwrap();
     match answer.status() {
@@ -88,26 +90,26 @@ async fn bytes(g: &Gateway, thread: &Value, file: &str, token: &str) -> Option<V
     }
 }
 
-pub async fn folder(g: &Gateway, thread: &Value, token: &str) -> Folder {
+pub async fn folder(g: &TestGateway, thread: &Value, token: &str) -> Folder {
     let mut folder = Folder::default();
     for file in Artefact::ALL.map(Artefact::file) {
         if let Some(bytes) = bytes(g, thread, file, token).await {
-            folder.entries.push((file.to_owned(), Content::Bytes(bytes)));
+            folder.entries.push((file.to_owned(), FileContent::Bytes(bytes)));
         }
     }
     folder
 }
 
-fn report(g: &Gateway, folder: &Folder) -> Report {
-    verify(folder, Signature::By(g.service.keys().unwrap().trusted())).1
+fn report(g: &TestGateway, folder: &Folder) -> RunReport {
+    verify(folder, SignatureRequirement::By(g.service.keys().unwrap().trusted())).1
 }
 
-async fn json_of(g: &Gateway, thread: &Value, file: &str) -> Value {
+async fn json_of(g: &TestGateway, thread: &Value, file: &str) -> Value {
     g.get(&path(thread, file), &g.host).await.expect(200)
 }
 
 /// The timeline, each event in one word.
-async fn words(g: &Gateway, thread: &Value) -> Vec<String> {
+async fn words(g: &TestGateway, thread: &Value) -> Vec<String> {
     let lines = bytes(g, thread, "events.jsonl", &g.host).await.unwrap();
     let word = |line: &str| {
         let event: Value = serde_json::from_str(line).unwrap();
@@ -116,7 +118,7 @@ async fn words(g: &Gateway, thread: &Value) -> Vec<String> {
     std::str::from_utf8(&lines).unwrap().lines().map(word).collect()
 }
 
-async fn a_run_leaves_a_folder_that_verifies(scene: Scene) {
+async fn a_run_leaves_a_folder_that_verifies(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let saw = add(g, &thread, "observe", json!({"message": "they ask for it"})).await.expect(201);
@@ -139,7 +141,7 @@ async fn a_run_leaves_a_folder_that_verifies(scene: Scene) {
     let folder = folder(g, &thread, &g.host).await;
     assert_eq!(folder.entries.len(), 6);
     let report = report(g, &folder);
-    assert_eq!((report.verdict(), &report.notes[..]), (Verdict::Verified, &[][..]), "{report:?}");
+    assert_eq!((report.verdict(), &report.notes[..]), (RunVerification::Verified, &[][..]), "{report:?}");
     let expected = [
         "start",
         "observe",
@@ -176,7 +178,7 @@ async fn a_run_leaves_a_folder_that_verifies(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_run_that_waits_has_no_more_than_it_can_have(scene: Scene) {
+async fn a_run_that_waits_has_no_more_than_it_can_have(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     add(g, &thread, "plan", plan()).await.expect(201);
@@ -188,10 +190,10 @@ async fn a_run_that_waits_has_no_more_than_it_can_have(scene: Scene) {
     assert_eq!(paused["outcomes"]["status"], "pending");
     assert_eq!(paused["links"], json!({"events": "events.jsonl", "learn": "learn.jsonl"}));
     let found = report(g, &early);
-    assert_eq!(found.verdict(), Verdict::CouldNotTell, "{found:?}");
+    assert_eq!(found.verdict(), RunVerification::CouldNotTell, "{found:?}");
     assert!(found.findings.is_empty() && found.notes.iter().any(|it| it.code == Note::NotFinished));
     g.pass(Duration::from_secs(60));
-    g.vote(&g.alice, &held, Said::Deny).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
     let late = folder(g, &thread, &g.host).await;
     assert!(report(g, &late).findings.is_empty());
     let lines = |it: &Folder| it.bytes(Artefact::Events).unwrap().to_vec();
@@ -201,7 +203,7 @@ async fn a_run_that_waits_has_no_more_than_it_can_have(scene: Scene) {
     assert_eq!(words(g, &thread).await.iter().filter(|it| *it == "start").count(), 1);
 }
 
-async fn a_run_with_a_write_of_unknown_outcome_is_not_verified(scene: Scene) {
+async fn a_run_with_a_write_of_unknown_outcome_is_not_verified(scene: ApiScenario) {
     let g = &scene.gateway;
     for goes_on in [false, true] {
         let thread = begun(g).await;
@@ -222,19 +224,19 @@ async fn a_run_with_a_write_of_unknown_outcome_is_not_verified(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_run_that_is_stopped_is_aborted(scene: Scene) {
+async fn a_run_that_is_stopped_is_aborted(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let name = thread["thread"].as_str().unwrap();
     g.post(&format!("/v1/threads/{name}/closing"), &g.admin, json!({"reason": "enough"})).await.expect(200);
     assert_eq!(json_of(g, &thread, "state.json").await["outcomes"]["status"], "aborted");
     assert_eq!(json_of(g, &thread, "final.json").await["outcome"], "cancelled");
-    assert_eq!(report(g, &folder(g, &thread, &g.host).await).verdict(), Verdict::Verified);
+    assert_eq!(report(g, &folder(g, &thread, &g.host).await).verdict(), RunVerification::Verified);
     assert_eq!(add(g, &thread, "observe", json!({})).await.code(), "closed");
     scene.passes_an_audit().await;
 }
 
-async fn what_is_hidden_is_in_no_artefact_for_anybody(scene: Scene) {
+async fn what_is_hidden_is_in_no_artefact_for_anybody(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let text = format!("the card is {CARD}.");
@@ -250,26 +252,26 @@ async fn what_is_hidden_is_in_no_artefact_for_anybody(scene: Scene) {
     g.service.sequence().await.unwrap();
     // Nor is it kept, whatever the policy hides by then.
     let (id, keys) = (ThreadId::try_from(thread["thread"].as_str().unwrap()).unwrap(), g.service.keys().unwrap());
-    let reader = Reader { store: scene.store(), key: keys.row() };
+    let reader = RecordReader { store: scene.store(), key: keys.row() };
     let kept: Vec<String> = (1..=5).map(|it| posted_row_id(&id, it)).collect();
-    let kept = reader.get_many::<Posted>(&kept).await.unwrap();
+    let kept = reader.get_many::<AgentEvent>(&kept).await.unwrap();
     assert_eq!(kept.len(), 5);
     for row in kept {
         assert!(!json!(row.record).to_string().contains(CARD), "{:?}", row.record.phase);
     }
     for token in [&g.host, &g.auditor] {
         for (file, content) in folder(g, &thread, token).await.entries {
-            let Content::Bytes(bytes) = content else { panic!("it is a file") };
+            let FileContent::Bytes(bytes) = content else { panic!("it is a file") };
             assert!(!String::from_utf8(bytes).unwrap().contains(CARD), "{file}");
         }
         let events = g.get("/v1/events?limit=500", token).await.expect(200).to_string();
         assert!(!events.contains(CARD) && !events.contains("the card is"), "the log tells that something was said");
     }
-    assert_eq!(report(g, &folder(g, &thread, &g.host).await).verdict(), Verdict::Verified);
+    assert_eq!(report(g, &folder(g, &thread, &g.host).await).verdict(), RunVerification::Verified);
     scene.passes_an_audit().await;
 }
 
-async fn a_run_is_begun_as_it_is_said_or_not_at_all(scene: Scene) {
+async fn a_run_is_begun_as_it_is_said_or_not_at_all(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"requested_action": "none", "target_user_id": 17});
     let ask = |episode: Value| json!({"flow": "payments", "thread": "run-1", "state": state, "episode": episode});
@@ -295,7 +297,7 @@ async fn a_run_is_begun_as_it_is_said_or_not_at_all(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_remains_is_for_the_host_and_who_oversees(scene: Scene) {
+async fn what_remains_is_for_the_host_and_who_oversees(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, plain) = (begun(g).await, g.thread().await);
     for token in [&g.planner, &g.writer, &g.admin, &g.monitor] {
@@ -309,7 +311,7 @@ async fn what_remains_is_for_the_host_and_who_oversees(scene: Scene) {
     assert_eq!(g.get(&path(&thread, "state.json"), &other).await.status, 403);
 }
 
-async fn a_run_tells_of_its_forks_and_joins_and_its_branches_are_plain_threads(scene: Scene) {
+async fn a_run_tells_of_its_forks_and_joins_and_its_branches_are_plain_threads(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let at = |rest: &str| format!("/v1/threads/{}/{rest}", thread["thread"].as_str().unwrap());
@@ -344,10 +346,10 @@ async fn a_run_tells_of_its_forks_and_joins_and_its_branches_are_plain_threads(s
     assert!(!json!(told).to_string().contains(CARD), "what an agent chose to call it is masked like all else");
     let state = json_of(g, &thread, "state.json").await;
     assert_eq!(state["outcomes"]["x-gateway"]["thread.forked"], 1);
-    assert_eq!(report(g, &folder(g, &thread, &g.host).await).verdict(), Verdict::Verified);
+    assert_eq!(report(g, &folder(g, &thread, &g.host).await).verdict(), RunVerification::Verified);
     let row = g.service.overview(&serde_json::from_value(thread["thread"].clone()).unwrap()).await.unwrap().thread;
     let seen = g.service.branches_seen(&row, None, 25).await.unwrap();
     assert!(seen.earlier.is_none() && seen.branches.len() == 2);
-    assert!(seen.branches.iter().all(|it| it.became == BranchBecame::Joined { version: 1 }), "{seen:?}");
+    assert!(seen.branches.iter().all(|it| it.became == BranchStatus::Joined { version: 1 }), "{seen:?}");
     scene.passes_an_audit().await;
 }

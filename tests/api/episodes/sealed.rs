@@ -1,7 +1,7 @@
 //! Rows of a run that were sealed again.
 
-use countersign::domain::episode::goal::{Ended, Episode};
-use countersign::domain::episode::state::Status;
+use countersign::domain::episode::goal::{Episode, EpisodeEnd};
+use countersign::domain::episode::state::RunStatus;
 use countersign::domain::identity::party::Party;
 use countersign::store::row::Table;
 
@@ -10,7 +10,7 @@ use crate::imports::{found, sealed};
 
 #[tokio::test]
 async fn a_run_whose_rows_were_sealed_again_is_not_told() {
-    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
+    let scene = ApiScenario::on_sqlite(crate::gateway::POLICY).await;
     let g = &scene.gateway;
     let begun = begun(g).await;
     for at in 0..3 {
@@ -18,14 +18,14 @@ async fn a_run_whose_rows_were_sealed_again_is_not_told() {
     }
     let thread: ThreadId = serde_json::from_value(begun["thread"].clone()).unwrap();
     let (row, keys) = (g.service.overview(&thread).await.unwrap().thread, g.service.keys().unwrap());
-    let reader = Reader { store: scene.store(), key: keys.row() };
-    let posted = reader.get::<Posted>(&posted_row_id(&thread, 2)).await.unwrap().unwrap().record;
+    let reader = RecordReader { store: scene.store(), key: keys.row() };
+    let posted = reader.get::<AgentEvent>(&posted_row_id(&thread, 2)).await.unwrap().unwrap().record;
     let event = reader.get_by_alias::<Event>(&event_alias(&thread, 2)).await.unwrap().unwrap().record;
     let refused = async |what: &str| {
         let told = g.service.files_of_run(("tests", &Party::Receiver), &thread).await;
         assert!(matches!(told, Err(Error::Broken(_))), "{what}: {told:?}");
     };
-    put(g, &Posted { payload: serde_json::from_value(json!({"at": 7})).unwrap(), ..posted.clone() });
+    put(g, &AgentEvent { payload: serde_json::from_value(json!({"at": 7})).unwrap(), ..posted.clone() });
     refused("an event says something else than its digest").await;
     put(g, &posted);
     g.service.files_of_run(("tests", &Party::Receiver), &thread).await.unwrap();
@@ -42,7 +42,7 @@ async fn a_run_whose_rows_were_sealed_again_is_not_told() {
     let mut episode = row.episode.clone().unwrap();
     episode.events += 1;
     put(g, &Thread { episode: Some(episode), ..row.clone() });
-    put(g, &Posted { number: 4, id: "another".try_into().unwrap(), ..posted });
+    put(g, &AgentEvent { number: 4, id: "another".try_into().unwrap(), ..posted });
     refused("nothing tells of one of its events").await;
     put(g, &Thread { last_event: Some(EventLink { seq: TOLD_MAX + 1, ..link }), ..row.clone() });
     let longer = g.service.files_of_run(("tests", &Party::Receiver), &thread).await;
@@ -53,7 +53,7 @@ async fn a_run_whose_rows_were_sealed_again_is_not_told() {
 
 #[tokio::test]
 async fn whatever_is_sealed_again_of_a_run_is_found() {
-    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
+    let scene = ApiScenario::on_sqlite(crate::gateway::POLICY).await;
     let g = &scene.gateway;
     let begun = begun(g).await;
     for at in 0..2 {
@@ -64,19 +64,19 @@ async fn whatever_is_sealed_again_of_a_run_is_found() {
     scene.passes_an_audit().await;
     let thread: ThreadId = serde_json::from_value(begun["thread"].clone()).unwrap();
     let (row, keys) = (g.service.overview(&thread).await.unwrap().thread, g.service.keys().unwrap());
-    let reader = Reader { store: scene.store(), key: keys.row() };
-    let posted = reader.get::<Posted>(&posted_row_id(&thread, 2)).await.unwrap().unwrap().record;
+    let reader = RecordReader { store: scene.store(), key: keys.row() };
+    let posted = reader.get::<AgentEvent>(&posted_row_id(&thread, 2)).await.unwrap().unwrap().record;
     let whole = found(&scene).await;
     let told = async |what: &str, finding: &str| {
         let found = found(&scene).await;
         assert!(found.iter().any(|it| it.contains(finding)), "{what}: {found:?}");
     };
-    put(g, &Posted { payload: serde_json::from_value(json!({"at": 7})).unwrap(), ..posted.clone() });
+    put(g, &AgentEvent { payload: serde_json::from_value(json!({"at": 7})).unwrap(), ..posted.clone() });
     told("it says something else", "it is not what its event tells of").await;
     sealed(g, &posted, 2);
     told("it was replaced", "it is not what its event tells of").await;
     put(g, &posted);
-    put(g, &Posted { number: 9, id: "another".try_into().unwrap(), ..posted.clone() });
+    put(g, &AgentEvent { number: 9, id: "another".try_into().unwrap(), ..posted.clone() });
     told("one more", "it belongs to no run that counts it").await;
     removed(g, Table::EpisodeEvents, &posted_row_id(&thread, 9));
     removed(g, Table::EpisodeEvents, &posted_row_id(&thread, 2));
@@ -94,20 +94,20 @@ async fn whatever_is_sealed_again_of_a_run_is_found() {
         ("no end", Some(Episode { ended: None, ..episode.clone() }), as_said),
         (
             "ended well",
-            Some(Episode { ended: Some(Ended { status: Status::Ok, ..ended.clone() }), ..episode.clone() }),
+            Some(Episode { ended: Some(EpisodeEnd { status: RunStatus::Ok, ..ended.clone() }), ..episode.clone() }),
             as_said,
         ),
         (
             "ended later",
             Some(Episode {
-                ended: Some(Ended { at: g.service.now().plus(Duration::from_secs(9)), ..ended.clone() }),
+                ended: Some(EpisodeEnd { at: g.service.now().plus(Duration::from_secs(9)), ..ended.clone() }),
                 ..episode.clone()
             }),
             as_said,
         ),
         (
             "ended elsewhere",
-            Some(Episode { ended: Some(Ended { seq: ended.seq - 1, ..ended.clone() }), ..episode.clone() }),
+            Some(Episode { ended: Some(EpisodeEnd { seq: ended.seq - 1, ..ended.clone() }), ..episode.clone() }),
             as_said,
         ),
     ] {
@@ -118,7 +118,7 @@ async fn whatever_is_sealed_again_of_a_run_is_found() {
     assert_eq!(found(&scene).await, whole, "put back, it is as it was");
 }
 
-fn removed(g: &Gateway, table: Table, id: &str) {
+fn removed(g: &TestGateway, table: Table, id: &str) {
     let database = rusqlite::Connection::open(g.folder.path().join("countersign.db")).unwrap();
     assert_eq!(database.execute(&format!("DELETE FROM {} WHERE id = ?1", table.name()), [id]).unwrap(), 1);
 }

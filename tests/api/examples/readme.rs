@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use super::{Browser, PROGRAM, field, url_in};
+use super::{PROGRAM, ScriptlessBrowser, field, url_in};
 
 const README: &str = include_str!("../../../README.md");
 const QUICKSTART: &str = include_str!("../../../docs/quickstart.md");
@@ -19,14 +19,14 @@ fn snippets(page: &str) -> Vec<String> {
 }
 
 /// A program that runs, and what it said so far. It does not outlive the test.
-struct Talking {
+struct ReadmeProcess {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Lines<BufReader<ChildStdout>>,
     said: Vec<String>,
 }
 
-impl Talking {
+impl ReadmeProcess {
     fn start(folder: &Path, script: &str, stderr: Stdio) -> Self {
         let mut bash = Command::new("bash");
         bash.args(["-euo", "pipefail", "-c", script]).current_dir(folder);
@@ -71,7 +71,7 @@ impl Talking {
     }
 }
 
-impl Drop for Talking {
+impl Drop for ReadmeProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -79,8 +79,8 @@ impl Drop for Talking {
 }
 
 /// Creates the first account as the quickstart says, by the link that `serve` prints.
-async fn set_up(link: &str) -> Browser {
-    let mut browser = Browser::new(link);
+async fn set_up(link: &str) -> ScriptlessBrowser {
+    let mut browser = ScriptlessBrowser::new(link);
     let csrf = field(&browser.get(link).await, "csrf");
     let fields = [("username", "ada"), ("password", PASSWORD), ("groups", "finance"), ("role", "reviewer")];
     let mut fields: Vec<(&str, String)> = fields.map(|(name, value)| (name, value.to_owned())).into();
@@ -108,13 +108,13 @@ fn quickstart_leads_to_a_verified_write() {
     let start =
         here(start).replace("cargo build --release\n", "").replace("countersign serve", "exec countersign serve");
     let log = folder.path().join("log");
-    let mut gateway = Talking::start(folder.path(), &start, File::create(&log).unwrap().into());
+    let mut gateway = ReadmeProcess::start(folder.path(), &start, File::create(&log).unwrap().into());
     let url = url_in(&gateway.until("Countersign listens at"));
     let link = url_in(&gateway.until("/set-up/"));
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut ada = runtime.block_on(set_up(&link));
 
-    let mut shell = Talking::start(folder.path(), "exec bash -euo pipefail", Stdio::inherit());
+    let mut shell = ReadmeProcess::start(folder.path(), "exec bash -euo pipefail", Stdio::inherit());
     shell.says_to(&here(policy));
     shell.says_to(&host.replace("http://localhost:8480", &url));
     // The README's example, with the response that it shows. It is cancelled, so that the thread is free for the quickstart.

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{POLICY, Running, faulty};
+use super::{FaultyGateway, POLICY, faulty};
 use crate::program::{PROGRAM, told};
 
 /// SQLite's default.
@@ -18,25 +18,25 @@ const DAMAGED_MAX: usize = 24;
 
 /// Where commits lie when nothing runs any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Commits {
+enum CommitLocation {
     /// In the log, as a gateway that was killed left them.
     InTheLog,
     /// In the one file, as the last connection that closes leaves it.
     InTheFile,
 }
 
-fn lived(data: &Path, commits: Commits) {
-    let mut gateway = Running::start(data, &[]);
+fn lived(data: &Path, commits: CommitLocation) {
+    let mut gateway = FaultyGateway::start(data, &[]);
     told(data, &["policy", "activate", POLICY]);
     for name in ["one", "two", "three"] {
         told(data, &["token", "add", name, "--role", "auditor", "--owner", "platform", "--new-group"]);
     }
     gateway.process.kill().unwrap();
     gateway.process.wait().unwrap();
-    if commits == Commits::InTheFile {
+    if commits == CommitLocation::InTheFile {
         told(data, &["migrate"]);
     }
-    assert_eq!(data.join("countersign.db-wal").exists(), commits == Commits::InTheLog);
+    assert_eq!(data.join("countersign.db-wal").exists(), commits == CommitLocation::InTheLog);
 }
 
 fn copied(from: &Path, to: &Path, names: &[&str]) {
@@ -63,7 +63,7 @@ fn audit(data: &Path, environment: &[(&str, &str)]) -> (i32, Value) {
 fn an_audit_needs_no_folder_that_takes_writes_and_changes_no_copy() {
     let folder = tempfile::tempdir().unwrap();
     let library = faulty();
-    for commits in [Commits::InTheLog, Commits::InTheFile] {
+    for commits in [CommitLocation::InTheLog, CommitLocation::InTheFile] {
         let data = folder.path().join(format!("data-{commits:?}"));
         lived(&data, commits);
         let read_only = [("LD_PRELOAD", library.as_str()), ("READ_ONLY", data.to_str().unwrap())];
@@ -86,7 +86,7 @@ fn an_audit_needs_no_folder_that_takes_writes_and_changes_no_copy() {
 fn every_damaged_page_is_a_finding() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    lived(&data, Commits::InTheFile);
+    lived(&data, CommitLocation::InTheFile);
     let pages = std::fs::metadata(data.join("countersign.db")).unwrap().len() as usize / PAGE_BYTES;
     assert!(pages > DAMAGED_MAX, "{pages}");
     for at in 0..DAMAGED_MAX {
@@ -109,7 +109,7 @@ fn every_damaged_page_is_a_finding() {
 fn a_database_that_lacks_migrations_is_not_audited_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    lived(&data, Commits::InTheFile);
+    lived(&data, CommitLocation::InTheFile);
     let path = data.join("countersign.db");
     let database = rusqlite::Connection::open(&path).unwrap();
     database.execute("DELETE FROM schema_migrations WHERE version = 20", []).unwrap();

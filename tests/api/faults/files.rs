@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use countersign::store::sqlite::{OpenError, Purpose, SqliteOptions, SqliteStore};
+use countersign::store::sqlite::{OpenError, SqliteOpenMode, SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
-use super::{POLICY, Running, serve};
+use super::{FaultyGateway, POLICY, serve};
 use crate::program::told;
 
 fn file(data: &Path, suffix: &str) -> PathBuf {
@@ -22,7 +22,7 @@ fn refused(output: &Output) -> String {
 fn one_gateway_serves_and_the_command_line_works_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let (data, linked) = (folder.path().join("data"), folder.path().join("linked"));
-    let mut gateway = Running::start(&data, &[]);
+    let mut gateway = FaultyGateway::start(&data, &[]);
     std::os::unix::fs::symlink(&data, &linked).unwrap();
     for place in [&data, &linked] {
         let said = refused(&serve(place).output().unwrap());
@@ -40,14 +40,14 @@ fn one_gateway_serves_and_the_command_line_works_beside_it() {
     gateway.process.kill().unwrap();
     gateway.process.wait().unwrap();
     assert!(file(&data, "-serve").exists());
-    drop(Running::start(&data, &[]));
+    drop(FaultyGateway::start(&data, &[]));
 }
 
 #[test]
 fn a_second_gateway_is_refused_before_it_changes_anything() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("countersign.db");
-    let serving = || SqliteOptions { purpose: Purpose::Serving, ..SqliteOptions::default() };
+    let serving = || SqliteOptions { purpose: SqliteOpenMode::Serving, ..SqliteOptions::default() };
     let first = SqliteStore::open(&path, serving()).unwrap();
     std::fs::remove_file(&path).unwrap();
     assert!(matches!(SqliteStore::open(&path, serving()), Err(OpenError::Served { .. })));
@@ -59,8 +59,9 @@ fn a_second_gateway_is_refused_before_it_changes_anything() {
 fn database_with_a_second_hard_link_is_not_served() {
     let folder = tempfile::tempdir().unwrap();
     let (path, link) = (folder.path().join("countersign.db"), folder.path().join("linked.db"));
-    let open =
-        |at: &Path| SqliteStore::open(at, SqliteOptions { purpose: Purpose::Serving, ..SqliteOptions::default() });
+    let open = |at: &Path| {
+        SqliteStore::open(at, SqliteOptions { purpose: SqliteOpenMode::Serving, ..SqliteOptions::default() })
+    };
     let first = open(&path).unwrap();
     std::fs::hard_link(&path, &link).unwrap();
     let refused = open(&link).unwrap_err();
@@ -74,13 +75,13 @@ fn database_with_a_second_hard_link_is_not_served() {
 }
 
 /// What is done to a file of the database.
-type Fault = fn(&Path);
+type FileFault = fn(&Path);
 
 #[tokio::test]
 async fn a_gateway_whose_files_are_taken_away_stops_instead_of_answering() {
     countersign::tls::ready();
-    let remove: Fault = |file| std::fs::remove_file(file).unwrap();
-    let replace: Fault = |file| {
+    let remove: FileFault = |file| std::fs::remove_file(file).unwrap();
+    let replace: FileFault = |file| {
         let copy = file.with_extension("copy");
         std::fs::copy(file, &copy).unwrap();
         std::fs::rename(copy, file).unwrap();
@@ -90,7 +91,7 @@ async fn a_gateway_whose_files_are_taken_away_stops_instead_of_answering() {
     {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
-        let mut gateway = Running::start(&data, &[]);
+        let mut gateway = FaultyGateway::start(&data, &[]);
         told(&data, &["policy", "activate", POLICY]);
         let host = told(
             &data,

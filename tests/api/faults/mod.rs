@@ -14,7 +14,7 @@ use std::time::Duration;
 use countersign::clock::{Clock as _, SystemClock};
 use serde_json::Value;
 
-use crate::program::{Ending, PROGRAM};
+use crate::program::{ChildProcess, PROGRAM};
 
 pub const POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/payments/policy.toml");
 
@@ -27,13 +27,13 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A gateway that runs, and what it writes to standard error.
-pub struct Running {
-    pub process: Ending,
+pub struct FaultyGateway {
+    pub process: ChildProcess,
     pub url: String,
     stderr: PathBuf,
 }
 
-impl Running {
+impl FaultyGateway {
     /// Starts a gateway, with more of an environment.
     pub fn start(data: &Path, environment: &[(&str, &str)]) -> Self {
         let stderr = data.with_extension("stderr");
@@ -46,7 +46,7 @@ impl Running {
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let said: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{}", read(&stderr)));
-        Self { process: Ending(process), url: said["listening"].as_str().unwrap().to_owned(), stderr }
+        Self { process: ChildProcess(process), url: said["listening"].as_str().unwrap().to_owned(), stderr }
     }
 
     pub fn log(&self) -> String {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 
-use super::{LOOK_AGAIN, POLICY, Running, WITHIN, faulty};
+use super::{FaultyGateway, LOOK_AGAIN, POLICY, WITHIN, faulty};
 use crate::own_cluster::OwnCluster;
 use crate::program::PROGRAM;
 
@@ -23,19 +23,19 @@ const INPUT_OUTPUT: i32 = 5;
 
 /// What an outage leaves of a database.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Left {
+enum OutageScope {
     Reads,
     Nothing,
 }
 
-struct Caller {
-    gateway: Running,
+struct OutageCaller {
+    gateway: FaultyGateway,
     http: Client,
     host: String,
     agent: String,
 }
 
-impl Caller {
+impl OutageCaller {
     fn new(data: &Path, environment: &[(&str, &str)]) -> Self {
         let told = |arguments: &[&str]| {
             let mut command = std::process::Command::new(PROGRAM);
@@ -45,7 +45,7 @@ impl Caller {
             assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
             String::from_utf8(done.stdout).unwrap().trim().to_owned()
         };
-        let gateway = Running::start(data, environment);
+        let gateway = FaultyGateway::start(data, environment);
         told(&["policy", "activate", POLICY]);
         let token = |role: &str, more: &[&str]| {
             told(
@@ -105,7 +105,7 @@ impl Caller {
     }
 
     /// One outage, from its beginning to its end.
-    async fn lives_through(&self, (name, left): (&str, Left), begin: impl FnOnce(), end: impl FnOnce()) {
+    async fn lives_through(&self, (name, left): (&str, OutageScope), begin: impl FnOnce(), end: impl FnOnce()) {
         self.turns(200).await;
         let begun = SystemClock.instant();
         begin();
@@ -119,7 +119,7 @@ impl Caller {
         let tool = self.call_tool("read_view", json!({"thread": "before", "node": "planner"})).await;
         let page = self.get("/set-up/cs_no_such_link").await;
         match left {
-            Left::Reads => {
+            OutageScope::Reads => {
                 assert_eq!(self.get("/v1/threads/before").await.status().as_u16(), 200);
                 assert_eq!((tool.status().as_u16(), page.status().as_u16()), (200, 404));
                 let parent = self.get("/v1/threads/before").await.json::<Value>().await.unwrap();
@@ -128,7 +128,7 @@ impl Caller {
                 let told = self.call_tool("propose", change).await.text().await.unwrap();
                 assert!(told.contains("store_unavailable") && told.contains("call it again"), "{told}");
             }
-            Left::Nothing => {
+            OutageScope::Nothing => {
                 self.refused_with_word_and_time(tool).await;
                 assert_eq!(page.status().as_u16(), 503);
                 let page = page.text().await.unwrap();
@@ -163,12 +163,12 @@ async fn a_disk_that_is_full_or_fails_stops_commits_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let (data, faults) = (folder.path().join("data"), folder.path().join("faults"));
     let library = faulty();
-    let caller = Caller::new(&data, &[("LD_PRELOAD", &library), ("FAULTS", faults.to_str().unwrap())]);
+    let caller = OutageCaller::new(&data, &[("LD_PRELOAD", &library), ("FAULTS", faults.to_str().unwrap())]);
     assert_eq!(caller.make("before").await.status().as_u16(), 201);
     for (name, errno) in [("full", DISK_FULL), ("read-only", READ_ONLY_FILES), ("failing", INPUT_OUTPUT)] {
         let begin = || std::fs::write(&faults, errno.to_string()).unwrap();
         let end = || std::fs::remove_file(&faults).unwrap();
-        caller.lives_through((name, Left::Reads), begin, end).await;
+        caller.lives_through((name, OutageScope::Reads), begin, end).await;
     }
 }
 
@@ -176,15 +176,15 @@ async fn a_disk_that_is_full_or_fails_stops_commits_and_nothing_else() {
 async fn a_postgresql_that_stops_or_is_read_only_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let cluster = OwnCluster::start();
-    let caller = Caller::new(&folder.path().join("data"), &[("COUNTERSIGN_DATABASE", &cluster.url())]);
+    let caller = OutageCaller::new(&folder.path().join("data"), &[("COUNTERSIGN_DATABASE", &cluster.url())]);
     assert_eq!(caller.make("before").await.status().as_u16(), 201);
     let stopped = || cluster.stop();
-    caller.lives_through(("stopped", Left::Nothing), stopped, || cluster.start_again()).await;
+    caller.lives_through(("stopped", OutageScope::Nothing), stopped, || cluster.start_again()).await;
     // Sessions that began meanwhile are read-only for as long as they live.
     let read_only = || {
         cluster.run("ALTER DATABASE postgres SET default_transaction_read_only = on");
         cluster.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'countersign'");
     };
     let writable = || cluster.run("ALTER DATABASE postgres RESET default_transaction_read_only");
-    caller.lives_through(("read-only", Left::Reads), read_only, writable).await;
+    caller.lives_through(("read-only", OutageScope::Reads), read_only, writable).await;
 }

@@ -6,7 +6,7 @@ use countersign::web::auth::permissions::TABLE;
 use reqwest::header::{ACCEPT, COOKIE};
 use serde_json::Value;
 
-use crate::gateway::{Answer, Gateway};
+use crate::gateway::{ApiResponse, TestGateway};
 
 /// Routes that show nothing of any thread, with why.
 const LEFT_OUT: [&str; 3] = [
@@ -29,7 +29,7 @@ pub fn is_known(route: &str) -> bool {
 
 /// What there is in a gateway, and what a party has seen of it: from where, and what.
 #[derive(Default)]
-pub struct Known {
+pub struct FetchedFacts {
     pub threads: Vec<String>,
     pub interrupts: Vec<String>,
     versions: Vec<(String, u64)>,
@@ -41,21 +41,21 @@ pub struct Known {
     pub seen: Vec<(String, String)>,
 }
 
-impl Known {
+impl FetchedFacts {
     /// Nothing yet, and nothing of what happened before this place in the log.
     pub fn after(after: u64) -> Self {
         Self { after, ..Self::default() }
     }
 
     /// Keeps an answer that the party was given.
-    pub fn answer(&mut self, answer: Answer, status: u16) -> Value {
+    pub fn answer(&mut self, answer: ApiResponse, status: u16) -> Value {
         let body = answer.expect(status);
         self.seen.push((format!("answer {}", self.seen.len()), body.to_string()));
         body
     }
 
     /// Keeps what a tool says.
-    pub async fn mcp(&mut self, g: &Gateway, token: &str, message: Value) {
+    pub async fn mcp(&mut self, g: &TestGateway, token: &str, message: Value) {
         let request = g.http.post(format!("{}/mcp", g.url)).bearer_auth(token).json(&message);
         let answer = request.header(ACCEPT, "application/json, text/event-stream").send().await.unwrap();
         let (status, text) = (answer.status(), answer.text().await.unwrap());
@@ -64,7 +64,7 @@ impl Known {
     }
 
     /// Finds everything by the log.
-    pub async fn look_up(&mut self, g: &Gateway) {
+    pub async fn look_up(&mut self, g: &TestGateway) {
         while g.service.sequence().await.unwrap() > 0 {}
         for placed in g.service.events_after(self.after, None, 500).await.unwrap().0 {
             let data = &placed.event.data;
@@ -123,7 +123,7 @@ impl Known {
     }
 
     /// Fetches all that a token of this role may read.
-    pub async fn fetch_as_machine(&mut self, g: &Gateway, role: MachineRole, token: &str) {
+    pub async fn fetch_as_machine(&mut self, g: &TestGateway, role: MachineRole, token: &str) {
         for rule in TABLE.iter().filter(|it| it.method == "GET" && it.machines.contains(&role)) {
             if LEFT_OUT.contains(&rule.route) {
                 continue;
@@ -136,7 +136,7 @@ impl Known {
     }
 
     /// Fetches all pages that a person may read.
-    pub async fn fetch_as_person(&mut self, g: &Gateway, who: &Account) {
+    pub async fn fetch_as_person(&mut self, g: &TestGateway, who: &Account) {
         let (_, cookie) = g.service.sign_in(&who.name, "correct horse battery".to_owned()).await.unwrap();
         for rule in TABLE.iter().filter(|it| it.method == "GET" && it.people.contains(&who.role)) {
             if LEFT_OUT.contains(&rule.route) {

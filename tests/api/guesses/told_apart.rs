@@ -26,7 +26,7 @@ const MOMENTS: [&str; 4] = [
 
 /// Fails where the first difference is.
 pub fn nothing(one: &[(String, String)], other: &[(String, String)]) {
-    let (mut left, mut right) = (Names::new(), Names::new());
+    let (mut left, mut right) = (NameNormalizer::new(), NameNormalizer::new());
     assert_eq!(one.len(), other.len(), "as much was fetched of both");
     for ((place, seen), (same_place, also)) in one.iter().zip(other) {
         let (place, same_place) = (left.plain(place), right.plain(same_place));
@@ -42,13 +42,13 @@ pub fn nothing(one: &[(String, String)], other: &[(String, String)]) {
 }
 
 /// Names in the place of what is random, the same for the same.
-struct Names {
+struct NameNormalizer {
     moments: Regex,
     random: Regex,
     known: BTreeMap<String, usize>,
 }
 
-impl Names {
+impl NameNormalizer {
     fn new() -> Self {
         let any = |forms: &[&str]| Regex::new(&forms.join("|")).unwrap();
         Self { moments: any(&MOMENTS), random: any(&RANDOM), known: BTreeMap::new() }

@@ -11,7 +11,7 @@ async fn a_long_value_is_folded_with_its_length_and_is_there_to_its_last_charact
     let long = format!("{}the end", "0123456789".repeat(10_000));
     let body = json!({"node": "planner", "parent": head, "patch": {"target_user_id": 2, "memo": long}});
     let held = g.post("/v1/threads/long/transitions", &g.planner, body).await.expect(202);
-    let alice = Person::new(&g, &g.alice.id, PersonRole::Reviewer).await;
+    let alice = SessionUser::new(&g, &g.alice.id, PersonRole::Reviewer).await;
     let review = format!("/reviews/{}", review_of(&held));
     let folded = |page: &str, at: &str| {
         assert!(page.contains("Show all 100,009 characters"), "{at}");
@@ -21,7 +21,7 @@ async fn a_long_value_is_folded_with_its_length_and_is_there_to_its_last_charact
     };
     folded(&alice.get(&review).await.1, "the review");
     assert!(alice.get("/").await.1.contains("a text of 100,009 characters"), "a list tells how long it is");
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     folded(&alice.get("/threads/long/versions/1").await.1, "the version");
     folded(&alice.get("/threads/long/compare?from=0&to=1").await.1, "the comparison");
 }
@@ -30,7 +30,7 @@ async fn a_long_value_is_folded_with_its_length_and_is_there_to_its_last_charact
 async fn the_file_of_the_log_is_the_same_json_and_nothing_in_it_acts_on_a_terminal() {
     let g = spawn_with_policy(POLICY).await;
     let gus = admin(&g).await;
-    let gus = Person::new(&g, &gus.id, PersonRole::Admin).await;
+    let gus = SessionUser::new(&g, &gus.id, PersonRole::Admin).await;
     for (number, hostile) in HOSTILE.iter().enumerate() {
         write(&g, &format!("order-{number}"), &format!("{MARK} {}", hostile.text)).await;
     }
@@ -38,7 +38,7 @@ async fn the_file_of_the_log_is_the_same_json_and_nothing_in_it_acts_on_a_termin
     let file = gus.get("/log.jsonl").await.1;
     let mut reasons = BTreeSet::new();
     for line in file.lines() {
-        assert!(!inert(line).iter().any(|it| matches!(it, Segment::Escape(_))), "{line:?}");
+        assert!(!inert(line).iter().any(|it| matches!(it, TextSegment::Escape(_))), "{line:?}");
         // No line is one of a table: a spreadsheet that opens the file has nothing that begins with a formula.
         assert!(line.starts_with('{'), "{line}");
         let event: Value = serde_json::from_str(line).unwrap();
@@ -90,7 +90,7 @@ async fn what_the_command_line_prints_acts_on_no_terminal() {
             let ran = Command::new(PROGRAM).args(*line).args(form).output().unwrap();
             for (stream, bytes) in [("out", ran.stdout), ("err", ran.stderr)] {
                 let text = String::from_utf8(bytes).unwrap();
-                let acting = inert(&text).iter().any(|it| matches!(it, Segment::Escape(_)));
+                let acting = inert(&text).iter().any(|it| matches!(it, TextSegment::Escape(_)));
                 assert!(!acting, "{line:?} {form:?} {stream}: {text:?}");
                 seen += usize::from(text.contains("U+202E") || text.contains("\\u202e"));
             }

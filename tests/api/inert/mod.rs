@@ -8,20 +8,20 @@ use std::time::Duration;
 use countersign::domain::identity::account::{Account, PersonRole};
 use countersign::domain::identity::party::Party;
 use countersign::domain::primitives::id::{AccountId, ReviewId};
-use countersign::domain::primitives::sanitize::{Segment, inert};
-use countersign::domain::reviews::Verdict;
-use countersign::domain::reviews::edit::Edit;
+use countersign::domain::primitives::sanitize::{TextSegment, inert};
+use countersign::domain::reviews::VoteVerdict;
+use countersign::domain::reviews::edit::ReviewEdit;
 use countersign::service::identity::accounts::NewAccount;
-use countersign::service::policies::Activation;
-use countersign::service::reviews::comment::Saying;
-use countersign::service::reviews::edit::{Rewrite, Rewritten};
+use countersign::service::policies::ActivationOutcome;
+use countersign::service::reviews::comment::NewComment;
+use countersign::service::reviews::edit::{EditRequest, EditResult};
 use countersign::web::auth::permissions::TABLE;
 use countersign::worker::deliver;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::gateway::{Gateway, ballot, source, spawn_with_policy};
+use crate::gateway::{TestGateway, ballot, source, spawn_with_policy};
 
 mod lines;
 mod screens;
@@ -32,34 +32,42 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
 const MARK: &str = "payee-7";
 
 /// A kind of hostile text, and how a page that shows it may show it: one of these.
-struct Hostile {
+struct HostileTextKind {
     name: &'static str,
     text: &'static str,
     shown: &'static [&'static str],
 }
 
-const HOSTILE: &[Hostile] = &[
-    Hostile { name: "bidi override", text: "\u{202e}004 RUE", shown: &["U+202E", "\\u202e"] },
-    Hostile { name: "bidi isolates", text: "\u{2066}a\u{2069}\u{2067}b\u{2069}", shown: &["U+2066", "\\u2066"] },
-    Hostile { name: "zero width", text: "4\u{200b}2\u{feff}\u{2060}", shown: &["U+200B", "\\u200b"] },
-    Hostile { name: "tags", text: "\u{e0041}\u{e0042}", shown: &["U+E0041", "\\udb40\\udc41"] },
-    Hostile { name: "controls", text: "\0\u{7}\u{8}\r\u{7f}", shown: &["U+0007", "\\u0007"] },
-    Hostile { name: "terminal escapes", text: "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m", shown: &["U+001B", "\\u001b"] },
-    Hostile { name: "line separators", text: "a\u{2028}b\u{85}c", shown: &["U+2028", "\\u2028"] },
-    Hostile { name: "look-alikes", text: "p\u{430}ypal", shown: &["p\u{430}ypal"] },
-    Hostile {
+const HOSTILE: &[HostileTextKind] = &[
+    HostileTextKind { name: "bidi override", text: "\u{202e}004 RUE", shown: &["U+202E", "\\u202e"] },
+    HostileTextKind {
+        name: "bidi isolates",
+        text: "\u{2066}a\u{2069}\u{2067}b\u{2069}",
+        shown: &["U+2066", "\\u2066"],
+    },
+    HostileTextKind { name: "zero width", text: "4\u{200b}2\u{feff}\u{2060}", shown: &["U+200B", "\\u200b"] },
+    HostileTextKind { name: "tags", text: "\u{e0041}\u{e0042}", shown: &["U+E0041", "\\udb40\\udc41"] },
+    HostileTextKind { name: "controls", text: "\0\u{7}\u{8}\r\u{7f}", shown: &["U+0007", "\\u0007"] },
+    HostileTextKind {
+        name: "terminal escapes",
+        text: "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m",
+        shown: &["U+001B", "\\u001b"],
+    },
+    HostileTextKind { name: "line separators", text: "a\u{2028}b\u{85}c", shown: &["U+2028", "\\u2028"] },
+    HostileTextKind { name: "look-alikes", text: "p\u{430}ypal", shown: &["p\u{430}ypal"] },
+    HostileTextKind {
         name: "markup",
         text: "</td></table></script><script>owned()</script><img src=x onerror=owned()>",
         shown: &["&lt;script&gt;owned()", "&#60;script&#62;owned()", "<script>owned()"],
     },
-    Hostile {
+    HostileTextKind {
         name: "an attribute's end",
         text: "\" onmouseover=\"owned()' x='",
         shown: &["&#34; onmouseover=&#34;owned()", "onmouseover=\\&#34;owned()", "onmouseover=\\\"owned()"],
     },
-    Hostile { name: "a link", text: "javascript:owned()", shown: &["javascript:owned()"] },
-    Hostile { name: "a template", text: "{{7*7}}${7*7}<%= 7*7 %>", shown: &["{{7*7}}"] },
-    Hostile { name: "a formula", text: "=HYPERLINK(\"http://e.example\")", shown: &["=HYPERLINK("] },
+    HostileTextKind { name: "a link", text: "javascript:owned()", shown: &["javascript:owned()"] },
+    HostileTextKind { name: "a template", text: "{{7*7}}${7*7}<%= 7*7 %>", shown: &["{{7*7}}"] },
+    HostileTextKind { name: "a formula", text: "=HYPERLINK(\"http://e.example\")", shown: &["=HYPERLINK("] },
 ];
 
 /// Nothing of this is in any page.
@@ -104,14 +112,14 @@ reveal_to = ["reviewers"]
 "#;
 
 /// Somebody's session.
-struct Person<'g> {
-    g: &'g Gateway,
+struct SessionUser<'g> {
+    g: &'g TestGateway,
     role: PersonRole,
     secret: String,
 }
 
-impl<'g> Person<'g> {
-    async fn new(g: &'g Gateway, account: &AccountId, role: PersonRole) -> Self {
+impl<'g> SessionUser<'g> {
+    async fn new(g: &'g TestGateway, account: &AccountId, role: PersonRole) -> Self {
         let link = g.service.sign_in_link(account).await.unwrap();
         let (_, secret) = g.service.use_sign_in_link(&link).await.unwrap();
         Self { g, role, secret }
@@ -150,7 +158,7 @@ fn hidden(page: &str, name: &str) -> String {
 }
 
 /// What was written of one hostile text, and where it is to be looked at.
-struct Written {
+struct HostileText {
     thread: String,
     open: Value,
     reviews: BTreeSet<String>,
@@ -158,13 +166,13 @@ struct Written {
     imported: String,
 }
 
-async fn admin(g: &Gateway) -> Account {
+async fn admin(g: &TestGateway) -> Account {
     let new = NewAccount { name: "gus".to_owned(), role: PersonRole::Admin, groups: BTreeSet::new() };
     g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
 }
 
 /// A proposal with the text in everything that an agent says.
-async fn asked(g: &Gateway, thread: &str, parent: &Value, said: &str, attempt: u32) -> Value {
+async fn asked(g: &TestGateway, thread: &str, parent: &Value, said: &str, attempt: u32) -> Value {
     let body = json!({
         "node": "planner", "parent": parent, "format": "merge-patch", "attempt": attempt, "rationale": said,
         "patch": {"target_user_id": said, "memo": {(format!("k{said}")): said, "list": [said, said]}, "card": {(said): attempt}},
@@ -184,7 +192,7 @@ fn link(said: &str) -> String {
 }
 
 /// Writes it wherever somebody can: as host, agent, writer and reviewer.
-async fn write(g: &Gateway, thread: &str, said: &str) -> Written {
+async fn write(g: &TestGateway, thread: &str, said: &str) -> HostileText {
     let context = json!({"title": said, "on_behalf_of": said, "links": [link(said)]});
     let state = json!({"target_user_id": format!("{said} first"), "memo": {(said): [said]}});
     // Names and words have their bounds, and what is said in them is as hostile within those.
@@ -210,23 +218,27 @@ async fn write(g: &Gateway, thread: &str, said: &str) -> Written {
     g.post(&path, &g.planner, json!({"reason": said})).await.expect(200);
     let denied = asked(g, thread, &head, &format!("{said}?"), 1).await;
     let review: ReviewId = review_of(&denied).as_str().try_into().unwrap();
-    let digest = ballot(&denied, Verdict::Deny).transition;
+    let digest = ballot(&denied, VoteVerdict::Deny).transition;
     let nonce = countersign::random::uuid_v4().to_string();
-    g.service.comment(&g.bob.id, &review, &Saying { transition: digest, words: said.to_owned(), nonce }).await.unwrap();
+    g.service
+        .comment(&g.bob.id, &review, &NewComment { transition: digest, words: said.to_owned(), nonce })
+        .await
+        .unwrap();
     let with_words = |held: &Value, verdict| countersign::domain::reviews::Ballot {
         comment: Some(said.to_owned()),
         ..ballot(held, verdict)
     };
-    g.service.vote(&g.bob.id, &review, &with_words(&denied, Verdict::Deny)).await.unwrap();
+    g.service.vote(&g.bob.id, &review, &with_words(&denied, VoteVerdict::Deny)).await.unwrap();
     let rewritten = asked(g, thread, &head, &format!("{said}!"), 1).await;
     let review: ReviewId = review_of(&rewritten).as_str().try_into().unwrap();
     let values = [("/target_user_id".try_into().unwrap(), json!(format!("{said} better")))];
-    let edit = Edit { values: values.into_iter().collect(), more: None };
-    let ask = Rewrite { transition: ballot(&rewritten, Verdict::Approve).transition, edit, why: said.to_owned() };
-    let Rewritten::Held(next) = g.service.rewrite(&g.bob.id, &review, &ask).await.unwrap() else { panic!("rejected") };
+    let edit = ReviewEdit { values: values.into_iter().collect(), more: None };
+    let ask =
+        EditRequest { transition: ballot(&rewritten, VoteVerdict::Approve).transition, edit, why: said.to_owned() };
+    let EditResult::Held(next) = g.service.rewrite(&g.bob.id, &review, &ask).await.unwrap() else { panic!("rejected") };
     let by = g.service.decision(ask.transition, &Party::Receiver).await.unwrap().1.unwrap().superseded_by.unwrap();
     let held = json!({"transition": by, "review": {"id": next}});
-    g.service.vote(&g.alice.id, &next, &with_words(&held, Verdict::Approve)).await.unwrap();
+    g.service.vote(&g.alice.id, &next, &with_words(&held, VoteVerdict::Approve)).await.unwrap();
     reviews.extend([review_of(&cancelled), review_of(&denied), review_of(&rewritten), next.to_string()]);
     let receipt = g.decision(&held).await.expect(200)["receipt"].clone();
     let write_id = format!("w-{thread}");
@@ -241,5 +253,5 @@ async fn write(g: &Gateway, thread: &str, said: &str) -> Written {
     let open = asked(g, thread, &head, &format!("{said}."), 1).await;
     reviews.insert(review_of(&open));
     let imported = crate::imports::hostile(g, said).await;
-    Written { thread: thread.to_owned(), open, reviews, imported }
+    HostileText { thread: thread.to_owned(), open, reviews, imported }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// An endpoint's page, and that of something that was sent there.
-struct Told {
+struct DeliveryPaths {
     endpoint: String,
     delivery: String,
 }
@@ -15,7 +15,7 @@ fn is_whole(request: &[u8]) -> bool {
 }
 
 /// An endpoint for each hostile text, called so as far as names may be, whose receiver says it.
-async fn told(g: &Gateway) -> Vec<Told> {
+async fn told(g: &TestGateway) -> Vec<DeliveryPaths> {
     let mut endpoints = Vec::new();
     for hostile in HOSTILE {
         let receiver = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -40,16 +40,19 @@ async fn told(g: &Gateway) -> Vec<Told> {
     for id in endpoints {
         let sent = g.get(&format!("/v1/endpoints/{id}/deliveries"), &g.auditor).await.expect(200);
         let endpoint = format!("/endpoints/{id}");
-        told.push(Told { delivery: format!("{endpoint}/deliveries/{}", sent["deliveries"][0]["delivery"]), endpoint });
+        told.push(DeliveryPaths {
+            delivery: format!("{endpoint}/deliveries/{}", sent["deliveries"][0]["delivery"]),
+            endpoint,
+        });
     }
     told
 }
 
 /// Everything that people may open, with what belongs to it filled in. What follows the log sends no words of anybody.
 async fn addresses(
-    g: &Gateway,
-    written: &[Written],
-    (amendment, interrupt, told): (&str, &str, &[Told]),
+    g: &TestGateway,
+    written: &[HostileText],
+    (amendment, interrupt, told): (&str, &str, &[DeliveryPaths]),
 ) -> Vec<(&'static str, String)> {
     while g.service.sequence().await.unwrap() > 0 {}
     while g.service.count_events().await.unwrap() > 0 {}
@@ -95,8 +98,8 @@ fn harmless(page: &str, at: &str) {
     let mut before = "";
     for segment in inert(page) {
         match segment {
-            Segment::Text(text) => before = text,
-            Segment::Escape(it) => panic!("{at}: {it:?} stands as itself after {:?}", last(before)),
+            TextSegment::Text(text) => before = text,
+            TextSegment::Escape(it) => panic!("{at}: {it:?} stands as itself after {:?}", last(before)),
         }
     }
     // What is no page is given for a file, and never shown.
@@ -145,8 +148,10 @@ async fn whatever_is_written_is_inert_on_every_screen_and_can_be_seen() {
     for (number, hostile) in HOSTILE.iter().enumerate() {
         written.push(write(&g, &format!("order-{number}"), &format!("{MARK} {}", hostile.text)).await);
     }
-    let people =
-        [Person::new(&g, &g.alice.id, PersonRole::Reviewer).await, Person::new(&g, &gus.id, PersonRole::Admin).await];
+    let people = [
+        SessionUser::new(&g, &g.alice.id, PersonRole::Reviewer).await,
+        SessionUser::new(&g, &gus.id, PersonRole::Admin).await,
+    ];
     let mut shown: BTreeSet<(&str, &str)> = BTreeSet::new();
     let told = told(&g).await;
     for (route, path) in addresses(&g, &written, (&amendment, &interrupt, &told)).await {
@@ -186,7 +191,7 @@ async fn whatever_is_written_is_inert_on_every_screen_and_can_be_seen() {
 
 /// Pages that a form leads to, as far as they repeat what others wrote. What one typed oneself comes back as it was
 /// typed, in its field.
-async fn forms(people: &[Person<'_>; 2], written: &Written, hostile: &Hostile) {
+async fn forms(people: &[SessionUser<'_>; 2], written: &HostileText, hostile: &HostileTextKind) {
     let [alice, gus] = people;
     assert_eq!(gus.role, PersonRole::Admin);
     let review = format!("/reviews/{}", review_of(&written.open));
@@ -238,7 +243,7 @@ fn untyped(page: &str) -> String {
 }
 
 /// What a host asks people about, with the text in everything that it and a voter say; and the confirmation of a vote.
-async fn interrupted(g: &Gateway, said: &str) -> String {
+async fn interrupted(g: &TestGateway, said: &str) -> String {
     let body = json!({
         "kind": "state_transition_review", "transition_digest": "d".repeat(64), "interrupt_id": "7652e9dc",
         "changed_keys": [said, "memo"], "redacted_diff": {(said): said, "memo": [said, {"before": 1, "after": said}]},
@@ -247,7 +252,7 @@ async fn interrupted(g: &Gateway, said: &str) -> String {
     });
     let asked = g.post("/v1/interrupts", &g.host, body).await.expect(202);
     let path = format!("/interrupts/{}", asked["id"].as_str().unwrap());
-    let bob = Person::new(g, &g.bob.id, PersonRole::Reviewer).await;
+    let bob = SessionUser::new(g, &g.bob.id, PersonRole::Reviewer).await;
     let page = bob.get(&path).await.1;
     let names = ["csrf", "digest", "nonce", "stage"];
     let fields: Vec<(&str, String)> = names.iter().map(|it| (*it, hidden(&page, it))).collect();
@@ -258,28 +263,28 @@ async fn interrupted(g: &Gateway, said: &str) -> String {
     harmless(&page, "the confirmation of what a host asks");
     let digest = json!({"transition": asked["digest"]});
     let vote =
-        countersign::domain::reviews::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, Verdict::Deny) };
+        countersign::domain::reviews::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, VoteVerdict::Deny) };
     let id = asked["id"].as_str().unwrap().try_into().unwrap();
     g.service.vote_on_interrupt(&g.alice.id, &id, &vote, None).await.unwrap();
     id.to_string()
 }
 
 /// A policy that people are asked about, with the text in what they say.
-async fn amended(g: &Gateway, said: &str) -> String {
+async fn amended(g: &TestGateway, said: &str) -> String {
     let guarded = |ttl: &str| {
         let text = POLICY.replacen("\"payments\"", "\"amended\"", 1);
         source(&format!("{text}\n[approval.policy]\ngroups = [\"reviewers\"]\nttl = \"{ttl}\"\n"))
     };
     let by = countersign::domain::primitives::id::PrincipalId::try_from("tests").unwrap();
     g.service.activate_policy(&by, None, guarded("1h"), BTreeSet::new()).await.unwrap();
-    let Activation::Waiting(asked) =
+    let ActivationOutcome::Waiting(asked) =
         g.service.activate_policy(&by, None, guarded("2h"), BTreeSet::new()).await.unwrap()
     else {
         panic!("it is active")
     };
     let digest = json!({"transition": asked.digest});
     let vote =
-        countersign::domain::reviews::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, Verdict::Deny) };
+        countersign::domain::reviews::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, VoteVerdict::Deny) };
     g.service.vote_on_amendment(&g.alice.id, &asked.id, &vote).await.unwrap();
     asked.id.to_string()
 }

@@ -5,35 +5,35 @@ use std::time::Duration;
 use countersign::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
-use super::peer::{Peer, Reply, Signing, challenge};
+use super::peer::{FakeProvider, ProviderReply, TokenSigning, challenge};
 use super::provider::{CLIENT_SECRET, settings};
-use super::visitor::{Seen, Visitor, parameter};
-use super::{Place, beside, told, ways, whose};
-use crate::gateway::Gateway;
+use super::visitor::{BrowserResponse, HttpBrowser, parameter};
+use super::{ReservedPort, beside, told, ways, whose};
+use crate::gateway::TestGateway;
 
 const COOKIE: &str = "countersign";
 
-pub async fn with_peer() -> (Gateway, Peer) {
-    let peer = Peer::start().await;
-    let g = Place::take().gateway(settings(&peer.issuer)).await;
+pub async fn with_peer() -> (TestGateway, FakeProvider) {
+    let peer = FakeProvider::start().await;
+    let g = ReservedPort::take().gateway(settings(&peer.issuer)).await;
     (g, peer)
 }
 
 /// Somebody signs in as the script says; what they see.
-pub async fn try_once(g: &Gateway, peer: &Peer) -> (Visitor, Seen) {
-    let mut visitor = Visitor::new();
+pub async fn try_once(g: &TestGateway, peer: &FakeProvider) -> (HttpBrowser, BrowserResponse) {
+    let mut visitor = HttpBrowser::new();
     let sent_to = visitor.sent_to(&g.url, "/").await;
     let back = peer.signs_in(&sent_to);
     let seen = visitor.get(&back).await;
     (visitor, seen)
 }
 
-async fn last_reason(g: &Gateway) -> Value {
+async fn last_reason(g: &TestGateway) -> Value {
     told(g, "access.sign_in_failed").await.pop().unwrap().data["reason"].clone()
 }
 
 /// With the script changed so, nobody gets in, for that reason and in words; without it, they do.
-async fn refused(change: impl FnOnce(&mut super::peer::Script), reason: &str) {
+async fn refused(change: impl FnOnce(&mut super::peer::ProviderScript), reason: &str) {
     let (g, peer) = with_peer().await;
     change(&mut peer.script());
     let (visitor, seen) = try_once(&g, &peer).await;
@@ -57,11 +57,11 @@ async fn the_unspoiled_twin_of_all_of_these_comes_in() {
 
 #[tokio::test]
 async fn a_word_that_the_provider_did_not_sign_is_not_believed() {
-    refused(|it| it.signing = Signing::NotAtAll, "bad_signature").await;
-    refused(|it| it.signing = Signing::WithTheClientsSecret, "bad_signature").await;
-    refused(|it| it.signing = Signing::WithAnotherKey, "bad_signature").await;
+    refused(|it| it.signing = TokenSigning::NotAtAll, "bad_signature").await;
+    refused(|it| it.signing = TokenSigning::WithTheClientsSecret, "bad_signature").await;
+    refused(|it| it.signing = TokenSigning::WithAnotherKey, "bad_signature").await;
     refused(|it| it.published = vec![2, 3], "bad_signature").await;
-    refused(|it| it.reply = Reply::NoIdToken, "bad_signature").await;
+    refused(|it| it.reply = ProviderReply::NoIdToken, "bad_signature").await;
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn a_word_that_is_too_old_or_from_the_future_is_not_believed() {
 #[tokio::test]
 async fn a_claim_that_is_said_twice_is_not_believed() {
     let (g, peer) = with_peer().await;
-    let mut visitor = Visitor::new();
+    let mut visitor = HttpBrowser::new();
     let sent_to = visitor.sent_to(&g.url, "/").await;
     let back = peer.signs_in(&sent_to);
     let now = SystemClock.now().seconds();
@@ -117,12 +117,12 @@ async fn a_claim_that_is_said_twice_is_not_believed() {
 
 #[tokio::test]
 async fn a_provider_that_leads_elsewhere_says_too_much_or_fails_is_down() {
-    for reply in [Reply::Redirect, Reply::Huge, Reply::Failure] {
+    for reply in [ProviderReply::Redirect, ProviderReply::Huge, ProviderReply::Failure] {
         refused(|it| it.reply = reply, "provider_down").await;
     }
-    refused(|it| it.reply = Reply::Refusal, "refused").await;
+    refused(|it| it.reply = ProviderReply::Refusal, "refused").await;
     let (g, peer) = with_peer().await;
-    peer.script().reply = Reply::Redirect;
+    peer.script().reply = ProviderReply::Redirect;
     try_once(&g, &peer).await;
     assert_eq!(peer.script().led_on, 0, "code and secret went nowhere else");
 }
@@ -132,7 +132,7 @@ async fn a_provider_that_calls_itself_something_else_is_not_asked() {
     let (g, peer) = with_peer().await;
     for other in [format!("{}/", peer.issuer), "https://other.example".to_owned()] {
         peer.script().metadata = json!({"issuer": other});
-        let seen = Visitor::new().begin(&g.url, "/").await;
+        let seen = HttpBrowser::new().begin(&g.url, "/").await;
         assert_eq!((seen.status, last_reason(&g).await), (503, json!("provider_down")));
         g.pass(Duration::from_secs(5));
     }
@@ -144,7 +144,7 @@ async fn an_answer_of_another_provider_is_refused_before_anything_is_sent() {
     {
         let (g, peer) = with_peer().await;
         peer.script().metadata = json!({"authorization_response_iss_parameter_supported": announced});
-        let mut visitor = Visitor::new();
+        let mut visitor = HttpBrowser::new();
         let back = peer.signs_in(&visitor.sent_to(&g.url, "/").await);
         let back = format!("{}{sender}", back.split("&iss=").next().unwrap());
         assert_eq!(visitor.get(&back).await.status, 403);
@@ -153,7 +153,7 @@ async fn an_answer_of_another_provider_is_refused_before_anything_is_sent() {
     }
     let (g, peer) = with_peer().await;
     peer.script().metadata = json!({"authorization_response_iss_parameter_supported": false});
-    let mut visitor = Visitor::new();
+    let mut visitor = HttpBrowser::new();
     let back = peer.signs_in(&visitor.sent_to(&g.url, "/").await);
     assert_eq!(visitor.get(back.split("&iss=").next().unwrap()).await.status, 303, "a provider that never says it");
 }
@@ -161,11 +161,11 @@ async fn an_answer_of_another_provider_is_refused_before_anything_is_sent() {
 #[tokio::test]
 async fn only_the_browser_that_asked_comes_in_and_once_and_in_time() {
     let (g, peer) = with_peer().await;
-    let mut visitor = Visitor::new();
+    let mut visitor = HttpBrowser::new();
     let back = peer.signs_in(&visitor.sent_to(&g.url, "/").await);
-    let mut stranger = Visitor::new();
+    let mut stranger = HttpBrowser::new();
     stranger.get(&format!("{}/sign-in", g.url)).await;
-    for other in [&mut stranger, &mut Visitor::new()] {
+    for other in [&mut stranger, &mut HttpBrowser::new()] {
         let seen = other.get(&back).await;
         assert_eq!(seen.status, 400);
         assert!(seen.body.contains("not known here any more"), "{}", seen.body);
@@ -177,7 +177,7 @@ async fn only_the_browser_that_asked_comes_in_and_once_and_in_time() {
     assert_eq!(visitor.get(&back).await.status, 303, "it is still good for who asked");
     assert_eq!(visitor.get(&back).await.status, 400, "once");
 
-    let mut visitor = Visitor::new();
+    let mut visitor = HttpBrowser::new();
     let late = peer.signs_in(&visitor.sent_to(&g.url, "/").await);
     g.pass(countersign::service::identity::oidc_sign_in::ERRAND_TTL);
     assert_eq!(visitor.get(&late).await.status, 400);
@@ -187,11 +187,11 @@ async fn only_the_browser_that_asked_comes_in_and_once_and_in_time() {
 #[tokio::test]
 async fn a_callback_that_arrives_twice_at_once_opens_one_session() {
     let (g, peer) = with_peer().await;
-    let mut visitor = Visitor::new();
+    let mut visitor = HttpBrowser::new();
     let back = peer.signs_in(&visitor.sent_to(&g.url, "/").await);
     let door = visitor.cookie(&g.url, "countersign-door").unwrap().to_owned();
     let tries = (0..4).map(|_| {
-        let (mut twin, back, url, door) = (Visitor::new(), back.clone(), g.url.clone(), door.clone());
+        let (mut twin, back, url, door) = (HttpBrowser::new(), back.clone(), g.url.clone(), door.clone());
         tokio::spawn(async move {
             twin.put_cookie(&url, "countersign-door", &door);
             twin.get(&back).await.status
@@ -208,7 +208,7 @@ async fn a_callback_that_arrives_twice_at_once_opens_one_session() {
 #[tokio::test]
 async fn the_code_is_bound_to_who_asked_for_it_and_redeemed_with_the_secret() {
     let (g, peer) = with_peer().await;
-    let mut visitor = Visitor::new();
+    let mut visitor = HttpBrowser::new();
     let sent_to = visitor.sent_to(&g.url, "/").await;
     assert_eq!(parameter(&sent_to, "code_challenge_method"), "S256");
     assert_eq!(parameter(&sent_to, "response_type"), "code");
@@ -239,7 +239,7 @@ async fn unknown_keys_are_asked_for_again_but_not_at_every_knock() {
 async fn people_go_on_to_pages_of_this_gateway_alone() {
     let (g, peer) = with_peer().await;
     for (next, to) in [("/policies", "/policies"), ("https://evil.example", "/"), ("//evil.example", "/")] {
-        let mut visitor = Visitor::new();
+        let mut visitor = HttpBrowser::new();
         let back = peer.signs_in(&visitor.sent_to(&g.url, next).await);
         assert_eq!(visitor.get(&back).await.location, Some(format!("{}{to}", g.url)));
     }
@@ -248,9 +248,9 @@ async fn people_go_on_to_pages_of_this_gateway_alone() {
 #[tokio::test]
 async fn what_one_gateway_asked_another_may_be_answered() {
     let (g, peer) = with_peer().await;
-    let other = beside(&g, ways(settings(&peer.issuer), &g.url, &g.clock, super::Local::On)).await;
+    let other = beside(&g, ways(settings(&peer.issuer), &g.url, &g.clock, super::LocalAccounts::On)).await;
     let sent_to = other.begin_elsewhere("a browser of mine", "/").await.unwrap();
-    let mut visitor = Visitor::new();
+    let mut visitor = HttpBrowser::new();
     let seen = visitor.get(&peer.signs_in(&sent_to)).await;
     assert_eq!(seen.status, 400, "another browser");
     let browser = "A".repeat(43);
@@ -262,7 +262,7 @@ async fn what_one_gateway_asked_another_may_be_answered() {
 #[tokio::test]
 async fn a_sign_in_is_begun_by_a_page_of_ours_and_not_too_often() {
     let (g, _peer) = with_peer().await;
-    let mut visitor = Visitor::new();
+    let mut visitor = HttpBrowser::new();
     for csrf in ["", "guessed"] {
         let seen = visitor.post(&format!("{}/sign-in/oidc", g.url), &[("csrf", csrf)]).await;
         assert_eq!(seen.status, 403);

@@ -14,22 +14,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::clock::ClockOffset;
-use countersign::config::Oidc;
+use countersign::config::OidcConfig;
 use countersign::domain::identity::account::Account;
 use countersign::domain::log::event::Event;
 use countersign::keyring::Keyring;
 use countersign::oidc_provider::Provider;
-use countersign::service::identity::oidc_sign_in::{Local, Ways};
+use countersign::service::identity::oidc_sign_in::{LocalAccounts, SignInMethods};
 use countersign::service::{PeopleSettings, Service};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::web::limits::rate_limit::Throttle;
+use countersign::web::limits::rate_limit::RateLimiter;
 
-use crate::gateway::{Gateway, MovedClock, POLICY, settings, spawn_letting_in};
+use crate::gateway::{MovedClock, POLICY, TestGateway, settings, spawn_letting_in};
 
 /// A port that a gateway will listen on, so that a provider can be told of it before.
-pub struct Place(TcpListener);
+pub struct ReservedPort(TcpListener);
 
-impl Place {
+impl ReservedPort {
     pub fn take() -> Self {
         Self(TcpListener::bind("127.0.0.1:0").unwrap())
     }
@@ -39,23 +39,23 @@ impl Place {
     }
 
     /// A gateway there, with that provider.
-    pub async fn gateway(self, oidc: Oidc) -> Gateway {
+    pub async fn gateway(self, oidc: OidcConfig) -> TestGateway {
         let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
         let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
         let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
-        let ways = ways(oidc, &self.url(), &clock, Local::On);
-        let requests = Throttle::new(100_000, Duration::from_micros(1));
+        let ways = ways(oidc, &self.url(), &clock, LocalAccounts::On);
+        let requests = RateLimiter::new(100_000, Duration::from_micros(1));
         spawn_letting_in(folder, (clock, store), (POLICY, requests, PeopleSettings::default()), (self.0, ways)).await
     }
 }
 
-fn ways(oidc: Oidc, url: &str, clock: &ClockOffset, local: Local) -> Ways {
+fn ways(oidc: OidcConfig, url: &str, clock: &ClockOffset, local: LocalAccounts) -> SignInMethods {
     let provider = Provider::new(oidc, url, Arc::new(MovedClock(clock.clone()))).unwrap();
-    Ways { local, provider: Some(Arc::new(provider)) }
+    SignInMethods { local, provider: Some(Arc::new(provider)) }
 }
 
 /// A second gateway beside that one, on the same database and keyring, with other ways in.
-async fn beside(g: &Gateway, ways: Ways) -> Service {
+async fn beside(g: &TestGateway, ways: SignInMethods) -> Service {
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap());
     let keyring = Keyring::open(&g.folder.path().join("keyring.json"), None).unwrap();
@@ -64,7 +64,7 @@ async fn beside(g: &Gateway, ways: Ways) -> Service {
 }
 
 /// Every event of that name, in order.
-async fn told(g: &Gateway, name: &str) -> Vec<Event> {
+async fn told(g: &TestGateway, name: &str) -> Vec<Event> {
     while g.service.sequence().await.unwrap() > 0 {}
     let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
     let is = |it: &Event| serde_json::to_value(it.kind).unwrap() == name;
@@ -72,6 +72,6 @@ async fn told(g: &Gateway, name: &str) -> Vec<Event> {
 }
 
 /// Whose session that cookie is.
-async fn whose(g: &Gateway, secret: &str) -> Account {
+async fn whose(g: &TestGateway, secret: &str) -> Account {
     g.service.session_of(secret).await.unwrap().account.record
 }

@@ -1,7 +1,7 @@
 //! Who somebody is here, whatever they call themselves there.
 
-use countersign::domain::identity::account::{PersonRole, SignIn};
-use countersign::service::identity::revocation::Admission;
+use countersign::domain::identity::account::{AccountCredential, PersonRole};
+use countersign::service::identity::revocation::SignInAccess;
 use serde_json::json;
 
 use super::faults::{try_once, with_peer};
@@ -48,7 +48,7 @@ async fn an_account_is_its_subjects_for_ever_and_keeps_its_name() {
     let (visitor, seen) = try_once(&g, &peer).await;
     assert_eq!(seen.status, 303, "a new name there is nothing here");
     assert_eq!(whose(&g, visitor.cookie(&g.url, COOKIE).unwrap()).await, first);
-    assert!(matches!(&first.sign_in, SignIn::Oidc { subject, .. } if subject == "sub-1"));
+    assert!(matches!(&first.sign_in, AccountCredential::Oidc { subject, .. } if subject == "sub-1"));
     assert!(!first.id.as_str().contains("sub-1"), "its id tells nobody who it is there");
     assert!(g.service.sign_in("carol", String::new()).await.is_err(), "no password opens it");
 }
@@ -71,12 +71,12 @@ async fn an_account_that_is_disabled_here_stays_out() {
     let (g, peer) = with_peer().await;
     let (visitor, _) = try_once(&g, &peer).await;
     let secret = visitor.cookie(&g.url, COOKIE).unwrap().to_owned();
-    g.service.set_admission("carol", Admission::Barred).await.unwrap();
+    g.service.set_admission("carol", SignInAccess::Barred).await.unwrap();
     assert!(g.service.session_of(&secret).await.is_err());
     let (_, seen) = try_once(&g, &peer).await;
     assert_eq!(seen.status, 403);
     assert!(seen.body.contains("Your account is disabled here"), "{}", seen.body);
-    g.service.set_admission("carol", Admission::Open).await.unwrap();
+    g.service.set_admission("carol", SignInAccess::Open).await.unwrap();
     assert_eq!(try_once(&g, &peer).await.1.status, 303);
 }
 

@@ -17,7 +17,7 @@ use super::visitor::parameter;
 
 /// What it answers a code with.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Reply {
+pub enum ProviderReply {
     Token,
     NoIdToken,
     Redirect,
@@ -28,7 +28,7 @@ pub enum Reply {
 
 /// How it signs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Signing {
+pub enum TokenSigning {
     Properly,
     WithAnotherKey,
     WithTheClientsSecret,
@@ -36,15 +36,15 @@ pub enum Signing {
 }
 
 /// What it says and does.
-pub struct Script {
+pub struct ProviderScript {
     /// What it says of itself, over what is true.
     pub metadata: Value,
     /// What the token claims, over what is true.
     pub claims: Value,
     /// The token's payload as text, over everything.
     pub payload: Option<String>,
-    pub signing: Signing,
-    pub reply: Reply,
+    pub signing: TokenSigning,
+    pub reply: ProviderReply,
     /// The number of the key it signs with, and those it publishes.
     pub key: u8,
     pub published: Vec<u8>,
@@ -57,19 +57,19 @@ pub struct Script {
 }
 
 #[derive(Clone)]
-pub struct Peer {
+pub struct FakeProvider {
     pub issuer: String,
-    script: Arc<Mutex<Script>>,
+    script: Arc<Mutex<ProviderScript>>,
 }
 
-impl Peer {
+impl FakeProvider {
     pub async fn start() -> Self {
-        let script = Script {
+        let script = ProviderScript {
             metadata: json!({}),
             claims: json!({}),
             payload: None,
-            signing: Signing::Properly,
-            reply: Reply::Token,
+            signing: TokenSigning::Properly,
+            reply: ProviderReply::Token,
             key: 1,
             published: vec![1],
             keys_asked: 0,
@@ -93,7 +93,7 @@ impl Peer {
         peer
     }
 
-    pub fn script(&self) -> MutexGuard<'_, Script> {
+    pub fn script(&self) -> MutexGuard<'_, ProviderScript> {
         self.script.lock().unwrap()
     }
 
@@ -105,7 +105,7 @@ impl Peer {
     }
 }
 
-async fn metadata(peer: web::Data<Peer>) -> HttpResponse {
+async fn metadata(peer: web::Data<FakeProvider>) -> HttpResponse {
     let at = |path: &str| format!("{}{path}", peer.issuer);
     let mut said = json!({
         "issuer": peer.issuer,
@@ -121,7 +121,7 @@ async fn metadata(peer: web::Data<Peer>) -> HttpResponse {
     HttpResponse::Ok().json(said)
 }
 
-async fn keys(peer: web::Data<Peer>) -> HttpResponse {
+async fn keys(peer: web::Data<FakeProvider>) -> HttpResponse {
     let mut script = peer.script();
     script.keys_asked += 1;
     let jwk = |number: &u8| {
@@ -131,31 +131,31 @@ async fn keys(peer: web::Data<Peer>) -> HttpResponse {
     HttpResponse::Ok().json(json!({"keys": script.published.iter().map(jwk).collect::<Vec<_>>()}))
 }
 
-async fn token(peer: web::Data<Peer>, sent: String) -> HttpResponse {
+async fn token(peer: web::Data<FakeProvider>, sent: String) -> HttpResponse {
     let mut script = peer.script();
     script.redeemed.push(sent);
     let token = match script.reply {
-        Reply::Token | Reply::Huge => Some(signed(&script, &peer.issuer)),
-        Reply::NoIdToken => None,
-        Reply::Redirect => {
+        ProviderReply::Token | ProviderReply::Huge => Some(signed(&script, &peer.issuer)),
+        ProviderReply::NoIdToken => None,
+        ProviderReply::Redirect => {
             return HttpResponse::TemporaryRedirect().insert_header(("location", "/elsewhere")).finish();
         }
-        Reply::Failure => return HttpResponse::InternalServerError().body("a secret of the provider's"),
-        Reply::Refusal => return HttpResponse::BadRequest().json(json!({"error": "invalid_grant"})),
+        ProviderReply::Failure => return HttpResponse::InternalServerError().body("a secret of the provider's"),
+        ProviderReply::Refusal => return HttpResponse::BadRequest().json(json!({"error": "invalid_grant"})),
     };
-    let padding = if script.reply == Reply::Huge { "x".repeat(300 * 1024) } else { String::new() };
+    let padding = if script.reply == ProviderReply::Huge { "x".repeat(300 * 1024) } else { String::new() };
     let answer = json!({"access_token": "opaque", "token_type": "Bearer", "id_token": token, "padding": padding});
     HttpResponse::Ok().json(answer)
 }
 
-async fn elsewhere(peer: web::Data<Peer>) -> HttpResponse {
+async fn elsewhere(peer: web::Data<FakeProvider>) -> HttpResponse {
     let mut script = peer.script();
     script.led_on += 1;
     let token = signed(&script, &peer.issuer);
     HttpResponse::Ok().json(json!({"access_token": "opaque", "token_type": "Bearer", "id_token": token}))
 }
 
-fn signed(script: &Script, issuer: &str) -> String {
+fn signed(script: &ProviderScript, issuer: &str) -> String {
     let now = SystemClock.now().seconds();
     let mut claims = json!({
         "iss": issuer, "aud": CLIENT, "sub": "sub-1", "iat": now, "exp": now + 300, "nonce": script.nonce,
@@ -163,22 +163,22 @@ fn signed(script: &Script, issuer: &str) -> String {
     });
     over(&mut claims, &script.claims);
     let alg = match script.signing {
-        Signing::Properly | Signing::WithAnotherKey => "EdDSA",
-        Signing::WithTheClientsSecret => "HS256",
-        Signing::NotAtAll => "none",
+        TokenSigning::Properly | TokenSigning::WithAnotherKey => "EdDSA",
+        TokenSigning::WithTheClientsSecret => "HS256",
+        TokenSigning::NotAtAll => "none",
     };
     let header = json!({"alg": alg, "kid": script.key.to_string()});
     let payload = script.payload.clone().unwrap_or_else(|| claims.to_string());
     let input = format!("{}.{}", BASE64.encode(header.to_string()), BASE64.encode(payload));
     let signature = match script.signing {
-        Signing::Properly => key(script.key).sign(input.as_bytes()).to_bytes().to_vec(),
-        Signing::WithAnotherKey => key(script.key + 100).sign(input.as_bytes()).to_bytes().to_vec(),
-        Signing::WithTheClientsSecret => {
+        TokenSigning::Properly => key(script.key).sign(input.as_bytes()).to_bytes().to_vec(),
+        TokenSigning::WithAnotherKey => key(script.key + 100).sign(input.as_bytes()).to_bytes().to_vec(),
+        TokenSigning::WithTheClientsSecret => {
             let mut mac = Hmac::<Sha256>::new_from_slice(super::provider::CLIENT_SECRET.as_bytes()).unwrap();
             mac.update(input.as_bytes());
             mac.finalize().into_bytes().to_vec()
         }
-        Signing::NotAtAll => Vec::new(),
+        TokenSigning::NotAtAll => Vec::new(),
     };
     format!("{input}.{}", BASE64.encode(signature))
 }

@@ -1,21 +1,21 @@
 //! With a real provider.
 
-use countersign::config::Oidc;
-use countersign::domain::identity::account::{PersonRole, SignIn};
-use countersign::domain::reviews::Verdict;
+use countersign::config::OidcConfig;
+use countersign::domain::identity::account::{AccountCredential, PersonRole};
+use countersign::domain::reviews::VoteVerdict;
 use countersign::service::audit::audit;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use super::provider::{AUTHORITY, RealProvider, settings};
-use super::visitor::{Visitor, onward, parameter};
-use super::{Place, told, whose};
-use crate::gateway::Gateway;
+use super::visitor::{HttpBrowser, onward, parameter};
+use super::{ReservedPort, told, whose};
+use crate::gateway::TestGateway;
 
 const COOKIE: &str = "countersign";
 
-async fn with(people: Value, alg: &str) -> (Gateway, RealProvider) {
-    let place = Place::take();
+async fn with(people: Value, alg: &str) -> (TestGateway, RealProvider) {
+    let place = ReservedPort::take();
     let provider = RealProvider::start(&place.url(), alg, &people);
     let g = place.gateway(settings(&provider.issuer)).await;
     (g, provider)
@@ -29,7 +29,7 @@ async fn change(provider: &RealProvider, people: Value) {
 #[tokio::test]
 async fn whoever_the_provider_knows_comes_in_with_their_groups_and_decides() {
     let (g, provider) = with(json!({"carol": {"groups": ["fin", "other"]}}), "RS256").await;
-    let mut carol = Visitor::new();
+    let mut carol = HttpBrowser::new();
     let seen = carol.sign_in(&g.url, "carol", "yes").await;
     assert_eq!(
         (seen.status, seen.location.as_deref()),
@@ -41,11 +41,11 @@ async fn whoever_the_provider_knows_comes_in_with_their_groups_and_decides() {
     let account = whose(&g, &secret).await;
     assert_eq!((account.name.as_str(), account.role), ("carol", PersonRole::Reviewer));
     assert_eq!(account.groups.iter().map(|it| it.as_str()).collect::<Vec<_>>(), ["reviewers"]);
-    let bound = SignIn::Oidc { issuer: provider.issuer.clone(), subject: "carol".to_owned() };
+    let bound = AccountCredential::Oidc { issuer: provider.issuer.clone(), subject: "carol".to_owned() };
     assert_eq!(account.sign_in, bound);
     assert_eq!(carol.get(&format!("{}/policies", g.url)).await.status, 200);
 
-    let mut carol = Visitor::new();
+    let mut carol = HttpBrowser::new();
     let again = carol.sign_in(&g.url, "carol", "yes").await;
     assert_eq!(again.status, 303);
     let other = carol.cookie(&g.url, COOKIE).unwrap();
@@ -53,7 +53,7 @@ async fn whoever_the_provider_knows_comes_in_with_their_groups_and_decides() {
     assert_eq!(whose(&g, other).await, account, "and the account is the same");
 
     let held = g.held(&g.thread().await).await;
-    g.vote(&account, &held, Verdict::Approve).await.unwrap();
+    g.vote(&account, &held, VoteVerdict::Approve).await.unwrap();
     let receipt = g.decision(&held).await.expect(200)["receipt"].as_str().unwrap().to_owned();
     assert_eq!(claims(&receipt)["approvals"][0]["method"], "oidc");
     let asked = told(&g, "access.provider_asked").await;
@@ -67,13 +67,13 @@ async fn whoever_the_provider_knows_comes_in_with_their_groups_and_decides() {
 #[tokio::test]
 async fn groups_are_those_of_the_last_sign_in_and_who_has_none_left_is_out() {
     let (g, provider) = with(json!({"carol": {"groups": ["fin", "sec"]}}), "RS256").await;
-    let mut carol = Visitor::new();
+    let mut carol = HttpBrowser::new();
     carol.sign_in(&g.url, "carol", "yes").await;
     let first = carol.cookie(&g.url, COOKIE).unwrap().to_owned();
     let held = g.held(&g.thread().await).await;
 
     change(&provider, json!({"carol": {"groups": ["sec", "ops"]}})).await;
-    let mut carol = Visitor::new();
+    let mut carol = HttpBrowser::new();
     carol.sign_in(&g.url, "carol", "yes").await;
     let account = whose(&g, &first).await;
     assert_eq!(account.groups.iter().map(|it| it.as_str()).collect::<Vec<_>>(), ["security"]);
@@ -81,10 +81,10 @@ async fn groups_are_those_of_the_last_sign_in_and_who_has_none_left_is_out() {
     let hand = account.changed.as_ref().unwrap();
     assert!(account.settled_at() > account.created_at, "it is no older than what it may do");
     assert_eq!((hand.by.as_str(), hand.name.starts_with("http")), ("provider", true));
-    assert!(g.vote(&account, &held, Verdict::Approve).await.is_err(), "what was lost is lost at once");
+    assert!(g.vote(&account, &held, VoteVerdict::Approve).await.is_err(), "what was lost is lost at once");
 
     change(&provider, json!({"carol": {"groups": ["staff"]}})).await;
-    let mut carol = Visitor::new();
+    let mut carol = HttpBrowser::new();
     let refused = carol.sign_in(&g.url, "carol", "yes").await;
     assert_eq!(refused.status, 403);
     assert!(refused.body.contains("You have no access to this gateway"), "{}", refused.body);
@@ -100,17 +100,17 @@ async fn groups_are_those_of_the_last_sign_in_and_who_has_none_left_is_out() {
 async fn keys_may_change_at_any_time_and_may_be_of_any_kind() {
     for alg in ["ES256", "EdDSA"] {
         let (g, mut provider) = with(json!({"carol": {"groups": ["fin"]}}), alg).await;
-        assert_eq!(Visitor::new().sign_in(&g.url, "carol", "yes").await.status, 303, "{alg}");
+        assert_eq!(HttpBrowser::new().sign_in(&g.url, "carol", "yes").await.status, 303, "{alg}");
         provider.restart();
         g.pass(std::time::Duration::from_secs(11));
-        assert_eq!(Visitor::new().sign_in(&g.url, "carol", "yes").await.status, 303, "{alg}, other keys");
+        assert_eq!(HttpBrowser::new().sign_in(&g.url, "carol", "yes").await.status, 303, "{alg}, other keys");
     }
 }
 
 #[tokio::test]
 async fn a_person_who_refuses_and_a_provider_that_is_down_are_told_in_words() {
     let (g, mut provider) = with(json!({"carol": {"groups": ["fin"]}}), "ES256").await;
-    let mut carol = Visitor::new();
+    let mut carol = HttpBrowser::new();
     let refused = carol.sign_in(&g.url, "carol", "no").await;
     assert_eq!(refused.status, 403);
     assert!(refused.body.contains("Your organisation did not sign you in"), "{}", refused.body);
@@ -133,10 +133,10 @@ async fn a_person_who_refuses_and_a_provider_that_is_down_are_told_in_words() {
 #[tokio::test]
 async fn signing_out_here_signs_out_there() {
     let (g, provider) = with(json!({"carol": {"groups": ["fin"]}}), "ES256").await;
-    let mut carol = Visitor::new();
+    let mut carol = HttpBrowser::new();
     carol.sign_in(&g.url, "carol", "yes").await;
     let secret = carol.cookie(&g.url, COOKIE).unwrap().to_owned();
-    let csrf = countersign::web::auth::csrf::FormToken::of(&secret).shown();
+    let csrf = countersign::web::auth::csrf::CsrfToken::of(&secret).shown();
     let leaving = carol.post(&format!("{}/sign-out", g.url), &[("csrf", &csrf)]).await;
     assert!(g.service.session_of(&secret).await.is_err());
     let there = onward(&leaving);
@@ -159,10 +159,10 @@ async fn signing_out_here_signs_out_there() {
 async fn a_provider_is_asked_over_tls_if_an_authority_vouches_for_it() {
     let people = json!({"carol": {"groups": ["fin"]}});
     for (authority, status) in [(Some(AUTHORITY.to_vec()), 200), (None, 503)] {
-        let place = Place::take();
+        let place = ReservedPort::take();
         let provider = RealProvider::start_secure(&place.url(), &people);
-        let g = place.gateway(Oidc { authority, ..settings(&provider.issuer) }).await;
-        let mut carol = Visitor::new();
+        let g = place.gateway(OidcConfig { authority, ..settings(&provider.issuer) }).await;
+        let mut carol = HttpBrowser::new();
         assert_eq!(carol.begin(&g.url, "/").await.status, status);
         if status == 200 {
             assert_eq!(carol.sign_in(&g.url, "carol", "yes").await.status, 303);
@@ -177,7 +177,7 @@ fn claims(token: &str) -> Value {
     serde_json::from_slice(&bytes).unwrap()
 }
 
-async fn audited(g: &Gateway) {
+async fn audited(g: &TestGateway) {
     while g.service.sequence().await.unwrap() > 0 {}
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
     let report = audit(&store, &g.service.keys().unwrap(), g.service.now()).await.unwrap();

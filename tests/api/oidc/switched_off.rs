@@ -1,10 +1,10 @@
 //! Where accounts of the gateway's own are switched off.
 
 use countersign::domain::identity::account::PersonRole;
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
-use countersign::service::identity::oidc_sign_in::{Local, Ways};
+use countersign::service::identity::oidc_sign_in::{LocalAccounts, SignInMethods};
 
 use super::faults::{try_once, with_peer};
 use super::provider::settings;
@@ -21,7 +21,7 @@ async fn with_local_accounts_off_only_the_provider_lets_anybody_in() {
     let link = g.service.sign_in_link(&g.alice.id).await.unwrap();
     let (carol, _) = try_once(&g, &peer).await;
     let held = g.held(&g.thread().await).await;
-    let strict = beside(&g, ways(settings(&peer.issuer), &g.url, &g.clock, Local::Off)).await;
+    let strict = beside(&g, ways(settings(&peer.issuer), &g.url, &g.clock, LocalAccounts::Off)).await;
     strict.session_of(carol.cookie(&g.url, COOKIE).unwrap()).await.unwrap();
 
     let off = |it: &Error| matches!(it, Error::Forbidden(why) if why.contains("switched off"));
@@ -36,7 +36,7 @@ async fn with_local_accounts_off_only_the_provider_lets_anybody_in() {
     assert!(strict.set_up_link().await.unwrap().is_none());
     assert!(matches!(strict.session_of(&alices).await, Err(Error::Unauthenticated)), "who was in is out");
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-    let vote = strict.vote(&g.alice.id, &review, &ballot(&held, Verdict::Approve)).await;
+    let vote = strict.vote(&g.alice.id, &review, &ballot(&held, VoteVerdict::Approve)).await;
     assert!(vote.is_err(), "and decides nothing");
 }
 
@@ -45,7 +45,7 @@ async fn a_provider_that_is_not_configured_any_more_lets_nobody_stay() {
     let (g, peer) = with_peer().await;
     let (carol, _) = try_once(&g, &peer).await;
     let secret = carol.cookie(&g.url, COOKIE).unwrap();
-    for other in [Ways::default(), ways(settings("http://localhost:1"), &g.url, &g.clock, Local::On)] {
+    for other in [SignInMethods::default(), ways(settings("http://localhost:1"), &g.url, &g.clock, LocalAccounts::On)] {
         let other = beside(&g, other).await;
         assert!(matches!(other.session_of(secret).await, Err(Error::Unauthenticated)));
     }
@@ -55,7 +55,7 @@ async fn a_provider_that_is_not_configured_any_more_lets_nobody_stay() {
 #[tokio::test]
 async fn without_a_provider_there_is_no_such_page() {
     let g = spawn_gateway().await;
-    let mut visitor = super::visitor::Visitor::new();
+    let mut visitor = super::visitor::HttpBrowser::new();
     assert_eq!(visitor.begin(&g.url, "/").await.status, 404);
     let back = format!("{}/sign-in/oidc/return?state=x&code=y", g.url);
     assert_eq!(visitor.get(&back).await.status, 404);

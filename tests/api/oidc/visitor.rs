@@ -8,19 +8,19 @@ use reqwest::{Client, Method, Url};
 
 /// What a site answered.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct BrowserResponse {
     pub url: String,
     pub status: u16,
     pub location: Option<String>,
     pub body: String,
 }
 
-pub struct Visitor {
+pub struct HttpBrowser {
     http: Client,
     cookies: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-impl Visitor {
+impl HttpBrowser {
     pub fn new() -> Self {
         countersign::tls::ready();
         let http = Client::builder()
@@ -40,17 +40,17 @@ impl Visitor {
         self.cookies.entry(site.to_owned()).or_default().insert(name.to_owned(), value.to_owned());
     }
 
-    pub async fn get(&mut self, url: &str) -> Seen {
+    pub async fn get(&mut self, url: &str) -> BrowserResponse {
         self.send(Method::GET, url, None).await
     }
 
-    pub async fn post(&mut self, url: &str, fields: &[(&str, &str)]) -> Seen {
+    pub async fn post(&mut self, url: &str, fields: &[(&str, &str)]) -> BrowserResponse {
         let mut form = Url::parse("http://form").unwrap();
         form.query_pairs_mut().extend_pairs(fields);
         self.send(Method::POST, url, Some(form.query().unwrap_or_default().to_owned())).await
     }
 
-    async fn send(&mut self, method: Method, url: &str, form: Option<String>) -> Seen {
+    async fn send(&mut self, method: Method, url: &str, form: Option<String>) -> BrowserResponse {
         let site = Url::parse(url).unwrap().origin().ascii_serialization();
         let mut request = self.http.request(method, url);
         let cookies = self.cookies.entry(site.clone()).or_default();
@@ -73,11 +73,11 @@ impl Visitor {
         let location = answer.headers().get(LOCATION).map(|it| it.to_str().unwrap().to_owned());
         let location = location.map(|it| Url::parse(url).unwrap().join(&it).unwrap().to_string());
         let status = answer.status().as_u16();
-        Seen { url: url.to_owned(), status, location, body: answer.text().await.unwrap() }
+        BrowserResponse { url: url.to_owned(), status, location, body: answer.text().await.unwrap() }
     }
 
     /// Follows redirects until a page, or one of the site that `stop` is about.
-    pub async fn follow(&mut self, mut seen: Seen, stop: &str) -> Seen {
+    pub async fn follow(&mut self, mut seen: BrowserResponse, stop: &str) -> BrowserResponse {
         for _ in 0..10 {
             let Some(next) = seen.location.clone() else { return seen };
             if seen.url.starts_with(stop) {
@@ -89,7 +89,7 @@ impl Visitor {
     }
 
     /// Presses the button on the sign-in page; where that leads.
-    pub async fn begin(&mut self, gateway: &str, next: &str) -> Seen {
+    pub async fn begin(&mut self, gateway: &str, next: &str) -> BrowserResponse {
         let page = self.get(&format!("{gateway}/sign-in")).await;
         let csrf = between(&page.body, "name=\"csrf\" value=\"", "\"");
         self.post(&format!("{gateway}/sign-in/oidc"), &[("csrf", &csrf), ("next", next)]).await
@@ -103,7 +103,7 @@ impl Visitor {
     }
 
     /// Signs in there as that person; what the gateway answers in the end.
-    pub async fn sign_in(&mut self, gateway: &str, name: &str, answer: &str) -> Seen {
+    pub async fn sign_in(&mut self, gateway: &str, name: &str, answer: &str) -> BrowserResponse {
         let url = self.sent_to(gateway, "/policies").await;
         let seen = self.get(&url).await;
         let mut seen = self.follow(seen, gateway).await;
@@ -118,7 +118,7 @@ impl Visitor {
 }
 
 /// Where a page leads on to by itself.
-pub fn onward(leaving: &Seen) -> String {
+pub fn onward(leaving: &BrowserResponse) -> String {
     between(&leaving.body, "content=\"0; url=", "\"").replace("&amp;", "&").replace("&#38;", "&")
 }
 

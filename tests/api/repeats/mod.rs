@@ -8,7 +8,7 @@ use std::time::Duration;
 use countersign::domain::identity::account::MachineRole;
 use countersign::service::audit::audit;
 use countersign::store::row::Table;
-use countersign::store::{Filter, Store as _};
+use countersign::store::{RowFilter, Store as _};
 use countersign::web::api::openapi::KEYLESS;
 use countersign::web::auth::permissions::TABLE;
 use countersign::worker::{deliver, prune};
@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::amendments::guarded;
-use crate::gateway::{Gateway, SCHEMA, person, token};
+use crate::gateway::{SCHEMA, TestGateway, person, token};
 use crate::interrupts::asked;
-use watched::{Mishap, Scene};
+use watched::{IdempotencyScenario, InjectedFault};
 
 /// The planner makes branches as well.
 fn forking() -> String {
@@ -28,6 +28,7 @@ fn forking() -> String {
 }
 
 on_both! {
+    in IdempotencyScenario;
     what_is_sent_again_is_answered_in_the_same_bytes(crate::gateway::POLICY),
     twenty_at_once_under_one_key_have_one_effect(crate::gateway::POLICY),
     twenty_at_once_on_two_gateways_have_one_effect(crate::gateway::POLICY),
@@ -42,13 +43,13 @@ on_both! {
 
 /// An answer, byte for byte, and whether it says that it was given before.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Bytes {
+struct ExactResponse {
     status: StatusCode,
     body: String,
     again: bool,
 }
 
-impl Bytes {
+impl ExactResponse {
     fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap()
     }
@@ -62,12 +63,12 @@ impl Bytes {
     }
 }
 
-async fn send(g: &Gateway, path: &str, token: &str, (key, body): (&str, &Value)) -> Bytes {
+async fn send(g: &TestGateway, path: &str, token: &str, (key, body): (&str, &Value)) -> ExactResponse {
     let request = g.http.request(Method::POST, format!("{}{path}", g.url)).bearer_auth(token);
     let request = request.header("Idempotency-Key", key).header("content-type", "application/json");
     let response = request.body(body.to_string()).send().await.unwrap();
     let again = response.headers().get("idempotency-replayed").is_some_and(|it| it == "true");
-    Bytes { status: response.status(), again, body: response.text().await.unwrap() }
+    ExactResponse { status: response.status(), again, body: response.text().await.unwrap() }
 }
 
 fn new_thread() -> Value {
@@ -75,19 +76,19 @@ fn new_thread() -> Value {
 }
 
 /// How many things of that kind the log tells of.
-async fn told(g: &Gateway, kind: &str) -> usize {
+async fn told(g: &TestGateway, kind: &str) -> usize {
     while g.service.sequence().await.unwrap() > 0 {}
     let all = g.get("/v1/events?limit=500", &g.auditor).await.expect(200);
     all["events"].as_array().unwrap().iter().filter(|it| it["type"] == kind).count()
 }
 
-async fn passes_an_audit(scene: &Scene) {
+async fn passes_an_audit(scene: &IdempotencyScenario) {
     let keys = scene.gateway.service.keys().unwrap();
     let report = audit(&*scene.store, &keys, scene.gateway.service.now()).await.unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
 
-async fn what_is_sent_again_is_answered_in_the_same_bytes(scene: Scene) {
+async fn what_is_sent_again_is_answered_in_the_same_bytes(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let first = send(g, "/v1/threads", &g.host, ("k", &new_thread())).await;
     assert_eq!((first.status, first.again), (StatusCode::CREATED, false), "{}", first.body);
@@ -105,7 +106,7 @@ async fn what_is_sent_again_is_answered_in_the_same_bytes(scene: Scene) {
     passes_an_audit(&scene).await;
 }
 
-async fn twenty_at_once_under_one_key_have_one_effect(scene: Scene) {
+async fn twenty_at_once_under_one_key_have_one_effect(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let body = new_thread();
     let all = join_all((0..20).map(|_| send(g, "/v1/threads", &g.host, ("race", &body)))).await;
@@ -117,7 +118,7 @@ async fn twenty_at_once_under_one_key_have_one_effect(scene: Scene) {
     assert_eq!(told(g, "thread.created").await, 1);
 }
 
-async fn twenty_at_once_on_two_gateways_have_one_effect(scene: Scene) {
+async fn twenty_at_once_on_two_gateways_have_one_effect(scene: IdempotencyScenario) {
     let (g, other) = (&scene.gateway, scene.another().await);
     let body = new_thread();
     let urls = (0..20).map(|at| if at % 2 == 0 { g.url.as_str() } else { other.as_str() });
@@ -138,10 +139,10 @@ async fn twenty_at_once_on_two_gateways_have_one_effect(scene: Scene) {
     passes_an_audit(&scene).await;
 }
 
-async fn while_it_runs_nobody_else_has_the_key(scene: Scene) {
+async fn while_it_runs_nobody_else_has_the_key(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let (here, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    scene.store.watching.expect(Mishap::Tarries(here.clone(), go_on.clone()));
+    scene.store.watching.expect(InjectedFault::Tarries(here.clone(), go_on.clone()));
     let body = new_thread();
     let first = send(g, "/v1/threads", &g.host, ("slow", &body));
     let meanwhile = async {
@@ -156,23 +157,23 @@ async fn while_it_runs_nobody_else_has_the_key(scene: Scene) {
     assert_eq!(send(g, "/v1/threads", &g.host, ("slow", &body)).await.as_first(), first.as_first());
 }
 
-async fn a_crash_leaves_both_the_effect_and_its_answer_or_neither(scene: Scene) {
+async fn a_crash_leaves_both_the_effect_and_its_answer_or_neither(scene: IdempotencyScenario) {
     let g = &scene.gateway;
-    scene.store.watching.expect(Mishap::Before);
+    scene.store.watching.expect(InjectedFault::Before);
     let lost = send(g, "/v1/threads", &g.host, ("a", &new_thread())).await;
     assert_eq!(lost.status, StatusCode::INTERNAL_SERVER_ERROR);
     assert!(lost.json()["detail"].as_str().unwrap().contains("may or may not have been carried out"), "{}", lost.body);
     assert_eq!(told(g, "thread.created").await, 0);
     let made = send(g, "/v1/threads", &g.host, ("a", &new_thread())).await;
     assert_eq!((made.status, made.again), (StatusCode::CREATED, false));
-    scene.store.watching.expect(Mishap::After);
+    scene.store.watching.expect(InjectedFault::After);
     let unsure = send(g, "/v1/threads", &g.host, ("b", &new_thread())).await;
     assert_eq!((unsure.status, unsure.again), (StatusCode::CREATED, true), "it was written, and it looks");
     assert_eq!(send(g, "/v1/threads", &g.host, ("b", &new_thread())).await, unsure);
     assert_eq!(told(g, "thread.created").await, 2);
 }
 
-async fn a_key_is_of_one_token_and_one_path(scene: Scene) {
+async fn a_key_is_of_one_token_and_one_path(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let second = token(&g.service, "another", MachineRole::Host, &[]).await;
     let mine = send(g, "/v1/threads", &g.host, ("k", &new_thread())).await;
@@ -188,7 +189,7 @@ async fn a_key_is_of_one_token_and_one_path(scene: Scene) {
     }
 }
 
-async fn what_was_done_before_takes_no_room_under_another_key(scene: Scene) {
+async fn what_was_done_before_takes_no_room_under_another_key(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
@@ -201,13 +202,13 @@ async fn what_was_done_before_takes_no_room_under_another_key(scene: Scene) {
         let again = send(g, &path, &g.parser, (&format!("k{key}"), &ask)).await;
         assert_eq!(again.as_first(), first.as_first(), "{key}");
     }
-    let kept = scene.store.list(Table::Answers, Filter::All, None, 100).await.unwrap();
+    let kept = scene.store.list(Table::Answers, RowFilter::All, None, 100).await.unwrap();
     assert!(kept.iter().map(|it| it.body.len()).sum::<usize>() < 3 * long.len(), "{}", kept.len());
     assert!(send(g, &path, &g.parser, ("k", &ask)).await.again, "what had an effect is kept with it");
     passes_an_audit(&scene).await;
 }
 
-async fn what_did_not_succeed_is_not_kept(scene: Scene) {
+async fn what_did_not_succeed_is_not_kept(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
@@ -222,7 +223,7 @@ async fn what_did_not_succeed_is_not_kept(scene: Scene) {
     assert!(good.status.is_success() && !good.again, "{}", good.body);
 }
 
-async fn after_its_time_a_key_is_anybodys_again(scene: Scene) {
+async fn after_its_time_a_key_is_anybodys_again(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let first = send(g, "/v1/threads", &g.host, ("k", &new_thread())).await;
     g.pass(Duration::from_secs(24 * 3600 - 60));
@@ -231,7 +232,7 @@ async fn after_its_time_a_key_is_anybodys_again(scene: Scene) {
     // Nobody has forgotten it yet, and it counts no more.
     let second = send(g, "/v1/threads", &g.host, ("k", &new_thread())).await;
     assert!(!second.again && second.json()["thread"] != first.json()["thread"]);
-    let kept = || scene.store.list(Table::Answers, Filter::All, None, 10);
+    let kept = || scene.store.list(Table::Answers, RowFilter::All, None, 10);
     assert_eq!(kept().await.unwrap().len(), 1);
     assert_eq!(prune::run_once(&g.service).await.unwrap(), 0);
     g.pass(Duration::from_secs(24 * 3600 + 1));
@@ -243,12 +244,12 @@ async fn after_its_time_a_key_is_anybodys_again(scene: Scene) {
 const EFFECTS: &[Table] = &[Table::Events, Table::Deliveries, Table::Lanes];
 
 /// Every POST but those to which a key means nothing, each called once for its effect and once more.
-struct Calls<'a> {
-    scene: &'a Scene,
+struct RepeatedCalls<'a> {
+    scene: &'a IdempotencyScenario,
     called: Vec<&'static str>,
 }
 
-impl Calls<'_> {
+impl RepeatedCalls<'_> {
     /// The answer of a call that has an effect.
     async fn does(&mut self, route: &'static str, path: &str, token: &str, body: Value) -> Value {
         self.call(route, path, (token, &body), true).await
@@ -272,9 +273,9 @@ impl Calls<'_> {
     }
 }
 
-async fn every_post_keeps_its_answer_in_the_change_that_makes_it_true(scene: Scene) {
+async fn every_post_keeps_its_answer_in_the_change_that_makes_it_true(scene: IdempotencyScenario) {
     let g = &scene.gateway;
-    let mut calls = Calls { scene: &scene, called: Vec::new() };
+    let mut calls = RepeatedCalls { scene: &scene, called: Vec::new() };
     proposals(&mut calls).await;
     ends_of_writes(&mut calls).await;
     episodes(&mut calls).await;
@@ -288,7 +289,7 @@ async fn every_post_keeps_its_answer_in_the_change_that_makes_it_true(scene: Sce
     passes_an_audit(&scene).await;
 }
 
-async fn proposals(calls: &mut Calls<'_>) {
+async fn proposals(calls: &mut RepeatedCalls<'_>) {
     let g = &calls.scene.gateway;
     let thread = calls.does("/v1/threads", "/v1/threads", &g.host, new_thread()).await;
     let at = |rest: &str| format!("/v1/threads/{}/{rest}", thread["thread"].as_str().unwrap());
@@ -318,7 +319,7 @@ async fn proposals(calls: &mut Calls<'_>) {
 }
 
 /// Something of a run, and its end.
-async fn episodes(calls: &mut Calls<'_>) {
+async fn episodes(calls: &mut RepeatedCalls<'_>) {
     let g = &calls.scene.gateway;
     let mut new = new_thread();
     new["episode"] = json!({"goal": {"task": "Change an address"}});
@@ -329,7 +330,7 @@ async fn episodes(calls: &mut Calls<'_>) {
     assert_eq!((&added["number"], &added["left"]), (&json!(1), &json!(999)));
 }
 
-async fn ends_of_writes(calls: &mut Calls<'_>) {
+async fn ends_of_writes(calls: &mut RepeatedCalls<'_>) {
     let g = &calls.scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -348,7 +349,7 @@ async fn ends_of_writes(calls: &mut Calls<'_>) {
     calls.does("/v1/receipts/{jti}/revocation", &path, &g.admin, json!({"reason": "no"})).await;
 }
 
-async fn policies(calls: &mut Calls<'_>) {
+async fn policies(calls: &mut RepeatedCalls<'_>) {
     let g = &calls.scene.gateway;
     person(&g.service, "carol", &["security"]).await;
     let activates = "/v1/flows/{flow}/policies";
@@ -372,20 +373,20 @@ async fn policies(calls: &mut Calls<'_>) {
 }
 
 /// An endpoint that nobody listens at.
-async fn endpoints(calls: &mut Calls<'_>) {
+async fn endpoints(calls: &mut RepeatedCalls<'_>) {
     let g = &calls.scene.gateway;
     let ask = json!({"name": "ops", "url": "http://127.0.0.1:9/hook", "after": 0});
     let endpoint = calls.does("/v1/endpoints", "/v1/endpoints", &g.admin, ask).await;
     let at = |rest: &str| format!("/v1/endpoints/{}/{rest}", endpoint["id"].as_str().unwrap());
     let secret = calls.does("/v1/endpoints/{endpoint}/secret", &at("secret"), &g.admin, json!({})).await;
-    let rows = calls.scene.store.list(Table::Answers, Filter::All, None, 100).await.unwrap();
+    let rows = calls.scene.store.list(Table::Answers, RowFilter::All, None, 100).await.unwrap();
     for shown in [&endpoint["secret"], &secret["secret"]].map(|it| it.as_str().unwrap()) {
         assert!(shown.starts_with("whsec_") && rows.iter().all(|it| !it.body.contains(shown)));
     }
     let failed = calls.does("/v1/endpoints/{endpoint}/test", &at("test"), &g.admin, json!({})).await;
     assert_eq!(failed["arrived"], false);
     while g.service.sequence().await.unwrap() > 0 {}
-    let sender = deliver::Sender::new(&g.service);
+    let sender = deliver::DeliveryWorker::new(&g.service);
     sender.round().await.unwrap();
     sender.rest().await.unwrap();
     let redelivery = "/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery";
@@ -397,7 +398,7 @@ async fn endpoints(calls: &mut Calls<'_>) {
 
 #[tokio::test]
 async fn a_key_that_is_none_is_refused_and_where_it_means_nothing_it_is_not_read() {
-    let scene = Scene::on_sqlite(crate::gateway::POLICY).await;
+    let scene = IdempotencyScenario::on_sqlite(crate::gateway::POLICY).await;
     let g = &scene.gateway;
     let long = "k".repeat(256);
     for keys in [vec![""], vec!["two words"], vec![long.as_str()], vec!["one", "two"], vec!["one", "one"]] {

@@ -8,21 +8,21 @@ use async_trait::async_trait;
 use countersign::clock::ClockOffset;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
-use countersign::store::change::{Change, RowWrite};
+use countersign::store::change::{ChangeSet, RowWrite};
 use countersign::store::postgres::PostgresStore;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::store::{Store, StoreError};
-use countersign::web::client_ip::Peers;
+use countersign::web::client_ip::TrustedProxies;
 use countersign::web::server::serve;
-use countersign::web::state::App;
+use countersign::web::state::AppState;
 use tokio::sync::Notify;
 
-use crate::gateway::{Gateway, MovedClock, edge, settings, spawn_on};
-use crate::over::{Over, Watching};
+use crate::gateway::{MovedClock, TestGateway, edge, settings, spawn_on};
+use crate::over::{InterceptedStore, StoreInterceptor};
 
 /// What goes wrong with the next change that keeps an answer.
-pub enum Mishap {
+pub enum InjectedFault {
     /// The process ends, or its connection, before anything is written.
     Before,
     /// It ends once all is written, and learns nothing of that.
@@ -31,21 +31,21 @@ pub enum Mishap {
     Tarries(Arc<Notify>, Arc<Notify>),
 }
 
-type Watched = Over<Noting>;
+type NotingStore = InterceptedStore<ChangeRecorder>;
 
 #[derive(Default)]
-pub struct Noting {
+pub struct ChangeRecorder {
     changes: Mutex<Vec<Vec<Table>>>,
-    mishap: Mutex<Option<Mishap>>,
+    mishap: Mutex<Option<InjectedFault>>,
 }
 
 /// A gateway on a store that is watched.
-pub struct Scene {
-    pub gateway: Gateway,
-    pub store: Arc<Watched>,
+pub struct IdempotencyScenario {
+    pub gateway: TestGateway,
+    pub store: Arc<NotingStore>,
 }
 
-impl Scene {
+impl IdempotencyScenario {
     pub async fn on_sqlite(policy: &str) -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
         let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
@@ -61,30 +61,30 @@ impl Scene {
     }
 
     async fn on(folder: tempfile::TempDir, clock: ClockOffset, inner: Arc<dyn Store>, policy: &str) -> Self {
-        let store = Over::new(inner, Noting::default());
-        let kept: Arc<dyn Store> = Arc::<Watched>::clone(&store);
+        let store = InterceptedStore::new(inner, ChangeRecorder::default());
+        let kept: Arc<dyn Store> = Arc::<NotingStore>::clone(&store);
         Self { gateway: spawn_on(folder, clock, kept, policy).await, store }
     }
 }
 
-impl Scene {
+impl IdempotencyScenario {
     /// Where another gateway on the same database is reached.
     pub async fn another(&self) -> String {
         let g = &self.gateway;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
         let keyring = Keyring::open(&g.folder.path().join("keyring.json"), None).unwrap();
-        let kept: Arc<dyn Store> = Arc::<Watched>::clone(&self.store);
+        let kept: Arc<dyn Store> = Arc::<NotingStore>::clone(&self.store);
         let clock = Arc::new(MovedClock(g.clock.clone()));
         let service = Arc::new(Service::open(kept, keyring, clock, settings(&g.url)).await.unwrap());
-        let app = App { service, edge: Arc::new(edge(&url, Peers::default())) };
+        let app = AppState { service, edge: Arc::new(edge(&url, TrustedProxies::default())) };
         tokio::spawn(serve(app, listener, 1, Duration::from_secs(1)).unwrap());
         url
     }
 }
 
-impl Noting {
-    pub fn expect(&self, mishap: Mishap) {
+impl ChangeRecorder {
+    pub fn expect(&self, mishap: InjectedFault) {
         *self.mishap.lock().unwrap() = Some(mishap);
     }
 
@@ -93,7 +93,7 @@ impl Noting {
         std::mem::take(&mut self.changes.lock().unwrap())
     }
 
-    fn note(&self, change: &Change) -> Option<Mishap> {
+    fn note(&self, change: &ChangeSet) -> Option<InjectedFault> {
         let table = |write: &RowWrite| match write {
             RowWrite::Insert(row) | RowWrite::Replace { row, .. } => row.table,
             RowWrite::Remove { table, .. } => *table,
@@ -106,13 +106,13 @@ impl Noting {
 }
 
 #[async_trait]
-impl Watching for Noting {
-    async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
+impl StoreInterceptor for ChangeRecorder {
+    async fn commit(&self, inner: &dyn Store, change: ChangeSet) -> Result<(), StoreError> {
         let lost = || StoreError::Database("the connection is gone".to_owned());
         match self.note(&change) {
-            Some(Mishap::Before) => return Err(lost()),
-            Some(Mishap::After) => return inner.commit(change).await.and(Err(lost())),
-            Some(Mishap::Tarries(here, go_on)) => {
+            Some(InjectedFault::Before) => return Err(lost()),
+            Some(InjectedFault::After) => return inner.commit(change).await.and(Err(lost())),
+            Some(InjectedFault::Tarries(here, go_on)) => {
                 here.notify_one();
                 go_on.notified().await;
             }

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use countersign::domain::identity::account::Token;
 use countersign::domain::primitives::id::ThreadId;
-use countersign::store::change::Change;
-use countersign::store::{Duty, OnDuty, Store, StoreError};
+use countersign::store::change::ChangeSet;
+use countersign::store::{LeaderLock, LeaderTask, Store, StoreError};
 use tokio::sync::Mutex;
 
 use super::*;
-use crate::over::Asked as StoreAsked;
+use crate::over::StoreOperation;
 
 on_both! {
     a_thread_that_is_written_to_all_the_time_is_archived(super::retaining("versions = 10\nerase_after_days = 5")),
@@ -22,24 +22,24 @@ on_both! {
 }
 
 /// What is asked for at such a time, and from which node.
-type Asks = fn(usize) -> (&'static str, Asked);
+type ConcurrentRequest = fn(usize) -> (&'static str, ProposalKind);
 
 /// Somebody asks for something, whenever a table is read, at these times of all.
-struct Busy {
+struct ConcurrentProposer {
     at: Table,
     when: Range<usize>,
     times: AtomicUsize,
     service: Service,
     token: Stored<Token>,
-    asks: Asks,
+    asks: ConcurrentRequest,
     thread: ThreadId,
     head: Mutex<Digest>,
 }
 
 #[async_trait]
-impl Watching for Busy {
-    async fn asked(&self, what: StoreAsked<'_>) {
-        if what != StoreAsked::Rows(self.at) {
+impl StoreInterceptor for ConcurrentProposer {
+    async fn asked(&self, what: StoreOperation<'_>) {
+        if what != StoreOperation::Rows(self.at) {
             return;
         }
         let time = self.times.fetch_add(1, Ordering::SeqCst);
@@ -60,29 +60,32 @@ impl Watching for Busy {
             step: None,
         };
         match self.service.propose(&self.token, &proposal).await.unwrap() {
-            ProposalAnswer::Committed { transition, .. } => *head = transition,
-            ProposalAnswer::Held { .. } => {}
-            ProposalAnswer::Rejected(refusal) => panic!("{refusal:?}"),
+            ProposalOutcome::Committed { transition, .. } => *head = transition,
+            ProposalOutcome::Held { .. } => {}
+            ProposalOutcome::Rejected(refusal) => panic!("{refusal:?}"),
         }
     }
 }
 
-fn writes(time: usize) -> (&'static str, Asked) {
-    ("input_parser", Asked::Patch { format: Format::Merge, patch: json!({"raw_text": format!("meanwhile, {time}")}) })
+fn writes(time: usize) -> (&'static str, ProposalKind) {
+    (
+        "input_parser",
+        ProposalKind::Patch { format: PatchFormat::Merge, patch: json!({"raw_text": format!("meanwhile, {time}")}) },
+    )
 }
 
-fn wants_it_back(_: usize) -> (&'static str, Asked) {
-    ("planner", Asked::Rollback { to_version: 1 })
+fn wants_it_back(_: usize) -> (&'static str, ProposalKind) {
+    ("planner", ProposalKind::Rollback { to_version: 1 })
 }
 
 /// A gateway on the same database, beside which that is asked for at these times.
 async fn beside(
-    scene: &Scene,
+    scene: &ApiScenario,
     (thread, heads): (&Value, &[Value]),
     (at, when): (Table, Range<usize>),
-    (asker, asks): (&str, Asks),
+    (asker, asks): (&str, ConcurrentRequest),
 ) -> Service {
-    let busy = Busy {
+    let busy = ConcurrentProposer {
         at,
         when,
         times: AtomicUsize::new(0),
@@ -95,7 +98,7 @@ async fn beside(
     watched(scene, busy).await
 }
 
-async fn a_thread_that_is_written_to_all_the_time_is_archived(scene: Scene) {
+async fn a_thread_that_is_written_to_all_the_time_is_archived(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     let service = beside(&scene, (&thread, &heads), (Table::States, 0..50), (&g.parser, writes)).await;
@@ -105,7 +108,7 @@ async fn a_thread_that_is_written_to_all_the_time_is_archived(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn a_thread_that_is_written_to_all_the_time_is_erased(scene: Scene) {
+async fn a_thread_that_is_written_to_all_the_time_is_erased(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;
@@ -114,11 +117,11 @@ async fn a_thread_that_is_written_to_all_the_time_is_erased(scene: Scene) {
     let service = beside(&scene, (&thread, &heads), (Table::Archives, 0..50), (&g.parser, writes)).await;
     assert!(Archiver::default().run_once(&service).await.unwrap() >= all);
     let kept = archives(&scene).await;
-    assert!(kept[..all].iter().all(|it| matches!(it.kept, Kept::Erased { .. })), "{kept:?}");
+    assert!(kept[..all].iter().all(|it| matches!(it.kept, ArchiveContentState::Erased { .. })), "{kept:?}");
     scene.passes_an_audit().await;
 }
 
-async fn what_people_come_to_be_asked_for_meanwhile_is_not_erased(scene: Scene) {
+async fn what_people_come_to_be_asked_for_meanwhile_is_not_erased(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;
@@ -134,21 +137,21 @@ async fn what_people_come_to_be_asked_for_meanwhile_is_not_erased(scene: Scene) 
 }
 
 /// How often a duty stands still, when it is asked; what is asked for once it was told not to is counted.
-struct Losing {
+struct LeadershipLossWatcher {
     asked: Arc<AtomicUsize>,
     stands: usize,
     changes: Arc<AtomicUsize>,
     too_late: Arc<AtomicUsize>,
 }
 
-struct Short {
-    inner: Box<dyn OnDuty>,
+struct ShortLeaderLock {
+    inner: Box<dyn LeaderLock>,
     asked: Arc<AtomicUsize>,
     stands: usize,
 }
 
 #[async_trait]
-impl OnDuty for Short {
+impl LeaderLock for ShortLeaderLock {
     fn stands(&self) -> bool {
         self.asked.fetch_add(1, Ordering::SeqCst) < self.stands
     }
@@ -158,14 +161,14 @@ impl OnDuty for Short {
 }
 
 #[async_trait]
-impl Watching for Losing {
-    async fn take(&self, inner: &dyn Store, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+impl StoreInterceptor for LeadershipLossWatcher {
+    async fn take(&self, inner: &dyn Store, duty: LeaderTask) -> Result<Option<Box<dyn LeaderLock>>, StoreError> {
         let (asked, stands) = (Arc::clone(&self.asked), self.stands);
         let taken = inner.take(duty).await?;
-        Ok(taken.map(|inner| Box::new(Short { inner, asked, stands }) as Box<dyn OnDuty>))
+        Ok(taken.map(|inner| Box::new(ShortLeaderLock { inner, asked, stands }) as Box<dyn LeaderLock>))
     }
 
-    async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
+    async fn commit(&self, inner: &dyn Store, change: ChangeSet) -> Result<(), StoreError> {
         self.changes.fetch_add(1, Ordering::SeqCst);
         if self.asked.load(Ordering::SeqCst) > self.stands {
             self.too_late.fetch_add(1, Ordering::SeqCst);
@@ -175,10 +178,11 @@ impl Watching for Losing {
 }
 
 /// How many changes a run makes whose duty stands so many times that it is asked.
-async fn changes(scene: &Scene, stands: usize) -> usize {
+async fn changes(scene: &ApiScenario, stands: usize) -> usize {
     let (changes, too_late) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let asked = Arc::new(AtomicUsize::new(0));
-    let losing = Losing { asked, stands, changes: Arc::clone(&changes), too_late: Arc::clone(&too_late) };
+    let losing =
+        LeadershipLossWatcher { asked, stands, changes: Arc::clone(&changes), too_late: Arc::clone(&too_late) };
     let service = watched(scene, losing).await;
     changes.store(0, Ordering::SeqCst);
     let lost = Archiver::default().run_once(&service).await;
@@ -187,7 +191,7 @@ async fn changes(scene: &Scene, stands: usize) -> usize {
     changes.load(Ordering::SeqCst)
 }
 
-async fn who_loses_the_duty_changes_nothing_more(scene: Scene) {
+async fn who_loses_the_duty_changes_nothing_more(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     grown(g, VERSIONS).await;
@@ -202,6 +206,6 @@ async fn who_loses_the_duty_changes_nothing_more(scene: Scene) {
     }
     works(g).await;
     let all = archives(&scene).await;
-    assert!(all.iter().all(|it| matches!(it.kept, Kept::Erased { .. })), "{all:?}");
+    assert!(all.iter().all(|it| matches!(it.kept, ArchiveContentState::Erased { .. })), "{all:?}");
     scene.passes_an_audit().await;
 }

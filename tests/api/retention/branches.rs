@@ -7,7 +7,7 @@ on_both! {
     what_became_of_a_branch_is_told_from_its_file(super::forking("versions = 10\nerase_after_days = 5")),
 }
 
-async fn a_branch_stays_while_it_may_be_joined(scene: Scene) {
+async fn a_branch_stays_while_it_may_be_joined(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let id = made["thread"].as_str().unwrap();
@@ -27,7 +27,7 @@ async fn a_branch_stays_while_it_may_be_joined(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_became_of_a_branch_is_told_from_its_file(scene: Scene) {
+async fn what_became_of_a_branch_is_told_from_its_file(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let id = made["thread"].as_str().unwrap();
@@ -49,7 +49,7 @@ async fn what_became_of_a_branch_is_told_from_its_file(scene: Scene) {
         let seen = g.service.branches_seen(&row, None, 10).await.unwrap().branches;
         seen.into_iter().map(|it| (it.name.to_string(), it.became)).collect::<Vec<_>>()
     };
-    let all = [("one".to_owned(), BranchBecame::Joined { version: 1 }), ("two".to_owned(), BranchBecame::LeftBehind)];
+    let all = [("one".to_owned(), BranchStatus::Joined { version: 1 }), ("two".to_owned(), BranchStatus::LeftBehind)];
     assert_eq!(became().await, all);
     assert!(works(g).await > 0);
     assert_eq!(became().await, all, "what was archived says it");

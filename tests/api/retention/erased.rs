@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use countersign::domain::chain::entry::Entry;
-use countersign::domain::chain::jws::{self, Typ};
+use countersign::domain::chain::jws::{self, TokenType};
 use countersign::domain::identity::party::Party;
 use countersign::domain::primitives::time::Timestamp;
-use countersign::store::change::Change;
+use countersign::store::change::ChangeSet;
 use countersign::store::{Store, StoreError};
 
 use super::*;
-use crate::over::Watching;
+use crate::over::StoreInterceptor;
 
 on_both! {
     what_is_erased_is_gone_and_its_links_are_not(super::retaining("versions = 10\nerase_after_days = 5")),
@@ -27,7 +27,7 @@ on_both! {
     one_that_cannot_be_erased_keeps_no_other_from_going(super::retaining("versions = 10\nerase_after_days = 5")),
 }
 
-async fn what_is_erased_is_gone_and_its_links_are_not(scene: Scene) {
+async fn what_is_erased_is_gone_and_its_links_are_not(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;
@@ -42,9 +42,9 @@ async fn what_is_erased_is_gone_and_its_links_are_not(scene: Scene) {
     assert_eq!(works(g).await, files.len());
     assert!(files.iter().chain([&left]).all(|it| !it.exists()));
     let all = archives(&scene).await;
-    assert!(all.iter().all(|it| matches!(it.kept, Kept::Erased { .. })), "{all:?}");
+    assert!(all.iter().all(|it| matches!(it.kept, ArchiveContentState::Erased { .. })), "{all:?}");
     for table in Table::ALL {
-        let rows = scene.store().list(*table, Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+        let rows = scene.store().list(*table, RowFilter::All, None, LIST_ROWS_MAX).await.unwrap();
         assert!(rows.iter().all(|it| !it.body.contains("secret text number 1,")), "{table:?}");
     }
     for archive in &all {
@@ -73,7 +73,7 @@ async fn what_is_erased_is_gone_and_its_links_are_not(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_people_are_asked_for_again_is_not_erased(scene: Scene) {
+async fn what_people_are_asked_for_again_is_not_erased(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;
@@ -90,12 +90,12 @@ async fn what_people_are_asked_for_again_is_not_erased(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_is_called_erased_and_was_not_is_found(scene: Scene) {
+async fn what_is_called_erased_and_was_not_is_found(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
     let first = archives(&scene).await[0].clone();
-    let kept = Kept::Erased { at: g.service.now(), policy: first.policy };
+    let kept = ArchiveContentState::Erased { at: g.service.now(), policy: first.policy };
     seals::<Archive>(&scene, |draft, rows| {
         let row = rows.iter().find(|it| it.record == first).unwrap();
         draft.replace(row, &Archive { kept, ..first.clone() }).unwrap();
@@ -113,7 +113,7 @@ async fn what_is_called_erased_and_was_not_is_found(scene: Scene) {
     assert!(found.contains("how far its past has left the database is not what its events say"), "{found}");
 }
 
-async fn what_was_stated_is_not_changed_in_what_stays_of_it(scene: Scene) {
+async fn what_was_stated_is_not_changed_in_what_stays_of_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
@@ -134,7 +134,7 @@ async fn what_was_stated_is_not_changed_in_what_stays_of_it(scene: Scene) {
 }
 
 /// Asks for something that people are asked about, and takes it back, so often; each by its transition.
-async fn takes_back(g: &Gateway, on: (&Value, &Value), numbers: std::ops::Range<u64>) -> Vec<String> {
+async fn takes_back(g: &TestGateway, on: (&Value, &Value), numbers: std::ops::Range<u64>) -> Vec<String> {
     let mut asked = Vec::new();
     for number in numbers {
         let ask = json!({"target_user_id": 77_000_000 + number});
@@ -147,7 +147,7 @@ async fn takes_back(g: &Gateway, on: (&Value, &Value), numbers: std::ops::Range<
     asked
 }
 
-async fn what_had_no_room_in_a_file_is_erased_with_its_stretch(scene: Scene) {
+async fn what_had_no_room_in_a_file_is_erased_with_its_stretch(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let mut asked = takes_back(g, (&made["thread"], &made["transition"]), 0..70).await;
@@ -164,7 +164,7 @@ async fn what_had_no_room_in_a_file_is_erased_with_its_stretch(scene: Scene) {
     let first = content(g, &archives(&scene).await[0]).await;
     assert_eq!(first.ended.len(), 128, "an agent does not make a file too large to be written");
     let in_rows = async || {
-        let rows = scene.store().list(Table::Transitions, Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+        let rows = scene.store().list(Table::Transitions, RowFilter::All, None, LIST_ROWS_MAX).await.unwrap();
         rows.iter().filter(|it| it.body.contains("\"target_user_id\":770")).count()
     };
     assert_eq!(in_rows().await, asked.len() - 128);
@@ -182,7 +182,7 @@ async fn what_had_no_room_in_a_file_is_erased_with_its_stretch(scene: Scene) {
 }
 
 /// What was asked for by a clock that came back is found by no moment.
-async fn what_was_held_while_a_clock_was_ahead_goes_with_its_stretch(scene: Scene) {
+async fn what_was_held_while_a_clock_was_ahead_goes_with_its_stretch(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     g.pass(DAY * 30);
@@ -196,10 +196,10 @@ async fn what_was_held_while_a_clock_was_ahead_goes_with_its_stretch(scene: Scen
     }
     works(g).await;
     let keys = g.service.keys().unwrap();
-    let reader = Reader { store: scene.store(), key: keys.row() };
+    let reader = RecordReader { store: scene.store(), key: keys.row() };
     let digests: Vec<String> = asked.iter().map(|it| it.rsplit('/').next().unwrap().to_owned()).collect();
     let before: Vec<Stored<Transition>> = reader.get_many(&digests).await.unwrap();
-    assert!(before.iter().all(|it| it.record.values == Values::Here), "they were not found for the file");
+    assert!(before.iter().all(|it| it.record.values == ValueLocation::Here), "they were not found for the file");
     g.pass(DAY * 6);
     works(g).await;
     for path in &asked {
@@ -219,14 +219,14 @@ async fn what_was_held_while_a_clock_was_ahead_goes_with_its_stretch(scene: Scen
 const HELD: u64 = 110;
 
 /// Something is held on every version for a while before the next one comes.
-async fn what_was_held_on_any_version_goes_with_it(scene: Scene) {
+async fn what_was_held_on_any_version_goes_with_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let (thread, mut head) = (made["thread"].clone(), made["transition"].clone());
     for version in 1..=HELD {
         let ask = json!({"target_user_id": 77_000_000 + version});
         let held = g.propose(&thread, &head, (&g.planner, "planner"), ask).await.expect(202);
-        g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+        g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
         g.pass(Duration::from_secs(60));
         let patch = json!({"raw_text": format!("text {version}, and a little more of it")});
         head = g.propose(&thread, &head, (&g.parser, "input_parser"), patch).await.expect(201)["transition"].clone();
@@ -236,7 +236,7 @@ async fn what_was_held_on_any_version_goes_with_it(scene: Scene) {
         works(g).await;
         let last = archives(&scene).await.iter().map(|it| it.to).max().unwrap();
         assert!(archives(&scene).await.len() > 1, "several stretches have gone: {last}");
-        let rows = scene.store().list(Table::Transitions, Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+        let rows = scene.store().list(Table::Transitions, RowFilter::All, None, LIST_ROWS_MAX).await.unwrap();
         let stays = |it: &u64| rows.iter().any(|row| row.body.contains(&format!(":{}", 77_000_000 + it)));
         let stay: Vec<u64> = (1..=HELD).filter(stays).collect();
         assert_eq!(stay, (last + 1..=HELD).collect::<Vec<_>>(), "after {days} days: held to become these versions");
@@ -244,12 +244,12 @@ async fn what_was_held_on_any_version_goes_with_it(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn one_that_cannot_be_erased_keeps_no_other_from_going(scene: Scene) {
+async fn one_that_cannot_be_erased_keeps_no_other_from_going(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     works(g).await;
     let stuck = archives(&scene).await[0].clone();
-    let kept = Kept::Erasing { at: g.service.now(), policy: stuck.policy };
+    let kept = ArchiveContentState::Erasing { at: g.service.now(), policy: stuck.policy };
     let text = content(g, &stuck).await.without_values().text();
     let bytes = packed(&text).unwrap();
     let (file, plain_bytes) = (Digest::of_file(&bytes), text.len() as u64);
@@ -269,7 +269,7 @@ async fn one_that_cannot_be_erased_keeps_no_other_from_going(scene: Scene) {
 const TWO: u64 = 80;
 
 /// The opening of a file's first version would have what that changed, and from what.
-async fn what_was_erased_is_in_no_later_file(scene: Scene) {
+async fn what_was_erased_is_in_no_later_file(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, 40).await;
     g.pass(DAY * 3);
@@ -290,7 +290,7 @@ async fn what_was_erased_is_in_no_later_file(scene: Scene) {
     g.pass(DAY * 3);
     works(g).await;
     let all = archives(&scene).await;
-    assert!(matches!(all[0].kept, Kept::Erased { .. }) && all[1].kept.has_values(), "{all:?}");
+    assert!(matches!(all[0].kept, ArchiveContentState::Erased { .. }) && all[1].kept.has_values(), "{all:?}");
     for archive in &all {
         assert!(!plain(archive).await.contains(&last), "{archive:?}");
     }
@@ -299,26 +299,26 @@ async fn what_was_erased_is_in_no_later_file(scene: Scene) {
 }
 
 /// One change is made, and none after it.
-struct Once(AtomicBool);
+struct SingleChangeStore(AtomicBool);
 
 #[async_trait]
-impl Watching for Once {
-    async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
+impl StoreInterceptor for SingleChangeStore {
+    async fn commit(&self, inner: &dyn Store, change: ChangeSet) -> Result<(), StoreError> {
         if self.0.swap(false, Ordering::SeqCst) { inner.commit(change).await } else { Err(StoreError::Busy) }
     }
 }
 
-async fn nothing_is_called_erased_while_its_folder_is_away(scene: Scene) {
+async fn nothing_is_called_erased_while_its_folder_is_away(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     works(g).await;
     g.pass(DAY * 6);
-    let cut_off = watched(&scene, Once(AtomicBool::new(true))).await;
+    let cut_off = watched(&scene, SingleChangeStore(AtomicBool::new(true))).await;
     Archiver::default().run_once(&cut_off).await.unwrap_err();
     // What a gateway that was killed before it removed a file has left.
     let first = archives(&scene).await[0].clone();
-    assert!(matches!(first.kept, Kept::Erasing { .. }), "{first:?}");
-    let values = path(g, &Archive { kept: Kept::Whole {}, ..first.clone() });
+    assert!(matches!(first.kept, ArchiveContentState::Erasing { .. }), "{first:?}");
+    let values = path(g, &Archive { kept: ArchiveContentState::Whole {}, ..first.clone() });
     std::fs::write(&values, "secret text").unwrap();
     let (folder, away) = (values.parent().unwrap(), g.folder.path().join("away"));
     std::fs::rename(folder, &away).unwrap();
@@ -332,14 +332,14 @@ async fn nothing_is_called_erased_while_its_folder_is_away(scene: Scene) {
     std::fs::rename(&away, folder).unwrap();
     works(g).await;
     let all = archives(&scene).await;
-    assert!(all.iter().all(|it| matches!(it.kept, Kept::Erased { .. })), "{all:?}");
+    assert!(all.iter().all(|it| matches!(it.kept, ArchiveContentState::Erased { .. })), "{all:?}");
     let names = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
     let names: Vec<String> = names.collect();
     assert!(names.len() == all.len() && names.iter().all(|it| it.ends_with(".erased.json.gz")), "{names:?}");
     scene.passes_an_audit().await;
 }
 
-async fn a_clock_that_goes_back_for_a_moment_erases_nothing(scene: Scene) {
+async fn a_clock_that_goes_back_for_a_moment_erases_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     // Which version follows the first stretch is the same in each thread of these.
     grown(g, VERSIONS).await;
@@ -363,7 +363,7 @@ async fn a_clock_that_goes_back_for_a_moment_erases_nothing(scene: Scene) {
     // A gateway of before had it that they were left when the next one was committed.
     let next = all.iter().find(|it| it.thread.as_str() == id && it.from == follows).unwrap();
     let next = content(g, next).await.entries[0].entry.clone();
-    let left = jws::read::<Entry>(&next, Typ::Entry).unwrap().claims_unverified().committed_at;
+    let left = jws::read::<Entry>(&next, TokenType::Entry).unwrap().claims_unverified().committed_at;
     assert!(left < first.left.minus(DAY * 29));
     let resealed = async |from: &Archive, left: Timestamp| {
         seals::<Archive>(&scene, |draft, rows| {
@@ -380,6 +380,6 @@ async fn a_clock_that_goes_back_for_a_moment_erases_nothing(scene: Scene) {
     g.pass(DAY * 6);
     works(g).await;
     let all = archives(&scene).await;
-    assert!(all.iter().all(|it| matches!(it.kept, Kept::Erased { .. })), "{all:?}");
+    assert!(all.iter().all(|it| matches!(it.kept, ArchiveContentState::Erased { .. })), "{all:?}");
     scene.passes_an_audit().await;
 }

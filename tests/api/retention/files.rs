@@ -10,7 +10,7 @@ on_both! {
     archives_and_pages_of_one_thread_are_audited_as_one(super::retaining("versions = 10")),
 }
 
-async fn what_was_taken_out_comes_back_as_it_was_after_a_cut_off_run(scene: Scene) {
+async fn what_was_taken_out_comes_back_as_it_was_after_a_cut_off_run(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     let before = told(g, &thread, &heads).await;
@@ -52,7 +52,7 @@ async fn checked(program: &[String], file: &std::path::Path, bytes: &[u8]) -> (i
     .unwrap()
 }
 
-async fn a_file_is_checked_by_published_keys_alone(scene: Scene) {
+async fn a_file_is_checked_by_published_keys_alone(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     works(g).await;
@@ -62,7 +62,7 @@ async fn a_file_is_checked_by_published_keys_alone(scene: Scene) {
     check_files(&scene).await;
 }
 
-async fn archives_and_pages_of_one_thread_are_audited_as_one(scene: Scene) {
+async fn archives_and_pages_of_one_thread_are_audited_as_one(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
@@ -94,7 +94,7 @@ async fn archives_and_pages_of_one_thread_are_audited_as_one(scene: Scene) {
 }
 
 /// Every file as it is, and changed, by the program and by an implementation of somebody else's.
-async fn check_files(scene: &Scene) {
+async fn check_files(scene: &ApiScenario) {
     let g = &scene.gateway;
     let all = archives(scene).await;
     let (file, jwks) = (g.folder.path().join("a.json.gz"), g.folder.path().join("jwks.json"));
@@ -134,7 +134,7 @@ async fn check_files(scene: &Scene) {
     }
 }
 
-async fn one_that_is_away_keeps_nobody_from_deciding(scene: Scene) {
+async fn one_that_is_away_keeps_nobody_from_deciding(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;
@@ -150,5 +150,5 @@ async fn one_that_is_away_keeps_nobody_from_deciding(scene: Scene) {
     // A gateway that was not told where archives are, either.
     let elsewhere = scene.another().await;
     assert_eq!(elsewhere.review(&review, &g.alice).await.unwrap().diff, facts.diff);
-    g.vote(&g.alice, &held, Verdict::Approve).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
 }

@@ -16,7 +16,7 @@ on_both! {
     a_list_of_reviews_reads_no_archive(super::retaining("versions = 10")),
 }
 
-async fn an_archive_that_is_gone_or_changed_is_said_and_found(scene: Scene) {
+async fn an_archive_that_is_gone_or_changed_is_said_and_found(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
@@ -39,7 +39,7 @@ async fn an_archive_that_is_gone_or_changed_is_said_and_found(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn two_threads_files_are_not_each_others(scene: Scene) {
+async fn two_threads_files_are_not_each_others(scene: ApiScenario) {
     let g = &scene.gateway;
     let ((one, _), _) = (grown(g, VERSIONS).await, grown(g, VERSIONS).await);
     works(g).await;
@@ -54,7 +54,7 @@ async fn two_threads_files_are_not_each_others(scene: Scene) {
     assert_eq!(scene.findings().await.iter().filter(|it| it.contains("its file is gone")).count(), 2);
 }
 
-async fn an_altered_state_does_not_pass_whoever_sealed_it(scene: Scene) {
+async fn an_altered_state_does_not_pass_whoever_sealed_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
@@ -74,7 +74,7 @@ async fn an_altered_state_does_not_pass_whoever_sealed_it(scene: Scene) {
     );
 }
 
-async fn a_dropped_row_is_refused_and_found(scene: Scene) {
+async fn a_dropped_row_is_refused_and_found(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
@@ -89,7 +89,7 @@ async fn a_dropped_row_is_refused_and_found(scene: Scene) {
     assert!(found.contains("no archive has it"), "{found}");
 }
 
-async fn another_stretchs_file_does_not_pass_whoever_sealed_it(scene: Scene) {
+async fn another_stretchs_file_does_not_pass_whoever_sealed_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let ((one, _), _) = (grown(g, VERSIONS * 2).await, grown(g, VERSIONS * 2).await);
     works(g).await;
@@ -110,7 +110,7 @@ async fn another_stretchs_file_does_not_pass_whoever_sealed_it(scene: Scene) {
     }
 }
 
-async fn a_row_beside_the_file_that_has_it_is_found(scene: Scene) {
+async fn a_row_beside_the_file_that_has_it_is_found(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     works(g).await;
@@ -140,15 +140,15 @@ async fn a_row_beside_the_file_that_has_it_is_found(scene: Scene) {
     assert!(found().await.contains(finding), "{}", found().await);
 }
 
-async fn a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(scene: Scene) {
+async fn a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;
     let told = async || g.get(&format!("/v1/transitions/{}", heads[3].as_str().unwrap()), &g.auditor).await;
     told().await.expect(200);
-    seals::<Whereabouts>(&scene, |draft, rows| {
+    seals::<ArchivedLocation>(&scene, |draft, rows| {
         let row = rows.iter().find(|it| json!(it.record.transition) == heads[3]).unwrap();
-        draft.replace(row, &Whereabouts { version: 4, ..row.record.clone() }).unwrap();
+        draft.replace(row, &ArchivedLocation { version: 4, ..row.record.clone() }).unwrap();
     })
     .await;
     assert_eq!(told().await.code(), "chain_broken");
@@ -156,7 +156,7 @@ async fn a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(scene: S
     assert!(matches!(decided, Err(Error::Broken(_))), "{decided:?}");
     let finding = "the database does not say of all its transitions that they are in it";
     assert!(scene.findings().await.join("\n").contains(finding));
-    seals::<Whereabouts>(&scene, |draft, rows| {
+    seals::<ArchivedLocation>(&scene, |draft, rows| {
         draft.remove(rows.iter().find(|it| json!(it.record.transition) == heads[3]).unwrap());
     })
     .await;
@@ -164,30 +164,30 @@ async fn a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(scene: S
     assert_eq!(state(g, &thread, 3).await.code(), "chain_broken");
     assert!(scene.findings().await.join("\n").contains(finding));
     // At its first revision, as if it had always said so.
-    seals::<Whereabouts>(&scene, |draft, rows| {
+    seals::<ArchivedLocation>(&scene, |draft, rows| {
         let transition = heads[3].as_str().unwrap().parse().unwrap();
-        draft.insert(&Whereabouts { transition, version: 4, ..rows[0].record.clone() }).unwrap();
+        draft.insert(&ArchivedLocation { transition, version: 4, ..rows[0].record.clone() }).unwrap();
     })
     .await;
     assert_eq!(told().await.code(), "chain_broken");
     assert!(scene.findings().await.join("\n").contains(finding));
-    seals::<Whereabouts>(&scene, |draft, rows| {
-        let strange = Whereabouts { transition: Digest::of_file(b"nothing"), ..rows[0].record.clone() };
+    seals::<ArchivedLocation>(&scene, |draft, rows| {
+        let strange = ArchivedLocation { transition: Digest::of_file(b"nothing"), ..rows[0].record.clone() };
         draft.insert(&strange).unwrap();
     })
     .await;
     assert!(scene.findings().await.join("\n").contains("no archive has it"));
 }
 
-async fn a_list_of_reviews_reads_no_archive(scene: Scene) {
+async fn a_list_of_reviews_reads_no_archive(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let (thread, mut head) = (made["thread"].clone(), made["transition"].clone());
-    for (user, verdict) in [(42, Verdict::Deny), (43, Verdict::Approve)] {
+    for (user, verdict) in [(42, VoteVerdict::Deny), (43, VoteVerdict::Approve)] {
         let ask = json!({"target_user_id": user});
         let held = g.propose(&thread, &head, (&g.planner, "planner"), ask).await.expect(202);
         g.vote(&g.alice, &held, verdict).await.unwrap();
-        if verdict == Verdict::Approve {
+        if verdict == VoteVerdict::Approve {
             head = held["transition"].clone();
         }
     }

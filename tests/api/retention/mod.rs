@@ -11,28 +11,30 @@ use countersign::archives::{packed, unpacked};
 use countersign::domain::chain::hash::Digest;
 use countersign::domain::identity::account::MachineRole;
 use countersign::domain::identity::party::Party;
-use countersign::domain::json::patch::Format;
+use countersign::domain::json::patch::PatchFormat;
 use countersign::domain::json::size::{STATE_DEPTH_CEILING, StateLimits};
-use countersign::domain::reviews::Verdict;
-use countersign::domain::threads::archive::{Archive, Content, Kept, PLAIN_BYTES_MAX, Whereabouts};
+use countersign::domain::reviews::VoteVerdict;
+use countersign::domain::threads::archive::{
+    Archive, ArchiveContent, ArchiveContentState, ArchivedLocation, PLAIN_BYTES_MAX,
+};
 use countersign::domain::threads::thread::Thread;
-use countersign::domain::threads::transition::{ChainRow, StateContent, StateRow, Transition, Values};
+use countersign::domain::threads::transition::{ChainRow, StateContent, StateRow, Transition, ValueLocation};
 use countersign::domain::threads::usage::Usage;
 use countersign::service::Service;
-use countersign::service::branches::list::BranchBecame;
+use countersign::service::branches::list::BranchStatus;
 use countersign::service::error::Error;
-use countersign::service::proposals::request::{Asked, Proposal};
-use countersign::service::threads::commit::Answer as ProposalAnswer;
+use countersign::service::proposals::request::{Proposal, ProposalKind};
+use countersign::service::threads::commit::ProposalOutcome;
 use countersign::store::change::Draft;
-use countersign::store::record::{Reader, Record, Stored};
+use countersign::store::record::{Record, RecordReader, Stored};
 use countersign::store::row::Table;
-use countersign::store::{Filter, LIST_ROWS_MAX};
+use countersign::store::{LIST_ROWS_MAX, RowFilter};
 use countersign::worker::archive::Archiver;
 use serde_json::{Value, json};
 
-use crate::gateway::{Answer, Gateway, POLICY, SCHEMA, archives_in, source};
-use crate::over::Watching;
-use crate::rules::Scene;
+use crate::gateway::{ApiResponse, POLICY, SCHEMA, TestGateway, archives_in, source};
+use crate::over::StoreInterceptor;
+use crate::rules::ApiScenario;
 
 mod beside;
 mod branches;
@@ -93,14 +95,14 @@ const VERSIONS: u64 = 60;
 const DEEP_VERSIONS: u64 = 45;
 
 /// A thread with so many versions after its first; its name, and each version's transition.
-pub async fn grown(g: &Gateway, versions: u64) -> (Value, Vec<Value>) {
+pub async fn grown(g: &TestGateway, versions: u64) -> (Value, Vec<Value>) {
     let made = g.thread().await;
     let heads = grown_on(g, &made["thread"], vec![made["transition"].clone()], 1..=versions).await;
     (made["thread"].clone(), heads)
 }
 
 /// These versions more, after those.
-async fn grown_on(g: &Gateway, thread: &Value, mut heads: Vec<Value>, versions: RangeInclusive<u64>) -> Vec<Value> {
+async fn grown_on(g: &TestGateway, thread: &Value, mut heads: Vec<Value>, versions: RangeInclusive<u64>) -> Vec<Value> {
     for version in versions {
         let patch = json!({"raw_text": format!("secret text number {version}, and a little more of it")});
         let done = g.propose(thread, heads.last().unwrap(), (&g.parser, "input_parser"), patch).await;
@@ -109,36 +111,36 @@ async fn grown_on(g: &Gateway, thread: &Value, mut heads: Vec<Value>, versions: 
     heads
 }
 
-async fn works(g: &Gateway) -> usize {
+async fn works(g: &TestGateway) -> usize {
     Archiver::default().run_once(&g.service).await.unwrap()
 }
 
 /// Another gateway on the same files, whose store somebody watches.
-async fn watched(scene: &Scene, watching: impl Watching) -> Service {
+async fn watched(scene: &ApiScenario, watching: impl StoreInterceptor) -> Service {
     scene.another_watched(watching).await.archiving_in(archives_in(scene.gateway.folder.path()))
 }
 
-async fn archives(scene: &Scene) -> Vec<Archive> {
+async fn archives(scene: &ApiScenario) -> Vec<Archive> {
     let keys = scene.gateway.service.keys().unwrap();
-    let reader = Reader { store: scene.store(), key: keys.row() };
-    let found: Vec<Stored<Archive>> = reader.list(Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+    let reader = RecordReader { store: scene.store(), key: keys.row() };
+    let found: Vec<Stored<Archive>> = reader.list(RowFilter::All, None, LIST_ROWS_MAX).await.unwrap();
     found.into_iter().map(|it| it.record).collect()
 }
 
-fn path(g: &Gateway, archive: &Archive) -> PathBuf {
+fn path(g: &TestGateway, archive: &Archive) -> PathBuf {
     archives_in(g.folder.path()).path(archive)
 }
 
-async fn rows(scene: &Scene, table: Table) -> u64 {
-    scene.store().list(table, Filter::All, None, LIST_ROWS_MAX).await.unwrap().len() as u64
+async fn rows(scene: &ApiScenario, table: Table) -> u64 {
+    scene.store().list(table, RowFilter::All, None, LIST_ROWS_MAX).await.unwrap().len() as u64
 }
 
-async fn state(g: &Gateway, thread: &Value, version: u64) -> Answer {
+async fn state(g: &TestGateway, thread: &Value, version: u64) -> ApiResponse {
     g.get(&format!("/v1/threads/{}/state?node=planner&version={version}", thread.as_str().unwrap()), &g.planner).await
 }
 
 /// Everything that is told of a thread to whoever may know all.
-async fn told(g: &Gateway, thread: &Value, heads: &[Value]) -> Vec<Value> {
+async fn told(g: &TestGateway, thread: &Value, heads: &[Value]) -> Vec<Value> {
     let id = thread.as_str().unwrap();
     let mut told = vec![g.get(&format!("/v1/threads/{id}/chain?page_size=200"), &g.auditor).await.expect(200)];
     for (version, head) in heads.iter().enumerate() {
@@ -148,7 +150,7 @@ async fn told(g: &Gateway, thread: &Value, heads: &[Value]) -> Vec<Value> {
     told
 }
 
-async fn nothing_goes_unless_a_policy_says_so(scene: Scene) {
+async fn nothing_goes_unless_a_policy_says_so(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     g.pass(DAY * 1000);
@@ -157,7 +159,7 @@ async fn nothing_goes_unless_a_policy_says_so(scene: Scene) {
     assert!(!g.folder.path().join("archives").exists());
 }
 
-async fn what_has_gone_is_read_as_before_and_audited(scene: Scene) {
+async fn what_has_gone_is_read_as_before_and_audited(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     let before = told(g, &thread, &heads).await;
@@ -199,7 +201,7 @@ async fn what_has_gone_is_read_as_before_and_audited(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn what_is_younger_than_the_days_stays(scene: Scene) {
+async fn what_is_younger_than_the_days_stays(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     g.pass(DAY * 29);
@@ -210,7 +212,7 @@ async fn what_is_younger_than_the_days_stays(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn both_bounds_keep(scene: Scene) {
+async fn both_bounds_keep(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     assert_eq!(works(g).await, 0, "of the count alone they might go");
@@ -219,12 +221,12 @@ async fn both_bounds_keep(scene: Scene) {
     assert!(rows(&scene, Table::States).await >= 10, "of the days alone they all might go");
 }
 
-async fn what_was_held_and_not_committed_goes_with_its_stretch(scene: Scene) {
+async fn what_was_held_and_not_committed_goes_with_its_stretch(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let ask = json!({"requested_action": "refund", "target_user_id": 77_123_456});
     let held = g.propose(&made["thread"], &made["transition"], (&g.planner, "planner"), ask).await.expect(202);
-    g.vote(&g.alice, &held, Verdict::Deny).await.unwrap();
+    g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
     let mut head = made["transition"].clone();
     for version in 1..=VERSIONS {
         let patch = json!({"raw_text": format!("text {version}, and a little more of it")});
@@ -255,24 +257,24 @@ async fn what_was_held_and_not_committed_goes_with_its_stretch(scene: Scene) {
     let taken_back = g.post(&format!("{path}/cancellation"), &stranger, json!({"reason": "x"})).await;
     assert_eq!((taken_back.status, taken_back.code()), (404, "not_found"), "{:#}", taken_back.body);
     for table in Table::ALL {
-        let rows = scene.store().list(*table, Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+        let rows = scene.store().list(*table, RowFilter::All, None, LIST_ROWS_MAX).await.unwrap();
         assert!(rows.iter().all(|it| !it.body.contains("77123456")), "{table:?}");
     }
     scene.passes_an_audit().await;
 }
 
 /// What whoever has the row key besides the database writes there.
-async fn seals<R: Record>(scene: &Scene, write: impl FnOnce(&mut Draft<'_>, &[Stored<R>])) {
+async fn seals<R: Record>(scene: &ApiScenario, write: impl FnOnce(&mut Draft<'_>, &[Stored<R>])) {
     let keys = scene.gateway.service.keys().unwrap();
-    let reader = Reader { store: scene.store(), key: keys.row() };
-    let found: Vec<Stored<R>> = reader.list(Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+    let reader = RecordReader { store: scene.store(), key: keys.row() };
+    let found: Vec<Stored<R>> = reader.list(RowFilter::All, None, LIST_ROWS_MAX).await.unwrap();
     let mut draft = Draft::new(keys.row(), scene.gateway.service.now());
     write(&mut draft, &found);
     scene.store().commit(draft.finish().change).await.unwrap();
 }
 
 /// Whoever has the row key writes another file, and a row that calls it the one.
-async fn seals_file(scene: &Scene, archive: &Archive, text: &str) {
+async fn seals_file(scene: &ApiScenario, archive: &Archive, text: &str) {
     let bytes = packed(text).unwrap();
     archives_in(scene.gateway.folder.path()).write(archive, &bytes).unwrap();
     let (file, plain_bytes) = (Digest::of_file(&bytes), text.len() as u64);
@@ -284,7 +286,7 @@ async fn seals_file(scene: &Scene, archive: &Archive, text: &str) {
     .await;
 }
 
-async fn what_is_asked_for_again_is_answered_as_it_was_and_does_nothing(scene: Scene) {
+async fn what_is_asked_for_again_is_answered_as_it_was_and_does_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, 2).await;
     let id = thread.as_str().unwrap();
@@ -323,11 +325,11 @@ async fn what_is_asked_for_again_is_answered_as_it_was_and_does_nothing(scene: S
     scene.passes_an_audit().await;
 }
 
-async fn content(g: &Gateway, archive: &Archive) -> Content {
-    Content::read(&unpacked(&std::fs::read(path(g, archive)).unwrap(), PLAIN_BYTES_MAX).unwrap()).unwrap()
+async fn content(g: &TestGateway, archive: &Archive) -> ArchiveContent {
+    ArchiveContent::read(&unpacked(&std::fs::read(path(g, archive)).unwrap(), PLAIN_BYTES_MAX).unwrap()).unwrap()
 }
 
-async fn what_is_nested_deeply_goes_too(scene: Scene) {
+async fn what_is_nested_deeply_goes_too(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let limits = StateLimits { depth_max: STATE_DEPTH_CEILING, ..StateLimits::default() };
@@ -340,14 +342,14 @@ async fn what_is_nested_deeply_goes_too(scene: Scene) {
             thread: made["thread"].as_str().unwrap().try_into().unwrap(),
             parent: head,
             node: "input_parser".try_into().unwrap(),
-            ask: Asked::Patch { format: Format::Merge, patch: json!({"raw_text": deep}) },
+            ask: ProposalKind::Patch { format: PatchFormat::Merge, patch: json!({"raw_text": deep}) },
             attempt: 1,
             rationale: None,
             tool: None,
             usage: Usage::default(),
             step: None,
         };
-        let Ok(ProposalAnswer::Committed { transition, .. }) = service.propose(&token, &proposal).await else {
+        let Ok(ProposalOutcome::Committed { transition, .. }) = service.propose(&token, &proposal).await else {
             panic!()
         };
         head = transition;
@@ -365,7 +367,7 @@ fn nested(turn: u64) -> Value {
     Value::Array(items.collect())
 }
 
-async fn openings_for_which_there_is_no_room_are_left_out_and_read_apart(scene: Scene) {
+async fn openings_for_which_there_is_no_room_are_left_out_and_read_apart(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let (thread, mut head) = (made["thread"].clone(), made["transition"].clone());
@@ -398,7 +400,7 @@ async fn openings_for_which_there_is_no_room_are_left_out_and_read_apart(scene: 
     scene.passes_an_audit().await;
 }
 
-async fn what_refers_to_what_has_gone_is_answered_as_before(scene: Scene) {
+async fn what_refers_to_what_has_gone_is_answered_as_before(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let held = g.held(&made).await;
@@ -448,7 +450,7 @@ async fn what_refers_to_what_has_gone_is_answered_as_before(scene: Scene) {
     scene.passes_an_audit().await;
 }
 
-async fn when_a_version_was_left_is_told_by_the_next(scene: Scene) {
+async fn when_a_version_was_left_is_told_by_the_next(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     works(g).await;
@@ -464,7 +466,7 @@ async fn when_a_version_was_left_is_told_by_the_next(scene: Scene) {
     assert!(found.contains("the archives are not those that events tell of"), "{found}");
 }
 
-async fn what_a_node_was_given_goes_with_its_version(scene: Scene) {
+async fn what_a_node_was_given_goes_with_its_version(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     let path = format!("/v1/threads/{}", thread.as_str().unwrap());
@@ -477,13 +479,13 @@ async fn what_a_node_was_given_goes_with_its_version(scene: Scene) {
     scene.passes_an_audit().await;
     g.pass(DAY * 6);
     assert!(works(g).await > 0);
-    assert!(archives(&scene).await.iter().all(|it| matches!(it.kept, Kept::Erased { .. })));
+    assert!(archives(&scene).await.iter().all(|it| matches!(it.kept, ArchiveContentState::Erased { .. })));
     assert_eq!(sum().await, counted);
     scene.passes_an_audit().await;
 }
 
 /// What a node sets and may not read is told leaf by leaf, each with its keys.
-async fn what_names_long_keys_is_kept_whole(scene: Scene) {
+async fn what_names_long_keys_is_kept_whole(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let (thread, mut head) = (made["thread"].clone(), made["transition"].clone());
@@ -496,15 +498,15 @@ async fn what_names_long_keys_is_kept_whole(scene: Scene) {
         head = done["transition"].clone();
     }
     let keys = g.service.keys().unwrap();
-    let reader = Reader { store: scene.store(), key: keys.row() };
-    let states: Vec<Stored<StateRow>> = reader.list(Filter::All, None, LIST_ROWS_MAX).await.unwrap();
+    let reader = RecordReader { store: scene.store(), key: keys.row() };
+    let states: Vec<Stored<StateRow>> = reader.list(RowFilter::All, None, LIST_ROWS_MAX).await.unwrap();
     let is_whole = |it: &Stored<StateRow>| matches!(it.record.content, StateContent::Full { .. });
     assert!(states.len() == 36 && states.iter().all(is_whole), "a difference saves nothing");
     assert!(works(g).await > 0);
     scene.passes_an_audit().await;
 }
 
-async fn what_follows_a_stretch_from_afar_does_not_keep_it(scene: Scene) {
+async fn what_follows_a_stretch_from_afar_does_not_keep_it(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     seals::<StateRow>(&scene, |draft, rows| {

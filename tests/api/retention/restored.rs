@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use async_trait::async_trait;
 use countersign::clock::ClockOffset;
 use countersign::domain::primitives::id::ThreadId;
-use countersign::store::change::Change;
-use countersign::store::{Duty, OnDuty, Store, StoreError};
+use countersign::store::change::ChangeSet;
+use countersign::store::{LeaderLock, LeaderTask, Store, StoreError};
 
 use super::*;
-use crate::over::Asked;
+use crate::over::StoreOperation;
 
 on_both! {
     what_takes_long_to_put_back_is_put_back(super::retaining("versions = 10")),
@@ -26,25 +26,25 @@ async fn restored(service: &Service, thread: &Value) -> Result<usize, Error> {
 }
 
 /// Time goes by while what leaves the files is put together.
-struct Slow(ClockOffset, AtomicUsize);
+struct SlowRestoreStore(ClockOffset, AtomicUsize);
 
 #[async_trait]
-impl Watching for Slow {
-    async fn asked(&self, what: Asked<'_>) {
-        if what == Asked::Rows(Table::Whereabouts) {
+impl StoreInterceptor for SlowRestoreStore {
+    async fn asked(&self, what: StoreOperation<'_>) {
+        if what == StoreOperation::Rows(Table::Whereabouts) {
             self.0.set_millis(LONG * i64::try_from(self.1.fetch_add(1, Ordering::SeqCst) + 1).unwrap());
         }
     }
 }
 
-async fn what_takes_long_to_put_back_is_put_back(scene: Scene) {
+async fn what_takes_long_to_put_back_is_put_back(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     let before = told(g, &thread, &heads).await;
     works(g).await;
     let all = archives(&scene).await.len();
     assert!(all > 0);
-    let slow = watched(&scene, Slow(g.clock.clone(), AtomicUsize::new(0))).await;
+    let slow = watched(&scene, SlowRestoreStore(g.clock.clone(), AtomicUsize::new(0))).await;
     assert_eq!(restored(&slow, &thread).await.unwrap(), all);
     assert_eq!(told(g, &thread, &heads).await, before);
     scene.passes_an_audit().await;
@@ -52,20 +52,20 @@ async fn what_takes_long_to_put_back_is_put_back(scene: Scene) {
 
 /// Whether anybody else could have had the duty at a commit.
 #[derive(Default)]
-struct Rival(std::sync::Arc<AtomicBool>);
+struct LeadershipProbe(std::sync::Arc<AtomicBool>);
 
 #[async_trait]
-impl Watching for Rival {
-    async fn commit(&self, inner: &dyn Store, change: Change) -> Result<(), StoreError> {
-        let had = inner.take(Duty::Archiving).await?.is_some();
+impl StoreInterceptor for LeadershipProbe {
+    async fn commit(&self, inner: &dyn Store, change: ChangeSet) -> Result<(), StoreError> {
+        let had = inner.take(LeaderTask::Archiving).await?.is_some();
         self.0.fetch_or(had, Ordering::SeqCst);
         inner.commit(change).await
     }
 }
 
 /// Whether anybody could take it now.
-async fn is_free(scene: &Scene) -> bool {
-    match scene.store().take(Duty::Archiving).await.unwrap() {
+async fn is_free(scene: &ApiScenario) -> bool {
+    match scene.store().take(LeaderTask::Archiving).await.unwrap() {
         Some(duty) => {
             duty.leave().await;
             true
@@ -74,12 +74,12 @@ async fn is_free(scene: &Scene) -> bool {
     }
 }
 
-async fn nobody_archives_while_somebody_puts_back(scene: Scene) {
+async fn nobody_archives_while_somebody_puts_back(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
     let all = archives(&scene).await;
-    let duty = scene.store().take(Duty::Archiving).await.unwrap().unwrap();
+    let duty = scene.store().take(LeaderTask::Archiving).await.unwrap().unwrap();
     let refused = restored(&g.service, &thread).await;
     assert!(matches!(refused, Err(Error::WrongState(_))), "{refused:?}");
     assert_eq!(archives(&scene).await, all);
@@ -94,7 +94,7 @@ async fn nobody_archives_while_somebody_puts_back(scene: Scene) {
     assert!(is_free(&scene).await, "what failed has left it");
     std::fs::write(&last, bytes).unwrap();
 
-    let rival = Rival::default();
+    let rival = LeadershipProbe::default();
     let had = rival.0.clone();
     let service = watched(&scene, rival).await;
     assert_eq!(restored(&service, &thread).await.unwrap(), all.len());
@@ -104,10 +104,10 @@ async fn nobody_archives_while_somebody_puts_back(scene: Scene) {
 }
 
 /// A duty that stands so many times that it is asked, and is lost then.
-struct Short(Box<dyn OnDuty>, AtomicUsize);
+struct ExpiringLeaderLock(Box<dyn LeaderLock>, AtomicUsize);
 
 #[async_trait]
-impl OnDuty for Short {
+impl LeaderLock for ExpiringLeaderLock {
     fn stands(&self) -> bool {
         self.1.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
     }
@@ -116,23 +116,23 @@ impl OnDuty for Short {
     }
 }
 
-struct Losing(usize);
+struct LosesLeadershipAfter(usize);
 
 #[async_trait]
-impl Watching for Losing {
-    async fn take(&self, inner: &dyn Store, duty: Duty) -> Result<Option<Box<dyn OnDuty>>, StoreError> {
+impl StoreInterceptor for LosesLeadershipAfter {
+    async fn take(&self, inner: &dyn Store, duty: LeaderTask) -> Result<Option<Box<dyn LeaderLock>>, StoreError> {
         let taken = inner.take(duty).await?;
-        Ok(taken.map(|it| Box::new(Short(it, AtomicUsize::new(self.0))) as Box<dyn OnDuty>))
+        Ok(taken.map(|it| Box::new(ExpiringLeaderLock(it, AtomicUsize::new(self.0))) as Box<dyn LeaderLock>))
     }
 }
 
-async fn who_loses_the_duty_puts_nothing_back_and_removes_no_file(scene: Scene) {
+async fn who_loses_the_duty_puts_nothing_back_and_removes_no_file(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
     let all = archives(&scene).await;
     for (asked, left) in [(0, all.len()), (1, all.len() - 1)] {
-        let losing = watched(&scene, Losing(asked)).await;
+        let losing = watched(&scene, LosesLeadershipAfter(asked)).await;
         let refused = restored(&losing, &thread).await;
         assert!(matches!(refused, Err(Error::WrongState(_))), "{refused:?}");
         assert_eq!(archives(&scene).await.len(), left);

@@ -3,22 +3,22 @@
 use countersign::worker::{deliver, sequence};
 
 use super::*;
-use crate::webhooks::receiver::Receiver;
+use crate::webhooks::receiver::WebhookReceiver;
 
 on_both! {
     what_cannot_be_read_is_not_sent_and_keeps_nothing_else_from_being_sent(super::retaining("versions = 10")),
 }
 
 /// Sends what is due.
-async fn sends(scene: &Scene) {
+async fn sends(scene: &ApiScenario) {
     let g = &scene.gateway;
     while sequence::run_once(&g.service).await.unwrap() > 0 {}
-    let sender = deliver::Sender::new(&g.service);
+    let sender = deliver::DeliveryWorker::new(&g.service);
     sender.round().await.unwrap();
     sender.rest().await.unwrap();
 }
 
-async fn what_cannot_be_read_is_not_sent_and_keeps_nothing_else_from_being_sent(scene: Scene) {
+async fn what_cannot_be_read_is_not_sent_and_keeps_nothing_else_from_being_sent(scene: ApiScenario) {
     let g = &scene.gateway;
     // Its first version was there before anything was committed.
     let heads = grown(g, VERSIONS).await.1.split_off(1);
@@ -28,7 +28,7 @@ async fn what_cannot_be_read_is_not_sent_and_keeps_nothing_else_from_being_sent(
     let (file, gone) = (path(g, first), first.to);
     let bytes = std::fs::read(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
-    let receiver = Receiver::start().await;
+    let receiver = WebhookReceiver::start().await;
     let endpoint = json!({"name": "past", "url": receiver.url, "events": ["transition.committed"], "after": 0});
     let endpoint = g.post("/v1/endpoints", &g.admin, endpoint).await.expect(201);
     sends(&scene).await;

@@ -7,7 +7,7 @@ use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::receiver::{Got, read};
+use super::receiver::{WebhookRequest, read};
 
 /// A thread of the server's, and what it waits for there.
 pub const THREAD: &str = "01a200c1-1e27-7094-ae0a-fd27b59ac5f3";
@@ -23,7 +23,7 @@ pub fn thread(status: &str, waiting: &[(&str, &Value)]) -> Value {
 
 pub struct AgentServer {
     pub url: String,
-    got: Arc<Mutex<Vec<Got>>>,
+    got: Arc<Mutex<Vec<WebhookRequest>>>,
     says: Arc<Mutex<String>>,
     hangs: watch::Sender<bool>,
 }
@@ -59,11 +59,11 @@ impl AgentServer {
     }
 
     /// The looks that came, and the runs.
-    pub fn looks(&self) -> Vec<Got> {
+    pub fn looks(&self) -> Vec<WebhookRequest> {
         self.got.lock().unwrap().iter().filter(|it| it.method == "GET").cloned().collect()
     }
 
-    pub fn runs(&self) -> Vec<Got> {
+    pub fn runs(&self) -> Vec<WebhookRequest> {
         self.got.lock().unwrap().iter().filter(|it| it.method == "POST").cloned().collect()
     }
 
@@ -81,7 +81,7 @@ fn answer(status: &str, body: &str) -> String {
 
 async fn converse(
     stream: TcpStream,
-    got: Arc<Mutex<Vec<Got>>>,
+    got: Arc<Mutex<Vec<WebhookRequest>>>,
     says: Arc<Mutex<String>>,
     mut hanging: watch::Receiver<bool>,
 ) {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use countersign::domain::primitives::id::InterruptId;
-use countersign::domain::reviews::Verdict;
-use countersign::service::identity::revocation::Admission;
+use countersign::domain::reviews::VoteVerdict;
+use countersign::service::identity::revocation::SignInAccess;
 use serde_json::{Value, json};
 
-use super::receiver::{BROKEN, FINE, Receiver, Reply};
-use super::scene::{Scene, path};
+use super::receiver::{BROKEN, FINE, ReceiverReply, WebhookReceiver};
+use super::scene::{WebhookScenario, path};
 use crate::gateway::ballot;
 use crate::interrupts::asked;
 use crate::mail::PATIENCE;
@@ -21,13 +21,13 @@ on_both! {
     a_chat_is_tried_out_by_a_message_and_has_no_secret,
 }
 
-async fn chat(s: &Scene, receiver: &Receiver, kind: &str) -> Value {
+async fn chat(s: &WebhookScenario, receiver: &WebhookReceiver, kind: &str) -> Value {
     s.endpoint_with(receiver, json!({"kind": kind})).await
 }
 
-async fn a_chat_is_told_that_a_review_waits_and_nothing_of_what_is_proposed(s: Scene) {
+async fn a_chat_is_told_that_a_review_waits_and_nothing_of_what_is_proposed(s: WebhookScenario) {
     for kind in ["slack", "teams"] {
-        let receiver = Receiver::start().await;
+        let receiver = WebhookReceiver::start().await;
         let endpoint = chat(&s, &receiver, kind).await;
         let thread = s.g.thread().await;
         let patch = json!({"target_user_id": 918_273_645, "requested_action": "update_email"});
@@ -56,7 +56,7 @@ async fn a_chat_is_told_that_a_review_waits_and_nothing_of_what_is_proposed(s: S
         let shown = s.deliveries(&endpoint).await[0]["delivery"].clone();
         let shown = s.g.get(&path(&endpoint, &format!("/deliveries/{shown}")), &s.g.auditor).await.expect(200);
         assert_eq!(shown["body"].as_str().unwrap(), got[0].body);
-        s.g.vote(&s.g.bob, &held, Verdict::Deny).await.unwrap();
+        s.g.vote(&s.g.bob, &held, VoteVerdict::Deny).await.unwrap();
         s.g.pass(PATIENCE);
         s.send().await;
         assert_eq!(receiver.got().len(), 1, "{kind}: nor what people decided");
@@ -64,14 +64,14 @@ async fn a_chat_is_told_that_a_review_waits_and_nothing_of_what_is_proposed(s: S
     s.is_sound().await;
 }
 
-async fn a_chat_is_told_of_an_interrupt_and_of_nothing_that_its_host_says(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn a_chat_is_told_of_an_interrupt_and_of_nothing_that_its_host_says(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     chat(&s, &receiver, "slack").await;
     let taken = s.g.post("/v1/interrupts", &s.g.host, asked()).await.expect(202);
     let mut other = asked();
     other["transition_digest"] = json!("e".repeat(64));
     let over = s.g.post("/v1/interrupts", &s.g.host, other).await.expect(202);
-    let denial = ballot(&json!({"transition": over["digest"]}), Verdict::Deny);
+    let denial = ballot(&json!({"transition": over["digest"]}), VoteVerdict::Deny);
     let id = InterruptId::try_from(over["id"].as_str().unwrap()).unwrap();
     s.g.service.vote_on_interrupt(&s.g.bob.id, &id, &denial, None).await.unwrap();
     s.send().await;
@@ -85,16 +85,16 @@ async fn a_chat_is_told_of_an_interrupt_and_of_nothing_that_its_host_says(s: Sce
     }
 }
 
-async fn what_nobody_can_decide_any_more_is_told_to_no_chat(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn what_nobody_can_decide_any_more_is_told_to_no_chat(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     let endpoint = chat(&s, &receiver, "teams").await;
     let held = s.g.held(&s.g.thread().await).await;
     s.send().await;
-    s.g.vote(&s.g.alice, &held, Verdict::Deny).await.unwrap();
+    s.g.vote(&s.g.alice, &held, VoteVerdict::Deny).await.unwrap();
     s.g.held(&s.g.thread().await).await;
     s.send().await;
     for name in ["alice", "bob"] {
-        s.g.service.set_admission(name, Admission::Barred).await.unwrap();
+        s.g.service.set_admission(name, SignInAccess::Barred).await.unwrap();
     }
     s.g.pass(PATIENCE);
     s.send().await;
@@ -108,8 +108,8 @@ async fn what_nobody_can_decide_any_more_is_told_to_no_chat(s: Scene) {
     s.is_sound().await;
 }
 
-async fn what_is_over_says_nothing_of_whether_a_chat_is_there(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn what_is_over_says_nothing_of_whether_a_chat_is_there(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     let endpoint = chat(&s, &receiver, "slack").await;
     receiver.now(BROKEN);
     let (first, other) = (s.g.held(&s.g.thread().await).await, s.g.held(&s.g.thread().await).await);
@@ -119,16 +119,16 @@ async fn what_is_over_says_nothing_of_whether_a_chat_is_there(s: Scene) {
     assert_eq!(receiver.got().len(), 2);
     let failing = s.now(&endpoint).await["failing_since"].clone();
     assert!(failing.is_string());
-    s.g.vote(&s.g.alice, &first, Verdict::Deny).await.unwrap();
+    s.g.vote(&s.g.alice, &first, VoteVerdict::Deny).await.unwrap();
     s.g.pass(Duration::from_secs(10));
-    receiver.now(Reply::Says("410 Gone"));
+    receiver.now(ReceiverReply::Says("410 Gone"));
     s.send().await;
     assert_eq!(receiver.got().len(), 3, "what was decided meanwhile is not sent again");
     let now = s.now(&endpoint).await;
     assert_eq!((&now["state"], &now["failing_since"]), (&json!("disabled"), &failing));
     // Nor does it bring one back: nobody was asked.
     receiver.now(FINE);
-    s.g.vote(&s.g.alice, &other, Verdict::Deny).await.unwrap();
+    s.g.vote(&s.g.alice, &other, VoteVerdict::Deny).await.unwrap();
     for delivery in s.deliveries(&endpoint).await {
         let again = path(&endpoint, &format!("/deliveries/{}/redelivery", delivery["delivery"]));
         s.g.post(&again, &s.g.admin, json!({})).await.expect(202);
@@ -138,8 +138,8 @@ async fn what_is_over_says_nothing_of_whether_a_chat_is_there(s: Scene) {
     s.is_sound().await;
 }
 
-async fn a_chat_is_tried_out_by_a_message_and_has_no_secret(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn a_chat_is_tried_out_by_a_message_and_has_no_secret(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     let endpoint = chat(&s, &receiver, "slack").await;
     assert!(endpoint.get("secret").is_none(), "{endpoint}");
     let tried = s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::receiver::{BROKEN, Receiver, Reply};
-use super::scene::{Scene, path};
+use super::receiver::{BROKEN, ReceiverReply, WebhookReceiver};
+use super::scene::{WebhookScenario, path};
 use crate::metrics::Scrape;
 
 on_both! {
@@ -14,14 +14,15 @@ on_both! {
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
-const GONE: Reply = Reply::Says("410 Gone");
+const GONE: ReceiverReply = ReceiverReply::Says("410 Gone");
 
 fn id(endpoint: &Value) -> &str {
     endpoint["id"].as_str().unwrap()
 }
 
-async fn attempts_are_counted_by_how_they_ended_and_each_lane_says_how_it_stands(s: Scene) {
-    let (fine, broken, gone) = (Receiver::start().await, Receiver::start().await, Receiver::start().await);
+async fn attempts_are_counted_by_how_they_ended_and_each_lane_says_how_it_stands(s: WebhookScenario) {
+    let (fine, broken, gone) =
+        (WebhookReceiver::start().await, WebhookReceiver::start().await, WebhookReceiver::start().await);
     broken.now(BROKEN);
     gone.now(GONE);
     let fine = s.endpoint(&fine, &["thread.created"]).await;
@@ -42,8 +43,8 @@ async fn attempts_are_counted_by_how_they_ended_and_each_lane_says_how_it_stands
     }
 }
 
-async fn an_endpoint_that_wants_little_is_not_behind(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn an_endpoint_that_wants_little_is_not_behind(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     let little = s.endpoint(&receiver, &["policy.activated"]).await;
     let much = s.endpoint(&receiver, &["thread.created"]).await;
     for _ in 0..3 {

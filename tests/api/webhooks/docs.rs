@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use super::receiver::Receiver;
-use super::scene::Scene;
+use super::receiver::WebhookReceiver;
+use super::scene::WebhookScenario;
 
 /// The block of Python that is a receiver.
 fn receiver_of_the_docs() -> &'static str {
@@ -24,7 +24,7 @@ fn port() -> u16 {
 async fn the_receiver_of_the_docs_is_short_and_sees_each_event_once() {
     let code = receiver_of_the_docs();
     assert!(code.lines().count() <= 15, "{}", code.lines().count());
-    let s = Scene::on_sqlite().await;
+    let s = WebhookScenario::on_sqlite().await;
     let url = format!("http://127.0.0.1:{}/", port());
     let ask = json!({"name": "docs", "url": url, "events": ["transition.*"]});
     let endpoint = s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
@@ -51,7 +51,7 @@ async fn the_receiver_of_the_docs_is_short_and_sees_each_event_once() {
     let states: Vec<_> =
         s.deliveries(&endpoint).await.iter().map(|it| it["attempts"].as_array().unwrap().len()).collect();
     assert_eq!(states, [2]);
-    let mut forged = Receiver::start().await;
+    let mut forged = WebhookReceiver::start().await;
     forged.url = url;
     let other = s.endpoint(&forged, &["thread.closed"]).await;
     let refused = s.g.post(&super::scene::path(&other, "/test"), &s.g.admin, json!({})).await.expect(200);

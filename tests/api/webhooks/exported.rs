@@ -7,8 +7,8 @@ use std::process::{ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::receiver::Receiver;
-use crate::program::{Ending, PROGRAM, told};
+use super::receiver::WebhookReceiver;
+use crate::program::{ChildProcess, PROGRAM, told};
 use crate::python;
 
 const KNOWN_BY: &str = "Bearer collector-s3cret";
@@ -17,16 +17,16 @@ const MADE_UP: &str = "WROTE-THIS";
 const PARENT: &str = "00f067aa0ba902b7";
 
 /// A process that ends with the test, and what it says.
-struct Talking {
-    process: Ending,
+struct TracingProcess {
+    process: ChildProcess,
     said: BufReader<ChildStdout>,
 }
 
-impl Talking {
+impl TracingProcess {
     fn start(command: &mut Command) -> Self {
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let said = BufReader::new(process.stdout.take().unwrap());
-        Self { process: Ending(process), said }
+        Self { process: ChildProcess(process), said }
     }
 
     fn line(&mut self) -> Value {
@@ -44,17 +44,17 @@ fn token(data: &Path, role: &str, more: &[&str]) -> String {
     told(data, &[&["token", "add", role, "--role", role, "--owner", "ops", "--new-group"], more].concat())
 }
 
-fn gateway(data: &Path, collector: u64, authorization: &str) -> Talking {
+fn gateway(data: &Path, collector: u64, authorization: &str) -> TracingProcess {
     let mut command = Command::new(PROGRAM);
     command.arg("--data").arg(data).args(["serve", "--json", "--listen", "127.0.0.1:0"]);
     command.env("COUNTERSIGN_TRACES_URL", format!("http://127.0.0.1:{collector}/v1/traces"));
     command.env("COUNTERSIGN_TRACES_AUTHORIZATION", authorization);
     command.env("COUNTERSIGN_WEBHOOKS_ALLOW_NETWORKS", "127.0.0.0/8").env("COUNTERSIGN_WORKERS_INTERVAL_MS", "20");
-    Talking::start(&mut command)
+    TracingProcess::start(&mut command)
 }
 
 /// Makes a thread that an endpoint is told of, and ends the gateway in order.
-async fn lived(gateway: &mut Talking, url: &str, (host, admin): (&str, &str), receiver: &Receiver) {
+async fn lived(gateway: &mut TracingProcess, url: &str, (host, admin): (&str, &str), receiver: &WebhookReceiver) {
     countersign::tls::ready();
     let before = receiver.got().len();
     let client = reqwest::Client::new();
@@ -85,9 +85,9 @@ async fn a_collector_is_given_a_request_and_its_delivery_in_one_trace() {
     let policy = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/payments/policy.toml");
     let mut collector = Command::new(python::python());
     collector.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/oracle/collector.py")).arg(KNOWN_BY);
-    let mut collector = Talking::start(&mut collector);
+    let mut collector = TracingProcess::start(&mut collector);
     let port = collector.line()["port"].as_u64().unwrap();
-    let receiver = Receiver::start().await;
+    let receiver = WebhookReceiver::start().await;
     // One that the collector does not know loses its traces, and nothing else.
     let mut unknown = gateway(data, port, "Bearer another");
     let url = unknown.url();

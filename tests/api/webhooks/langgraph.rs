@@ -3,20 +3,20 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use serde_json::{Value, json};
 
 use super::resuming::{posted, resumes, told, votes};
-use super::scene::{Scene, path};
-use crate::program::Ending;
+use super::scene::{WebhookScenario, path};
+use crate::program::ChildProcess;
 
-struct Server {
-    _process: Ending,
+struct LangGraphServer {
+    _process: ChildProcess,
     url: String,
     http: reqwest::Client,
 }
 
-impl Server {
+impl LangGraphServer {
     /// Started, and listening.
     async fn start() -> Self {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/langgraph/server.py");
@@ -30,8 +30,11 @@ impl Server {
         let port = said.next().unwrap().unwrap();
         // What it says besides is for nobody, and must not fill the pipe.
         std::thread::spawn(move || said.for_each(drop));
-        let server =
-            Self { _process: Ending(process), url: format!("http://127.0.0.1:{port}"), http: reqwest::Client::new() };
+        let server = Self {
+            _process: ChildProcess(process),
+            url: format!("http://127.0.0.1:{port}"),
+            http: reqwest::Client::new(),
+        };
         // It is bound by now, and answers when it is ready.
         let ready = server.http.get(format!("{}/ok", server.url)).send().await.unwrap();
         assert!(ready.status().is_success());
@@ -81,7 +84,7 @@ impl Server {
     }
 }
 
-async fn redelivered(s: &Scene, endpoint: &Value) -> Value {
+async fn redelivered(s: &WebhookScenario, endpoint: &Value) -> Value {
     let index = s.deliveries(endpoint).await[0]["delivery"].clone();
     let again = path(endpoint, &format!("/deliveries/{index}/redelivery"));
     s.g.post(&again, &s.g.admin, json!({})).await.expect(202);
@@ -91,7 +94,7 @@ async fn redelivered(s: &Scene, endpoint: &Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_real_langgraph_server_goes_on_once_with_the_decision_that_it_stopped_for() {
-    let (s, server) = (Scene::on_sqlite().await, Server::start().await);
+    let (s, server) = (WebhookScenario::on_sqlite().await, LangGraphServer::start().await);
     let endpoint = resumes(&s, &server.url).await;
     let tried = s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);
     assert_eq!((&tried["arrived"], &tried["looked"]), (&json!(true), &json!("there")), "{tried}");
@@ -102,7 +105,7 @@ async fn a_real_langgraph_server_goes_on_once_with_the_decision_that_it_stopped_
     let ask = json!({"kind": "state_transition_review", "transition_digest": first, "interrupt_id": interrupt,
         "changed_keys": ["target_user_id"], "redacted_diff": {}, "thread_ref": thread});
     let taken = posted(&s, ask).await;
-    votes(&s, &s.g.alice, &taken, Verdict::Approve).await;
+    votes(&s, &s.g.alice, &taken, VoteVerdict::Approve).await;
     s.send().await;
     let next = server.waiting(&thread).await;
     assert_eq!(next["value"]["transition_digest"], second, "it went on to its next stop");
@@ -128,7 +131,7 @@ async fn a_real_langgraph_server_goes_on_once_with_the_decision_that_it_stopped_
     server.post(&format!("/threads/{thread}/runs/wait"), &skip).await;
     let stop = json!({"assistant_id": "agent", "input": {"digests": [held["transition"]]}});
     server.post(&format!("/threads/{thread}/runs/wait"), &stop).await;
-    s.g.vote(&s.g.alice, &held, Verdict::Deny).await.unwrap();
+    s.g.vote(&s.g.alice, &held, VoteVerdict::Deny).await.unwrap();
     s.send().await;
     let state = server.rested(&thread).await;
     let decision = s.g.decision(&held).await.expect(200);

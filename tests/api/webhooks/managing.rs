@@ -3,8 +3,8 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::receiver::{BROKEN, FINE, Receiver};
-use super::scene::{Scene, path};
+use super::receiver::{BROKEN, FINE, WebhookReceiver};
+use super::scene::{WebhookScenario, path};
 
 on_both! {
     an_endpoint_gets_what_it_asked_for_and_nothing_else,
@@ -17,9 +17,13 @@ on_both! {
     a_page_of_deliveries_goes_on_where_it_ended,
 }
 
-async fn an_endpoint_gets_what_it_asked_for_and_nothing_else(s: Scene) {
-    let [all, families, flow, nothing] =
-        [Receiver::start().await, Receiver::start().await, Receiver::start().await, Receiver::start().await];
+async fn an_endpoint_gets_what_it_asked_for_and_nothing_else(s: WebhookScenario) {
+    let [all, families, flow, nothing] = [
+        WebhookReceiver::start().await,
+        WebhookReceiver::start().await,
+        WebhookReceiver::start().await,
+        WebhookReceiver::start().await,
+    ];
     s.endpoint(&all, &["*"]).await;
     s.endpoint(&families, &["thread.*", "transition.held"]).await;
     s.endpoint_with(&flow, json!({"flows": ["payments"]})).await;
@@ -36,11 +40,11 @@ async fn an_endpoint_gets_what_it_asked_for_and_nothing_else(s: Scene) {
     assert_eq!(told["data"]["thread"], thread["thread"]);
 }
 
-async fn one_that_begins_later_can_be_told_from_the_log_and_nothing_arrives_twice(s: Scene) {
+async fn one_that_begins_later_can_be_told_from_the_log_and_nothing_arrives_twice(s: WebhookScenario) {
     s.g.thread().await;
     s.g.thread().await;
     s.send().await;
-    let receiver = Receiver::start().await;
+    let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     s.g.thread().await;
     s.send().await;
@@ -51,23 +55,23 @@ async fn one_that_begins_later_can_be_told_from_the_log_and_nothing_arrives_twic
     s.g.post(&path(&endpoint, "/redeliveries"), &s.g.admin, json!({"after": 0})).await.expect(202);
     s.send().await;
     assert_eq!(receiver.got().len(), 3, "what has arrived is not sent again");
-    let from_the_start = Receiver::start().await;
+    let from_the_start = WebhookReceiver::start().await;
     s.endpoint_with(&from_the_start, json!({"events": ["thread.created"], "after": 0})).await;
     s.send().await;
     assert_eq!(from_the_start.got().len(), 3);
-    let ids = |it: &Receiver| it.sorted().iter().map(|it| it.id().to_owned()).collect::<Vec<_>>();
+    let ids = |it: &WebhookReceiver| it.sorted().iter().map(|it| it.id().to_owned()).collect::<Vec<_>>();
     assert_eq!(ids(&receiver), ids(&from_the_start), "an event has one id for everybody");
 }
 
-async fn what_is_asked_of_the_log_while_something_is_under_way_is_not_forgotten(s: Scene) {
+async fn what_is_asked_of_the_log_while_something_is_under_way_is_not_forgotten(s: WebhookScenario) {
     s.g.thread().await;
     s.send().await;
-    let receiver = Receiver::start().await;
+    let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
-    receiver.now(crate::webhooks::receiver::Reply::Hangs);
+    receiver.now(crate::webhooks::receiver::ReceiverReply::Hangs);
     s.g.thread().await;
     countersign::worker::sequence::run_once(&s.g.service).await.unwrap();
-    let sender = countersign::worker::deliver::Sender::new(&s.g.service);
+    let sender = countersign::worker::deliver::DeliveryWorker::new(&s.g.service);
     sender.round().await.unwrap();
     receiver.until(1).await;
     s.g.post(&path(&endpoint, "/redeliveries"), &s.g.admin, json!({"after": 0})).await.expect(202);
@@ -79,8 +83,8 @@ async fn what_is_asked_of_the_log_while_something_is_under_way_is_not_forgotten(
     assert_eq!((ids.len(), receiver.got().len()), (2, 2));
 }
 
-async fn what_is_switched_off_goes_on_where_it_stopped_or_with_what_is_next(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn what_is_switched_off_goes_on_where_it_stopped_or_with_what_is_next(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     for (from, then) in [("where_it_stopped", 1), ("now", 0)] {
         let off =
@@ -105,8 +109,8 @@ async fn what_is_switched_off_goes_on_where_it_stopped_or_with_what_is_next(s: S
     assert_eq!(s.g.get("/v1/endpoints", &s.g.admin).await.expect(200)["endpoints"], json!([]));
 }
 
-async fn what_is_wrong_is_refused_with_where_and_what_to_do(s: Scene) {
-    let url = Receiver::start().await.url;
+async fn what_is_wrong_is_refused_with_where_and_what_to_do(s: WebhookScenario) {
+    let url = WebhookReceiver::start().await.url;
     let good = json!({"name": "ops", "url": url});
     let with = |name: &str, value: Value| {
         let mut ask = good.clone();
@@ -159,8 +163,8 @@ async fn what_is_wrong_is_refused_with_where_and_what_to_do(s: Scene) {
     assert_eq!(s.g.send(Method::PATCH, &path(&endpoint, ""), &s.g.admin, Some(from)).await.status, 400);
 }
 
-async fn everything_that_is_done_to_an_endpoint_is_in_the_log(s: Scene) {
-    let (receiver, watching) = (Receiver::start().await, Receiver::start().await);
+async fn everything_that_is_done_to_an_endpoint_is_in_the_log(s: WebhookScenario) {
+    let (receiver, watching) = (WebhookReceiver::start().await, WebhookReceiver::start().await);
     s.endpoint(&watching, &["access.*"]).await;
     let secret_url = format!("{}?key=s3cret", receiver.url);
     let ask = json!({"name": "chat", "url": secret_url, "headers": {"Authorization": "Bearer t0ken"}});
@@ -183,8 +187,8 @@ async fn everything_that_is_done_to_an_endpoint_is_in_the_log(s: Scene) {
     }
 }
 
-async fn old_deliveries_are_forgotten_and_the_log_is_not(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn old_deliveries_are_forgotten_and_the_log_is_not(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     s.g.thread().await;
     receiver.now(BROKEN);
@@ -200,8 +204,8 @@ async fn old_deliveries_are_forgotten_and_the_log_is_not(s: Scene) {
     s.is_sound().await;
 }
 
-async fn a_page_of_deliveries_goes_on_where_it_ended(s: Scene) {
-    let (receiver, other) = (Receiver::start().await, Receiver::start().await);
+async fn a_page_of_deliveries_goes_on_where_it_ended(s: WebhookScenario) {
+    let (receiver, other) = (WebhookReceiver::start().await, WebhookReceiver::start().await);
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     s.endpoint(&other, &["thread.created"]).await;
     receiver.now(BROKEN);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::receiver::{BROKEN, FINE, Receiver};
-use super::scene::Scene;
+use super::receiver::{BROKEN, FINE, WebhookReceiver};
+use super::scene::WebhookScenario;
 
 on_both! {
     a_threads_events_wait_for_the_one_before_and_other_threads_do_not,
@@ -13,8 +13,8 @@ on_both! {
     what_is_behind_goes_on_when_the_one_before_is_given_up_or_after_a_restart,
 }
 
-async fn a_threads_events_wait_for_the_one_before_and_other_threads_do_not(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn a_threads_events_wait_for_the_one_before_and_other_threads_do_not(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint_with(&receiver, json!({"ordered": true, "events": ["thread.*", "transition.*"]})).await;
     receiver.now(BROKEN);
     let one = s.g.thread().await;
@@ -37,8 +37,8 @@ async fn a_threads_events_wait_for_the_one_before_and_other_threads_do_not(s: Sc
     s.is_sound().await;
 }
 
-async fn what_is_behind_goes_on_when_the_one_before_is_given_up_or_after_a_restart(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn what_is_behind_goes_on_when_the_one_before_is_given_up_or_after_a_restart(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint_with(&receiver, json!({"ordered": true, "events": ["thread.*"]})).await;
     receiver.now(BROKEN);
     let thread = s.g.thread().await["thread"].as_str().unwrap().to_owned();
@@ -61,8 +61,8 @@ async fn what_is_behind_goes_on_when_the_one_before_is_given_up_or_after_a_resta
     assert_eq!(last, ["thread.closed", "thread.reopened"]);
 }
 
-async fn what_is_sent_again_by_hand_lets_nobody_overtake(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn what_is_sent_again_by_hand_lets_nobody_overtake(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint_with(&receiver, json!({"ordered": true, "events": ["thread.*"]})).await;
     let thread = s.g.thread().await["thread"].as_str().unwrap().to_owned();
     s.send().await;

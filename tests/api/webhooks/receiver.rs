@@ -9,14 +9,14 @@ use tokio::sync::watch;
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub struct Got {
+pub struct WebhookRequest {
     pub method: String,
     pub path: String,
     pub headers: BTreeMap<String, String>,
     pub body: String,
 }
 
-impl Got {
+impl WebhookRequest {
     pub fn id(&self) -> &str {
         &self.headers["webhook-id"]
     }
@@ -32,7 +32,7 @@ impl Got {
 
 /// How it answers.
 #[derive(Clone, Debug)]
-pub enum Reply {
+pub enum ReceiverReply {
     /// With a status line's end, and headers.
     Says(&'static str),
     /// 400, and these words.
@@ -45,16 +45,16 @@ pub enum Reply {
     HangsUp,
 }
 
-pub const FINE: Reply = Reply::Says("200 OK");
-pub const BROKEN: Reply = Reply::Says("500 Internal Server Error");
+pub const FINE: ReceiverReply = ReceiverReply::Says("200 OK");
+pub const BROKEN: ReceiverReply = ReceiverReply::Says("500 Internal Server Error");
 
-pub struct Receiver {
+pub struct WebhookReceiver {
     pub url: String,
-    got: Arc<Mutex<Vec<Got>>>,
-    reply: watch::Sender<Reply>,
+    got: Arc<Mutex<Vec<WebhookRequest>>>,
+    reply: watch::Sender<ReceiverReply>,
 }
 
-impl Receiver {
+impl WebhookReceiver {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://127.0.0.1:{}/hook", listener.local_addr().unwrap().port());
@@ -69,17 +69,17 @@ impl Receiver {
         Self { url, got, reply }
     }
 
-    pub fn now(&self, reply: Reply) {
+    pub fn now(&self, reply: ReceiverReply) {
         self.reply.send_replace(reply);
     }
 
     /// Everything that came, in its order.
-    pub fn got(&self) -> Vec<Got> {
+    pub fn got(&self) -> Vec<WebhookRequest> {
         self.got.lock().unwrap().clone()
     }
 
     /// The same, in the log's order: what is sent at once comes in any.
-    pub fn sorted(&self) -> Vec<Got> {
+    pub fn sorted(&self) -> Vec<WebhookRequest> {
         let mut got = self.got();
         got.sort_by_key(|it| it.json()["data"]["index"].as_u64());
         got
@@ -87,7 +87,7 @@ impl Receiver {
 
     /// The kinds of what came, in the log's order.
     pub fn kinds(&self) -> Vec<String> {
-        self.sorted().iter().map(Got::kind).collect()
+        self.sorted().iter().map(WebhookRequest::kind).collect()
     }
 
     /// Waits until so much came.
@@ -98,17 +98,17 @@ impl Receiver {
     }
 }
 
-async fn converse(stream: TcpStream, got: Arc<Mutex<Vec<Got>>>, mut told: watch::Receiver<Reply>) {
+async fn converse(stream: TcpStream, got: Arc<Mutex<Vec<WebhookRequest>>>, mut told: watch::Receiver<ReceiverReply>) {
     let mut stream = BufReader::new(stream);
     while let Some(request) = read(&mut stream).await {
         let repeated = format!("{} {:?}", request.path, request.headers);
         got.lock().unwrap().push(request);
-        let said = told.wait_for(|it| !matches!(it, Reply::Hangs)).await.map(|it| it.clone());
+        let said = told.wait_for(|it| !matches!(it, ReceiverReply::Hangs)).await.map(|it| it.clone());
         let (status, body) = match said {
-            Ok(Reply::Says(status)) => (status, "so?".to_owned()),
-            Ok(Reply::Quotes(words)) => ("400 Bad Request", words.to_owned()),
-            Ok(Reply::Repeats(after)) => ("400 Bad Request", format!("{}{repeated}", "x".repeat(after))),
-            Ok(Reply::Hangs | Reply::HangsUp) | Err(_) => return,
+            Ok(ReceiverReply::Says(status)) => (status, "so?".to_owned()),
+            Ok(ReceiverReply::Quotes(words)) => ("400 Bad Request", words.to_owned()),
+            Ok(ReceiverReply::Repeats(after)) => ("400 Bad Request", format!("{}{repeated}", "x".repeat(after))),
+            Ok(ReceiverReply::Hangs | ReceiverReply::HangsUp) | Err(_) => return,
         };
         let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         if stream.get_mut().write_all(answer.as_bytes()).await.is_err() {
@@ -117,7 +117,7 @@ async fn converse(stream: TcpStream, got: Arc<Mutex<Vec<Got>>>, mut told: watch:
     }
 }
 
-pub async fn read(stream: &mut BufReader<TcpStream>) -> Option<Got> {
+pub async fn read(stream: &mut BufReader<TcpStream>) -> Option<WebhookRequest> {
     let mut headers = BTreeMap::new();
     let mut line = String::new();
     stream.read_line(&mut line).await.ok().filter(|it| *it > 0)?;
@@ -132,5 +132,5 @@ pub async fn read(stream: &mut BufReader<TcpStream>) -> Option<Got> {
     let length = headers.get("content-length").map_or(0, |it| it.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
-    Some(Got { method, path, headers, body: String::from_utf8(body).unwrap() })
+    Some(WebhookRequest { method, path, headers, body: String::from_utf8(body).unwrap() })
 }

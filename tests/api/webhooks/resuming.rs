@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use countersign::domain::identity::account::{Account, MachineRole};
 use countersign::domain::primitives::id::InterruptId;
-use countersign::domain::reviews::{Ballot, Verdict};
+use countersign::domain::reviews::{Ballot, VoteVerdict};
 use countersign::worker::{deliver, expire, sequence};
 use serde_json::{Value, json};
 
 use super::agents::{AgentServer, INTERRUPT, THREAD, thread};
-use super::scene::{Scene, path};
+use super::scene::{WebhookScenario, path};
 use crate::gateway::{ballot, token};
 
 on_both! {
@@ -37,11 +37,11 @@ pub fn asked() -> Value {
 }
 
 /// An interrupt that a host posts.
-pub async fn posted(s: &Scene, ask: Value) -> Value {
+pub async fn posted(s: &WebhookScenario, ask: Value) -> Value {
     s.g.post("/v1/interrupts", &s.g.host, ask).await.expect(202)
 }
 
-pub async fn votes(s: &Scene, who: &Account, taken: &Value, verdict: Verdict) {
+pub async fn votes(s: &WebhookScenario, who: &Account, taken: &Value, verdict: VoteVerdict) {
     let id: InterruptId = taken["id"].as_str().unwrap().try_into().unwrap();
     let ballot =
         Ballot { comment: Some("as agreed".to_owned()), ..ballot(&json!({"transition": taken["digest"]}), verdict) };
@@ -49,31 +49,31 @@ pub async fn votes(s: &Scene, who: &Account, taken: &Value, verdict: Verdict) {
 }
 
 /// What the host is told if it asks.
-pub async fn told(s: &Scene, taken: &Value) -> Value {
+pub async fn told(s: &WebhookScenario, taken: &Value) -> Value {
     s.g.get(&format!("/v1/interrupts/{}", taken["id"].as_str().unwrap()), &s.g.host).await.expect(200)
 }
 
-pub async fn resumes(s: &Scene, url: &str) -> Value {
+pub async fn resumes(s: &WebhookScenario, url: &str) -> Value {
     let ask = json!({"name": "agents", "kind": "langgraph", "url": url, "assistant": "agent", "flows": ["payments"],
         "headers": {"x-api-key": "k3y-in-header"}});
     s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201)
 }
 
 /// What was seen at each attempt of the only delivery, and how it stands.
-async fn seen(s: &Scene, endpoint: &Value) -> (Vec<Value>, Value) {
+async fn seen(s: &WebhookScenario, endpoint: &Value) -> (Vec<Value>, Value) {
     let deliveries = s.deliveries(endpoint).await;
     assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
     let attempts = deliveries[0]["attempts"].as_array().unwrap();
     (attempts.iter().map(|it| it["looked"].clone()).collect(), deliveries[0]["state"].clone())
 }
 
-async fn approved(s: &Scene) -> Value {
+async fn approved(s: &WebhookScenario) -> Value {
     let taken = posted(s, asked()).await;
-    votes(s, &s.g.alice, &taken, Verdict::Approve).await;
+    votes(s, &s.g.alice, &taken, VoteVerdict::Approve).await;
     taken
 }
 
-async fn a_run_goes_on_once_though_its_decision_is_sent_again(s: Scene) {
+async fn a_run_goes_on_once_though_its_decision_is_sent_again(s: WebhookScenario) {
     let server = AgentServer::start().await;
     server.is("interrupted", &[(INTERRUPT, &digest())]);
     let endpoint = resumes(&s, &server.url).await;
@@ -107,14 +107,14 @@ async fn a_run_goes_on_once_though_its_decision_is_sent_again(s: Scene) {
     s.is_sound().await;
 }
 
-async fn a_run_that_was_resumed_before_a_crash_is_not_resumed_after_it(s: Scene) {
+async fn a_run_that_was_resumed_before_a_crash_is_not_resumed_after_it(s: WebhookScenario) {
     let server = AgentServer::start().await;
     server.is("interrupted", &[(INTERRUPT, &digest())]);
     let endpoint = resumes(&s, &server.url).await;
     approved(&s).await;
     sequence::run_once(&s.g.service).await.unwrap();
     server.hangs(true);
-    let sender = deliver::Sender::new(&s.g.service);
+    let sender = deliver::DeliveryWorker::new(&s.g.service);
     sender.round().await.unwrap();
     server.until(1).await;
     // A gateway that ends now never learns that the run was begun.
@@ -133,7 +133,7 @@ async fn a_run_that_was_resumed_before_a_crash_is_not_resumed_after_it(s: Scene)
     s.is_sound().await;
 }
 
-async fn nothing_is_resumed_that_does_not_wait_for_this_decision(s: Scene) {
+async fn nothing_is_resumed_that_does_not_wait_for_this_decision(s: WebhookScenario) {
     let other = "b8445202d41afef489c6c9740c45a62d";
     let (ours, next) = (digest(), json!("e".repeat(64)));
     for (status, waiting, saw, state) in [
@@ -151,7 +151,7 @@ async fn nothing_is_resumed_that_does_not_wait_for_this_decision(s: Scene) {
         // The same digest of the same host is the same interrupt, so each has a host of its own.
         let host = token(&s.g.service, "host", MachineRole::Host, &[]).await;
         let taken = s.g.post("/v1/interrupts", &host, asked()).await.expect(202);
-        votes(&s, &s.g.alice, &taken, Verdict::Approve).await;
+        votes(&s, &s.g.alice, &taken, VoteVerdict::Approve).await;
         s.send().await;
         assert_eq!(seen(&s, &endpoint).await, (vec![json!(saw)], json!(state)), "{status} {waiting:?}");
         assert_eq!((server.looks().len(), server.runs().len()), (1, 0), "{status} {waiting:?}");
@@ -159,7 +159,7 @@ async fn nothing_is_resumed_that_does_not_wait_for_this_decision(s: Scene) {
     }
 }
 
-async fn a_server_that_says_yes_to_everything_resumes_nothing(s: Scene) {
+async fn a_server_that_says_yes_to_everything_resumes_nothing(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let endpoint = resumes(&s, &server.url).await;
     approved(&s).await;
@@ -179,7 +179,7 @@ async fn a_server_that_says_yes_to_everything_resumes_nothing(s: Scene) {
     assert_eq!(server.runs().len(), 0);
 }
 
-async fn an_odd_answer_to_the_look_resumes_nothing_and_is_not_kept(s: Scene) {
+async fn an_odd_answer_to_the_look_resumes_nothing_and_is_not_kept(s: WebhookScenario) {
     let (server, elsewhere) = (AgentServer::start().await, AgentServer::start().await);
     elsewhere.is("interrupted", &[(INTERRUPT, &digest())]);
     let endpoint = resumes(&s, &server.url).await;
@@ -214,7 +214,7 @@ async fn an_odd_answer_to_the_look_resumes_nothing_and_is_not_kept(s: Scene) {
     assert_eq!((server.runs().len(), seen(&s, &endpoint).await.1), (1, json!("delivered")));
 }
 
-async fn a_denial_and_a_time_out_are_told_as_what_they_are(s: Scene) {
+async fn a_denial_and_a_time_out_are_told_as_what_they_are(s: WebhookScenario) {
     let server = AgentServer::start().await;
     resumes(&s, &server.url).await;
     for decision in ["denied", "expired"] {
@@ -223,7 +223,7 @@ async fn a_denial_and_a_time_out_are_told_as_what_they_are(s: Scene) {
         server.is("interrupted", &[(INTERRUPT, &ask["transition_digest"])]);
         let taken = posted(&s, ask).await;
         if decision == "denied" {
-            votes(&s, &s.g.alice, &taken, Verdict::Deny).await;
+            votes(&s, &s.g.alice, &taken, VoteVerdict::Deny).await;
         } else {
             s.g.pass(Duration::from_secs(25 * 3600));
             expire::run_once(&s.g.service).await.unwrap();
@@ -237,7 +237,7 @@ async fn a_denial_and_a_time_out_are_told_as_what_they_are(s: Scene) {
     assert_eq!(server.runs().len(), 2);
 }
 
-async fn a_hold_is_told_to_whatever_waits_for_its_digest(s: Scene) {
+async fn a_hold_is_told_to_whatever_waits_for_its_digest(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let endpoint = resumes(&s, &server.url).await;
     let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10, "card": "4111111111111111"}});
@@ -260,7 +260,7 @@ async fn a_hold_is_told_to_whatever_waits_for_its_digest(s: Scene) {
     s.is_sound().await;
 }
 
-async fn what_no_run_can_wait_for_is_passed_over_without_a_delivery(s: Scene) {
+async fn what_no_run_can_wait_for_is_passed_over_without_a_delivery(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let endpoint = resumes(&s, &server.url).await;
     let ask = json!({"flow": "payments", "thread": "order-17", "state": {"requested_action": "none", "target_user_id": 17,
@@ -275,7 +275,7 @@ async fn what_no_run_can_wait_for_is_passed_over_without_a_delivery(s: Scene) {
             ask.as_object_mut().unwrap().remove("thread_ref");
         }
         let taken = posted(&s, ask).await;
-        votes(&s, &s.g.alice, &taken, Verdict::Approve).await;
+        votes(&s, &s.g.alice, &taken, VoteVerdict::Approve).await;
     }
     assert_eq!(s.send().await, 0);
     assert_eq!((server.looks().len(), s.deliveries(&endpoint).await.len()), (0, 0));

@@ -8,8 +8,8 @@ use countersign::domain::delivery::retry_schedule::DELAYS;
 use countersign::worker::{deliver, sequence};
 use serde_json::json;
 
-use super::receiver::{BROKEN, FINE, Receiver, Reply};
-use super::scene::{Scene, path};
+use super::receiver::{BROKEN, FINE, ReceiverReply, WebhookReceiver};
+use super::scene::{WebhookScenario, path};
 
 on_both! {
     what_fails_is_sent_again_after_each_delay_under_the_same_id_until_it_is_given_up,
@@ -25,8 +25,8 @@ on_both! {
 
 const LITTLE: Duration = Duration::from_secs(1);
 
-async fn what_fails_is_sent_again_after_each_delay_under_the_same_id_until_it_is_given_up(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn what_fails_is_sent_again_after_each_delay_under_the_same_id_until_it_is_given_up(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     receiver.now(BROKEN);
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     s.g.thread().await;
@@ -59,18 +59,18 @@ async fn what_fails_is_sent_again_after_each_delay_under_the_same_id_until_it_is
     s.is_sound().await;
 }
 
-async fn only_a_2xx_is_a_yes(s: Scene) {
-    let elsewhere = Receiver::start().await;
+async fn only_a_2xx_is_a_yes(s: WebhookScenario) {
+    let elsewhere = WebhookReceiver::start().await;
     let moved: &'static str = format!("302 Found\r\nlocation: {}", elsewhere.url).leak();
     for (reply, arrived) in [
-        (Reply::Says("202 Accepted"), true),
-        (Reply::Says("204 No Content"), true),
-        (Reply::Says("304 Not Modified"), false),
-        (Reply::Says(moved), false),
-        (Reply::Says("404 Not Found"), false),
-        (Reply::HangsUp, false),
+        (ReceiverReply::Says("202 Accepted"), true),
+        (ReceiverReply::Says("204 No Content"), true),
+        (ReceiverReply::Says("304 Not Modified"), false),
+        (ReceiverReply::Says(moved), false),
+        (ReceiverReply::Says("404 Not Found"), false),
+        (ReceiverReply::HangsUp, false),
     ] {
-        let receiver = Receiver::start().await;
+        let receiver = WebhookReceiver::start().await;
         let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
         receiver.now(reply.clone());
         s.g.thread().await;
@@ -82,9 +82,9 @@ async fn only_a_2xx_is_a_yes(s: Scene) {
     assert!(elsewhere.got().is_empty(), "nobody sends us on");
 }
 
-async fn whoever_asks_for_more_time_gets_it(s: Scene) {
-    let receiver = Receiver::start().await;
-    receiver.now(Reply::Says("503 Service Unavailable\r\nretry-after: 3600"));
+async fn whoever_asks_for_more_time_gets_it(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
+    receiver.now(ReceiverReply::Says("503 Service Unavailable\r\nretry-after: 3600"));
     s.endpoint(&receiver, &["thread.created"]).await;
     s.g.thread().await;
     s.send().await;
@@ -98,11 +98,11 @@ async fn whoever_asks_for_more_time_gets_it(s: Scene) {
     );
 }
 
-async fn whoever_says_gone_gets_nothing_more_until_a_test_arrives(s: Scene) {
-    let (receiver, watching) = (Receiver::start().await, Receiver::start().await);
+async fn whoever_says_gone_gets_nothing_more_until_a_test_arrives(s: WebhookScenario) {
+    let (receiver, watching) = (WebhookReceiver::start().await, WebhookReceiver::start().await);
     let endpoint = s.endpoint(&receiver, &["thread.*"]).await;
     s.endpoint(&watching, &["endpoint.*"]).await;
-    receiver.now(Reply::Says("410 Gone"));
+    receiver.now(ReceiverReply::Says("410 Gone"));
     s.g.thread().await;
     s.send().await;
     let now = s.now(&endpoint).await;
@@ -123,10 +123,10 @@ async fn whoever_says_gone_gets_nothing_more_until_a_test_arrives(s: Scene) {
     s.is_sound().await;
 }
 
-async fn of_many_that_are_ready_none_is_sent_any_more_after_gone_and_none_is_lost(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn of_many_that_are_ready_none_is_sent_any_more_after_gone_and_none_is_lost(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint_with(&receiver, json!({"events": ["thread.created"], "ordered": true})).await;
-    receiver.now(Reply::Says("410 Gone"));
+    receiver.now(ReceiverReply::Says("410 Gone"));
     for _ in 0..30 {
         s.g.thread().await;
     }
@@ -145,8 +145,8 @@ async fn of_many_that_are_ready_none_is_sent_any_more_after_gone_and_none_is_los
     );
 }
 
-async fn nobody_there_for_five_days_disables_and_what_is_sent_by_hand_recovers(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn nobody_there_for_five_days_disables_and_what_is_sent_by_hand_recovers(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     receiver.now(BROKEN);
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     s.g.thread().await;
@@ -169,16 +169,16 @@ async fn nobody_there_for_five_days_disables_and_what_is_sent_by_hand_recovers(s
     s.is_sound().await;
 }
 
-async fn an_endpoint_that_hangs_keeps_no_other_waiting(s: Scene) {
-    let (hanging, fine) = (Receiver::start().await, Receiver::start().await);
+async fn an_endpoint_that_hangs_keeps_no_other_waiting(s: WebhookScenario) {
+    let (hanging, fine) = (WebhookReceiver::start().await, WebhookReceiver::start().await);
     s.endpoint(&hanging, &["*"]).await;
     let endpoint = s.endpoint(&fine, &["thread.created"]).await;
-    hanging.now(Reply::Hangs);
+    hanging.now(ReceiverReply::Hangs);
     for _ in 0..20 {
         s.g.thread().await;
     }
     sequence::run_once(&s.g.service).await.unwrap();
-    let sender = deliver::Sender::new(&s.g.service);
+    let sender = deliver::DeliveryWorker::new(&s.g.service);
     sender.round().await.unwrap();
     fine.until(20).await;
     assert!(hanging.got().len() <= 8, "so many at a time: {}", hanging.got().len());
@@ -188,15 +188,15 @@ async fn an_endpoint_that_hangs_keeps_no_other_waiting(s: Scene) {
     assert!(hanging.got().len() > 20);
 }
 
-async fn what_was_sent_and_not_written_down_is_sent_again_under_the_same_id(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn what_was_sent_and_not_written_down_is_sent_again_under_the_same_id(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     s.endpoint(&receiver, &["thread.created"]).await;
     for _ in 0..3 {
         s.g.thread().await;
     }
-    receiver.now(Reply::Hangs);
+    receiver.now(ReceiverReply::Hangs);
     sequence::run_once(&s.g.service).await.unwrap();
-    let sender = deliver::Sender::new(&s.g.service);
+    let sender = deliver::DeliveryWorker::new(&s.g.service);
     sender.round().await.unwrap();
     receiver.until(3).await;
     // A gateway that ends now never learns that all of them arrived.
@@ -212,10 +212,10 @@ async fn what_was_sent_and_not_written_down_is_sent_again_under_the_same_id(s: S
     assert_eq!(s.send().await, 0);
 }
 
-async fn only_one_gateway_sends_and_another_goes_on_when_it_ends(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn only_one_gateway_sends_and_another_goes_on_when_it_ends(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     s.endpoint(&receiver, &["thread.created"]).await;
-    let (one, other) = (deliver::Sender::new(&s.g.service), deliver::Sender::new(&s.another().await));
+    let (one, other) = (deliver::DeliveryWorker::new(&s.g.service), deliver::DeliveryWorker::new(&s.another().await));
     one.round().await.unwrap();
     one.rest().await.unwrap();
     s.g.thread().await;

@@ -9,12 +9,12 @@ use countersign::service::audit::audit;
 use countersign::store::postgres::PostgresStore;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{Filter, Store};
+use countersign::store::{RowFilter, Store};
 use countersign::worker::{deliver, sequence};
 use serde_json::{Value, json};
 
-use super::receiver::Receiver;
-use crate::gateway::{Gateway, MovedClock, POLICY, outgoing, settings, spawn_on};
+use super::receiver::WebhookReceiver;
+use crate::gateway::{MovedClock, POLICY, TestGateway, outgoing, settings, spawn_on};
 
 /// Each on both databases.
 macro_rules! on_both {
@@ -22,24 +22,24 @@ macro_rules! on_both {
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                super::$name(crate::webhooks::scene::Scene::on_sqlite().await).await;
+                super::$name(crate::webhooks::scene::WebhookScenario::on_sqlite().await).await;
             })*
         }
         mod postgres {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                super::$name(crate::webhooks::scene::Scene::on_postgres().await).await;
+                super::$name(crate::webhooks::scene::WebhookScenario::on_postgres().await).await;
             })*
         }
     };
 }
 
-pub struct Scene {
-    pub g: Gateway,
+pub struct WebhookScenario {
+    pub g: TestGateway,
     pub store: Arc<dyn Store>,
 }
 
-impl Scene {
+impl WebhookScenario {
     pub async fn on_sqlite() -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
         let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
@@ -69,11 +69,11 @@ impl Scene {
     }
 
     /// An endpoint, with its secret, that is told of these events.
-    pub async fn endpoint(&self, receiver: &Receiver, events: &[&str]) -> Value {
+    pub async fn endpoint(&self, receiver: &WebhookReceiver, events: &[&str]) -> Value {
         self.endpoint_with(receiver, json!({"events": events})).await
     }
 
-    pub async fn endpoint_with(&self, receiver: &Receiver, mut more: Value) -> Value {
+    pub async fn endpoint_with(&self, receiver: &WebhookReceiver, mut more: Value) -> Value {
         more["name"] = json!("ops");
         more["url"] = json!(receiver.url);
         self.g.post("/v1/endpoints", &self.g.admin, more).await.expect(201)
@@ -91,11 +91,11 @@ impl Scene {
     /// Gives events their places, and sends what is due.
     /// Whoever did so before may be leaving still: a server frees what a closed connection held when it notices.
     pub async fn send(&self) -> usize {
-        while !self.store.list(Table::Outbox, Filter::All, None, 1).await.unwrap().is_empty() {
+        while !self.store.list(Table::Outbox, RowFilter::All, None, 1).await.unwrap().is_empty() {
             sequence::run_once(&self.g.service).await.unwrap();
         }
         loop {
-            let sender = deliver::Sender::new(&self.g.service);
+            let sender = deliver::DeliveryWorker::new(&self.g.service);
             sender.round().await.unwrap();
             let sent = sender.rest().await.unwrap();
             if sender.stands().await {

@@ -5,13 +5,13 @@ use countersign::worker::{deliver, sequence};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::receiver::{Got, Receiver, Reply};
-use super::scene::{Scene, path};
+use super::receiver::{ReceiverReply, WebhookReceiver, WebhookRequest};
+use super::scene::{WebhookScenario, path};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_reads_the_database_learns_no_secret_address_or_header() {
-    let s = Scene::on_sqlite().await;
-    let receiver = Receiver::start().await;
+    let s = WebhookScenario::on_sqlite().await;
+    let receiver = WebhookReceiver::start().await;
     let ask = json!({"name": "ops", "url": format!("{}?key=s3cret-in-url", receiver.url),
         "headers": {"authorization": "Bearer t0ken-in-header"}});
     let endpoint = s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
@@ -46,8 +46,8 @@ async fn whoever_reads_the_database_learns_no_secret_address_or_header() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn headers_are_sent_elsewhere_only_by_who_knows_them() {
-    let s = Scene::on_sqlite().await;
-    let (receiver, elsewhere) = (Receiver::start().await, Receiver::start().await);
+    let s = WebhookScenario::on_sqlite().await;
+    let (receiver, elsewhere) = (WebhookReceiver::start().await, WebhookReceiver::start().await);
     let ask = json!({"name": "ops", "url": receiver.url, "headers": {"authorization": "Bearer t0ken-in-header"}});
     let endpoint = s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
     let change = async |edit: Value| s.g.send(Method::PATCH, &path(&endpoint, ""), &s.g.admin, Some(edit)).await;
@@ -70,20 +70,20 @@ async fn headers_are_sent_elsewhere_only_by_who_knows_them() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_receiver_repeats_of_its_request_is_kept_without_what_is_hidden() {
-    let s = Scene::on_sqlite().await;
-    let receiver = Receiver::start().await;
+    let s = WebhookScenario::on_sqlite().await;
+    let receiver = WebhookReceiver::start().await;
     let ask = json!({"name": "ops", "url": format!("{}?key=s3cret-in-url", receiver.url),
         "headers": {"authorization": "Bearer t0ken-in-header"}});
     let endpoint = s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
     // 2048 bytes are kept: whole, and cut at every place in one of the two.
     for after in [0, 2036, 2040, 2044, 2000, 2010, 2020] {
-        receiver.now(Reply::Repeats(after));
+        receiver.now(ReceiverReply::Repeats(after));
         let tried = s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);
         let answer = tried["answer"].as_str().unwrap();
         assert!(after > 0 || answer.matches("[hidden]").count() == 2, "{answer}");
         assert!(!answer.contains("s3cr") && !answer.contains(" t0k"), "{after}: {answer}");
     }
-    receiver.now(Reply::Repeats(0));
+    receiver.now(ReceiverReply::Repeats(0));
     s.g.thread().await;
     s.send().await;
     let told = s.g.get(&path(&endpoint, "/deliveries"), &s.g.auditor).await.expect(200).to_string();
@@ -93,8 +93,8 @@ async fn what_a_receiver_repeats_of_its_request_is_kept_without_what_is_hidden()
 /// Chats say which key they do not know.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_part_of_an_address_is_hidden_as_well() {
-    let s = Scene::on_sqlite().await;
-    let receiver = Receiver::start().await;
+    let s = WebhookScenario::on_sqlite().await;
+    let receiver = WebhookReceiver::start().await;
     let url = format!("{}/T0AB/s3cret-in-path?key=s3cret%20in%20value", receiver.url.trim_end_matches('/'));
     let endpoint = s.g.post("/v1/endpoints", &s.g.admin, json!({"name": "ops", "url": url})).await.expect(201);
     for (said, kept) in [
@@ -103,7 +103,7 @@ async fn a_part_of_an_address_is_hidden_as_well() {
         ("key=s3cret%20in%20value!", "key=[hidden]!"),
         ("no T0AB", "no T0AB"),
     ] {
-        receiver.now(Reply::Quotes(said));
+        receiver.now(ReceiverReply::Quotes(said));
         let tried = s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);
         assert_eq!(tried["answer"], kept);
     }
@@ -111,13 +111,13 @@ async fn a_part_of_an_address_is_hidden_as_well() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_endpoint_that_is_moved_while_something_is_under_way_is_told_nothing_more_where_it_was() {
-    let s = Scene::on_sqlite().await;
-    let (before, after) = (Receiver::start().await, Receiver::start().await);
+    let s = WebhookScenario::on_sqlite().await;
+    let (before, after) = (WebhookReceiver::start().await, WebhookReceiver::start().await);
     let ask = json!({"name": "ops", "url": format!("{}?key=s3cret-in-url", before.url), "events": ["thread.created"],
         "headers": {"authorization": "Bearer t0ken-in-header"}});
     let endpoint = s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
-    before.now(Reply::Hangs);
-    let sender = deliver::Sender::new(&s.g.service);
+    before.now(ReceiverReply::Hangs);
+    let sender = deliver::DeliveryWorker::new(&s.g.service);
     let made = async |count: usize| {
         for _ in 0..count {
             s.g.thread().await;
@@ -129,7 +129,7 @@ async fn an_endpoint_that_is_moved_while_something_is_under_way_is_told_nothing_
     before.until(3).await;
     let moved = json!({"url": after.url, "headers": {"x-own": "mine"}});
     s.g.send(Method::PATCH, &path(&endpoint, ""), &s.g.admin, Some(moved)).await.expect(200);
-    before.now(Reply::Repeats(0));
+    before.now(ReceiverReply::Repeats(0));
     sender.rest().await.unwrap();
     // The same sender goes on with what it knows of the lane.
     made(1).await;
@@ -138,7 +138,7 @@ async fn an_endpoint_that_is_moved_while_something_is_under_way_is_told_nothing_
     made(0).await;
     sender.rest().await.unwrap();
     assert_eq!((before.got().len(), after.got().len()), (3, 4), "what is new, and what failed where it was");
-    let own = |it: &Got| it.headers["x-own"] == "mine" && !it.headers.contains_key("authorization");
+    let own = |it: &WebhookRequest| it.headers["x-own"] == "mine" && !it.headers.contains_key("authorization");
     assert!(after.got().iter().all(own));
     let told = s.g.get(&path(&endpoint, "/deliveries"), &s.g.auditor).await.expect(200).to_string();
     assert!(told.contains("[hidden]") && !told.contains("s3cret") && !told.contains("t0ken"), "{told}");
@@ -146,8 +146,8 @@ async fn an_endpoint_that_is_moved_while_something_is_under_way_is_told_nothing_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_policy_hides_is_in_no_body() {
-    let s = Scene::on_sqlite().await;
-    let receiver = Receiver::start().await;
+    let s = WebhookScenario::on_sqlite().await;
+    let receiver = WebhookReceiver::start().await;
     s.endpoint(&receiver, &["*"]).await;
     let thread = s.g.thread().await;
     let path = format!("/v1/threads/{}/closing", thread["thread"].as_str().unwrap());

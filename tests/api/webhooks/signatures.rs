@@ -4,8 +4,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::receiver::{Got, Receiver};
-use super::scene::{Scene, path};
+use super::receiver::{WebhookReceiver, WebhookRequest};
+use super::scene::{WebhookScenario, path};
 
 on_both! {
     every_event_is_signed_so_that_public_libraries_take_it_and_nothing_altered,
@@ -13,7 +13,7 @@ on_both! {
 }
 
 /// What the libraries say of a delivery as it came, under a secret.
-fn judged(got: &Got, secret: &Value, body: &str) -> [bool; 2] {
+fn judged(got: &WebhookRequest, secret: &Value, body: &str) -> [bool; 2] {
     let ask = json!({"secret": secret, "headers": got.headers, "body": body}).to_string();
     let python = crate::python::answered("check_webhook.py", &ask);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/webhooks/check.mjs");
@@ -24,13 +24,13 @@ fn judged(got: &Got, secret: &Value, body: &str) -> [bool; 2] {
 }
 
 /// Whether the second signature is by one of the public keys that the endpoint names.
-fn signed_by_key(got: &Got, keys: &Value) -> bool {
+fn signed_by_key(got: &WebhookRequest, keys: &Value) -> bool {
     let ask = json!({"keys": keys, "headers": got.headers, "body": got.body}).to_string();
     crate::python::answered("check_webhook_key.py", &ask).trim() == "good"
 }
 
-async fn every_event_is_signed_so_that_public_libraries_take_it_and_nothing_altered(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn every_event_is_signed_so_that_public_libraries_take_it_and_nothing_altered(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint(&receiver, &["transition.*"]).await;
     let thread = s.g.thread().await;
     let held = s.g.held(&thread).await;
@@ -50,8 +50,8 @@ async fn every_event_is_signed_so_that_public_libraries_take_it_and_nothing_alte
     s.is_sound().await;
 }
 
-async fn during_a_rotation_both_secrets_are_good_and_afterwards_the_new_one_alone(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn during_a_rotation_both_secrets_are_good_and_afterwards_the_new_one_alone(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     let ask = json!({"overlap_secs": 600});
     let next = s.g.post(&path(&endpoint, "/secret"), &s.g.admin, ask).await.expect(200);
@@ -61,17 +61,17 @@ async fn during_a_rotation_both_secrets_are_good_and_afterwards_the_new_one_alon
     s.g.pass(std::time::Duration::from_secs(601));
     s.g.thread().await;
     s.send().await;
-    let [during, after] = <[Got; 2]>::try_from(receiver.sorted()).unwrap();
+    let [during, after] = <[WebhookRequest; 2]>::try_from(receiver.sorted()).unwrap();
     assert_eq!(during.headers["webhook-signature"].matches("v1,").count(), 2);
     assert_eq!(after.headers["webhook-signature"].matches("v1,").count(), 1);
-    let good = |got: &Got, secret: &Value| signs(got, secret);
+    let good = |got: &WebhookRequest, secret: &Value| signs(got, secret);
     assert!(good(&during, &endpoint["secret"]) && good(&during, &next["secret"]));
     assert!(!good(&after, &endpoint["secret"]) && good(&after, &next["secret"]));
 }
 
 /// Whether one of the signatures is by that secret. The libraries look at the time as well, and this gateway's clock was
 /// moved.
-fn signs(got: &Got, secret: &Value) -> bool {
+fn signs(got: &WebhookRequest, secret: &Value) -> bool {
     let webhook = standardwebhooks::Webhook::new(secret.as_str().unwrap()).unwrap();
     let at: i64 = got.headers["webhook-timestamp"].parse().unwrap();
     let signature = webhook.sign(got.id(), at, got.body.as_bytes()).unwrap();

@@ -1,12 +1,12 @@
 //! Decisions that are told by a template: in an administrator's words, and with nothing else put into them.
 
-use countersign::domain::reviews::{Ballot, Verdict};
+use countersign::domain::reviews::{Ballot, VoteVerdict};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::agents::{AgentServer, INTERRUPT, THREAD};
 use super::resuming::{asked, digest, posted, told, votes};
-use super::scene::{Scene, path};
+use super::scene::{WebhookScenario, path};
 use crate::gateway::ballot;
 
 on_both! {
@@ -33,26 +33,26 @@ fn with_look(server: &AgentServer) -> Value {
     )
 }
 
-async fn added(s: &Scene, ask: Value) -> Value {
+async fn added(s: &WebhookScenario, ask: Value) -> Value {
     s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201)
 }
 
-async fn decided(s: &Scene, changes: Value) -> Value {
+async fn decided(s: &WebhookScenario, changes: Value) -> Value {
     let mut ask = asked();
     for (name, value) in changes.as_object().unwrap() {
         ask[name] = value.clone();
     }
     let taken = posted(s, ask).await;
-    votes(s, &s.g.alice, &taken, Verdict::Approve).await;
+    votes(s, &s.g.alice, &taken, VoteVerdict::Approve).await;
     s.send().await;
     told(s, &taken).await
 }
 
-async fn last_attempt(s: &Scene, endpoint: &Value) -> Value {
+async fn last_attempt(s: &WebhookScenario, endpoint: &Value) -> Value {
     s.deliveries(endpoint).await[0]["attempts"].as_array().unwrap().last().unwrap().clone()
 }
 
-async fn a_decision_is_told_in_the_administrators_words_and_signed(s: Scene) {
+async fn a_decision_is_told_in_the_administrators_words_and_signed(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let body = json!({"all": ["{approved}", "{decision}", "{digest}", "{flow}", "{thread}"], "by": {"{interrupt}": "{answer}"}, "n": 1});
     let url = format!("{}/threads/{{thread}}/resume?key=s3cret", server.url);
@@ -80,7 +80,7 @@ async fn a_decision_is_told_in_the_administrators_words_and_signed(s: Scene) {
     s.is_sound().await;
 }
 
-async fn it_is_told_only_while_the_look_says_that_it_is_waited_for(s: Scene) {
+async fn it_is_told_only_while_the_look_says_that_it_is_waited_for(s: WebhookScenario) {
     let server = AgentServer::start().await;
     server.says("200 OK", "{\"task\":{\"state\":\"waiting\",\"card\":\"s3cret-in-state\"}}");
     let endpoint = added(&s, with_look(&server)).await;
@@ -110,7 +110,7 @@ async fn it_is_told_only_while_the_look_says_that_it_is_waited_for(s: Scene) {
     s.is_sound().await;
 }
 
-async fn what_a_host_chose_leads_nowhere_else_and_takes_no_other_members_place(s: Scene) {
+async fn what_a_host_chose_leads_nowhere_else_and_takes_no_other_members_place(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let body = json!({"approved": "{approved}", "by": "{thread}", "{interrupt}": {"digest": "{digest}"}});
     let endpoint =
@@ -135,12 +135,12 @@ async fn what_a_host_chose_leads_nowhere_else_and_takes_no_other_members_place(s
     ask["transition_digest"] = json!("3".repeat(64));
     ask.as_object_mut().unwrap().remove("thread_ref");
     let taken = posted(&s, ask).await;
-    votes(&s, &s.g.alice, &taken, Verdict::Approve).await;
+    votes(&s, &s.g.alice, &taken, VoteVerdict::Approve).await;
     s.send().await;
     assert_eq!((server.runs().len(), s.deliveries(&endpoint).await.len()), (1, before));
 }
 
-async fn what_is_no_template_is_refused_with_where_and_by_name(s: Scene) {
+async fn what_is_no_template_is_refused_with_where_and_by_name(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let good = with_look(&server);
     let with = |at: &str, value: Value| {
@@ -174,7 +174,7 @@ async fn what_is_no_template_is_refused_with_where_and_by_name(s: Scene) {
     assert_eq!(s.g.get("/v1/endpoints", &s.g.admin).await.expect(200)["endpoints"], json!([]));
 }
 
-async fn another_address_is_looked_through_again(s: Scene) {
+async fn another_address_is_looked_through_again(s: WebhookScenario) {
     let (server, other) = (AgentServer::start().await, AgentServer::start().await);
     let looks = added(&s, with_look(&server)).await;
     let plain = added(&s, template(format!("{}/x", server.url), json!({"body": "{decision}"}))).await;
@@ -193,7 +193,7 @@ async fn another_address_is_looked_through_again(s: Scene) {
     assert_eq!((server.looks().len(), server.runs().len()), (1, 0));
 }
 
-async fn trying_one_out_resumes_nothing(s: Scene) {
+async fn trying_one_out_resumes_nothing(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let looks = added(&s, with_look(&server)).await;
     let plain = added(&s, template(format!("{}/x", server.url), json!({"body": 1}))).await;
@@ -207,7 +207,7 @@ async fn trying_one_out_resumes_nothing(s: Scene) {
     assert_eq!(server.runs().len(), 0);
 }
 
-async fn what_the_policy_hides_is_put_into_no_gap(s: Scene) {
+async fn what_the_policy_hides_is_put_into_no_gap(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let body = json!({"thread": "{thread}", "answer": "{answer}", "digest": "{digest}"});
     added(&s, template(format!("{}/x", server.url), json!({"body": body}))).await;
@@ -218,7 +218,7 @@ async fn what_the_policy_hides_is_put_into_no_gap(s: Scene) {
     let taken = posted(&s, ask).await;
     let ballot = Ballot {
         comment: Some(format!("it is {card}")),
-        ..ballot(&json!({"transition": taken["digest"]}), Verdict::Approve)
+        ..ballot(&json!({"transition": taken["digest"]}), VoteVerdict::Approve)
     };
     let id = taken["id"].as_str().unwrap().try_into().unwrap();
     s.g.service.vote_on_interrupt(&s.g.alice.id, &id, &ballot, None).await.unwrap();

@@ -1,14 +1,14 @@
 //! That somebody is told when nobody receives any more: administrators, by mail.
 
-use countersign::domain::delivery::mail_contact::Pace;
+use countersign::domain::delivery::mail_contact::MailPace;
 use countersign::domain::identity::account::{Account, PersonRole};
 use countersign::service::Service;
 use countersign::service::identity::accounts::NewAccount;
 use serde_json::json;
 
-use super::receiver::{FINE, Receiver, Reply};
-use super::scene::{Scene, path};
-use crate::mail::{PATIENCE, Post, tell, told_at, write};
+use super::receiver::{FINE, ReceiverReply, WebhookReceiver};
+use super::scene::{WebhookScenario, path};
+use crate::mail::{MailServer, PATIENCE, tell, told_at, write};
 
 on_both! {
     administrators_are_told_of_an_endpoint_that_is_disabled_and_when_it_is_back,
@@ -18,24 +18,24 @@ on_both! {
 async fn administrator(service: &Service, name: &str) -> Account {
     let new = NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: Default::default() };
     let account = service.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
-    told_at(service, &account, &format!("{name}@example.org"), Pace::Each).await;
+    told_at(service, &account, &format!("{name}@example.org"), MailPace::Each).await;
     account
 }
 
 /// Gus runs the gateway, gil does not any more, and alice decides reviews.
-async fn ready(s: &Scene) {
+async fn ready(s: &WebhookScenario) {
     administrator(&s.g.service, "gus").await;
     administrator(&s.g.service, "gil").await;
-    s.g.service.set_admission("gil", countersign::service::identity::revocation::Admission::Barred).await.unwrap();
-    told_at(&s.g.service, &s.g.alice, "alice@example.org", Pace::Each).await;
+    s.g.service.set_admission("gil", countersign::service::identity::revocation::SignInAccess::Barred).await.unwrap();
+    told_at(&s.g.service, &s.g.alice, "alice@example.org", MailPace::Each).await;
     write(&s.g.service).await;
 }
 
-async fn administrators_are_told_of_an_endpoint_that_is_disabled_and_when_it_is_back(s: Scene) {
-    let (receiver, mut post) = (Receiver::start().await, Post::start("plain"));
+async fn administrators_are_told_of_an_endpoint_that_is_disabled_and_when_it_is_back(s: WebhookScenario) {
+    let (receiver, mut post) = (WebhookReceiver::start().await, MailServer::start("plain"));
     ready(&s).await;
     let endpoint = s.endpoint(&receiver, &["thread.*"]).await;
-    receiver.now(Reply::Says("410 Gone"));
+    receiver.now(ReceiverReply::Says("410 Gone"));
     s.g.thread().await;
     s.send().await;
     write(&s.g.service).await;
@@ -60,12 +60,12 @@ async fn administrators_are_told_of_an_endpoint_that_is_disabled_and_when_it_is_
     s.is_sound().await;
 }
 
-async fn what_is_over_before_anybody_was_told_is_not_told(s: Scene) {
-    let (receiver, mut post) = (Receiver::start().await, Post::start("plain"));
+async fn what_is_over_before_anybody_was_told_is_not_told(s: WebhookScenario) {
+    let (receiver, mut post) = (WebhookReceiver::start().await, MailServer::start("plain"));
     ready(&s).await;
     let endpoint = s.endpoint(&receiver, &["thread.*"]).await;
     let disable = async || {
-        receiver.now(Reply::Says("410 Gone"));
+        receiver.now(ReceiverReply::Says("410 Gone"));
         s.g.thread().await;
         s.send().await;
         write(&s.g.service).await;

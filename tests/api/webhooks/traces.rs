@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::receiver::{BROKEN, FINE, Receiver};
-use super::scene::Scene;
+use super::receiver::{BROKEN, FINE, WebhookReceiver};
+use super::scene::WebhookScenario;
 
 on_both! {
     a_delivery_and_its_repetition_stand_in_the_trace_of_the_request,
@@ -12,7 +12,7 @@ on_both! {
 
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-async fn thread_traced(s: &Scene, traces: &[&str]) {
+async fn thread_traced(s: &WebhookScenario, traces: &[&str]) {
     let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10, "card": "4111111111111111"}});
     let body = json!({"flow": "payments", "state": state});
     let request = reqwest::Client::new().post(format!("{}/v1/threads", s.g.url)).bearer_auth(&s.g.host).json(&body);
@@ -20,8 +20,8 @@ async fn thread_traced(s: &Scene, traces: &[&str]) {
     assert_eq!(request.send().await.unwrap().status(), 201);
 }
 
-async fn a_delivery_and_its_repetition_stand_in_the_trace_of_the_request(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn a_delivery_and_its_repetition_stand_in_the_trace_of_the_request(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     receiver.now(BROKEN);
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     thread_traced(&s, &[TRACE]).await;
@@ -44,8 +44,8 @@ async fn a_delivery_and_its_repetition_stand_in_the_trace_of_the_request(s: Scen
     s.is_sound().await;
 }
 
-async fn what_an_agent_does_by_a_tool_stands_in_the_trace_of_its_message(s: Scene) {
-    let receiver = Receiver::start().await;
+async fn what_an_agent_does_by_a_tool_stands_in_the_trace_of_its_message(s: WebhookScenario) {
+    let receiver = WebhookReceiver::start().await;
     s.endpoint(&receiver, &["transition.committed"]).await;
     let thread = s.g.thread().await;
     let arguments = json!({

@@ -14,7 +14,7 @@ use countersign::store::row::Table;
 use tempfile::TempDir;
 use tokio_postgres::Client;
 
-use super::{COLUMNS, LABEL_COLUMNS, Outcome, TABLES, expect, expected_tables, inserted, label_edits, updated};
+use super::{COLUMNS, EditOutcome, LABEL_COLUMNS, TABLES, expect, expected_tables, inserted, label_edits, updated};
 use crate::lived::{self, live_through};
 use crate::{postgres, up_to_date};
 
@@ -24,7 +24,7 @@ const UNSEALED: &str = ": it does not bear this gateway's seal";
 const NO_SEAL: &str = "decode(repeat('00', 32), 'hex')";
 
 /// A database under somebody's hands, and what an audit needs that looks at it after each edit.
-struct Bench {
+struct PostgresEditHarness {
     client: Client,
     store: PostgresStore,
     keys: Arc<Keys>,
@@ -33,7 +33,7 @@ struct Bench {
     _folder: TempDir,
 }
 
-impl Bench {
+impl PostgresEditHarness {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = up_to_date::database().await;
@@ -75,7 +75,7 @@ impl Bench {
     }
 
     /// Edits one row of a table, holds what is found against what is stated, and undoes it.
-    async fn edit(&self, table: &str, edit: &str, outcome: Outcome) {
+    async fn edit(&self, table: &str, edit: &str, outcome: EditOutcome) {
         assert_eq!(self.client.execute(edit, &[]).await.unwrap(), 1, "{edit}");
         expect(outcome, &self.found().await, edit);
         self.put_back(table).await;
@@ -114,10 +114,10 @@ async fn every_table_and_column_has_a_stated_outcome_on_postgres_too() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_edit_of_any_column_a_row_more_and_a_row_less_are_found_on_postgres_too() {
-    let bench = Bench::new().await;
+    let bench = PostgresEditHarness::new().await;
     assert_eq!(bench.found().await, [""; 0], "the history itself is sound");
     for (column, outcome) in COLUMNS {
-        assert_eq!(*outcome, Outcome::Found, "{column}");
+        assert_eq!(*outcome, EditOutcome::Found, "{column}");
         bench.edit_everywhere(|table| updated(table, column, NO_SEAL)).await;
     }
     bench.edit_everywhere(inserted).await;
@@ -127,7 +127,7 @@ async fn an_edit_of_any_column_a_row_more_and_a_row_less_are_found_on_postgres_t
         bench.edit(name, &edit, *outcome).await;
     }
     for edit in label_edits() {
-        bench.edit("labels", &edit, Outcome::Found).await;
+        bench.edit("labels", &edit, EditOutcome::Found).await;
     }
     assert_eq!(bench.found().await, [""; 0], "and every edit was undone");
 }

@@ -18,17 +18,17 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign::archives::Archives;
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::chain::entry::Entry;
-use countersign::domain::chain::jws::{self, Typ};
+use countersign::domain::chain::jws::{self, TokenType};
 use countersign::domain::chain::statement::Statement;
 use countersign::domain::keys::{KeyUse, Keys};
-use countersign::domain::threads::archive::{Archive, Content, Whereabouts};
+use countersign::domain::threads::archive::{Archive, ArchiveContent, ArchivedLocation};
 use countersign::domain::threads::thread::Thread;
 use countersign::domain::threads::transition::{ChainRow, Transition};
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
 use countersign::store::record::Record;
-use countersign::store::records::Pending;
-use countersign::store::row::{Row, Table};
+use countersign::store::records::UnsequencedEvent;
+use countersign::store::row::{SealedRow, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ use kinds::{FORGOTTEN, KINDS, UNCOUNTED, seal_of, sealed};
 use others::{others, places};
 use unseen::UNSEEN;
 
-use crate::lived::{self, Gateway, live_through};
+use crate::lived::{self, HistoryGateway, live_through};
 
 /// Longer than a writer's lease, shorter than a receipt's life.
 const LAPSED: Duration = Duration::from_secs(120);
@@ -50,7 +50,7 @@ const EACH_MAX: u32 = 2;
 /// Events of threads and outside of them, first and later ones, are all among so many.
 const EVENTS_MAX: u32 = 60;
 
-struct Kept {
+struct StoredRow {
     id: String,
     /// What is tried once of each kind: ids are random, and so is which row comes first.
     kind: String,
@@ -58,7 +58,7 @@ struct Kept {
     body: Value,
 }
 
-fn rows(connection: &Connection, table: Table) -> Vec<Kept> {
+fn rows(connection: &Connection, table: Table) -> Vec<StoredRow> {
     let sql = format!("SELECT id, state, revision, body FROM {} ORDER BY id", table.name());
     let mut statement = connection.prepare(&sql).unwrap();
     let read = |row: &rusqlite::Row<'_>| {
@@ -66,13 +66,13 @@ fn rows(connection: &Connection, table: Table) -> Vec<Kept> {
         let body: Value = serde_json::from_str(&body).unwrap();
         // A transition whose values are in an archive is held against its file.
         let kind = format!("{} {} {}", row.get::<_, String>(1)?, body["statement"]["type"], body["values"]);
-        Ok(Kept { id: row.get(0)?, kind, revision: row.get(2)?, body })
+        Ok(StoredRow { id: row.get(0)?, kind, revision: row.get(2)?, body })
     };
     statement.query_map([], read).unwrap().map(Result::unwrap).collect()
 }
 
 /// A database under somebody's hands, and the audit that looks at it after each edit.
-struct Bench {
+struct ResealHarness {
     runtime: tokio::runtime::Runtime,
     store: SqliteStore,
     keys: std::sync::Arc<Keys>,
@@ -81,7 +81,7 @@ struct Bench {
     said: BTreeSet<String>,
 }
 
-impl Bench {
+impl ResealHarness {
     fn on(folder: &Path) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let store = SqliteStore::open(folder.join("countersign.db"), SqliteOptions::default()).unwrap();
@@ -102,18 +102,18 @@ impl Bench {
     }
 
     /// A row of that table for which this holds.
-    fn pick(&self, table: Table, fits: impl Fn(&Kept) -> bool) -> Kept {
+    fn pick(&self, table: Table, fits: impl Fn(&StoredRow) -> bool) -> StoredRow {
         rows(&self.connection, table).into_iter().find(|it| fits(it)).expect("the history has such a row")
     }
 
     /// Puts a row beside all others, and expects that to be said of it.
-    fn beside(&mut self, table: Table, row: &Row, finding: &str) {
+    fn beside(&mut self, table: Table, row: &SealedRow, finding: &str) {
         let found = self.with(table, None, Some(row)).expect(finding);
         assert!(found.iter().any(|it| it.ends_with(finding)), "{finding}: {found:#?}");
     }
 
     /// Puts a row in another's place, and expects that to be said of it.
-    fn instead(&mut self, table: Table, kept: &Kept, body: &Value, finding: &str) {
+    fn instead(&mut self, table: Table, kept: &StoredRow, body: &Value, finding: &str) {
         let key = std::sync::Arc::clone(&self.keys);
         let row = seal_of(table)(key.row(), body, kept.revision).unwrap();
         let found = self.with(table, Some(&kept.id), Some(&row)).unwrap();
@@ -129,14 +129,14 @@ impl Bench {
     }
 
     /// What is found while this row stands where that one stood; `None` if the database does not take it.
-    fn with(&mut self, table: Table, out: Option<&str>, put: Option<&Row>) -> Option<Vec<String>> {
+    fn with(&mut self, table: Table, out: Option<&str>, put: Option<&SealedRow>) -> Option<Vec<String>> {
         let taken = self.edit(table, out, put);
         let found = taken.then(|| self.findings());
         self.undo(table, out, put.filter(|_| taken));
         found
     }
 
-    fn edit(&mut self, table: Table, out: Option<&str>, put: Option<&Row>) -> bool {
+    fn edit(&mut self, table: Table, out: Option<&str>, put: Option<&SealedRow>) -> bool {
         self.connection.execute_batch("SAVEPOINT edit").unwrap();
         let name = table.name();
         if let Some(id) = out {
@@ -164,7 +164,7 @@ impl Bench {
         taken
     }
 
-    fn undo(&mut self, table: Table, out: Option<&str>, put: Option<&Row>) {
+    fn undo(&mut self, table: Table, out: Option<&str>, put: Option<&SealedRow>) {
         let name = table.name();
         if let Some(row) = put {
             self.connection.execute(&format!("DELETE FROM {name} WHERE id = ?1"), [&row.id]).unwrap();
@@ -181,11 +181,11 @@ struct Alteration {
     table: Table,
     id: String,
     shape: String,
-    row: Row,
+    row: SealedRow,
 }
 
 /// Every place of every kind of row, in each state of it, once.
-fn alterations(bench: &Bench) -> Vec<Alteration> {
+fn alterations(bench: &ResealHarness) -> Vec<Alteration> {
     let key = bench.keys.row();
     let mut all = Vec::new();
     for (table, seal) in KINDS {
@@ -211,7 +211,7 @@ fn alterations(bench: &Bench) -> Vec<Alteration> {
 }
 
 /// A thread that says an approval under its head was taken back, which no event tells of; and one that does not say it.
-fn taken_back_otherwise(bench: &mut Bench) {
+fn taken_back_otherwise(bench: &mut ResealHarness) {
     const FINDING: &str = "events and row disagree on whether what its head rests on was taken back";
     let kept = bench.pick(Table::Threads, |it| it.body["head"]["usage"]["state"] == "unused");
     let mut body = kept.body.clone();
@@ -225,10 +225,10 @@ fn taken_back_otherwise(bench: &mut Bench) {
 
 /// The shapes that may be altered unseen. Each alteration costs an audit, and all of them most of what the tests
 /// cost: every core takes its share, on a copy of its own.
-fn unseen(bench: &mut Bench, folder: &Path) -> BTreeSet<String> {
+fn unseen(bench: &mut ResealHarness, folder: &Path) -> BTreeSet<String> {
     let all = alterations(bench);
     let next = AtomicUsize::new(0);
-    let take = |bench: &mut Bench| {
+    let take = |bench: &mut ResealHarness| {
         let mut unseen = BTreeSet::new();
         while let Some(it) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
             if bench.with(it.table, Some(&it.id), Some(&it.row)).is_some_and(|it| it.is_empty()) {
@@ -238,7 +238,7 @@ fn unseen(bench: &mut Bench, folder: &Path) -> BTreeSet<String> {
         unseen
     };
     let helpers = std::thread::available_parallelism().map_or(0, |it| it.get() - 1);
-    let mut copies: Vec<_> = (0..helpers).map(|_| Bench::on_a_copy_of(bench, folder)).collect();
+    let mut copies: Vec<_> = (0..helpers).map(|_| ResealHarness::on_a_copy_of(bench, folder)).collect();
     let shares: Vec<_> = std::thread::scope(|scope| {
         let running: Vec<_> = copies.iter_mut().map(|(it, _)| scope.spawn(|| take(it))).collect();
         let own = take(bench);
@@ -250,7 +250,7 @@ fn unseen(bench: &mut Bench, folder: &Path) -> BTreeSet<String> {
     shares.into_iter().flatten().collect()
 }
 
-fn removed_and_renumbered(bench: &mut Bench) -> BTreeSet<&'static str> {
+fn removed_and_renumbered(bench: &mut ResealHarness) -> BTreeSet<&'static str> {
     let mut uncounted = BTreeSet::new();
     let key = std::sync::Arc::clone(&bench.keys);
     for (table, seal) in KINDS {
@@ -278,8 +278,8 @@ fn removed_and_renumbered(bench: &mut Bench) -> BTreeSet<&'static str> {
 }
 
 /// A gateway that has not been started since there are labels: its rows bear none yet.
-fn unlabelled(bench: &mut Bench) {
-    let moved = |bench: &Bench, by: i64| {
+fn unlabelled(bench: &mut ResealHarness) {
+    let moved = |bench: &ResealHarness, by: i64| {
         let update = "UPDATE labels SET due = due + ?1 WHERE kept_in = 'labels'";
         assert_eq!(bench.connection.execute(update, params![by]).unwrap(), 1);
     };
@@ -311,7 +311,7 @@ fn whatever_is_changed_and_sealed_again_is_found_and_every_finding_is_made_once(
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let gateway = Gateway::open(folder.path()).await;
+        let gateway = HistoryGateway::open(folder.path()).await;
         live_through(&gateway.service).await;
         // The one write that is under way lapses, and the log says so.
         gateway.clock.0.set_millis(LAPSED.as_millis().try_into().unwrap());
@@ -322,7 +322,7 @@ fn whatever_is_changed_and_sealed_again_is_found_and_every_finding_is_made_once(
         );
     });
     drop(runtime);
-    let mut bench = Bench::on(folder.path());
+    let mut bench = ResealHarness::on(folder.path());
     assert_eq!(bench.findings(), [""; 0], "the history itself is sound");
     let uncounted = removed_and_renumbered(&mut bench);
     another_request(&mut bench);

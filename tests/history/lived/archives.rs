@@ -6,10 +6,10 @@ use std::path::Path;
 use countersign::archives::Archives;
 use countersign::domain::identity::account::MachineRole;
 use countersign::service::Service;
-use countersign::service::archive::Place;
+use countersign::service::archive::ArchiveScanCursor;
 use serde_json::json;
 
-use super::{Cast, admin, example, make, propose, token};
+use super::{HistoryActors, admin, example, make, propose, token};
 
 /// Where a history's archives are.
 pub fn in_folder(folder: &Path) -> Archives {
@@ -19,7 +19,7 @@ pub fn in_folder(folder: &Path) -> Archives {
 /// As many as the shortest archive has, and one that stays.
 const VERSIONS: u32 = 17;
 
-pub async fn outgrows_the_database(service: &Service, _: &Cast) {
+pub async fn outgrows_the_database(service: &Service, _: &HistoryActors) {
     let mut source = example("payments");
     source.text = source.text.replacen("flow = \"payments\"", "flow = \"kept\"", 1);
     source.text.push_str("\n[retain]\nversions = 1\n");
@@ -32,5 +32,9 @@ pub async fn outgrows_the_database(service: &Service, _: &Cast) {
         let text = format!("text {version}, and so on. ").repeat(20);
         propose(service, &agent, "long", "input_parser", json!({"raw_text": text})).await;
     }
-    assert_eq!(service.retain(&mut Place::default()).await.unwrap(), 1, "all but the last are in an archive");
+    assert_eq!(
+        service.retain(&mut ArchiveScanCursor::default()).await.unwrap(),
+        1,
+        "all but the last are in an archive"
+    );
 }

@@ -1,34 +1,40 @@
 //! Work side by side: branches, one of which does what people must decide, joined; and branches that nobody joins.
 
 use countersign::domain::primitives::id::{BranchName, NodeId, StepKey};
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::domain::threads::branch::Strategy;
 use countersign::service::Service;
-use countersign::service::branches::fork::{Forked, NewBranches};
-use countersign::service::proposals::join_request::Join;
-use countersign::service::proposals::request::{Asked, Proposal};
-use countersign::service::threads::commit::Answer;
+use countersign::service::branches::fork::{CreatedBranches, NewBranches};
+use countersign::service::proposals::join_request::JoinProposal;
+use countersign::service::proposals::request::{Proposal, ProposalKind};
+use countersign::service::threads::commit::ProposalOutcome;
 use serde_json::{Value, json};
 
-use super::{Cast, Digest, Usage, ballot, held, make, propose, thread};
+use super::{Digest, HistoryActors, Usage, ballot, held, make, propose, thread};
 
 fn names(all: &[&str]) -> Vec<BranchName> {
     all.iter().map(|it| BranchName::try_from(*it).unwrap()).collect()
 }
 
-async fn fork(service: &Service, cast: &Cast, name: &str, branches: &[&str]) -> Forked {
+async fn fork(service: &Service, cast: &HistoryActors, name: &str, branches: &[&str]) -> CreatedBranches {
     let node = NodeId::try_from("planner").unwrap();
     let ask = NewBranches { thread: thread(name), node, parent: None, names: names(branches) };
     service.fork(&cast.agent, &ask).await.unwrap()
 }
 
-async fn join(service: &Service, cast: &Cast, name: &str, parent: Digest, branches: &[&str]) -> Answer {
+async fn join(
+    service: &Service,
+    cast: &HistoryActors,
+    name: &str,
+    parent: Digest,
+    branches: &[&str],
+) -> ProposalOutcome {
     let strategy = Strategy::Explicit;
     let proposal = Proposal {
         thread: thread(name),
         node: NodeId::try_from("planner").unwrap(),
         parent,
-        ask: Asked::Join(Box::new(Join::read(names(branches), strategy, Some(json!([]))).unwrap())),
+        ask: ProposalKind::Join(Box::new(JoinProposal::read(names(branches), strategy, Some(json!([]))).unwrap())),
         attempt: 1,
         rationale: Some("both of them".to_owned()),
         tool: None,
@@ -38,23 +44,23 @@ async fn join(service: &Service, cast: &Cast, name: &str, parent: Digest, branch
     service.propose(&cast.agent, &proposal).await.unwrap()
 }
 
-async fn change(service: &Service, cast: &Cast, forked: &Forked, index: usize, patch: Value) {
+async fn change(service: &Service, cast: &HistoryActors, forked: &CreatedBranches, index: usize, patch: Value) {
     let branch = forked.branches[index].thread.as_str();
     let changed = propose(service, &cast.agent, branch, "planner", patch).await;
-    assert!(matches!(changed, Answer::Committed { .. }), "{changed:?}");
+    assert!(matches!(changed, ProposalOutcome::Committed { .. }), "{changed:?}");
 }
 
 /// One join that people approve, one that nobody need decide, and branches that come to nothing.
-pub async fn works_side_by_side(service: &Service, cast: &Cast) {
+pub async fn works_side_by_side(service: &Service, cast: &HistoryActors) {
     make(service, &cast.host, "forked").await;
     let forked = fork(service, cast, "forked", &["left", "right"]).await;
     change(service, cast, &forked, 0, json!({"requested_action": "payout"})).await;
     change(service, cast, &forked, 1, json!({"target_user_id": 42})).await;
     let (transition, review) = held(&join(service, cast, "forked", forked.transition, &["right", "left"]).await);
-    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    service.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
     let again = fork(service, cast, "forked", &["left", "idle"]).await;
     change(service, cast, &again, 0, json!({"requested_action": "refund"})).await;
     let joined = join(service, cast, "forked", again.transition, &["left", "idle"]).await;
-    assert!(matches!(joined, Answer::Committed { .. }), "{joined:?}");
+    assert!(matches!(joined, ProposalOutcome::Committed { .. }), "{joined:?}");
     fork(service, cast, "forked", &["left"]).await;
 }

@@ -2,21 +2,21 @@
 
 use std::path::Path;
 
-use countersign::domain::episode::agent_event::{Phase, Posted};
-use countersign::domain::episode::verify::{Content, Folder};
+use countersign::domain::episode::agent_event::{AgentEvent, Phase};
+use countersign::domain::episode::verify::{FileContent, Folder};
 use countersign::domain::identity::party::Party;
 use countersign::domain::primitives::id::{EventId, NodeId};
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::service::Service;
 use countersign::service::episodes::NewEvent;
-use countersign::service::episodes::import::Import;
+use countersign::service::episodes::import::ImportOutcome;
 use countersign::service::threads::NewThread;
 use serde_json::{Value, json};
 
-use super::{Cast, admin, ballot, first_state, held, propose, thread};
+use super::{HistoryActors, admin, ballot, first_state, held, propose, thread};
 
 /// Begins a run.
-pub async fn begins(service: &Service, cast: &Cast, name: &str) {
+pub async fn begins(service: &Service, cast: &HistoryActors, name: &str) {
     let episode = json!({"goal": {"task": "Pay Eva", "type": "payment"}, "seed": 7, "tags": {"team": "platform"},
         "using": "graph", "intuition_mode": "advisory"});
     let new = NewThread {
@@ -30,7 +30,7 @@ pub async fn begins(service: &Service, cast: &Cast, name: &str) {
 }
 
 /// Adds an event to it.
-pub async fn says(service: &Service, cast: &Cast, name: &str, (phase, payload): (Phase, Value)) -> Posted {
+pub async fn says(service: &Service, cast: &HistoryActors, name: &str, (phase, payload): (Phase, Value)) -> AgentEvent {
     let Value::Object(payload) = payload else { panic!("a payload is an object") };
     let new = NewEvent {
         thread: thread(name),
@@ -43,7 +43,7 @@ pub async fn says(service: &Service, cast: &Cast, name: &str, (phase, payload): 
     service.add_episode_event(&cast.agent, &new).await.unwrap()
 }
 
-pub async fn runs(service: &Service, cast: &Cast) {
+pub async fn runs(service: &Service, cast: &HistoryActors) {
     for name in ["run", "running"] {
         begins(service, cast, name).await;
         let plan = json!({"step_records": [{"id": "pay", "kind": "act", "description": "Pay"}]});
@@ -52,7 +52,7 @@ pub async fn runs(service: &Service, cast: &Cast) {
     let asked = propose(service, &cast.agent, "run", "planner", json!({"target_user_id": 42})).await;
     let (transition, review) = held(&asked);
     let plan: EventId = says(service, cast, "run", (Phase::Observe, json!({"note": "they were asked"}))).await.id;
-    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    service.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
     let act = NewEvent {
         thread: thread("run"),
         node: NodeId::try_from("planner").unwrap(),
@@ -68,10 +68,10 @@ pub async fn runs(service: &Service, cast: &Cast) {
 /// The first of them as it was exported, and the published golden run.
 pub async fn imports(service: &Service) {
     let files = service.files_of_run(("tests", &Party::Receiver), &thread("run")).await.unwrap();
-    let own = Folder { entries: files.into_iter().map(|(name, bytes)| (name, Content::Bytes(bytes))).collect() };
+    let own = Folder { entries: files.into_iter().map(|(name, bytes)| (name, FileContent::Bytes(bytes))).collect() };
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/episode/golden");
     for folder in [own, countersign::episode_folder::read(&golden).unwrap()] {
         let done = service.import_episode(&admin(), &folder, None).await.unwrap();
-        assert!(matches!(done, Import::Kept(..)), "{done:?}");
+        assert!(matches!(done, ImportOutcome::Kept(..)), "{done:?}");
     }
 }

@@ -3,39 +3,39 @@
 use std::collections::BTreeSet;
 
 use countersign::domain::identity::account::MachineRole;
-use countersign::domain::interrupts::{Asserted, Interrupt, PostName};
+use countersign::domain::interrupts::{HostAssertion, Interrupt, SignedPostId};
 use countersign::domain::primitives::id::AccountId;
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::service::Service;
 use countersign::worker::rejudge;
 use serde_json::json;
 
-use super::{Cast, admin, ballot, example};
+use super::{HistoryActors, admin, ballot, example};
 
 /// Asks about a step whose digest is made of that digit.
-pub async fn ask(service: &Service, cast: &Cast, digit: &str) -> Interrupt {
+pub async fn ask(service: &Service, cast: &HistoryActors, digit: &str) -> Interrupt {
     let asserted = json!({
         "kind": "state_transition_review", "transition_digest": digit.repeat(64), "interrupt_id": "7652e9dc",
         "changed_keys": ["target_user_id"], "redacted_diff": {"target_user_id": [17, 42]}, "attempt": 1,
         "thread_ref": "order-1", "title": "Another user", "reason": "asked by mail", "expires_in": 600,
     });
-    let asserted: Asserted = serde_json::from_value(asserted).unwrap();
-    let post = PostName::new(&format!("msg_{digit}"), digit.as_bytes());
+    let asserted: HostAssertion = serde_json::from_value(asserted).unwrap();
+    let post = SignedPostId::new(&format!("msg_{digit}"), digit.as_bytes());
     service.receive_interrupt(&cast.host, &asserted, Some(&post)).await.unwrap()
 }
 
-pub async fn decide(service: &Service, who: &AccountId, asked: &Interrupt, verdict: Verdict) {
+pub async fn decide(service: &Service, who: &AccountId, asked: &Interrupt, verdict: VoteVerdict) {
     service.vote_on_interrupt(who, &asked.id, &ballot(asked.digest, 0, verdict), None).await.unwrap();
 }
 
-pub async fn asks_people(service: &Service, cast: &Cast) {
+pub async fn asks_people(service: &Service, cast: &HistoryActors) {
     let overtaken = ask(service, cast, "0").await;
     service.activate_policy(&admin(), None, super::stricter(), BTreeSet::new()).await.unwrap();
     rejudge::run_once(service).await.unwrap();
     assert!(service.interrupt(&overtaken.id).await.unwrap().ending().is_some());
     let first_of_two = ask(service, cast, "1").await;
-    decide(service, &cast.ada, &first_of_two, Verdict::Approve).await;
-    decide(service, &cast.ben, &first_of_two, Verdict::Approve).await;
+    decide(service, &cast.ada, &first_of_two, VoteVerdict::Approve).await;
+    decide(service, &cast.ben, &first_of_two, VoteVerdict::Approve).await;
     service.activate_policy(&admin(), None, example("payments"), BTreeSet::new()).await.unwrap();
     rejudge::run_once(service).await.unwrap();
     let signer = super::token(service, MachineRole::Host, "payments", &[]).await;
@@ -43,6 +43,6 @@ pub async fn asks_people(service: &Service, cast: &Cast) {
         service.make_post_secret(&signer.record.id).await.unwrap();
     }
     let denied = ask(service, cast, "2").await;
-    decide(service, &cast.ada, &denied, Verdict::Deny).await;
+    decide(service, &cast.ada, &denied, VoteVerdict::Deny).await;
     ask(service, cast, "3").await;
 }

@@ -20,34 +20,34 @@ mod ways_in;
 
 use countersign::clock::{Clock, ClockOffset, SystemClock};
 use countersign::domain::chain::hash::Digest;
-use countersign::domain::delivery::mail_contact::{Contact, Pace};
+use countersign::domain::delivery::mail_contact::{MailContact, MailPace};
 use countersign::domain::identity::account::{MachineRole, PersonRole, Token};
 use countersign::domain::identity::party::Party;
-use countersign::domain::json::patch::Format;
-use countersign::domain::operations::halt::{Halt, LiftNeeds};
+use countersign::domain::json::patch::PatchFormat;
+use countersign::domain::operations::halt::{Halt, LiftQuorum};
 use countersign::domain::policy::{PolicySource, StateLimits};
-use countersign::domain::policy_changes::change_request::Amendment;
+use countersign::domain::policy_changes::change_request::PolicyChangeRequest;
 use countersign::domain::primitives::id::{AccountId, FlowId, NodeId, PrincipalId, ReviewId, ThreadId, WriteId};
 use countersign::domain::primitives::time::Timestamp;
-use countersign::domain::reviews::edit::Edit;
-use countersign::domain::reviews::{Ballot, BrowserCheck, Proof, Ticked, Verdict, Withdrawing};
+use countersign::domain::reviews::edit::ReviewEdit;
+use countersign::domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof, WithdrawalRequest};
 use countersign::domain::threads::tool_call::Tool;
 use countersign::domain::threads::usage::Usage;
 use countersign::keyring::Keyring;
 use countersign::service::identity::accounts::{NewAccount, NewToken};
-use countersign::service::identity::revocation::Admission;
-use countersign::service::operations::halt::Scope;
-use countersign::service::operations::halt_request::{Puller, Wish};
-use countersign::service::policies::Activation;
-use countersign::service::proposals::request::{Asked, Proposal};
-use countersign::service::reviews::comment::Saying;
-use countersign::service::reviews::edit::{Rewrite, Rewritten};
-use countersign::service::reviews::reveal::Look;
+use countersign::service::identity::revocation::SignInAccess;
+use countersign::service::operations::halt::HaltScope;
+use countersign::service::operations::halt_request::{Actor, HaltRequest};
+use countersign::service::policies::ActivationOutcome;
+use countersign::service::proposals::request::{Proposal, ProposalKind};
+use countersign::service::reviews::comment::NewComment;
+use countersign::service::reviews::edit::{EditRequest, EditResult};
+use countersign::service::reviews::reveal::RevealRequest;
 use countersign::service::threads::NewThread;
-use countersign::service::threads::commit::Answer;
+use countersign::service::threads::commit::ProposalOutcome;
 use countersign::service::writes::revoke_receipt::Revoker;
-use countersign::service::writes::verify::VerifyAsk;
-use countersign::service::{PeopleSettings, Service, Settings};
+use countersign::service::writes::verify::VerifyInput;
+use countersign::service::{PeopleSettings, Service, ServiceSettings};
 use countersign::store::Store;
 use countersign::store::record::Stored;
 use countersign::store::row::Table;
@@ -73,7 +73,7 @@ impl Clock for TestClock {
 }
 
 /// A gateway on a file, with a clock that tests move.
-pub struct Gateway {
+pub struct HistoryGateway {
     pub clock: TestClock,
     pub service: Arc<Service>,
     pub store: Arc<SqliteStore>,
@@ -81,7 +81,7 @@ pub struct Gateway {
 
 pub const PASSWORD: &str = "correct horse battery staple";
 
-impl Gateway {
+impl HistoryGateway {
     pub async fn open(folder: &Path) -> Self {
         let clock = TestClock::default();
         Self::open_by(folder, clock.clone(), Arc::new(clock)).await
@@ -100,7 +100,7 @@ impl Gateway {
 /// A gateway on that database, with the keys and archives in the folder.
 pub async fn service_on(folder: &Path, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Service {
     let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
-    let settings = Settings {
+    let settings = ServiceSettings {
         limits: StateLimits::default(),
         public_url: "http://localhost:1".to_owned(),
         session_lifetime: Duration::from_secs(3600),
@@ -130,10 +130,10 @@ pub fn example(name: &str) -> PolicySource {
 /// The people and machines of a history.
 /// Two people lift what is stopped.
 pub fn people() -> PeopleSettings {
-    PeopleSettings { lift_needs: LiftNeeds::Two, ..PeopleSettings::default() }
+    PeopleSettings { lift_needs: LiftQuorum::Two, ..PeopleSettings::default() }
 }
 
-pub struct Cast {
+pub struct HistoryActors {
     pub ada: AccountId,
     pub ben: AccountId,
     pub gus: AccountId,
@@ -180,11 +180,11 @@ async fn token(service: &Service, role: MachineRole, of: &str, nodes: &[&str]) -
     service.token_of(&text).await.unwrap()
 }
 
-pub async fn cast(service: &Service) -> Cast {
+pub async fn cast(service: &Service) -> HistoryActors {
     for name in ["payments", "payouts"] {
         service.activate_policy(&admin(), None, example(name), BTreeSet::new()).await.unwrap();
     }
-    let cast = Cast {
+    let cast = HistoryActors {
         ada: person(service, "ada", &["finance"]).await,
         ben: person(service, "ben", &["finance", "security"]).await,
         gus: person_as(service, "gus", PersonRole::Admin, &[]).await,
@@ -197,7 +197,7 @@ pub async fn cast(service: &Service) -> Cast {
     };
     for (who, mail) in [(&cast.ada, "ada@example.org"), (&cast.ben, "ben@example.org")] {
         let mail = mail.to_owned().try_into().unwrap();
-        let contact = Contact { account: who.clone(), mail, pace: Pace::Each, at: service.now() };
+        let contact = MailContact { account: who.clone(), mail, pace: MailPace::Each, at: service.now() };
         service.set_contact(who, Some(contact)).await.unwrap();
     }
     // Letters are written from here on.
@@ -223,13 +223,19 @@ pub async fn make(service: &Service, host: &Stored<Token>, name: &str) -> Digest
     service.create_thread(host, &new).await.unwrap().transition
 }
 
-pub async fn propose(service: &Service, agent: &Stored<Token>, name: &str, node: &str, patch: Value) -> Answer {
+pub async fn propose(
+    service: &Service,
+    agent: &Stored<Token>,
+    name: &str,
+    node: &str,
+    patch: Value,
+) -> ProposalOutcome {
     let parent = service.overview(&thread(name)).await.unwrap().thread.head.transition;
     let proposal = Proposal {
         thread: thread(name),
         node: NodeId::try_from(node).unwrap(),
         parent,
-        ask: Asked::Patch { format: Format::Merge, patch },
+        ask: ProposalKind::Patch { format: PatchFormat::Merge, patch },
         attempt: 1,
         rationale: Some("the text says so".to_owned()),
         // A branch calls none.
@@ -242,14 +248,14 @@ pub async fn propose(service: &Service, agent: &Stored<Token>, name: &str, node:
 }
 
 /// The digest and the review of an answer that is a hold.
-pub fn held(answer: &Answer) -> (Digest, ReviewId) {
+pub fn held(answer: &ProposalOutcome) -> (Digest, ReviewId) {
     match answer {
-        Answer::Held { transition, hold, .. } => (*transition, hold.id.clone()),
+        ProposalOutcome::Held { transition, hold, .. } => (*transition, hold.id.clone()),
         other => panic!("not held: {other:?}"),
     }
 }
 
-pub fn ballot(transition: Digest, stage: u32, verdict: Verdict) -> Ballot {
+pub fn ballot(transition: Digest, stage: u32, verdict: VoteVerdict) -> Ballot {
     Ballot {
         transition,
         delegation: None,
@@ -258,9 +264,9 @@ pub fn ballot(transition: Digest, stage: u32, verdict: Verdict) -> Ballot {
         nonce: format!("nonce-{}", countersign::random::uuid_v4()),
         comment: None,
         browser_check: BrowserCheck::Match,
-        proof: Proof::default(),
+        proof: VoterProof::default(),
         typed: Some(transition.to_type()),
-        outcome_unknown_accepted: Ticked::No,
+        outcome_unknown_accepted: CheckboxState::No,
         told: None,
     }
 }
@@ -268,13 +274,13 @@ pub fn ballot(transition: Digest, stage: u32, verdict: Verdict) -> Ballot {
 /// Looks at the card that the policy hides and a writer would read.
 pub async fn look_at_card(service: &Service, who: &AccountId, review: &ReviewId, transition: Digest) {
     let pointer = "/payment/card".try_into().unwrap();
-    let look = Look { transition, pointer, reason: "the bank asks".to_owned() };
+    let look = RevealRequest { transition, pointer, reason: "the bank asks".to_owned() };
     assert!(service.reveal(who, review, &look).await.unwrap().revealed.is_some());
 }
 
-pub fn ask(name: &str, transition: Digest, receipt: Option<String>, write_id: &str) -> VerifyAsk {
+pub fn ask(name: &str, transition: Digest, receipt: Option<String>, write_id: &str) -> VerifyInput {
     let write_id = WriteId::try_from(write_id).unwrap();
-    VerifyAsk { thread: thread(name), transition, receipt, write_id, expect: Vec::new() }
+    VerifyInput { thread: thread(name), transition, receipt, write_id, expect: Vec::new() }
 }
 
 pub async fn receipt_of(service: &Service, transition: Digest) -> Option<String> {
@@ -282,7 +288,7 @@ pub async fn receipt_of(service: &Service, transition: Digest) -> Option<String>
 }
 
 /// What was approved and can be written: `(thread, transition, receipt)`.
-pub struct Ready {
+pub struct ApprovedWrite {
     pub thread: &'static str,
     pub transition: Digest,
     pub receipt: String,
@@ -290,7 +296,7 @@ pub struct Ready {
 
 /// Makes something of everything, and leaves one head ready to be written, one hold open with a vote, and one
 /// write let through.
-pub async fn live_through(service: &Service) -> (Cast, Ready) {
+pub async fn live_through(service: &Service) -> (HistoryActors, ApprovedWrite) {
     service.set_up_link().await.unwrap().unwrap();
     let cast = cast(service).await;
     sign_in_and_out(service, &cast).await;
@@ -314,18 +320,18 @@ pub async fn live_through(service: &Service) -> (Cast, Ready) {
     (cast, ready)
 }
 
-async fn one_full_round(service: &Service, cast: &Cast) {
+async fn one_full_round(service: &Service, cast: &HistoryActors) {
     make(service, &cast.host, "round").await;
     propose(service, &cast.agent, "round", "input_parser", json!({"raw_text": "Pay Eva."})).await;
     propose(service, &cast.agent, "round", "planner", json!({"requested_action": "payout"})).await;
     for injected in [json!({"is_admin": true}), json!({"execution_permissions": ["write"]})] {
         let rejected = propose(service, &cast.agent, "round", "planner", injected).await;
-        assert!(matches!(rejected, Answer::Rejected(_)));
+        assert!(matches!(rejected, ProposalOutcome::Rejected(_)));
     }
     let (transition, review) =
         held(&propose(service, &cast.agent, "round", "planner", json!({"target_user_id": 42})).await);
     look_at_card(service, &cast.ben, &review, transition).await;
-    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    service.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
     let receipt = receipt_of(service, transition).await;
     let allowed = service.verify(&cast.writer, &ask("round", transition, receipt, "w-1")).await.unwrap();
     let result = json!({"result_ref": "row-1"});
@@ -333,11 +339,11 @@ async fn one_full_round(service: &Service, cast: &Cast) {
     look_at_card(service, &cast.ben, &review, transition).await;
 }
 
-async fn holds_that_end_otherwise(service: &Service, cast: &Cast) {
+async fn holds_that_end_otherwise(service: &Service, cast: &HistoryActors) {
     make(service, &cast.host, "holds").await;
     let (transition, review) =
         held(&propose(service, &cast.agent, "holds", "planner", json!({"target_user_id": 42})).await);
-    service.vote(&cast.ben, &review, &ballot(transition, 0, Verdict::Deny)).await.unwrap();
+    service.vote(&cast.ben, &review, &ballot(transition, 0, VoteVerdict::Deny)).await.unwrap();
     let (transition, _) = held(&propose(service, &cast.agent, "holds", "planner", json!({"target_user_id": 43})).await);
     service.cancel(&cast.agent, transition, "never mind").await.unwrap();
     held(&propose(service, &cast.agent, "holds", "planner", json!({"target_user_id": 44})).await);
@@ -346,7 +352,7 @@ async fn holds_that_end_otherwise(service: &Service, cast: &Cast) {
     service.close_thread(&admin(), &thread("holds"), "for good").await.unwrap();
 }
 
-async fn writes_that_end_otherwise(service: &Service, cast: &Cast) {
+async fn writes_that_end_otherwise(service: &Service, cast: &HistoryActors) {
     let head = make(service, &cast.host, "writes").await;
     let allowed = service.verify(&cast.writer, &ask("writes", head, None, "w-2")).await.unwrap();
     service.abort(&cast.writer, &allowed.write.key.write_id, "the table was locked").await.unwrap();
@@ -354,25 +360,25 @@ async fn writes_that_end_otherwise(service: &Service, cast: &Cast) {
 }
 
 /// What an agent asked for, rewritten by one who is asked and approved by another.
-async fn rewritten(service: &Service, cast: &Cast) {
+async fn rewritten(service: &Service, cast: &HistoryActors) {
     make(service, &cast.host, "rewritten").await;
     let (transition, review) =
         held(&propose(service, &cast.agent, "rewritten", "planner", json!({"target_user_id": 42})).await);
     let values = BTreeMap::from([("/target_user_id".try_into().unwrap(), json!(43))]);
-    let ask = Rewrite { transition, edit: Edit { values, more: None }, why: "42 has left".to_owned() };
-    let Rewritten::Held(next) = service.rewrite(&cast.ada, &review, &ask).await.unwrap() else { panic!("rejected") };
+    let ask = EditRequest { transition, edit: ReviewEdit { values, more: None }, why: "42 has left".to_owned() };
+    let EditResult::Held(next) = service.rewrite(&cast.ada, &review, &ask).await.unwrap() else { panic!("rejected") };
     let by = service.decision(transition, &Party::Receiver).await.unwrap().1.unwrap().superseded_by.unwrap();
-    service.vote(&cast.ben, &next, &ballot(by, 0, Verdict::Approve)).await.unwrap();
+    service.vote(&cast.ben, &next, &ballot(by, 0, VoteVerdict::Approve)).await.unwrap();
 }
 
 /// Takes the first vote back, says something, and votes again.
-async fn think_again(service: &Service, cast: &Cast, (review, transition): (&ReviewId, Digest)) {
+async fn think_again(service: &Service, cast: &HistoryActors, (review, transition): (&ReviewId, Digest)) {
     let nonce = || countersign::random::uuid_v4().to_string();
-    let withdrawing = Withdrawing { transition, vote: 0, nonce: nonce() };
+    let withdrawing = WithdrawalRequest { transition, vote: 0, nonce: nonce() };
     service.withdraw_vote(&cast.ada, review, &withdrawing).await.unwrap();
-    let saying = Saying { transition, words: "is it the right account?".to_owned(), nonce: nonce() };
+    let saying = NewComment { transition, words: "is it the right account?".to_owned(), nonce: nonce() };
     service.comment(&cast.ben, review, &saying).await.unwrap();
-    service.vote(&cast.ada, review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    service.vote(&cast.ada, review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
 }
 
 /// Another writer's token, as whoever runs the gateway asks for it.
@@ -402,18 +408,18 @@ async fn count(service: &Service) {
     while service.write_letters(Duration::from_secs(3600)).await.unwrap() != Some(0) {}
 }
 
-async fn leave_work_open(service: &Service, cast: &Cast) -> Ready {
+async fn leave_work_open(service: &Service, cast: &HistoryActors) -> ApprovedWrite {
     make(service, &cast.two_host, "waiting").await;
     let (transition, review) =
         held(&propose(service, &cast.two_agent, "waiting", "planner", json!({"target_user_id": 42})).await);
-    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    service.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
     think_again(service, cast, (&review, transition)).await;
     rewritten(service, cast).await;
     count(service).await;
     make(service, &cast.host, "ready").await;
     let (transition, review) =
         held(&propose(service, &cast.agent, "ready", "planner", json!({"target_user_id": 42})).await);
-    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    service.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
     let receipt = receipt_of(service, transition).await.unwrap();
-    Ready { thread: "ready", transition, receipt }
+    ApprovedWrite { thread: "ready", transition, receipt }
 }

@@ -3,11 +3,11 @@
 use super::*;
 
 /// A row as the database has it.
-pub type Columns = Vec<rusqlite::types::Value>;
+pub type RowColumns = Vec<rusqlite::types::Value>;
 
 /// Lives through everything, and returns every row that was replaced since, as it once was.
-pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Table, Columns)> {
-    let mut seen: BTreeMap<(Table, String), Columns> = BTreeMap::new();
+pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Table, RowColumns)> {
+    let mut seen: BTreeMap<(Table, String), RowColumns> = BTreeMap::new();
     let mut older = Vec::new();
     service.set_up_link().await.unwrap().unwrap();
     let cast = cast(service).await;
@@ -32,7 +32,7 @@ pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Ta
     look(file, &mut seen, &mut older);
     count(service).await;
     look(file, &mut seen, &mut older);
-    service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+    service.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
     count(service).await;
     look(file, &mut seen, &mut older);
     let receipt = receipt_of(service, transition).await;
@@ -44,30 +44,31 @@ pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Ta
     look(file, &mut seen, &mut older);
     for proposing in [true, false] {
         let halt = Halt { proposing, verifying: false, reason: "drill".to_owned() };
-        for scope in [Scope::All, Scope::Flow(flow("payments"))] {
+        for scope in [HaltScope::All, HaltScope::Flow(flow("payments"))] {
             service.set_halt(&admin(), &scope, &halt).await.unwrap();
         }
         look(file, &mut seen, &mut older);
     }
     let asked = interrupts::ask(service, &cast, "1").await;
     look(file, &mut seen, &mut older);
-    interrupts::decide(service, &cast.ada, &asked, Verdict::Approve).await;
+    interrupts::decide(service, &cast.ada, &asked, VoteVerdict::Approve).await;
     look(file, &mut seen, &mut older);
     service.revoke_token(&cast.agent.record.id).await.unwrap();
     look(file, &mut seen, &mut older);
-    for admission in [Admission::Barred, Admission::Open, Admission::Barred] {
+    for admission in [SignInAccess::Barred, SignInAccess::Open, SignInAccess::Barred] {
         service.set_admission("ben", admission).await.unwrap();
         look(file, &mut seen, &mut older);
     }
     older
 }
 
-fn look(file: &Path, seen: &mut BTreeMap<(Table, String), Columns>, older: &mut Vec<(Table, Columns)>) {
+fn look(file: &Path, seen: &mut BTreeMap<(Table, String), RowColumns>, older: &mut Vec<(Table, RowColumns)>) {
     let connection = rusqlite::Connection::open(file).unwrap();
     for table in Table::ALL {
         let sql = format!("SELECT id, alias, owner, state, due, revision, body, key_id, mac FROM {}", table.name());
         let mut statement = connection.prepare(&sql).unwrap();
-        let rows = statement.query_map([], |row| (0..9).map(|at| row.get(at)).collect::<rusqlite::Result<Columns>>());
+        let rows =
+            statement.query_map([], |row| (0..9).map(|at| row.get(at)).collect::<rusqlite::Result<RowColumns>>());
         for columns in rows.unwrap().map(Result::unwrap) {
             let rusqlite::types::Value::Text(id) = &columns[0] else { panic!("an id is a text") };
             if let Some(before) = seen.insert((*table, id.clone()), columns.clone())

@@ -1,21 +1,21 @@
 //! Requests under a key of their sender's: one that is sent again, and one that asks only.
 
-use countersign::domain::platform::idempotency::{RepeatKey, Repeatable, Told};
+use countersign::domain::platform::idempotency::{IdempotencyKey, IdempotentRequest, StoredResponse};
 use countersign::domain::primitives::secret::Secret;
 use countersign::service::Service;
 use countersign::service::error::Result;
-use countersign::service::platform::idempotency::Repeated;
-use countersign::service::threads::{Created, NewThread};
+use countersign::service::platform::idempotency::IdempotentResponse;
+use countersign::service::threads::{CreatedThread, NewThread};
 use serde_json::json;
 
-use super::{Cast, first_state};
+use super::{HistoryActors, first_state};
 
 /// Has a thread made twice under one key, of which the second is the first, and asks something under another.
-pub async fn sends_again(service: &Service, cast: &Cast) {
+pub async fn sends_again(service: &Service, cast: &HistoryActors) {
     let keys = service.keys().unwrap();
     let asked = |key: &str| {
-        let named = RepeatKey::read(key).unwrap();
-        Repeatable::new(keys.row(), cast.host.record.principal(), ("POST", "/v1/threads"), &named, b"the body")
+        let named = IdempotencyKey::read(key).unwrap();
+        IdempotentRequest::new(keys.row(), cast.host.record.principal(), ("POST", "/v1/threads"), &named, b"the body")
     };
     let new = NewThread {
         flow: cast.host.record.flow.clone().unwrap(),
@@ -24,11 +24,13 @@ pub async fn sends_again(service: &Service, cast: &Cast) {
         context: Default::default(),
         episode: None,
     };
-    let told = |body: String| -> Result<Told> { Ok(Told { status: 201, body: Secret::new(body) }) };
-    let tell = move |made: &Created| told(json!({"thread": made.thread}).to_string());
+    let told = |body: String| -> Result<StoredResponse> { Ok(StoredResponse { status: 201, body: Secret::new(body) }) };
+    let tell = move |made: &CreatedThread| told(json!({"thread": made.thread}).to_string());
     let first = service.once(&asked("1"), tell, service.create_thread(&cast.host, &new)).await.unwrap();
     let again = service.once(&asked("1"), tell, service.create_thread(&cast.host, &new)).await.unwrap();
-    assert!(matches!((first, again), (Repeated::First(one), Repeated::Again(other)) if one == other));
+    assert!(
+        matches!((first, again), (IdempotentResponse::First(one), IdempotentResponse::Again(other)) if one == other)
+    );
     let tell = move |all: &Vec<_>| told(json!(all).to_string());
-    assert!(matches!(service.once(&asked("2"), tell, service.flows()).await.unwrap(), Repeated::First(_)));
+    assert!(matches!(service.once(&asked("2"), tell, service.flows()).await.unwrap(), IdempotentResponse::First(_)));
 }

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use countersign::domain::delivery::endpoint::EventPattern;
 use countersign::domain::primitives::secret::Secret;
-use countersign::http_client::{Outgoing, OutgoingSettings};
+use countersign::http_client::{HttpClient, HttpClientSettings};
 use countersign::service::Service;
 use countersign::service::delivery::endpoint_kind::NewKind;
 use countersign::service::delivery::endpoints::{EndpointEdit, NewEndpoint};
-use countersign::service::operations::halt_request::Puller;
+use countersign::service::operations::halt_request::Actor;
 
-use super::Cast;
+use super::HistoryActors;
 
 /// What sends, to nobody: a history has no network.
-pub fn outgoing() -> Outgoing {
-    let settings = OutgoingSettings { allowed: Vec::new(), plain_http: false, timeout: Duration::from_secs(1) };
-    Outgoing::new(settings).unwrap()
+pub fn outgoing() -> HttpClient {
+    let settings = HttpClientSettings { allowed: Vec::new(), plain_http: false, timeout: Duration::from_secs(1) };
+    HttpClient::new(settings).unwrap()
 }
 
 /// One that is told of threads, from the first on.
@@ -34,9 +34,9 @@ pub fn new_endpoint() -> NewEndpoint {
 }
 
 /// Has an endpoint that is told of the threads of before, of which nothing can be sent.
-pub async fn tells_others(service: &Service, cast: &Cast) {
+pub async fn tells_others(service: &Service, cast: &HistoryActors) {
     let gus = service.account_row(&cast.gus).await.unwrap();
-    let by = Puller::Person(&gus);
+    let by = Actor::Person(&gus);
     let new = new_endpoint();
     let over = service.add_endpoint(by, &new).await.unwrap().0.endpoint.id;
     service.remove_endpoint(by, &over).await.unwrap();

@@ -3,9 +3,9 @@
 use super::*;
 use countersign::domain::identity::party::Party;
 
-pub async fn stops_and_takes_back(service: &Service, cast: &Cast) {
+pub async fn stops_and_takes_back(service: &Service, cast: &HistoryActors) {
     let halt = |proposing| Halt { proposing, verifying: false, reason: "drill".to_owned() };
-    for scope in [Scope::All, Scope::Flow(flow("payments"))] {
+    for scope in [HaltScope::All, HaltScope::Flow(flow("payments"))] {
         service.set_halt(&admin(), &scope, &halt(true)).await.unwrap();
         service.set_halt(&admin(), &scope, &halt(false)).await.unwrap();
     }
@@ -13,7 +13,7 @@ pub async fn stops_and_takes_back(service: &Service, cast: &Cast) {
         make(service, &cast.host, thread).await;
         let (transition, review) =
             held(&propose(service, &cast.agent, thread, "planner", json!({"target_user_id": 42})).await);
-        service.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
+        service.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
         let decision = service.decision(transition, &Party::Receiver).await.unwrap().1.unwrap();
         if thread == "at-work" {
             let ask = ask(thread, transition, decision.receipt, "w-at-work");
@@ -26,7 +26,7 @@ pub async fn stops_and_takes_back(service: &Service, cast: &Cast) {
     service.abort(&cast.writer, &write, "nobody wants it any more").await.unwrap();
     let spare = token(service, MachineRole::Agent, "payments", &["planner"]).await;
     service.revoke_token(&spare.record.id).await.unwrap();
-    for admission in [Admission::Barred, Admission::Open] {
+    for admission in [SignInAccess::Barred, SignInAccess::Open] {
         service.set_admission("ben", admission).await.unwrap();
     }
     make(service, &cast.host, "asked").await;
@@ -38,7 +38,7 @@ pub async fn stops_and_takes_back(service: &Service, cast: &Cast) {
 }
 
 /// A policy that people are asked about: one is approved, one refused, one taken back, one overtaken, one waits.
-pub async fn amends(service: &Service, cast: &Cast) {
+pub async fn amends(service: &Service, cast: &HistoryActors) {
     let guarded = |ttl: &str| {
         let mut source = example("payments");
         source.text = source.text.replacen("flow = \"payments\"", "flow = \"amended\"", 1);
@@ -47,34 +47,34 @@ pub async fn amends(service: &Service, cast: &Cast) {
     };
     let by = token(service, MachineRole::Host, "payments", &[]).await.record.principal();
     let asked = async |source: PolicySource| match service.activate_policy(&by, None, source, BTreeSet::new()).await {
-        Ok(Activation::Waiting(amendment)) => *amendment,
+        Ok(ActivationOutcome::Waiting(amendment)) => *amendment,
         other => panic!("{other:?}"),
     };
     service.activate_policy(&by, None, guarded("1h"), BTreeSet::new()).await.unwrap();
     let refused = asked(guarded("2h")).await;
-    let vote = |of: &Amendment, verdict| ballot(of.digest, 0, verdict);
-    service.vote_on_amendment(&cast.ada, &refused.id, &vote(&refused, Verdict::Deny)).await.unwrap();
+    let vote = |of: &PolicyChangeRequest, verdict| ballot(of.digest, 0, verdict);
+    service.vote_on_amendment(&cast.ada, &refused.id, &vote(&refused, VoteVerdict::Deny)).await.unwrap();
     let taken_back = asked(guarded("3h")).await;
     service.cancel_amendment(&by, &taken_back.id, "a slip").await.unwrap();
     asked(guarded("4h")).await;
     let approved = asked(guarded("5h")).await;
-    service.vote_on_amendment(&cast.ada, &approved.id, &vote(&approved, Verdict::Approve)).await.unwrap();
+    service.vote_on_amendment(&cast.ada, &approved.id, &vote(&approved, VoteVerdict::Approve)).await.unwrap();
     asked(guarded("6h")).await;
 }
 
 /// A halt that two people lift, and one that a first has asked to lift.
-pub async fn lifts_in_pairs(service: &Service, cast: &Cast) {
-    let scope = Scope::Flow(flow("amended"));
+pub async fn lifts_in_pairs(service: &Service, cast: &HistoryActors) {
+    let scope = HaltScope::Flow(flow("amended"));
     let both = |reason: &str| Halt { proposing: true, verifying: true, reason: reason.to_owned() };
-    let pull = async |who: &AccountId, wish: Wish| {
+    let pull = async |who: &AccountId, wish: HaltRequest| {
         let person = service.account_row(who).await.unwrap();
-        service.wish_halt(Puller::Person(&person), &scope, &wish).await.unwrap()
+        service.wish_halt(Actor::Person(&person), &scope, &wish).await.unwrap()
     };
-    pull(&cast.ada, Wish::Stop(both("something is off"))).await;
-    let asked = pull(&cast.gus, Wish::Lift(both("a false alarm"))).await;
+    pull(&cast.ada, HaltRequest::Stop(both("something is off"))).await;
+    let asked = pull(&cast.gus, HaltRequest::Lift(both("a false alarm"))).await;
     assert!(asked.halt.proposing && asked.halt.verifying);
-    let lifted = pull(&cast.hal, Wish::Lift(both("seen it, too"))).await;
+    let lifted = pull(&cast.hal, HaltRequest::Lift(both("seen it, too"))).await;
     assert!(!lifted.halt.proposing && !lifted.halt.verifying && lifted.stops.is_none());
-    pull(&cast.ben, Wish::Stop(both("off again"))).await;
-    pull(&cast.gus, Wish::Lift(both("again a false alarm"))).await;
+    pull(&cast.ben, HaltRequest::Stop(both("off again"))).await;
+    pull(&cast.gus, HaltRequest::Lift(both("again a false alarm"))).await;
 }

@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use countersign::config::Oidc;
+use countersign::config::OidcConfig;
 use countersign::domain::identity::account::{MachineRole, PersonRole};
-use countersign::domain::identity::oidc_identity::{Admit, Identity, Mapping};
+use countersign::domain::identity::oidc_identity::{AdmissionRule, ClaimMapping, OidcIdentity};
 use countersign::domain::primitives::id::GroupName;
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::service::Service;
 use countersign::service::identity::accounts::NewAccount;
-use countersign::service::identity::self_service::Changed;
+use countersign::service::identity::self_service::PasswordChangeOutcome;
 use serde_json::json;
 
 use super::passkeys::authenticator::Authenticator;
-use super::{Cast, PASSWORD, admin, ballot, example, held, make, passkeys, propose, token};
+use super::{HistoryActors, PASSWORD, admin, ballot, example, held, make, passkeys, propose, token};
 
-pub(super) async fn sign_in_and_out(service: &Service, cast: &Cast) {
+pub(super) async fn sign_in_and_out(service: &Service, cast: &HistoryActors) {
     service.sign_in("ada", PASSWORD.to_owned()).await.unwrap();
     for name in ["ada", "nobody"] {
         assert!(service.sign_in(name, "a wrong password".to_owned()).await.is_err());
@@ -35,8 +35,12 @@ pub(super) async fn sign_in_and_out(service: &Service, cast: &Cast) {
 /// Somebody whom a provider vouches for, with groups, with others, with none; and one who never came back.
 async fn signs_in_elsewhere(service: &Service) {
     let group = |value: &str| (value.to_owned(), GroupName::try_from(value).unwrap());
-    let mapping = Mapping { groups: vec![group("finance"), group("support")], roles: Vec::new(), admit: Admit::Mapped };
-    let provider = Oidc {
+    let mapping = ClaimMapping {
+        groups: vec![group("finance"), group("support")],
+        roles: Vec::new(),
+        admit: AdmissionRule::Mapped,
+    };
+    let provider = OidcConfig {
         issuer: "https://id.example".to_owned(),
         client_id: "countersign".to_owned(),
         client_secret: None,
@@ -48,7 +52,7 @@ async fn signs_in_elsewhere(service: &Service) {
         mapping,
         session: Duration::from_secs(600),
     };
-    let mut identity = Identity {
+    let mut identity = OidcIdentity {
         issuer: provider.issuer.clone(),
         subject: "sub-1".to_owned(),
         name: Some("fay".to_owned()),
@@ -64,7 +68,7 @@ async fn signs_in_elsewhere(service: &Service) {
 }
 
 /// Ada registers two passkeys, signs in by one, has it sign what a stage asks for, and removes it.
-pub(super) async fn uses_passkeys(service: &Service, cast: &Cast) {
+pub(super) async fn uses_passkeys(service: &Service, cast: &HistoryActors) {
     let mut source = example("payments");
     source.text = source.text.replacen("flow = \"payments\"", "flow = \"signed\"", 1);
     source.text = source.text.replacen("need = 1", "need = 1\npasskey = true", 1);
@@ -83,7 +87,7 @@ pub(super) async fn uses_passkeys(service: &Service, cast: &Cast) {
     make(service, &host, "signed").await;
     let (transition, review) =
         held(&propose(service, &agent, "signed", "planner", json!({"target_user_id": 42})).await);
-    let yes = ballot(transition, 0, Verdict::Approve);
+    let yes = ballot(transition, 0, VoteVerdict::Approve);
     passkeys::vote(service, &ada, &mut key, (&review, &yes)).await.unwrap();
     let id = phone.id();
     let itself = passkeys::allow_removing(service, &ada, (&mut phone, &id));
@@ -92,7 +96,7 @@ pub(super) async fn uses_passkeys(service: &Service, cast: &Cast) {
 }
 
 /// Somebody is invited, changed and given another password; one invitation is withdrawn, one still open.
-pub(super) async fn looks_after_people(service: &Service, cast: &Cast) {
+pub(super) async fn looks_after_people(service: &Service, cast: &HistoryActors) {
     let gus = service.account_row(&cast.gus).await.unwrap();
     let new = |name: &str| {
         let groups = BTreeSet::from(["finance".try_into().unwrap()]);
@@ -109,6 +113,6 @@ pub(super) async fn looks_after_people(service: &Service, cast: &Cast) {
     let secret = service.reset_link(&gus, &id).await.unwrap();
     let (ivy, _) = service.choose_password(&secret, PASSWORD.to_owned(), None).await.unwrap();
     let (old, new) = (PASSWORD.to_owned(), format!("{PASSWORD} again"));
-    assert_eq!(service.change_password(&ivy, old, new).await.unwrap(), Changed::Yes);
+    assert_eq!(service.change_password(&ivy, old, new).await.unwrap(), PasswordChangeOutcome::Yes);
     service.reset_link(&gus, &id).await.unwrap();
 }

@@ -8,34 +8,34 @@ use countersign::clock::{ClockOffset, SystemClock};
 use countersign::domain::chain::denial::DenialCode;
 use countersign::domain::policy::StateLimits;
 use countersign::domain::primitives::id::Jti;
-use countersign::domain::reviews::Verdict;
+use countersign::domain::reviews::VoteVerdict;
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::writes::verify::peek_receipt;
-use countersign::service::{PeopleSettings, Service, Settings};
+use countersign::service::{PeopleSettings, Service, ServiceSettings};
 use countersign::store::Store;
 use countersign::store::postgres::PostgresStore;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::lived::{Cast, Ready, TestClock, ask, ballot, cast, held, make, propose, receipt_of};
+use crate::lived::{ApprovedWrite, HistoryActors, TestClock, ask, ballot, cast, held, make, propose, receipt_of};
 use crate::{postgres, up_to_date};
 
 /// On which database.
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum DatabaseKind {
     Sqlite,
     Postgres,
 }
 
 /// The database that both gateways are on.
-enum Place {
+enum SharedDatabase {
     File(PathBuf),
     Address(String),
 }
 
-impl Place {
+impl SharedDatabase {
     async fn store(&self, clock_offset: ClockOffset) -> Arc<dyn Store> {
         match self {
             Self::File(path) => {
@@ -50,7 +50,7 @@ impl Place {
 /// A gateway with the keys in the folder.
 async fn gateway(folder: &Path, store: Arc<dyn Store>, clock: TestClock) -> Service {
     let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
-    let settings = Settings {
+    let settings = ServiceSettings {
         limits: StateLimits::default(),
         public_url: "http://localhost:1".to_owned(),
         session_lifetime: Duration::from_secs(3600),
@@ -60,30 +60,30 @@ async fn gateway(folder: &Path, store: Arc<dyn Store>, clock: TestClock) -> Serv
 }
 
 /// A gateway that knows everything it needs to let the head's writer through, and another on the same database.
-pub struct Pair {
+pub struct GatewayPair {
     pub folder: tempfile::TempDir,
-    place: Place,
+    place: SharedDatabase,
     /// The gateways' clock, and the database's.
     pub clock: TestClock,
     pub databases_clock: ClockOffset,
     pub warm: Service,
     pub other: Service,
-    pub cast: Cast,
-    pub ready: Ready,
+    pub cast: HistoryActors,
+    pub ready: ApprovedWrite,
     pub receipt: Jti,
 }
 
-impl Pair {
-    pub async fn open(kind: Kind) -> Self {
+impl GatewayPair {
+    pub async fn open(kind: DatabaseKind) -> Self {
         Self::open_after(kind, |_| ()).await
     }
 
     /// Something is done to the keyring between the head's parent and the head.
-    pub async fn open_after(kind: Kind, between: impl Fn(&Keyring)) -> Self {
+    pub async fn open_after(kind: DatabaseKind, between: impl Fn(&Keyring)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = match kind {
-            Kind::Sqlite => Place::File(folder.path().join("countersign.db")),
-            Kind::Postgres => Place::Address(up_to_date::database().await),
+            DatabaseKind::Sqlite => SharedDatabase::File(folder.path().join("countersign.db")),
+            DatabaseKind::Postgres => SharedDatabase::Address(up_to_date::database().await),
         };
         let (clock, databases_clock) = (TestClock::default(), ClockOffset::default());
         let warm = gateway(folder.path(), place.store(databases_clock.clone()).await, clock.clone()).await;
@@ -92,8 +92,9 @@ impl Pair {
         between(&Keyring::open(&folder.path().join("keyring.json"), None).unwrap());
         let asked = propose(&warm, &cast.agent, "ready", "planner", json!({"target_user_id": 42})).await;
         let (transition, review) = held(&asked);
-        warm.vote(&cast.ada, &review, &ballot(transition, 0, Verdict::Approve)).await.unwrap();
-        let ready = Ready { thread: "ready", transition, receipt: receipt_of(&warm, transition).await.unwrap() };
+        warm.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+        let ready =
+            ApprovedWrite { thread: "ready", transition, receipt: receipt_of(&warm, transition).await.unwrap() };
         let other = gateway(folder.path(), place.store(databases_clock.clone()).await, clock.clone()).await;
         // A refusal is always worked out from what is stored, and remembered.
         let no_receipt = warm.verify(&cast.writer, &ask(ready.thread, transition, None, "w-none")).await;
@@ -104,8 +105,8 @@ impl Pair {
 
     pub async fn run(&self, sql: &str) -> u64 {
         match &self.place {
-            Place::File(path) => Connection::open(path).unwrap().execute(sql, []).unwrap() as u64,
-            Place::Address(url) => postgres::connect(url).await.execute(sql, &[]).await.unwrap(),
+            SharedDatabase::File(path) => Connection::open(path).unwrap().execute(sql, []).unwrap() as u64,
+            SharedDatabase::Address(url) => postgres::connect(url).await.execute(sql, &[]).await.unwrap(),
         }
     }
 
@@ -117,8 +118,8 @@ impl Pair {
     pub fn no_seal(&self) -> String {
         let zeros = "00".repeat(32);
         match self.place {
-            Place::File(_) => format!("x'{zeros}'"),
-            Place::Address(_) => format!("'\\x{zeros}'::bytea"),
+            SharedDatabase::File(_) => format!("x'{zeros}'"),
+            SharedDatabase::Address(_) => format!("'\\x{zeros}'::bytea"),
         }
     }
 

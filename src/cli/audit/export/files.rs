@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Audited, Broken, chain};
+use super::{AuditedExport, ExportError, chain};
 use crate::archives::{read_bounded, unpacked};
 use crate::cli::CliError;
-use crate::domain::chain::verify_export::Exported;
-use crate::domain::json::parse::{DEPTH_CEILING, Limits, parse};
+use crate::domain::chain::verify_export::ExportedEntry;
+use crate::domain::json::parse::{DEPTH_CEILING, ParseLimits, parse};
 use crate::domain::keys::{KeyState, PublicKeys};
 use crate::domain::primitives::id::ThreadId;
 use crate::domain::threads::archive::PLAIN_BYTES_MAX;
@@ -29,7 +29,7 @@ const KEYS_BYTES_MAX: u64 = 8 * 1024 * 1024;
 const KEYS: &str = "jwks.json";
 
 /// The keys that are believed, and where they are from.
-pub struct Keys {
+pub struct TrustedKeys {
     pub place: String,
     pub believed: PublicKeys,
     /// Those of the export itself, where others are believed.
@@ -38,31 +38,31 @@ pub struct Keys {
 
 /// What the files hold.
 #[derive(Default)]
-pub struct Files {
-    pub pieces: BTreeMap<ThreadId, Vec<Piece>>,
+pub struct ExportFiles {
+    pub pieces: BTreeMap<ThreadId, Vec<ChainSegment>>,
     /// Receipts, by file.
     pub receipts: Vec<(String, String)>,
     bytes: u64,
 }
 
 /// A stretch of a chain, as one file has it: its versions one after the other.
-pub struct Piece {
+pub struct ChainSegment {
     pub file: String,
-    pub items: Vec<Exported>,
+    pub items: Vec<ExportedEntry>,
     pub is_archive: bool,
     /// It says that more follow.
     pub more: bool,
 }
 
-impl Piece {
+impl ChainSegment {
     /// Its first version and its last.
     pub fn ends(&self) -> (u64, u64) {
-        let version = |it: Option<&Exported>| it.map_or(0, |it| it.exhibit().version);
+        let version = |it: Option<&ExportedEntry>| it.map_or(0, |it| it.exhibit().version);
         (version(self.items.first()), version(self.items.last()))
     }
 }
 
-impl Keys {
+impl TrustedKeys {
     /// Those that are named, or else the export's own.
     pub fn read(folder: &Path, named: Option<&Path>) -> Result<Self, CliError> {
         let own = folder.join(KEYS);
@@ -100,7 +100,7 @@ impl Keys {
 
 fn key_set(path: &Path, bytes: &[u8]) -> Result<PublicKeys, CliError> {
     let named = path.display();
-    let keys = parse(bytes, &Limits { bytes_max: bytes.len(), ..Limits::default() });
+    let keys = parse(bytes, &ParseLimits { bytes_max: bytes.len(), ..ParseLimits::default() });
     let keys = keys.map_err(|error| CliError::Given(format!("{named} is not strict JSON: {}", error.code.as_str())))?;
     PublicKeys::from_jwks(&keys)
         .map_err(|error| CliError::Given(format!("{named} cannot be trusted as a whole: {error}")))
@@ -122,9 +122,9 @@ fn found(folder: &Path, deep: usize) -> Result<Vec<PathBuf>, CliError> {
     Ok(all)
 }
 
-impl Files {
+impl ExportFiles {
     /// Reads all of them; what is none of an export's is said.
-    pub fn read(folder: &Path, keys: &Keys, audited: &mut Audited) -> Result<Self, CliError> {
+    pub fn read(folder: &Path, keys: &TrustedKeys, audited: &mut AuditedExport) -> Result<Self, CliError> {
         let mut files = Self::default();
         for path in found(folder, FOLDERS_MAX)? {
             let file = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
@@ -134,8 +134,10 @@ impl Files {
             match files.read_one(&path, &file) {
                 Ok(Some(())) => {}
                 Ok(None) => audited.passed_over.push(file),
-                Err(Unread::Broken(version, broken)) => audited.find(file, version, broken),
-                Err(Unread::Failed(error)) => audited.doubts.push(format!("{file}: it cannot be read: {error}")),
+                Err(UnreadableFile::Broken(version, broken)) => audited.find(file, version, broken),
+                Err(UnreadableFile::Failed(error)) => {
+                    audited.doubts.push(format!("{file}: it cannot be read: {error}"))
+                }
             }
             if files.bytes > ALL_BYTES_MAX {
                 return Err(CliError::Given(format!(
@@ -147,13 +149,13 @@ impl Files {
         Ok(files)
     }
 
-    fn read_one(&mut self, path: &Path, file: &str) -> Result<Option<()>, Unread> {
+    fn read_one(&mut self, path: &Path, file: &str) -> Result<Option<()>, UnreadableFile> {
         let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
         let is_archive = name.ends_with(".json.gz");
         if name == KEYS || !(is_archive || name.ends_with(".json") || name.ends_with(".jwt")) {
             return Ok(None);
         }
-        let mut bytes = read_bounded(path, PLAIN_BYTES_MAX).map_err(Unread::Failed)?;
+        let mut bytes = read_bounded(path, PLAIN_BYTES_MAX).map_err(UnreadableFile::Failed)?;
         if is_archive {
             let whole = unpacked(&bytes, PLAIN_BYTES_MAX);
             bytes = whole.ok_or(of_all(chain("it is not an archive, or not a whole one")))?.into_bytes();
@@ -172,35 +174,35 @@ impl Files {
 }
 
 /// Why a file says nothing.
-enum Unread {
-    Broken(Option<u64>, Broken),
+enum UnreadableFile {
+    Broken(Option<u64>, ExportError),
     Failed(io::Error),
 }
 
-const fn of_all(broken: Broken) -> Unread {
-    Unread::Broken(None, broken)
+const fn of_all(broken: ExportError) -> UnreadableFile {
+    UnreadableFile::Broken(None, broken)
 }
 
 /// A page of a chain, or an archive: what each version has in both is the same.
-fn piece(bytes: &[u8], file: &str, is_archive: bool) -> Result<(ThreadId, Piece), Unread> {
-    let limits = Limits { bytes_max: bytes.len(), depth_max: DEPTH_CEILING };
+fn piece(bytes: &[u8], file: &str, is_archive: bool) -> Result<(ThreadId, ChainSegment), UnreadableFile> {
+    let limits = ParseLimits { bytes_max: bytes.len(), depth_max: DEPTH_CEILING };
     let document = parse(bytes, &limits)
-        .map_err(|error| of_all(Broken { code: error.code.as_str(), what: "it is not strict JSON" }))?;
+        .map_err(|error| of_all(ExportError { code: error.code.as_str(), what: "it is not strict JSON" }))?;
     let entries = document.get("entries").and_then(Value::as_array);
     let entries = entries.ok_or(of_all(chain("it is not a page of a chain: it has no `entries`")))?;
-    let mut items: Vec<Exported> = Vec::with_capacity(entries.len());
+    let mut items: Vec<ExportedEntry> = Vec::with_capacity(entries.len());
     for entry in entries {
         let next = items.last().map(|it| it.exhibit().version + 1);
-        let item = Exported::read(entry).map_err(|broken| Unread::Broken(next, broken))?;
+        let item = ExportedEntry::read(entry).map_err(|broken| UnreadableFile::Broken(next, broken))?;
         if next.is_some_and(|it| it != item.exhibit().version) {
-            return Err(Unread::Broken(next, chain("a version is missing, there twice, or out of its place")));
+            return Err(UnreadableFile::Broken(next, chain("a version is missing, there twice, or out of its place")));
         }
         items.push(item);
     }
     let thread = items.first().map(|it| it.exhibit().statement.thread.clone());
     let thread = thread.ok_or(of_all(chain("it has no versions")))?;
     let more = document.get("next_page_token").is_some_and(|it| !it.is_null());
-    let piece = Piece { file: file.to_owned(), items, is_archive, more };
+    let piece = ChainSegment { file: file.to_owned(), items, is_archive, more };
     if is_archive {
         let said = |name: &str| document.get(name);
         let (from, to) = piece.ends();

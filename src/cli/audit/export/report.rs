@@ -4,21 +4,21 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json as told};
 
-use super::files::Keys;
-use super::{Audited, Finding, Replayed};
-use crate::domain::chain::verify_export::Seen;
+use super::files::TrustedKeys;
+use super::{AuditedExport, CheckedChain, ExportFinding};
+use crate::domain::chain::verify_export::ChangeVisibility;
 use crate::domain::primitives::id::ThreadId;
 use crate::domain::primitives::sanitize::printed_line;
 
 /// A line for each thread, and for whatever is not as it should be.
-pub fn text(audited: &Audited, keys: &Keys) -> String {
+pub fn text(audited: &AuditedExport, keys: &TrustedKeys) -> String {
     let mut lines = vec![format!("believed: the keys in {}{}", keys.place, whose(keys))];
     lines.extend(audited.chains.iter().map(|(thread, it)| line(thread, it)));
     let each = |what: &'static str, of: &[String]| of.iter().map(move |it| format!("{what}: {it}")).collect::<Vec<_>>();
     lines.extend(each("not here", &audited.unseen));
     lines.extend(each("passed over", &audited.passed_over));
     lines.extend(each("could not tell", &audited.doubts));
-    lines.extend(audited.findings.iter().map(|Finding { place, version, broken }| {
+    lines.extend(audited.findings.iter().map(|ExportFinding { place, version, broken }| {
         let version = version.map(|it| format!(" version {it}:")).unwrap_or_default();
         format!("{place}:{version} {broken}")
     }));
@@ -32,15 +32,16 @@ pub fn text(audited: &Audited, keys: &Keys) -> String {
     lines.iter().map(|it| printed_line(it)).collect::<Vec<_>>().join("\n")
 }
 
-fn whose(keys: &Keys) -> String {
+fn whose(keys: &TrustedKeys) -> String {
     keys.believed.issuer().map(|it| format!(", of {it}")).unwrap_or_default()
 }
 
-fn line(thread: &ThreadId, Replayed { chain, receipts, .. }: &Replayed) -> String {
+fn line(thread: &ThreadId, CheckedChain { chain, receipts, .. }: &CheckedChain) -> String {
     let (from, to, issuer) = (chain.first(), chain.next_version() - 1, &chain.issuer);
     let mut line = format!("{thread} of {issuer}: versions {from} to {to} linked and signed");
     let seen = |it| chain.seen(it);
-    let (whole, partly, nothing) = (seen(Seen::Whole), seen(Seen::Partly), seen(Seen::Nothing));
+    let (whole, partly, nothing) =
+        (seen(ChangeVisibility::Whole), seen(ChangeVisibility::Partly), seen(ChangeVisibility::Nothing));
     write!(line, "; changes: {whole} seen whole, {partly} with hidden parts, {nothing} not seen").expect("text grows");
     let (written, approved, here) = (chain.written(), chain.approved(), receipts.len());
     write!(line, "; {written} written; {approved} approved, of which {here} receipts are here").expect("text grows");
@@ -48,15 +49,15 @@ fn line(thread: &ThreadId, Replayed { chain, receipts, .. }: &Replayed) -> Strin
 }
 
 /// The same for programs.
-pub fn json(audited: &Audited, keys: &Keys) -> Value {
-    let thread = |(thread, Replayed { chain, receipts, is_whole }): (&ThreadId, &Replayed)| {
+pub fn json(audited: &AuditedExport, keys: &TrustedKeys) -> Value {
+    let thread = |(thread, CheckedChain { chain, receipts, is_whole }): (&ThreadId, &CheckedChain)| {
         told!({
             "thread": thread, "issuer": chain.issuer, "from": chain.first(), "to": chain.next_version() - 1,
             "last": is_whole, "written": chain.written(), "approved": chain.approved(), "receipts": receipts.len(),
-            "changes": {"whole": chain.seen(Seen::Whole), "partly": chain.seen(Seen::Partly), "not_seen": chain.seen(Seen::Nothing)},
+            "changes": {"whole": chain.seen(ChangeVisibility::Whole), "partly": chain.seen(ChangeVisibility::Partly), "not_seen": chain.seen(ChangeVisibility::Nothing)},
         })
     };
-    let finding = |it: &Finding| told!({"place": it.place, "version": it.version, "code": it.broken.code, "detail": it.broken.what});
+    let finding = |it: &ExportFinding| told!({"place": it.place, "version": it.version, "code": it.broken.code, "detail": it.broken.what});
     told!({
         "sound": audited.findings.is_empty() && audited.doubts.is_empty(),
         "keys": {"place": keys.place, "issuer": keys.believed.issuer()},

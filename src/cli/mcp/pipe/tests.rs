@@ -9,11 +9,11 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
-type Heard = Arc<Mutex<Vec<String>>>;
+type ReceivedLines = Arc<Mutex<Vec<String>>>;
 
 /// Answers each post by what its body holds; keeps what it was sent.
-async fn peer(answer: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> (SocketAddr, Heard) {
-    let (listener, heard) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), Heard::default());
+async fn peer(answer: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> (SocketAddr, ReceivedLines) {
+    let (listener, heard) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), ReceivedLines::default());
     let (address, answer, kept) = (listener.local_addr().unwrap(), Arc::new(answer), Arc::clone(&heard));
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
@@ -55,7 +55,7 @@ fn http(status: &str, kind: &str, body: &str) -> String {
 /// What comes out for these lines.
 async fn piped(address: SocketAddr, lines: &str) -> Vec<Value> {
     let address = Url::parse(&format!("http://{address}/mcp")).unwrap();
-    let pipe = Pipe::new(address, &Secret::new("cs_secret".to_owned())).unwrap();
+    let pipe = McpPipe::new(address, &Secret::new("cs_secret".to_owned())).unwrap();
     let mut out = Vec::new();
     pipe.run(BufReader::new(lines.as_bytes()), &mut out).await.unwrap();
     String::from_utf8(out).unwrap().lines().map(|it| serde_json::from_str(it).unwrap()).collect()

@@ -1,43 +1,43 @@
 //! Compares the chains of branches with those of their parent threads.
 
-use super::{Broken, Chain, Held, Link, broken, say};
-use crate::domain::chain::entry::Gate;
+use super::{CrossChainCheck, ExportError, VerifiedChain, VerifiedVersion, broken, say};
+use crate::domain::chain::entry::CommitGate;
 use crate::domain::primitives::id::ThreadId;
 use crate::domain::threads::branch::JoinedBranch;
 
-impl Chain {
+impl VerifiedChain {
     /// Checks that a branch was made from a head of this chain, and sets `owes` if that head does.
-    pub fn branch(&self, branch: &Self) -> Result<Held, Broken> {
+    pub fn branch(&self, branch: &Self) -> Result<CrossChainCheck, ExportError> {
         let elsewhere = broken("branch", "it is a branch of another head than it names");
         let fork = branch.fork.as_ref().ok_or(elsewhere)?;
         say(branch.issuer == self.issuer, "issuer_mismatch", "another gateway signed it")?;
         say(branch.flow == self.flow, "flow_mismatch", "it is of another flow")?;
         say(fork.thread == self.thread, elsewhere.code, elsewhere.what)?;
         if !self.reaches(fork.version) {
-            return Ok(Held::NotSeen);
+            return Ok(CrossChainCheck::NotSeen);
         }
         let head = self.at(fork.transition).filter(|(version, _)| *version == fork.version);
         let (_, head) = head.ok_or(elsewhere)?;
         let owes = branch.links.first().is_some_and(|it| it.owes);
         say(owes || !head.owes, "owes", "it forgets what the head owes that it begins with")?;
-        Ok(Held::Agreed)
+        Ok(CrossChainCheck::Agreed)
     }
 
     /// Returns every joined branch, with the claims of its join.
-    pub fn joined(&self) -> impl Iterator<Item = Joined<'_>> {
+    pub fn joined(&self) -> impl Iterator<Item = JoinLink<'_>> {
         let joins = self.links.iter().filter_map(|it| Some((it, it.join.as_ref()?)));
-        joins.flat_map(move |(link, join)| join.branches.iter().map(move |named| Joined { into: self, link, named }))
+        joins.flat_map(move |(link, join)| join.branches.iter().map(move |named| JoinLink { into: self, link, named }))
     }
 }
 
 /// A branch as a join names it.
-pub struct Joined<'c> {
-    into: &'c Chain,
-    link: &'c Link,
+pub struct JoinLink<'c> {
+    into: &'c VerifiedChain,
+    link: &'c VerifiedVersion,
     named: &'c JoinedBranch,
 }
 
-impl Joined<'_> {
+impl JoinLink<'_> {
     /// Returns the thread whose chain decides.
     pub const fn thread(&self) -> &ThreadId {
         &self.named.thread
@@ -46,13 +46,13 @@ impl Joined<'_> {
     /// Checks three claims of a join. The joined transition is a version of this branch. The branch was made from the
     /// head of the join. If the joined version has `owes`, the join has it too or was approved. If the branch's chain is
     /// incomplete, the version may be a later one.
-    pub fn of(&self, branch: &Chain, is_whole: bool) -> Result<Held, Broken> {
+    pub fn of(&self, branch: &VerifiedChain, is_whole: bool) -> Result<CrossChainCheck, ExportError> {
         say(branch.issuer == self.into.issuer, "issuer_mismatch", "another gateway signed it")?;
         say(branch.flow == self.into.flow, "flow_mismatch", "it is of another flow")?;
         if branch.first > 0 {
-            return Ok(Held::NotSeen);
+            return Ok(CrossChainCheck::NotSeen);
         }
-        let Joined { into, link, named } = self;
+        let JoinLink { into, link, named } = self;
         let of_head = branch
             .fork
             .as_ref()
@@ -60,10 +60,10 @@ impl Joined<'_> {
         say(of_head, "join", "a branch of another head was joined")?;
         let Some((_, joined)) = branch.at(named.transition) else {
             say(!is_whole, "join", "what was joined is no version of its branch")?;
-            return Ok(Held::NotSeen);
+            return Ok(CrossChainCheck::NotSeen);
         };
-        let settled = !joined.owes || link.owes || matches!(link.gate, Gate::Approved { .. });
+        let settled = !joined.owes || link.owes || matches!(link.gate, CommitGate::Approved { .. });
         say(settled, "owes", "it forgets what a branch owes that was joined")?;
-        Ok(Held::Agreed)
+        Ok(CrossChainCheck::Agreed)
     }
 }

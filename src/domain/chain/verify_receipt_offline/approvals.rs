@@ -2,20 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, fail};
+use super::{CheckOutcome, fail};
 use crate::domain::chain::denial::DenialCode;
-use crate::domain::chain::receipt::{Approval, Method, Receipt};
-use crate::domain::chain::signed_vote::{Evidence, SIGNATURE_TTL};
-use crate::domain::identity::passkey::{Passkey, PublicKey};
+use crate::domain::chain::receipt::{ApprovalClaim, ApprovalMethod, Receipt};
+use crate::domain::chain::signed_vote::{SIGNATURE_TTL, VoteEvidence};
+use crate::domain::identity::passkey::{Passkey, PasskeyPublicKey};
 use crate::domain::primitives::id::{AccountId, PasskeyId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::Verdict;
+use crate::domain::reviews::VoteVerdict;
 
 /// An enrolment that an auditor believes, as `GET /v1/passkeys` lists it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
-pub struct Pinned {
+pub struct PinnedPasskey {
     pub account: AccountId,
     pub added_at: Timestamp,
     pub backup_eligible: bool,
@@ -24,12 +24,12 @@ pub struct Pinned {
     pub origin: String,
     pub passkey: PasskeyId,
     #[schema(value_type = Object)]
-    pub public_key: PublicKey,
+    pub public_key: PasskeyPublicKey,
     #[serde(default)]
     pub removed_at: Option<Timestamp>,
 }
 
-impl From<Passkey> for Pinned {
+impl From<Passkey> for PinnedPasskey {
     fn from(it: Passkey) -> Self {
         Self {
             account: it.account,
@@ -44,7 +44,7 @@ impl From<Passkey> for Pinned {
     }
 }
 
-impl Pinned {
+impl PinnedPasskey {
     /// Returns the passkey as it was before its first signature. The gateway checked the counter when the passkey
     /// signed.
     pub fn unused(&self) -> Passkey {
@@ -65,43 +65,44 @@ impl Pinned {
 }
 
 /// Checks every approval that names a passkey against the given evidence and the pinned registrations.
-pub(super) fn approvals(receipt: &Receipt, votes: &[Evidence], pinned: Option<&[Pinned]>) -> Outcome {
-    let signed: Vec<&Approval> = receipt.approvals.iter().filter(|it| it.method == Method::Passkey).collect();
+pub(super) fn approvals(receipt: &Receipt, votes: &[VoteEvidence], pinned: Option<&[PinnedPasskey]>) -> CheckOutcome {
+    let signed: Vec<&ApprovalClaim> =
+        receipt.approvals.iter().filter(|it| it.method == ApprovalMethod::Passkey).collect();
     if signed.is_empty() {
-        return Outcome::NotChecked { detail: "no approval says that a passkey signed it" };
+        return CheckOutcome::NotChecked { detail: "no approval says that a passkey signed it" };
     }
-    let Some(pinned) = pinned else { return Outcome::NotChecked { detail: "no pinned passkeys were given" } };
-    let outcomes: Vec<Outcome> = signed.iter().map(|it| one(receipt, it, votes, pinned)).collect();
-    let failed = outcomes.iter().find(|it| matches!(it, Outcome::Failed { .. }));
-    let other = outcomes.iter().find(|it| **it != Outcome::Passed);
-    failed.or(other).cloned().unwrap_or(Outcome::Passed)
+    let Some(pinned) = pinned else { return CheckOutcome::NotChecked { detail: "no pinned passkeys were given" } };
+    let outcomes: Vec<CheckOutcome> = signed.iter().map(|it| one(receipt, it, votes, pinned)).collect();
+    let failed = outcomes.iter().find(|it| matches!(it, CheckOutcome::Failed { .. }));
+    let other = outcomes.iter().find(|it| **it != CheckOutcome::Passed);
+    failed.or(other).cloned().unwrap_or(CheckOutcome::Passed)
 }
 
-fn one(receipt: &Receipt, approval: &Approval, votes: &[Evidence], pinned: &[Pinned]) -> Outcome {
+fn one(receipt: &Receipt, approval: &ApprovalClaim, votes: &[VoteEvidence], pinned: &[PinnedPasskey]) -> CheckOutcome {
     let Some(digest) = approval.evidence else {
         return fail(DenialCode::SignatureInvalid, "an approval says that a passkey signed it, and names no evidence");
     };
     let Some(vote) = votes.iter().find(|it| it.digest() == digest) else {
-        return Outcome::CouldNotTell { detail: "the evidence of an approval was not given" };
+        return CheckOutcome::CouldNotTell { detail: "the evidence of an approval was not given" };
     };
     let statement = &vote.statement;
     let same = statement.iss == receipt.iss
         && statement.transition == receipt.transition
         && statement.reviewer == approval.reviewer
         && statement.stage == approval.stage
-        && statement.verdict == Verdict::Approve;
+        && statement.verdict == VoteVerdict::Approve;
     if !same {
         return fail(DenialCode::DigestMismatch, "a passkey signed something else than this approval");
     }
     if approval.at >= statement.expires_at || statement.expires_at > approval.at.plus(SIGNATURE_TTL) {
         return fail(DenialCode::Expired, "a passkey's signature was counted when it could not be used");
     }
-    let known = pinned.iter().map(Pinned::unused).find(|it| it.id == vote.assertion.passkey);
+    let known = pinned.iter().map(PinnedPasskey::unused).find(|it| it.id == vote.assertion.passkey);
     let Some(passkey) = known.filter(|it| it.counted_at(approval.at)) else {
         return fail(DenialCode::UnknownKey, "an approval is signed by a passkey that is not among the pinned ones");
     };
     match vote.check(&passkey) {
-        Ok(_) => Outcome::Passed,
+        Ok(_) => CheckOutcome::Passed,
         Err(_) => fail(DenialCode::SignatureInvalid, "an approval's signature is not its reviewer's passkey's"),
     }
 }

@@ -51,21 +51,21 @@ fn with(mut claims: Value, name: &str, value: Value) -> Value {
 }
 
 /// Returns the first failed check and its code.
-fn refusal(checks: &[Check]) -> Option<(CheckName, DenialCode)> {
+fn refusal(checks: &[ReceiptCheck]) -> Option<(CheckName, DenialCode)> {
     checks.iter().find_map(|it| match it.outcome {
-        Outcome::Failed { code, .. } => Some((it.name, code)),
+        CheckOutcome::Failed { code, .. } => Some((it.name, code)),
         _ => None,
     })
 }
 
-struct Case {
+struct ReceiptTestCase {
     keys: Keys,
     statement: Statement,
     receipt: String,
     entry: String,
 }
 
-impl Case {
+impl ReceiptTestCase {
     fn genuine() -> Self {
         Self::of(|_, receipt| receipt, |_, entry| entry)
     }
@@ -73,15 +73,15 @@ impl Case {
     fn of(receipt: impl Fn(&Statement, Value) -> Value, entry: impl Fn(&Statement, Value) -> Value) -> Self {
         let (keys, statement) = (keys(), statement());
         let signing = keys.signing(KeyUse::Chain);
-        let receipt = jws::sign(signing, Typ::Receipt, &receipt(&statement, receipt_of(&statement)));
-        let entry = jws::sign(signing, Typ::Entry, &entry(&statement, entry_of(&statement)));
+        let receipt = jws::sign(signing, TokenType::Receipt, &receipt(&statement, receipt_of(&statement)));
+        let entry = jws::sign(signing, TokenType::Entry, &entry(&statement, entry_of(&statement)));
         Self { keys, statement, receipt, entry }
     }
 
-    fn checks(&self, now: Timestamp) -> Vec<Check> {
+    fn checks(&self, now: Timestamp) -> Vec<ReceiptCheck> {
         let (entry, statement) = (Some(self.entry.as_str()), Some(&self.statement));
         check(
-            &Evidence {
+            &ReceiptEvidence {
                 receipt: &self.receipt,
                 keys: self.keys.trusted(),
                 entry,
@@ -97,17 +97,17 @@ impl Case {
 
 #[test]
 fn a_genuine_receipt_passes_every_check_that_its_evidence_allows() {
-    let checks = Case::genuine().checks(now());
+    let checks = ReceiptTestCase::genuine().checks(now());
     assert_eq!(conclusion(&checks), Conclusion::Genuine, "{checks:?}");
-    let unchecked: Vec<_> = checks.iter().filter(|it| it.outcome != Outcome::Passed).map(|it| it.name).collect();
+    let unchecked: Vec<_> = checks.iter().filter(|it| it.outcome != CheckOutcome::Passed).map(|it| it.name).collect();
     assert_eq!(unchecked, [CheckName::Opening, CheckName::Approvals], "and the only ones without evidence say so");
 }
 
 #[test]
 fn each_spoiled_claim_is_refused_by_the_check_that_is_meant_to() {
     let other = json!(Digest::of(crate::domain::chain::hash::Tag::Object, &[b"other"]));
-    type Spoil = (&'static str, Value, CheckName, DenialCode);
-    let of_receipt: Vec<Spoil> = vec![
+    type ReceiptTamper = (&'static str, Value, CheckName, DenialCode);
+    let of_receipt: Vec<ReceiptTamper> = vec![
         ("iss", json!("https://b.example"), CheckName::Issuer, DenialCode::IssuerMismatch),
         ("nbf", json!(now().seconds() + 1), CheckName::Time, DenialCode::NotYetValid),
         ("exp", json!(now().seconds()), CheckName::Time, DenialCode::Expired),
@@ -123,10 +123,10 @@ fn each_spoiled_claim_is_refused_by_the_check_that_is_meant_to() {
         ("version", json!(-2), CheckName::Form, DenialCode::ReceiptMalformed),
     ];
     for (claim, value, name, code) in of_receipt {
-        let case = Case::of(|_, it| with(it, claim, value.clone()), |_, it| it);
+        let case = ReceiptTestCase::of(|_, it| with(it, claim, value.clone()), |_, it| it);
         assert_eq!(refusal(&case.checks(now())), Some((name, code)), "receipt: {claim} = {value}");
     }
-    let of_entry: Vec<Spoil> = vec![
+    let of_entry: Vec<ReceiptTamper> = vec![
         ("iss", json!("https://b.example"), CheckName::Entry, DenialCode::IssuerMismatch),
         ("thread", json!("t-2"), CheckName::Link, DenialCode::ChainBroken),
         ("version", json!(3), CheckName::Link, DenialCode::ChainBroken),
@@ -137,7 +137,7 @@ fn each_spoiled_claim_is_refused_by_the_check_that_is_meant_to() {
         ("owes", json!("yes"), CheckName::Entry, DenialCode::ChainBroken),
     ];
     for (claim, value, name, code) in of_entry {
-        let case = Case::of(|_, it| it, |_, it| with(it, claim, value.clone()));
+        let case = ReceiptTestCase::of(|_, it| it, |_, it| with(it, claim, value.clone()));
         assert_eq!(refusal(&case.checks(now())), Some((name, code)), "entry: {claim} = {value}");
     }
 }
@@ -149,8 +149,8 @@ fn an_entry_alone_still_binds_a_receipt() {
         ("version", json!(3), CheckName::Version),
         ("gate", json!({"kind": "auto"}), CheckName::Binding),
     ] {
-        let case = Case::of(|_, it| it, |_, it| with(it, claim, value.clone()));
-        let evidence = Evidence {
+        let case = ReceiptTestCase::of(|_, it| it, |_, it| with(it, claim, value.clone()));
+        let evidence = ReceiptEvidence {
             receipt: &case.receipt,
             keys: case.keys.trusted(),
             entry: Some(&case.entry),
@@ -177,11 +177,11 @@ fn an_opening_of_other_trees_is_refused() {
     let (statement, opening) = opened();
     let keys = keys();
     let signing = keys.signing(KeyUse::Chain);
-    let receipt = jws::sign(signing, Typ::Receipt, &receipt_of(&statement));
-    let entry = jws::sign(signing, Typ::Entry, &entry_of(&statement));
+    let receipt = jws::sign(signing, TokenType::Receipt, &receipt_of(&statement));
+    let entry = jws::sign(signing, TokenType::Entry, &entry_of(&statement));
     let checked = |opening: &Value| {
         let opening: Opening = serde_json::from_value(opening.clone()).unwrap();
-        let evidence = Evidence {
+        let evidence = ReceiptEvidence {
             receipt: &receipt,
             keys: keys.trusted(),
             entry: Some(&entry),
@@ -194,8 +194,8 @@ fn an_opening_of_other_trees_is_refused() {
     };
     let genuine = checked(&opening);
     let (approvals, others) = genuine.split_last().unwrap();
-    assert!(others.iter().all(|it| it.outcome == Outcome::Passed), "all thirteen: {genuine:?}");
-    assert!(matches!(approvals.outcome, Outcome::NotChecked { .. }), "nobody used a passkey");
+    assert!(others.iter().all(|it| it.outcome == CheckOutcome::Passed), "all thirteen: {genuine:?}");
+    assert!(matches!(approvals.outcome, CheckOutcome::NotChecked { .. }), "nobody used a passkey");
     assert_eq!((genuine.len(), conclusion(&genuine)), (14, Conclusion::Genuine));
     let salt = format!("B{}", "A".repeat(42));
     for (place, other) in [
@@ -219,9 +219,9 @@ fn an_opening_of_other_trees_is_refused() {
 #[test]
 fn keys_say_what_a_signature_is_worth() {
     let mut random = crate::random::fill;
-    let case = Case::genuine();
+    let case = ReceiptTestCase::genuine();
     let kid = case.keys.signing(KeyUse::Chain).kid().to_owned();
-    let rotated = Case { keys: case.keys.rotate(KeyUse::Chain, now(), &mut random).unwrap(), ..case };
+    let rotated = ReceiptTestCase { keys: case.keys.rotate(KeyUse::Chain, now(), &mut random).unwrap(), ..case };
     let checks = rotated.checks(now());
     assert_eq!(conclusion(&checks), Conclusion::CouldNotTell, "a retired key's receipt may be genuine: {checks:?}");
     assert_eq!(
@@ -230,14 +230,15 @@ fn keys_say_what_a_signature_is_worth() {
     );
     let (head, signature) = rotated.receipt.rsplit_once('.').unwrap();
     let forged = format!("{head}.{}{}", if signature.starts_with('A') { "B" } else { "A" }, &signature[1..]);
-    let forged = Case { receipt: forged, ..rotated };
+    let forged = ReceiptTestCase { receipt: forged, ..rotated };
     assert_eq!(refusal(&forged.checks(now())), Some((CheckName::Signature, DenialCode::SignatureInvalid)));
-    let Case { keys, statement, entry, .. } = forged;
-    let revoked = Case { keys: keys.revoke(&kid, now(), &mut random).unwrap(), ..Case::genuine() };
-    let signing = jws::sign(revoked.keys.signing(KeyUse::Chain), Typ::Receipt, &receipt_of(&statement));
-    let revoked = Case { receipt: signing, entry, statement, ..revoked };
+    let ReceiptTestCase { keys, statement, entry, .. } = forged;
+    let revoked =
+        ReceiptTestCase { keys: keys.revoke(&kid, now(), &mut random).unwrap(), ..ReceiptTestCase::genuine() };
+    let signing = jws::sign(revoked.keys.signing(KeyUse::Chain), TokenType::Receipt, &receipt_of(&statement));
+    let revoked = ReceiptTestCase { receipt: signing, entry, statement, ..revoked };
     assert_eq!(refusal(&revoked.checks(now())), Some((CheckName::Entry, DenialCode::ChainBroken)));
-    let stranger = Case { keys: self::keys(), ..Case::genuine() };
+    let stranger = ReceiptTestCase { keys: self::keys(), ..ReceiptTestCase::genuine() };
     assert_eq!(refusal(&stranger.checks(now())), Some((CheckName::Key, DenialCode::UnknownKey)));
 }
 
@@ -258,18 +259,32 @@ fn at_the_vectors_time() -> Timestamp {
 fn the_published_receipts_are_genuine() {
     let vectors: Value = serde_json::from_str(TOKENS).unwrap();
     let keys = vector_keys(&vectors["jwks"]).unwrap();
-    let receipts = vectors["genuine"].as_array().unwrap().iter().filter(|it| it["typ"] == Typ::Receipt.as_str());
+    let receipts = vectors["genuine"].as_array().unwrap().iter().filter(|it| it["typ"] == TokenType::Receipt.as_str());
     for case in receipts {
         let receipt = case["token"].as_str().unwrap();
-        let evidence =
-            Evidence { receipt, keys: &keys, entry: None, statement: None, opening: None, votes: &[], passkeys: None };
+        let evidence = ReceiptEvidence {
+            receipt,
+            keys: &keys,
+            entry: None,
+            statement: None,
+            opening: None,
+            votes: &[],
+            passkeys: None,
+        };
         let checks = check(&evidence, at_the_vectors_time());
         assert_eq!(conclusion(&checks), Conclusion::Genuine, "{}: {checks:?}", case["name"]);
     }
     for case in vectors["could_not_tell"].as_array().unwrap() {
         let receipt = case["token"].as_str().unwrap();
-        let evidence =
-            Evidence { receipt, keys: &keys, entry: None, statement: None, opening: None, votes: &[], passkeys: None };
+        let evidence = ReceiptEvidence {
+            receipt,
+            keys: &keys,
+            entry: None,
+            statement: None,
+            opening: None,
+            votes: &[],
+            passkeys: None,
+        };
         assert_eq!(conclusion(&check(&evidence, at_the_vectors_time())), Conclusion::CouldNotTell, "{}", case["name"]);
     }
 }
@@ -287,8 +302,8 @@ fn every_refused_token_of_the_vectors_is_refused_with_its_code() {
             tried += 1;
             continue;
         };
-        if case["accept_as"] == Typ::Receipt.as_str() {
-            let evidence = Evidence {
+        if case["accept_as"] == TokenType::Receipt.as_str() {
+            let evidence = ReceiptEvidence {
                 receipt: token,
                 keys: &keys,
                 entry: None,
@@ -308,7 +323,7 @@ fn every_refused_token_of_the_vectors_is_refused_with_its_code() {
 }
 
 fn is_read_as(token: &str, typ: &str, keys: &PublicKeys) -> bool {
-    fn read<C: serde::de::DeserializeOwned + serde::Serialize>(token: &str, typ: Typ, keys: &PublicKeys) -> bool {
+    fn read<C: serde::de::DeserializeOwned + serde::Serialize>(token: &str, typ: TokenType, keys: &PublicKeys) -> bool {
         jws::read::<C>(token, typ).is_ok_and(|it| {
             let key = keys.public(KeyUse::Chain, it.kid()).cloned();
             let has_signed = |state| matches!(state, KeyState::Signing | KeyState::Retired);
@@ -319,11 +334,11 @@ fn is_read_as(token: &str, typ: &str, keys: &PublicKeys) -> bool {
     use crate::domain::episode::manifest;
     use crate::domain::interrupts::InterruptAnswer;
     match typ {
-        "countersign-entry+jwt" => read::<Entry>(token, Typ::Entry, keys),
-        "countersign-denial+jwt" => read::<Denial>(token, Typ::Denial, keys),
-        "countersign-verification+jwt" => read::<Verification>(token, Typ::Verification, keys),
-        "countersign-interrupt-answer+jwt" => read::<InterruptAnswer>(token, Typ::InterruptAnswer, keys),
-        "countersign-episode+jwt" => read::<manifest::Claims>(token, Typ::Episode, keys),
+        "countersign-entry+jwt" => read::<Entry>(token, TokenType::Entry, keys),
+        "countersign-denial+jwt" => read::<Denial>(token, TokenType::Denial, keys),
+        "countersign-verification+jwt" => read::<Verification>(token, TokenType::Verification, keys),
+        "countersign-interrupt-answer+jwt" => read::<InterruptAnswer>(token, TokenType::InterruptAnswer, keys),
+        "countersign-episode+jwt" => read::<manifest::ManifestClaims>(token, TokenType::Episode, keys),
         other => panic!("{other}"),
     }
 }
@@ -344,17 +359,17 @@ fn an_opening_is_refused_whose_salts_no_gateway_gives() {
         let (keys, entry) = (keys(), None);
         let (statement, shown, to) = (Some(&statement), Some(&shown), statement.to);
         let (keys, receipt, votes, passkeys) = (keys.trusted(), "", &[][..], None);
-        opening(&Evidence { receipt, keys, entry, statement, opening: shown, votes, passkeys }, to)
+        opening(&ReceiptEvidence { receipt, keys, entry, statement, opening: shown, votes, passkeys }, to)
     };
-    let broken = |outcome| matches!(outcome, Outcome::Failed { code: DenialCode::ChainBroken, .. });
+    let broken = |outcome| matches!(outcome, CheckOutcome::Failed { code: DenialCode::ChainBroken, .. });
 
     for kept in file["inconsistent"].as_array().unwrap() {
         assert!(broken(outcome(kept, "propose")), "{}", kept["name"]);
     }
     let again = case("cases", &|it| it["set_again"].as_array().is_some_and(|them| !them.is_empty()));
-    assert_eq!(outcome(&again, "propose"), Outcome::Passed);
-    assert_eq!(outcome(&again, "confirm"), Outcome::Passed);
+    assert_eq!(outcome(&again, "propose"), CheckOutcome::Passed);
+    assert_eq!(outcome(&again, "confirm"), CheckOutcome::Passed);
     assert!(broken(outcome(&again, "rollback")), "a return to an earlier state names nothing");
     let none = case("cases", &|it| it["set_again"] == json!([]));
-    assert_eq!(outcome(&none, "rollback"), Outcome::Passed);
+    assert_eq!(outcome(&none, "rollback"), CheckOutcome::Passed);
 }

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::domain::chain::hash::Tag;
-use crate::domain::chain::link::{Link, check_link};
-use crate::domain::chain::receipt::{Approval, Method};
+use crate::domain::chain::link::{ChainLink, check_link};
+use crate::domain::chain::receipt::{ApprovalClaim, ApprovalMethod};
 use crate::domain::keys::Keys;
 use crate::domain::threads::thread::WriteKey;
-use crate::domain::writes::write::Reserve;
+use crate::domain::writes::write::ReservationInput;
 
 const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);
 
@@ -29,11 +29,11 @@ fn keys(first: u8) -> Keys {
 
 fn claims() -> Receipt {
     let digest = Digest::of(Tag::Patch, &[b"{}"]);
-    let approval = Approval {
+    let approval = ApprovalClaim {
         reviewer: "ada".try_into().unwrap(),
         stage: 0,
         at: NOW,
-        method: Method::Password,
+        method: ApprovalMethod::Password,
         evidence: None,
         absent: None,
     };
@@ -58,7 +58,7 @@ fn claims() -> Receipt {
 #[test]
 fn a_receipt_that_this_process_signed_is_worth_what_its_key_is_worth_by_now() {
     let signing = keys(0);
-    let issued = Issued::sign(signing.signing(KeyUse::Chain), claims());
+    let issued = IssuedReceipt::sign(signing.signing(KeyUse::Chain), claims());
     let kid = issued.kid().to_owned();
     assert_eq!(recognise(&issued, signing.trusted()), Ok(claims()));
     let retired = signing.rotate(KeyUse::Chain, NOW, &mut counting(100)).unwrap();
@@ -94,7 +94,7 @@ fn entered(statement: &Statement, keys: &Keys, change: &dyn Fn(&mut Value)) -> S
         "version": statement.version,
     });
     change(&mut entry);
-    jws::sign(keys.signing(KeyUse::Chain), Typ::Entry, &entry)
+    jws::sign(keys.signing(KeyUse::Chain), TokenType::Entry, &entry)
 }
 
 fn as_it_is(_: &mut Value) {}
@@ -103,7 +103,7 @@ fn as_it_is(_: &mut Value) {}
 fn a_link_holds_only_if_entry_statement_and_state_say_the_same() {
     let keys = keys(0);
     let holds = |(statement, token): (&Statement, &str), root: Digest| {
-        check_link(&Link { entry: token, statement, root }, keys.trusted(), ISSUER).map(drop)
+        check_link(&ChainLink { entry: token, statement, root }, keys.trusted(), ISSUER).map(drop)
     };
     let sound = stated(&as_it_is);
     assert_eq!(holds((&sound, &entered(&sound, &keys, &as_it_is)), sound.to), Ok(()));
@@ -140,9 +140,10 @@ fn a_link_is_worth_what_its_key_is_worth_by_now() {
     let signing = keys(0);
     let statement = stated(&as_it_is);
     let token = entered(&statement, &signing, &as_it_is);
-    let kid = jws::read::<Entry>(&token, Typ::Entry).unwrap().kid().to_owned();
+    let kid = jws::read::<Entry>(&token, TokenType::Entry).unwrap().kid().to_owned();
     let holds = |keys: &Keys, token: &str| {
-        check_link(&Link { entry: token, statement: &statement, root: statement.to }, keys.trusted(), ISSUER).map(drop)
+        check_link(&ChainLink { entry: token, statement: &statement, root: statement.to }, keys.trusted(), ISSUER)
+            .map(drop)
     };
     let broken = Err(DenialCode::ChainBroken);
     let retired = signing.rotate(KeyUse::Chain, NOW, &mut counting(100)).unwrap();
@@ -165,7 +166,7 @@ fn reserved() -> (Thread, Write) {
         "id": "t", "flow": "payments", "context": {}, "created_at": NOW, "head": head, "fence": 0, "hold": null,
         "closed": null, "unresolved": [], "authors": [], "written_version": 0, "holds_opened": {}, "last_event": null,
     });
-    let ask = Reserve {
+    let ask = ReservationInput {
         key: WriteKey { principal: "w".try_into().unwrap(), write_id: "w1".try_into().unwrap() },
         node: "writer".try_into().unwrap(),
         receipt: None,
@@ -179,17 +180,22 @@ fn reserved() -> (Thread, Write) {
 fn a_write_is_answered_again_only_as_the_very_same_while_it_lives() {
     let (thread, write) = reserved();
     let (principal, node, write_id) = (write.key.principal.clone(), write.node.clone(), write.key.write_id.clone());
-    let ask =
-        Ask { principal: &principal, node: &node, transition: write.transition, receipt: None, write_id: &write_id };
+    let ask = WriteCheckRequest {
+        principal: &principal,
+        node: &node,
+        transition: write.transition,
+        receipt: None,
+        write_id: &write_id,
+    };
     let end = NOW.plus(Duration::from_secs(30));
-    assert_eq!(replay(&write, &thread, &ask, Timestamp::from_millis(end.millis() - 1)), Ok(Allow::Replay));
+    assert_eq!(replay(&write, &thread, &ask, Timestamp::from_millis(end.millis() - 1)), Ok(WriteAllowed::Replay));
     let used = Err(DenialCode::AlreadyUsed);
     assert_eq!(replay(&write, &thread, &ask, end), used, "the lease is over");
     let elsewhere = Write { thread: "t2".try_into().unwrap(), ..write.clone() };
     assert_eq!(replay(&elsewhere, &thread, &ask, NOW), used, "of another thread");
     let anothers = Write { node: "other".try_into().unwrap(), ..write.clone() };
     assert_eq!(replay(&anothers, &thread, &ask, NOW), used, "by another node");
-    let of_another = Ask { transition: Digest::of(Tag::Patch, &[b"other"]), ..ask.clone() };
+    let of_another = WriteCheckRequest { transition: Digest::of(Tag::Patch, &[b"other"]), ..ask.clone() };
     assert_eq!(replay(&write, &thread, &of_another, NOW), used, "for another transition");
     let mut moved = thread.clone();
     moved.head.usage = HeadUse::Used {};

@@ -32,7 +32,7 @@ fn what_was_kept_is_good_no_longer_than_it_says() {
     let made = secrets("2026-11-22T00:30:00.000Z");
     let (flow, node) = (FlowId::try_from("briefing").unwrap(), NodeId::try_from("lead").unwrap());
     let rotates_at = at("2026-11-23T00:00:00.000Z");
-    let kept = ShownSecrets { flow, node, alg: MacAlg::Hs256, rotates_at, secrets: made.shown() };
+    let kept = NodeSecretsView { flow, node, alg: MacAlg::Hs256, rotates_at, secrets: made.shown() };
     for (now, good) in [
         ("2026-11-22T00:59:59.999Z", &["2026-11-22T00:00:00.000Z", "2026-11-21T00:00:00.000Z"][..]),
         ("2026-11-22T01:00:00.000Z", &["2026-11-22T00:00:00.000Z"]),
@@ -57,6 +57,7 @@ fn secrets_do_not_print() {
     let text = shown[0].secret.expose().trim_start_matches(SECRET_PREFIX).to_owned();
     let (flow, node) = (FlowId::try_from("briefing").unwrap(), NodeId::try_from("lead").unwrap());
     let rotates_at = at("2026-11-23T00:00:00.000Z");
-    let printed = format!("{made:?} {:?}", ShownSecrets { flow, node, alg: MacAlg::Hs256, rotates_at, secrets: shown });
+    let printed =
+        format!("{made:?} {:?}", NodeSecretsView { flow, node, alg: MacAlg::Hs256, rotates_at, secrets: shown });
     assert!(printed.contains("[redacted]") && !printed.contains(&text), "{printed}");
 }

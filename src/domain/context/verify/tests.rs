@@ -3,9 +3,9 @@ use serde_json::json;
 use super::*;
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::context::tokenizer::Encoding;
-use crate::domain::context::truncate::Fitted;
-use crate::domain::context::truncate::Wish;
-use crate::domain::context::{How, Truncated, fit};
+use crate::domain::context::truncate::FittedView;
+use crate::domain::context::truncate::ViewRequirements;
+use crate::domain::context::{Truncated, TruncationKind, fit};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::{KeyUse, Keys};
 use crate::domain::primitives::time::Timestamp;
@@ -43,7 +43,13 @@ fn sealed(keys: &Keys) -> Envelope {
     let view = json!({"question": "Who owns the harbour?", "notes": "word ".repeat(100)});
     let claims = claims(&["/question"], Some(60));
     let encoding = claims.encoding;
-    let wish = Wish { requires: &claims.requires, priority: &[], max_tokens: claims.budget, encoding, receives: None };
+    let wish = ViewRequirements {
+        requires: &claims.requires,
+        priority: &[],
+        max_tokens: claims.budget,
+        encoding,
+        receives: None,
+    };
     let fitted = fit(&view, &wish).unwrap();
     Envelope::seal(keys.signing(KeyUse::Chain), claims, fitted)
 }
@@ -52,12 +58,12 @@ fn checked(keys: &Keys, envelope: &Envelope) -> Result<EnvelopeClaims, EnvelopeC
     let (thread, node) = (thread(), node());
     check(
         envelope,
-        &Expected {
+        &ExpectedEnvelope {
             issuer: Some("urn:test:gateway"),
             thread: Some(&thread),
             node: Some(&node),
             version: Some(3),
-            ..Expected::by(keys.trusted())
+            ..ExpectedEnvelope::by(keys.trusted())
         },
     )
 }
@@ -66,7 +72,10 @@ fn checked(keys: &Keys, envelope: &Envelope) -> Result<EnvelopeClaims, EnvelopeC
 fn what_was_sealed_is_believed_whatever_the_order_of_its_keys() {
     let keys = keys();
     let envelope = sealed(&keys);
-    assert_eq!(envelope.truncated, [Truncated { pointer: Pointer::try_from("/notes").unwrap(), how: How::Cut }]);
+    assert_eq!(
+        envelope.truncated,
+        [Truncated { pointer: Pointer::try_from("/notes").unwrap(), how: TruncationKind::Cut }]
+    );
     let claims = checked(&keys, &envelope).unwrap();
     assert_eq!((claims.tokens, claims.budget), (envelope.tokens, Some(60)));
     let text = json!({
@@ -107,25 +116,25 @@ fn an_envelope_is_believed_as_what_it_is_alone() {
     let keys = keys();
     let envelope = sealed(&keys);
     let (thread, node) = (thread(), node());
-    let expected = Expected {
+    let expected = ExpectedEnvelope {
         issuer: Some("urn:test:gateway"),
         thread: Some(&thread),
         node: Some(&node),
         version: Some(3),
-        ..Expected::by(keys.trusted())
+        ..ExpectedEnvelope::by(keys.trusted())
     };
     let elsewhere = ThreadId::try_from("brief-8").unwrap();
     let another = NodeId::try_from("press").unwrap();
     for (expected, code) in [
-        (Expected { issuer: Some("urn:other"), ..expected }, EnvelopeCode::IssuerMismatch),
-        (Expected { thread: Some(&elsewhere), ..expected }, EnvelopeCode::ThreadMismatch),
-        (Expected { node: Some(&another), ..expected }, EnvelopeCode::NodeMismatch),
-        (Expected { version: Some(4), ..expected }, EnvelopeCode::Stale),
+        (ExpectedEnvelope { issuer: Some("urn:other"), ..expected }, EnvelopeCode::IssuerMismatch),
+        (ExpectedEnvelope { thread: Some(&elsewhere), ..expected }, EnvelopeCode::ThreadMismatch),
+        (ExpectedEnvelope { node: Some(&another), ..expected }, EnvelopeCode::NodeMismatch),
+        (ExpectedEnvelope { version: Some(4), ..expected }, EnvelopeCode::Stale),
     ] {
         assert_eq!(check(&envelope, &expected), Err(code));
     }
     // A token of another type is refused, and so is one by a key that may not sign.
-    let disguised = jws::sign(keys.signing(KeyUse::Chain), Typ::Receipt, &claims(&[], None));
+    let disguised = jws::sign(keys.signing(KeyUse::Chain), TokenType::Receipt, &claims(&[], None));
     let disguised = Envelope { signature: disguised, ..envelope.clone() };
     assert_eq!(check(&disguised, &expected), Err(EnvelopeCode::EnvelopeMalformed));
     let strangers = {
@@ -138,7 +147,7 @@ fn an_envelope_is_believed_as_what_it_is_alone() {
         };
         Keys::generate("urn:test:gateway", Timestamp::from_millis(0), &mut entropy).unwrap()
     };
-    let expected = Expected { keys: strangers.trusted(), ..expected };
+    let expected = ExpectedEnvelope { keys: strangers.trusted(), ..expected };
     assert_eq!(check(&envelope, &expected), Err(EnvelopeCode::UnknownKey));
 }
 
@@ -148,7 +157,7 @@ fn whoever_signs_is_not_believed_about_what_can_be_counted() {
     let key = keys.signing(KeyUse::Chain);
     let payload = json!({"question": "Who owns the harbour?"});
     let tokens = Encoding::default().count(&canonical(&payload));
-    let fitted = |tokens| Fitted { payload: payload.clone(), tokens, truncated: Vec::new() };
+    let fitted = |tokens| FittedView { payload: payload.clone(), tokens, truncated: Vec::new() };
     let of = |claims, tokens| checked(&keys, &Envelope::seal(key, claims, fitted(tokens)));
     assert!(of(claims(&["/question"], Some(tokens)), tokens).is_ok());
     assert_eq!(of(claims(&["/answer"], Some(tokens)), tokens), Err(EnvelopeCode::RequiredMissing));
@@ -160,11 +169,11 @@ fn whoever_signs_is_not_believed_about_what_can_be_counted() {
 fn whoever_signs_is_not_believed_about_what_the_node_may_receive() {
     let keys = keys();
     let envelope = sealed(&keys);
-    let read = |text: &str| Receives::read("brief", text).unwrap();
+    let read = |text: &str| InputSchema::read("brief", text).unwrap();
     let brief = read(r#"{"properties": {"question": {"type": "string"}, "notes": {}}, "required": ["question"]}"#);
     let report = read(r#"{"properties": {"question": {}, "notes": {}, "report": {}}, "required": ["report"]}"#);
-    let expected = Expected { receives: Some(&brief), ..Expected::by(keys.trusted()) };
+    let expected = ExpectedEnvelope { receives: Some(&brief), ..ExpectedEnvelope::by(keys.trusted()) };
     assert!(check(&envelope, &expected).is_ok());
-    let expected = Expected { receives: Some(&report), ..expected };
+    let expected = ExpectedEnvelope { receives: Some(&report), ..expected };
     assert_eq!(check(&envelope, &expected), Err(EnvelopeCode::SchemaMismatch));
 }

@@ -10,8 +10,8 @@ fn digest(of: &str) -> String {
     of.repeat(64)
 }
 
-fn decided() -> Decided {
-    Decided {
+fn decided() -> DecisionPayload {
+    DecisionPayload {
         event: "e-1".try_into().unwrap(),
         flow: "payments".to_owned(),
         review: "r-1".to_owned(),
@@ -36,16 +36,16 @@ fn asks(of: &str) -> Value {
     json!({"kind": "state_transition_review", "transition_digest": digest(of)})
 }
 
-fn seen(thread: &Value, decided: &Decided) -> Result<Vec<String>, Saw> {
+fn seen(thread: &Value, decided: &DecisionPayload) -> Result<Vec<String>, PreflightResult> {
     waiting(thread.to_string().as_bytes(), decided)
 }
 
 #[test]
 fn an_interrupt_is_resumed_only_while_it_waits_for_this_very_digest() {
     let by_name = decided();
-    let by_digest = Decided { interrupt: None, ..decided() };
+    let by_digest = DecisionPayload { interrupt: None, ..decided() };
     let ours = Ok(vec![FIRST.to_owned()]);
-    let (another, gone) = (Err(Saw::Another), Err(Saw::NotWaiting));
+    let (another, gone) = (Err(PreflightResult::Another), Err(PreflightResult::NotWaiting));
     for (what, thread, name, digest) in [
         ("it waits", thread("interrupted", &[(FIRST, asks("d"))]), ours.clone(), ours.clone()),
         ("beside another", thread("interrupted", &[(SECOND, asks("e")), (FIRST, asks("d"))]), ours.clone(), ours),
@@ -53,23 +53,33 @@ fn an_interrupt_is_resumed_only_while_it_waits_for_this_very_digest() {
         ("another waits", thread("interrupted", &[(SECOND, asks("e"))]), gone.clone(), gone.clone()),
         ("nothing waits", thread("idle", &[]), gone.clone(), gone.clone()),
         ("it failed", thread("error", &[(FIRST, asks("d"))]), gone.clone(), gone.clone()),
-        ("a run is under way", thread("busy", &[(FIRST, asks("d"))]), Err(Saw::Busy), Err(Saw::Busy)),
-        ("no digest", thread("interrupted", &[(FIRST, json!({"x": 1}))]), Err(Saw::NoDigest), gone.clone()),
-        ("no object", thread("interrupted", &[(FIRST, json!("go on?"))]), Err(Saw::NoDigest), gone),
-        ("no such state", thread("asleep", &[(FIRST, asks("d"))]), Err(Saw::Unclear), Err(Saw::Unclear)),
+        (
+            "a run is under way",
+            thread("busy", &[(FIRST, asks("d"))]),
+            Err(PreflightResult::Busy),
+            Err(PreflightResult::Busy),
+        ),
+        ("no digest", thread("interrupted", &[(FIRST, json!({"x": 1}))]), Err(PreflightResult::NoDigest), gone.clone()),
+        ("no object", thread("interrupted", &[(FIRST, json!("go on?"))]), Err(PreflightResult::NoDigest), gone),
+        (
+            "no such state",
+            thread("asleep", &[(FIRST, asks("d"))]),
+            Err(PreflightResult::Unclear),
+            Err(PreflightResult::Unclear),
+        ),
     ] {
         assert_eq!(seen(&thread, &by_name), name, "{what}");
         assert_eq!(seen(&thread, &by_digest), digest, "{what}");
     }
     // The same digest under another name was not what this host posted.
-    assert_eq!(seen(&thread("interrupted", &[(SECOND, asks("d"))]), &by_name), Err(Saw::NotWaiting));
+    assert_eq!(seen(&thread("interrupted", &[(SECOND, asks("d"))]), &by_name), Err(PreflightResult::NotWaiting));
     assert_eq!(seen(&thread("interrupted", &[(SECOND, asks("d"))]), &by_digest), Ok(vec![SECOND.to_owned()]));
 }
 
 #[test]
 fn every_branch_that_stopped_for_the_digest_is_resumed_at_once() {
     let both = thread("interrupted", &[(FIRST, asks("d")), (SECOND, asks("d"))]);
-    let names = seen(&both, &Decided { interrupt: None, ..decided() }).unwrap();
+    let names = seen(&both, &DecisionPayload { interrupt: None, ..decided() }).unwrap();
     let run = run("agent", &names, &decided());
     assert_eq!(run["command"]["resume"], json!({FIRST: decided().answer, SECOND: decided().answer}));
     assert_eq!((&run["assistant_id"], &run["multitask_strategy"]), (&json!("agent"), &json!("reject")));
@@ -103,8 +113,13 @@ fn an_odd_answer_resumes_nothing() {
         with("interrupts", json!({"task": [{"id": FIRST, "value": 1}]})).replace(":1}", &format!(":{deep}}}")),
         twice,
     ] {
-        let by_digest = Decided { interrupt: None, ..decided() };
-        assert_eq!(waiting(odd.as_bytes(), &by_digest), Err(Saw::Unclear), "{}", odd.get(..80).unwrap_or(&odd));
+        let by_digest = DecisionPayload { interrupt: None, ..decided() };
+        assert_eq!(
+            waiting(odd.as_bytes(), &by_digest),
+            Err(PreflightResult::Unclear),
+            "{}",
+            odd.get(..80).unwrap_or(&odd)
+        );
     }
 }
 
@@ -114,7 +129,11 @@ fn what_is_not_called_as_interrupts_are_is_never_a_key() {
     for name in ["approved", "", "ec770f986c3d3a5d53118813570a243", "ec770f986c3d3a5d53118813570a243x"] {
         let odd = thread("interrupted", &[(name, asks("d"))]);
         for interrupt in [None, Some(name.to_owned())] {
-            assert_eq!(seen(&odd, &Decided { interrupt, ..decided() }), Err(Saw::Unclear), "{name}");
+            assert_eq!(
+                seen(&odd, &DecisionPayload { interrupt, ..decided() }),
+                Err(PreflightResult::Unclear),
+                "{name}"
+            );
         }
     }
 }
@@ -129,7 +148,7 @@ fn only_threads_that_such_a_server_can_have_are_asked_about() {
         (Some("01a200c1-1e27-7094-ae0a-fd27b59ac5f/"), false),
         (None, false),
     ] {
-        let decided = Decided { thread: name.map(str::to_owned), ..decided() };
+        let decided = DecisionPayload { thread: name.map(str::to_owned), ..decided() };
         assert_eq!(thread_of(&decided).is_some(), has, "{name:?}");
     }
     let base = |text: &str| Url::parse(text).unwrap();
@@ -145,10 +164,10 @@ fn only_threads_that_such_a_server_can_have_are_asked_about() {
 #[test]
 fn trying_it_out_tells_a_server_that_has_no_such_graph() {
     for (answer, saw) in [
-        ("[{\"assistant_id\":\"fe09\",\"graph_id\":\"agent\"", Saw::There),
-        (" [ ] ", Saw::NoAssistant),
-        ("{\"ok\":true}", Saw::Unclear),
-        ("so?", Saw::Unclear),
+        ("[{\"assistant_id\":\"fe09\",\"graph_id\":\"agent\"", PreflightResult::There),
+        (" [ ] ", PreflightResult::NoAssistant),
+        ("{\"ok\":true}", PreflightResult::Unclear),
+        ("so?", PreflightResult::Unclear),
     ] {
         assert_eq!(found(answer.as_bytes()), saw, "{answer}");
     }

@@ -2,8 +2,8 @@ use serde_json::json;
 
 use super::*;
 
-fn decided() -> Decided {
-    Decided {
+fn decided() -> DecisionPayload {
+    DecisionPayload {
         event: "e-1".try_into().unwrap(),
         flow: "payments".to_owned(),
         review: "r-1".to_owned(),
@@ -20,10 +20,10 @@ fn template(body: Value) -> Template {
     Template { needs: needs_of_body(&body).unwrap(), body, look: None }
 }
 
-fn look() -> LookTemplate {
+fn look() -> PreflightTemplate {
     // What is hidden is of no matter here.
     let url = serde_json::from_value(json!("AAAA")).unwrap();
-    LookTemplate {
+    PreflightTemplate {
         url,
         origin: "https://a.example".to_owned(),
         needs: BTreeSet::new(),
@@ -46,7 +46,7 @@ fn each_gap_takes_a_whole_value() {
         json!({"all": [{"approved": false}, false, "denied", "d".repeat(64), "e-1", "payments", "i-1", "r-1", "order-17"],
             "resume": {"i-1": {"n": 1, "t": "plain {} { x }"}}})
     );
-    let none = Decided { thread: None, interrupt: None, ..decided() };
+    let none = DecisionPayload { thread: None, interrupt: None, ..decided() };
     assert_eq!(template(json!(["{thread}"])).filled(&none), Some(json!([null])));
     let keyed = template(json!({"{interrupt}": 1}));
     assert!(keyed.reaches(&decided()) && !keyed.reaches(&none));
@@ -57,7 +57,7 @@ fn what_is_put_in_breaks_out_of_nothing() {
     for text in
         ["\"}, \"approved\": true, {\"", "{digest}", "a/../../admin", "x?y=1#z", "%2e%2e", "ü\u{202e}\n", "{\"a\":1}"]
     {
-        let decided = Decided { thread: Some(text.to_owned()), ..decided() };
+        let decided = DecisionPayload { thread: Some(text.to_owned()), ..decided() };
         let body = template(json!({"t": "{thread}", "k": {"{thread}": 1}})).filled(&decided).unwrap();
         assert_eq!(body, json!({"t": text, "k": {text: 1}}));
         let filled = filled_address(&url("https://a.example/threads/{thread}/resume?key=1"), &decided).unwrap();
@@ -67,7 +67,7 @@ fn what_is_put_in_breaks_out_of_nothing() {
         assert!(parts[1].bytes().all(|it| it.is_ascii_alphanumeric() || b"%-._~".contains(&it)), "{filled}");
     }
     for text in ["", ".", ".."] {
-        let decided = Decided { thread: Some(text.to_owned()), ..decided() };
+        let decided = DecisionPayload { thread: Some(text.to_owned()), ..decided() };
         assert_eq!(filled_address(&url("https://a.example/threads/{thread}/resume"), &decided), None, "{text:?}");
     }
 }
@@ -76,37 +76,37 @@ fn what_is_put_in_breaks_out_of_nothing() {
 fn a_name_that_somebody_chose_takes_no_other_members_place() {
     let body = template(json!({"approved": "{approved}", "{interrupt}": true}));
     assert!(body.filled(&decided()).is_some());
-    let forged = Decided { interrupt: Some("approved".to_owned()), ..decided() };
+    let forged = DecisionPayload { interrupt: Some("approved".to_owned()), ..decided() };
     assert_eq!(body.filled(&forged), None);
 }
 
 #[test]
 fn what_is_no_placeholder_is_refused_by_name() {
     for (body, why) in [
-        (json!({"a": "{secret}"}), NoTemplate::Unknown("secret".to_owned())),
-        (json!([{"b": ["{Digest}"]}]), NoTemplate::Unknown("Digest".to_owned())),
-        (json!({"{url}": 1}), NoTemplate::Unknown("url".to_owned())),
-        (json!("it is {decision}"), NoTemplate::NotAlone("decision".to_owned())),
-        (json!("{ }{digest}"), NoTemplate::NotAlone("digest".to_owned())),
-        (json!({"{answer}": 1}), NoTemplate::NoText("answer")),
-        (json!("x".repeat(TEMPLATE_BYTES_MAX)), NoTemplate::TooLarge),
+        (json!({"a": "{secret}"}), TemplateError::Unknown("secret".to_owned())),
+        (json!([{"b": ["{Digest}"]}]), TemplateError::Unknown("Digest".to_owned())),
+        (json!({"{url}": 1}), TemplateError::Unknown("url".to_owned())),
+        (json!("it is {decision}"), TemplateError::NotAlone("decision".to_owned())),
+        (json!("{ }{digest}"), TemplateError::NotAlone("digest".to_owned())),
+        (json!({"{answer}": 1}), TemplateError::NoText("answer")),
+        (json!("x".repeat(TEMPLATE_BYTES_MAX)), TemplateError::TooLarge),
     ] {
         assert_eq!(needs_of_body(&body), Err(why), "{body}");
     }
     assert!(
-        NoTemplate::Unknown("secret".to_owned())
+        TemplateError::Unknown("secret".to_owned())
             .to_string()
             .starts_with("`{secret}` is no placeholder; there are answer, ")
     );
     for (address, why) in [
-        ("https://a.example/{secret}", NoTemplate::Unknown("secret".to_owned())),
-        ("https://a.example/%7bsecret%7d", NoTemplate::Unknown("secret".to_owned())),
-        ("https://a.example/x-{thread}", NoTemplate::NotAlone("thread".to_owned())),
-        ("https://a.example/{thread}{review}", NoTemplate::NotAlone("thread".to_owned())),
-        ("https://a.example/{approved}", NoTemplate::NoText("approved")),
-        ("https://a.example/x?t={thread}", NoTemplate::NotInPath),
-        ("https://a.example/x?%7Bthread%7D", NoTemplate::NotInPath),
-        ("https://{thread}.example/x", NoTemplate::NotInPath),
+        ("https://a.example/{secret}", TemplateError::Unknown("secret".to_owned())),
+        ("https://a.example/%7bsecret%7d", TemplateError::Unknown("secret".to_owned())),
+        ("https://a.example/x-{thread}", TemplateError::NotAlone("thread".to_owned())),
+        ("https://a.example/{thread}{review}", TemplateError::NotAlone("thread".to_owned())),
+        ("https://a.example/{approved}", TemplateError::NoText("approved")),
+        ("https://a.example/x?t={thread}", TemplateError::NotInPath),
+        ("https://a.example/x?%7Bthread%7D", TemplateError::NotInPath),
+        ("https://{thread}.example/x", TemplateError::NotInPath),
     ] {
         assert_eq!(needs_of_address(&url(address)), Err(why), "{address}");
     }
@@ -120,11 +120,11 @@ fn a_look_says_whether_it_is_waited_for_only_by_what_stands_at_its_place() {
     let look = look();
     for (answer, seen) in [
         ("{\"task\":{\"status\":\"waiting\"}}", Ok(())),
-        ("{\"task\":{\"status\":\"done\"}}", Err(Saw::NotWaiting)),
-        ("{\"task\":{\"status\":[\"waiting\"]}}", Err(Saw::NotWaiting)),
-        ("{\"task\":{}}", Err(Saw::Unclear)),
-        ("waiting", Err(Saw::Unclear)),
-        ("", Err(Saw::Unclear)),
+        ("{\"task\":{\"status\":\"done\"}}", Err(PreflightResult::NotWaiting)),
+        ("{\"task\":{\"status\":[\"waiting\"]}}", Err(PreflightResult::NotWaiting)),
+        ("{\"task\":{}}", Err(PreflightResult::Unclear)),
+        ("waiting", Err(PreflightResult::Unclear)),
+        ("", Err(PreflightResult::Unclear)),
     ] {
         assert_eq!(look.seen(answer.as_bytes()), seen, "{answer}");
     }

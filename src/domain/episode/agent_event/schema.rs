@@ -4,10 +4,10 @@ use serde_json::{Map, Value};
 
 use super::{EVIDENCE_MAX, PAYLOAD_BYTES_MAX, Phase};
 use crate::domain::episode::plan::{KINDS, STATUSES};
-use crate::domain::episode::state::{FACT_TYPES, Status};
+use crate::domain::episode::state::{FACT_TYPES, RunStatus};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::threads::usage::Malformed;
+use crate::domain::threads::usage::InvalidUsage;
 
 /// Maximum number of steps, beliefs, facts or artifacts in one event.
 const ITEMS_MAX: usize = 100;
@@ -20,43 +20,43 @@ const A_WORD: &str = "a text of 1 to 200 characters";
 const A_TEXT: &str = "a text of at most 4,000 characters";
 
 /// An object of a payload, with its path.
-struct Part<'v> {
+struct PayloadObject<'v> {
     at: Pointer,
     members: &'v Map<String, Value>,
 }
 
-type Checked = Result<(), Malformed>;
+type PayloadResult = Result<(), InvalidUsage>;
 
-fn wrong(pointer: Pointer, detail: &'static str) -> Malformed {
-    Malformed { pointer, detail }
+fn wrong(pointer: Pointer, detail: &'static str) -> InvalidUsage {
+    InvalidUsage { pointer, detail }
 }
 
-impl<'v> Part<'v> {
-    fn text(&self, name: &str) -> Checked {
+impl<'v> PayloadObject<'v> {
+    fn text(&self, name: &str) -> PayloadResult {
         let fits = |it: &Value| it.as_str().is_some_and(|it| it.chars().count() <= TEXT_CHARS_MAX);
         self.optional(name, fits, A_TEXT)
     }
 
-    fn word(&self, name: &str) -> Checked {
+    fn word(&self, name: &str) -> PayloadResult {
         self.optional(name, is_word, A_WORD)
     }
 
-    fn one_of(&self, name: &str, words: &[&str], detail: &'static str) -> Checked {
+    fn one_of(&self, name: &str, words: &[&str], detail: &'static str) -> PayloadResult {
         self.optional(name, |it| it.as_str().is_some_and(|it| words.contains(&it)), detail)
     }
 
-    fn object(&self, name: &str) -> Checked {
+    fn object(&self, name: &str) -> PayloadResult {
         self.optional(name, Value::is_object, "an object")
     }
 
-    fn optional(&self, name: &str, fits: impl Fn(&Value) -> bool, detail: &'static str) -> Checked {
+    fn optional(&self, name: &str, fits: impl Fn(&Value) -> bool, detail: &'static str) -> PayloadResult {
         match self.members.get(name) {
             Some(value) if !fits(value) => Err(wrong(self.at.child(name), detail)),
             _ => Ok(()),
         }
     }
 
-    fn needs(&self, name: &str) -> Checked {
+    fn needs(&self, name: &str) -> PayloadResult {
         match self.members.contains_key(name) {
             true => Ok(()),
             false => Err(wrong(self.at.child(name), "this has to be said")),
@@ -64,13 +64,13 @@ impl<'v> Part<'v> {
     }
 
     /// Returns the items of a list of objects, if it is present.
-    fn parts(&self, name: &str) -> Result<Vec<Part<'v>>, Malformed> {
+    fn parts(&self, name: &str) -> Result<Vec<PayloadObject<'v>>, InvalidUsage> {
         let at = self.at.child(name);
         let Some(value) = self.members.get(name) else { return Ok(Vec::new()) };
         let items = value.as_array().filter(|it| it.len() <= ITEMS_MAX);
         let items = items.ok_or_else(|| wrong(at.clone(), "a list of at most 100 items"))?;
         let part = |(index, item): (usize, &'v Value)| match item {
-            Value::Object(members) => Ok(Part { at: at.index(index), members }),
+            Value::Object(members) => Ok(PayloadObject { at: at.index(index), members }),
             _ => Err(wrong(at.index(index), "an object")),
         };
         items.iter().enumerate().map(part).collect()
@@ -82,7 +82,7 @@ fn is_word(value: &Value) -> bool {
 }
 
 /// Checks whether an event can be accepted.
-pub fn check(phase: Phase, payload: &Map<String, Value>, evidence_ids: &[String]) -> Checked {
+pub fn check(phase: Phase, payload: &Map<String, Value>, evidence_ids: &[String]) -> PayloadResult {
     let root = Pointer::root();
     if canonical(&Value::Object(payload.clone())).len() > PAYLOAD_BYTES_MAX {
         return Err(wrong(root.child("payload"), "a payload is at most 16 KiB of canonical JSON"));
@@ -91,7 +91,7 @@ pub fn check(phase: Phase, payload: &Map<String, Value>, evidence_ids: &[String]
     if evidence_ids.len() > EVIDENCE_MAX || evidence_ids.iter().any(long) {
         return Err(wrong(root.child("evidence_ids"), "at most 20 names, each of 1 to 200 characters"));
     }
-    let part = Part { at: root.child("payload"), members: payload };
+    let part = PayloadObject { at: root.child("payload"), members: payload };
     match phase {
         Phase::Plan => plan(&part),
         Phase::Act => act(&part),
@@ -106,7 +106,7 @@ pub fn check(phase: Phase, payload: &Map<String, Value>, evidence_ids: &[String]
     }
 }
 
-fn plan(part: &Part<'_>) -> Checked {
+fn plan(part: &PayloadObject<'_>) -> PayloadResult {
     part.word("source")?;
     part.text("rationale")?;
     let labels = |it: &Value| it.as_array().is_some_and(|it| it.len() <= ITEMS_MAX && it.iter().all(Value::is_string));
@@ -135,8 +135,8 @@ fn plan(part: &Part<'_>) -> Checked {
 const STATUS_WORDS: &str = "pending, running, done, skipped, failed or vetoed";
 const RESULT_WORDS: &str = "ok, error, vetoed, aborted, partial or pending";
 
-fn act(part: &Part<'_>) -> Checked {
-    let results = Status::ALL.map(Status::as_str);
+fn act(part: &PayloadObject<'_>) -> PayloadResult {
+    let results = RunStatus::ALL.map(RunStatus::as_str);
     for name in ["tool", "kind", "step_id"] {
         part.word(name)?;
     }
@@ -155,7 +155,7 @@ fn act(part: &Part<'_>) -> Checked {
     Ok(())
 }
 
-fn belief(part: &Part<'_>) -> Checked {
+fn belief(part: &PayloadObject<'_>) -> PayloadResult {
     for name in ["statement", "confidence"] {
         part.needs(name)?;
     }
@@ -165,7 +165,7 @@ fn belief(part: &Part<'_>) -> Checked {
     provenance(part)
 }
 
-fn fact(part: &Part<'_>) -> Checked {
+fn fact(part: &PayloadObject<'_>) -> PayloadResult {
     for name in ["key", "value"] {
         part.needs(name)?;
     }
@@ -175,14 +175,14 @@ fn fact(part: &Part<'_>) -> Checked {
     provenance(part)
 }
 
-fn provenance(part: &Part<'_>) -> Checked {
+fn provenance(part: &PayloadObject<'_>) -> PayloadResult {
     let fits = |it: &Value| is_word(it) || it.get("source").is_some_and(is_word);
     part.optional("provenance", fits, "a word, or an object with its source")
 }
 
-fn terminate(part: &Part<'_>) -> Checked {
+fn terminate(part: &PayloadObject<'_>) -> PayloadResult {
     part.needs("status")?;
-    let ends: Vec<&str> = Status::ALL.into_iter().filter(|it| it.is_final()).map(Status::as_str).collect();
+    let ends: Vec<&str> = RunStatus::ALL.into_iter().filter(|it| it.is_final()).map(RunStatus::as_str).collect();
     part.one_of("status", &ends, "ok, error, vetoed, aborted or partial")?;
     part.text("message")
 }

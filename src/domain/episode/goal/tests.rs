@@ -7,7 +7,7 @@ fn terms() -> Value {
 
 #[test]
 fn what_is_not_said_has_a_default() {
-    let terms: Terms = from_value(terms()).unwrap();
+    let terms: EpisodeTerms = from_value(terms()).unwrap();
     terms.check().unwrap();
     assert_eq!((terms.goal.kind.as_str(), terms.seed), ("task", 0));
     let start = json!(terms.start("payments"));
@@ -30,7 +30,7 @@ fn what_is_too_much_is_refused_where_it_stands() {
     ] {
         let mut terms = terms();
         terms[member] = value;
-        let refused = from_value::<Terms>(terms).unwrap().check().unwrap_err();
+        let refused = from_value::<EpisodeTerms>(terms).unwrap().check().unwrap_err();
         assert_eq!(refused.pointer.as_str(), place);
     }
 }
@@ -48,13 +48,13 @@ fn what_is_of_another_form_is_not_read() {
     ] {
         let mut terms = terms();
         terms[member] = value;
-        assert!(from_value::<Terms>(terms).is_err(), "{member}");
+        assert!(from_value::<EpisodeTerms>(terms).is_err(), "{member}");
     }
 }
 
 #[test]
 fn every_part_of_what_a_run_is_begun_with_is_in_its_digest() {
-    let digest = |terms: Value| from_value::<Terms>(terms).unwrap().digest();
+    let digest = |terms: Value| from_value::<EpisodeTerms>(terms).unwrap().digest();
     let whole = json!({"goal": {"task": "a", "type": "b"}, "seed": 1, "tags": {"t": true}, "using": "u",
         "intuition_mode": "hybrid"});
     let mut digests = vec![digest(whole.clone())];

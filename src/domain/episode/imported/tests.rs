@@ -11,10 +11,10 @@ fn at() -> Timestamp {
     Timestamp::from_millis(1_795_225_000_000)
 }
 
-fn kept(folder: &Folder) -> (Imported, Vec<Piece>) {
-    let (run, report) = verify(folder, Signature::Unchecked);
+fn kept(folder: &Folder) -> (RunImport, Vec<ImportChunk>) {
+    let (run, report) = verify(folder, SignatureRequirement::Unchecked);
     assert!(report.is_whole(), "{report:?}");
-    Imported::of(folder, (&run, Voucher::Nobody {}), by(), at()).unwrap()
+    RunImport::of(folder, (&run, RunSigner::Nobody {}), by(), at()).unwrap()
 }
 
 fn sorted(mut folder: Folder) -> Folder {
@@ -26,7 +26,7 @@ fn sorted(mut folder: Folder) -> Folder {
 fn with_a_file_of(bytes: usize) -> Folder {
     let mut folder = folder(happened("ok"));
     folder.entries.retain(|it| it.0 != Artefact::Manifest.file());
-    folder.entries.push(("made.bin".to_owned(), Content::Bytes((0..=255).cycle().take(bytes).collect())));
+    folder.entries.push(("made.bin".to_owned(), FileContent::Bytes((0..=255).cycle().take(bytes).collect())));
     folder
 }
 
@@ -34,8 +34,8 @@ fn with_a_file_of(bytes: usize) -> Folder {
 fn a_folder_comes_back_to_the_byte_from_however_many_pieces() {
     for bytes in [0, 1, PIECE_BYTES_MAX, 3 * PIECE_BYTES_MAX + 7] {
         let folder = with_a_file_of(bytes);
-        let run = Run::default();
-        let (import, pieces) = Imported::of(&folder, (&run, Voucher::Nobody {}), by(), at()).unwrap();
+        let run = RunFolder::default();
+        let (import, pieces) = RunImport::of(&folder, (&run, RunSigner::Nobody {}), by(), at()).unwrap();
         assert_eq!(pieces.len() as u64, import.pieces());
         assert_eq!(import.folder(&pieces), Some(sorted(folder)), "{bytes}");
     }
@@ -59,10 +59,10 @@ fn what_is_called_after_its_content_has_one_name_and_another_content_another() {
 #[test]
 fn pieces_that_are_not_its_own_are_no_folder() {
     let folder = with_a_file_of(2 * PIECE_BYTES_MAX);
-    let run = Run::default();
-    let (import, pieces) = Imported::of(&folder, (&run, Voucher::Nobody {}), by(), at()).unwrap();
+    let run = RunFolder::default();
+    let (import, pieces) = RunImport::of(&folder, (&run, RunSigner::Nobody {}), by(), at()).unwrap();
     assert_eq!(pieces.len(), 3);
-    let with = |change: fn(&mut Vec<Piece>)| {
+    let with = |change: fn(&mut Vec<ImportChunk>)| {
         let mut pieces = pieces.clone();
         change(&mut pieces);
         import.folder(&pieces)
@@ -70,7 +70,7 @@ fn pieces_that_are_not_its_own_are_no_folder() {
     assert!(with(|_| {}).is_some());
     assert_eq!(with(|it| drop(it.pop())), None, "one is gone");
     assert_eq!(with(|it| it.push(it[0].clone())), None, "one too many");
-    let empty = |it: &mut Vec<Piece>| it.push(Piece { number: 3, bytes: String::new(), ..it[0].clone() });
+    let empty = |it: &mut Vec<ImportChunk>| it.push(ImportChunk { number: 3, bytes: String::new(), ..it[0].clone() });
     assert_eq!(with(empty), None, "one too many, though it has nothing in it");
     assert_eq!(with(|it| it.swap(0, 1)), None, "in another order");
     assert_eq!(with(|it| it[1].number = 2), None);
@@ -78,7 +78,7 @@ fn pieces_that_are_not_its_own_are_no_folder() {
     assert_eq!(with(|it| it[1].bytes = STANDARD_NO_PAD.encode([0; PIECE_BYTES_MAX])), None, "other bytes");
     assert_eq!(with(|it| it[1].bytes.push('*')), None, "no base64");
     assert_eq!(with(|it| it[1].bytes = STANDARD_NO_PAD.encode([0; 3])), None, "fewer bytes");
-    let longer = |it: &mut Vec<Piece>| {
+    let longer = |it: &mut Vec<ImportChunk>| {
         let mut bytes = STANDARD_NO_PAD.decode(&it[2].bytes).unwrap();
         bytes.push(0);
         it[2].bytes = STANDARD_NO_PAD.encode(bytes);
@@ -89,10 +89,11 @@ fn pieces_that_are_not_its_own_are_no_folder() {
 #[test]
 fn a_row_that_says_something_else_of_its_files_is_no_folder() {
     let (import, pieces) = kept(&folder(happened("ok")));
-    let with = |change: fn(&mut Imported)| {
+    let with = |change: fn(&mut RunImport)| {
         let mut import = import.clone();
         change(&mut import);
-        let pieces: Vec<Piece> = pieces.iter().map(|it| Piece { import: import.id.clone(), ..it.clone() }).collect();
+        let pieces: Vec<ImportChunk> =
+            pieces.iter().map(|it| ImportChunk { import: import.id.clone(), ..it.clone() }).collect();
         import.folder(&pieces)
     };
     assert!(with(|_| {}).is_some());
@@ -107,17 +108,17 @@ fn a_row_that_says_something_else_of_its_files_is_no_folder() {
 
 #[test]
 fn what_is_too_large_or_no_file_is_not_kept() {
-    let run = Run::default();
-    let of = |folder: &Folder| Imported::of(folder, (&run, Voucher::Nobody {}), by(), at()).map(|_| ());
+    let run = RunFolder::default();
+    let of = |folder: &Folder| RunImport::of(folder, (&run, RunSigner::Nobody {}), by(), at()).map(|_| ());
     let mut large = Folder::default();
     let bytes = usize::try_from(FOLDER_BYTES_MAX).unwrap();
-    large.entries.push(("a".to_owned(), Content::Bytes(vec![0; bytes])));
+    large.entries.push(("a".to_owned(), FileContent::Bytes(vec![0; bytes])));
     assert_eq!(of(&large), Ok(()));
-    large.entries.push(("b".to_owned(), Content::Bytes(vec![0])));
-    assert_eq!(of(&large), Err(NotKept::TooLarge));
-    for content in [Content::NotAFile, Content::TooLong] {
+    large.entries.push(("b".to_owned(), FileContent::Bytes(vec![0])));
+    assert_eq!(of(&large), Err(ImportRejected::TooLarge));
+    for content in [FileContent::NotAFile, FileContent::TooLong] {
         let entries = vec![("a".to_owned(), content)];
-        assert_eq!(of(&Folder { entries }), Err(NotKept::NoFiles));
+        assert_eq!(of(&Folder { entries }), Err(ImportRejected::NoFiles));
     }
 }
 
@@ -139,13 +140,13 @@ fn the_log_is_told_that_something_was_imported_and_nothing_of_what_it_says() {
         assert!(!told.contains(said), "{said}: {told}");
     }
     let mut other = import.clone();
-    other.voucher = Voucher::Unchecked { kid: "k".to_owned() };
+    other.voucher = RunSigner::Unchecked { kid: "k".to_owned() };
     assert_ne!(other.told(), import.told(), "who vouched is told by its hash");
 }
 
 #[test]
 fn a_run_that_waits_is_not_whole() {
-    let (_, report) = verify(&folder(paused()), Signature::Unchecked);
+    let (_, report) = verify(&folder(paused()), SignatureRequirement::Unchecked);
     assert!(!report.is_whole());
 }
 
@@ -157,7 +158,7 @@ fn keys(issuer: &str) -> Keys {
 fn signed(keys: &Keys) -> Folder {
     let mut folder = folder(happened("ok"));
     let (_, content) = folder.entries.iter_mut().find(|it| it.0 == Artefact::Manifest.file()).unwrap();
-    let Content::Bytes(bytes) = content else { panic!("it is a file") };
+    let FileContent::Bytes(bytes) = content else { panic!("it is a file") };
     let run = ThreadId::try_from("order-17").unwrap();
     let bare = serde_json::from_slice(bytes).unwrap();
     let signed = manifest::signed(bare, &run, keys.signing(KeyUse::Chain), (keys.issuer(), 1));
@@ -172,7 +173,7 @@ fn kid(keys: &Keys) -> String {
 /// Changes the day in the manifest, and keeps the signature.
 fn forged(mut folder: Folder) -> Folder {
     let (_, content) = folder.entries.iter_mut().find(|it| it.0 == Artefact::Manifest.file()).unwrap();
-    let Content::Bytes(bytes) = content else { panic!("it is a file") };
+    let FileContent::Bytes(bytes) = content else { panic!("it is a file") };
     let text = String::from_utf8(bytes.clone()).unwrap();
     let other = text.replacen("2026-11-22", "2026-11-23", 1);
     assert_ne!(other, text);
@@ -185,13 +186,13 @@ fn who_vouches_is_asked_by_keys_and_never_by_what_the_files_say() {
     let (own, other) = (keys("https://a.example"), keys("https://b.example"));
     let by = |folder: &Folder, given: Option<&Keys>| check(folder, own.trusted(), given.map(Keys::trusted));
     let bare = folder(happened("ok"));
-    assert_eq!(by(&bare, None).voucher, Voucher::Nobody {});
-    assert_eq!(by(&signed(&own), None).voucher, Voucher::Gateway { kid: kid(&own) });
-    assert_eq!(by(&signed(&own), Some(&own)).voucher, Voucher::Gateway { kid: kid(&own) });
-    assert_eq!(by(&signed(&other), None).voucher, Voucher::Unchecked { kid: kid(&other) });
+    assert_eq!(by(&bare, None).voucher, RunSigner::Nobody {});
+    assert_eq!(by(&signed(&own), None).voucher, RunSigner::Gateway { kid: kid(&own) });
+    assert_eq!(by(&signed(&own), Some(&own)).voucher, RunSigner::Gateway { kid: kid(&own) });
+    assert_eq!(by(&signed(&other), None).voucher, RunSigner::Unchecked { kid: kid(&other) });
     let given = by(&signed(&other), Some(&other));
     assert!(given.report.is_whole());
-    assert!(matches!(&given.voucher, Voucher::Other { issuer, .. } if issuer == "https://b.example"), "{given:?}");
+    assert!(matches!(&given.voucher, RunSigner::Other { issuer, .. } if issuer == "https://b.example"), "{given:?}");
     for (folder, given) in [(signed(&other), &own), (signed(&own), &other), (bare, &other)] {
         assert!(!by(&folder, Some(given)).report.is_whole(), "another one is to have signed it");
     }
@@ -203,7 +204,7 @@ fn who_vouches_is_asked_by_keys_and_never_by_what_the_files_say() {
 fn what_a_voucher_is_worth_is_asked_again_of_the_files() {
     let (own, other, third) = (keys("https://a.example"), keys("https://b.example"), keys("https://c.example"));
     let of = |folder: &Folder, given: Option<&Keys>| {
-        let Checked { run, voucher, .. } = check(folder, own.trusted(), given.map(Keys::trusted));
+        let CheckedImport { run, voucher, .. } = check(folder, own.trusted(), given.map(Keys::trusted));
         (run, voucher)
     };
     let all = [
@@ -214,56 +215,60 @@ fn what_a_voucher_is_worth_is_asked_again_of_the_files() {
     ];
     for (at, (_, voucher)) in all.iter().enumerate() {
         for (other, (run, _)) in all.iter().enumerate() {
-            let expected = if at == other { Standing::Holds } else { Standing::Broken };
+            let expected = if at == other { RunSignerStatus::Holds } else { RunSignerStatus::Broken };
             assert_eq!(voucher.stands(run, own.trusted()), expected, "{voucher:?} over {other}");
         }
     }
     let (run, voucher) = &all[1];
     let first = kid(&own);
     let rotated = own.rotate(KeyUse::Chain, at(), &mut crate::random::fill).unwrap();
-    assert_eq!(voucher.stands(run, rotated.trusted()), Standing::Holds, "a retired key did sign");
-    let (later, _) = verify(&signed(&rotated), Signature::Unchecked);
-    assert_eq!(voucher.stands(&later, rotated.trusted()), Standing::Broken, "it is not that key's");
+    assert_eq!(voucher.stands(run, rotated.trusted()), RunSignerStatus::Holds, "a retired key did sign");
+    let (later, _) = verify(&signed(&rotated), SignatureRequirement::Unchecked);
+    assert_eq!(voucher.stands(&later, rotated.trusted()), RunSignerStatus::Broken, "it is not that key's");
     let revoked = rotated.revoke(&first, at(), &mut crate::random::fill).unwrap();
-    assert_eq!(voucher.stands(run, revoked.trusted()), Standing::Revoked);
+    assert_eq!(voucher.stands(run, revoked.trusted()), RunSignerStatus::Revoked);
 }
 
 #[test]
 fn a_voucher_is_held_against_signature_issuer_and_key_each_for_itself() {
     let (own, other) = (keys("https://a.example"), keys("https://b.example"));
-    let run = |folder: &Folder| verify(folder, Signature::Unchecked).0;
-    let ours = Voucher::Gateway { kid: kid(&own) };
-    assert_eq!(ours.stands(&run(&signed(&own)), own.trusted()), Standing::Holds);
-    assert_eq!(ours.stands(&run(&forged(signed(&own))), own.trusted()), Standing::Broken, "its key is named");
+    let run = |folder: &Folder| verify(folder, SignatureRequirement::Unchecked).0;
+    let ours = RunSigner::Gateway { kid: kid(&own) };
+    assert_eq!(ours.stands(&run(&signed(&own)), own.trusted()), RunSignerStatus::Holds);
+    assert_eq!(ours.stands(&run(&forged(signed(&own))), own.trusted()), RunSignerStatus::Broken, "its key is named");
     let theirs = check(&signed(&other), own.trusted(), Some(other.trusted())).voucher;
-    let Voucher::Other { issuer, kid, keys } = theirs.clone() else { panic!("{theirs:?}") };
-    assert_eq!(theirs.stands(&run(&signed(&other)), own.trusted()), Standing::Holds);
-    assert_eq!(theirs.stands(&run(&forged(signed(&other))), own.trusted()), Standing::Broken, "the key is named");
-    let elsewhere = Voucher::Other { issuer: "https://c.example".to_owned(), kid: kid.clone(), keys: keys.clone() };
+    let RunSigner::Other { issuer, kid, keys } = theirs.clone() else { panic!("{theirs:?}") };
+    assert_eq!(theirs.stands(&run(&signed(&other)), own.trusted()), RunSignerStatus::Holds);
+    assert_eq!(
+        theirs.stands(&run(&forged(signed(&other))), own.trusted()),
+        RunSignerStatus::Broken,
+        "the key is named"
+    );
+    let elsewhere = RunSigner::Other { issuer: "https://c.example".to_owned(), kid: kid.clone(), keys: keys.clone() };
     assert_eq!(
         elsewhere.stands(&run(&signed(&other)), own.trusted()),
-        Standing::Broken,
+        RunSignerStatus::Broken,
         "who signed it says who it is"
     );
-    let by_another = Voucher::Other { issuer, kid: format!("{kid}x"), keys };
-    assert_eq!(by_another.stands(&run(&signed(&other)), own.trusted()), Standing::Broken, "by which key, too");
+    let by_another = RunSigner::Other { issuer, kid: format!("{kid}x"), keys };
+    assert_eq!(by_another.stands(&run(&signed(&other)), own.trusted()), RunSignerStatus::Broken, "by which key, too");
 }
 
 #[test]
 fn a_row_of_more_bytes_than_are_kept_is_no_folder() {
     for (bytes, is_one) in [(FOLDER_BYTES_MAX, true), (FOLDER_BYTES_MAX + 1, false)] {
         let all = vec![0; usize::try_from(bytes).unwrap()];
-        let file = KeptFile { name: "made.bin".to_owned(), sha256: Digest::of_file(&all), size_bytes: bytes };
+        let file = ImportedFile { name: "made.bin".to_owned(), sha256: Digest::of_file(&all), size_bytes: bytes };
         let (mut import, _) = kept(&folder(happened("ok")));
         import.files = vec![file];
         import.digest = Digest::of(Tag::Imported, &[canonical(&json!(import.files)).as_bytes()]);
         import.id = named(import.digest);
-        let piece = |(bytes, number): (&[u8], u64)| Piece {
+        let piece = |(bytes, number): (&[u8], u64)| ImportChunk {
             import: import.id.clone(),
             number,
             bytes: STANDARD_NO_PAD.encode(bytes),
         };
-        let pieces: Vec<Piece> = all.chunks(PIECE_BYTES_MAX).zip(0..).map(piece).collect();
+        let pieces: Vec<ImportChunk> = all.chunks(PIECE_BYTES_MAX).zip(0..).map(piece).collect();
         assert_eq!(import.folder(&pieces).is_some(), is_one, "{bytes}");
     }
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::domain::episode::samples::event;
 use serde_json::json;
 
-fn statuses(events: &[Record], before: &str) -> Vec<String> {
+fn statuses(events: &[EventRecord], before: &str) -> Vec<String> {
     let projected = project(events.iter(), |_| Some(before.to_owned())).unwrap();
     projected.plan.steps.iter().map(|it| it.status.clone()).collect()
 }

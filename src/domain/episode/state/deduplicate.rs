@@ -8,12 +8,12 @@ use serde_json::Value;
 /// Entries by name: each with its last value, in the order of their first appearance. An episode may have a hundred
 /// thousand.
 #[derive(Default)]
-pub(super) struct Lasting {
+pub(super) struct LatestByName {
     all: Vec<Value>,
     places: HashMap<String, usize>,
 }
 
-impl Lasting {
+impl LatestByName {
     pub(super) fn put(&mut self, name: String, thing: Value) {
         match self.places.entry(name) {
             Entry::Occupied(place) => self.all[*place.get()] = thing,

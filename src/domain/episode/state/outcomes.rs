@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::deduplicate::Lasting;
-use super::{Status, plan_as_it_stands};
-use crate::domain::episode::event_line::{Record, millis_between, phase};
+use super::deduplicate::LatestByName;
+use super::{RunStatus, plan_as_it_stands};
+use crate::domain::episode::event_line::{EventRecord, millis_between, phase};
 
 /// Default kind of an act.
 const ACT: &str = "act";
@@ -13,29 +13,29 @@ const CLOSED: &str = "thread.closed";
 const REOPENED: &str = "thread.reopened";
 
 /// Summary of the events.
-pub(super) struct Outcomes<'r> {
-    terminate: Option<&'r Record>,
+pub(super) struct RunOutcomes<'r> {
+    terminate: Option<&'r EventRecord>,
     closed: bool,
 }
 
-impl<'r> Outcomes<'r> {
-    pub(super) fn of(events: &'r [Record]) -> Self {
+impl<'r> RunOutcomes<'r> {
+    pub(super) fn of(events: &'r [EventRecord]) -> Self {
         let terminate = events.iter().rev().find(|it| it.is(phase::TERMINATE));
         let doors = events.iter().filter(|it| it.is(phase::RUNTIME));
         let last = doors.filter_map(|it| it.event_type.as_deref()).rfind(|it| [CLOSED, REOPENED].contains(it));
         Self { terminate, closed: last == Some(CLOSED) }
     }
 
-    pub(super) fn status(&self) -> Status {
-        let said = self.terminate.and_then(|it| it.text("status")).and_then(Status::named);
+    pub(super) fn status(&self) -> RunStatus {
+        let said = self.terminate.and_then(|it| it.text("status")).and_then(RunStatus::named);
         match (said, self.closed) {
             (Some(status), _) => status,
-            (None, true) => Status::Aborted,
-            (None, false) => Status::Pending,
+            (None, true) => RunStatus::Aborted,
+            (None, false) => RunStatus::Pending,
         }
     }
 
-    pub(super) fn value(&self, events: &[Record]) -> Value {
+    pub(super) fn value(&self, events: &[EventRecord]) -> Value {
         let mut outcomes = json!({
             "status": self.status(),
             "actions": actions(events),
@@ -53,7 +53,7 @@ impl<'r> Outcomes<'r> {
     }
 
     /// Returns the episode's own metrics, with those of its plan and its times.
-    fn metrics(&self, events: &[Record]) -> Map<String, Value> {
+    fn metrics(&self, events: &[EventRecord]) -> Map<String, Value> {
         let insights = events.iter().filter(|it| it.is(phase::INSIGHT));
         let said = insights.filter_map(|it| it.payload.get("metrics")?.as_object());
         let mut metrics: Map<String, Value> = said.flat_map(Clone::clone).collect();
@@ -69,7 +69,7 @@ impl<'r> Outcomes<'r> {
 }
 
 /// Counts the gateway's actions by their names. Absent names did not happen.
-pub(super) fn counted(events: &[Record]) -> std::collections::BTreeMap<&str, usize> {
+pub(super) fn counted(events: &[EventRecord]) -> std::collections::BTreeMap<&str, usize> {
     let mut counted = std::collections::BTreeMap::new();
     let told = events.iter().filter(|it| it.is(phase::RUNTIME) && !it.is_projection());
     for name in told.filter_map(|it| it.event_type.as_deref()) {
@@ -78,21 +78,21 @@ pub(super) fn counted(events: &[Record]) -> std::collections::BTreeMap<&str, usi
     counted
 }
 
-fn actions(events: &[Record]) -> Vec<Value> {
+fn actions(events: &[EventRecord]) -> Vec<Value> {
     let done = events.iter().filter(|it| it.is(phase::ACT));
     // An event that only repeats others is no action of its own.
     let done = done.filter(|it| it.payload.get("synthetic") != Some(&json!(true)));
     done.enumerate().map(|(at, it)| action(at, it)).collect()
 }
 
-fn action(at: usize, event: &Record) -> Value {
-    let result = event.text("result_status").or(event.text("outcome")).and_then(Status::named);
+fn action(at: usize, event: &EventRecord) -> Value {
+    let result = event.text("result_status").or(event.text("outcome")).and_then(RunStatus::named);
     let mut action = json!({
         "id": format!("act-{}", at + 1),
         "kind": event.text("kind").unwrap_or(ACT),
         "tool": event.text("tool").unwrap_or(&event.agent_id),
         "input_excerpt": event.text("input_excerpt").unwrap_or_default(),
-        "result_status": result.unwrap_or(Status::Pending),
+        "result_status": result.unwrap_or(RunStatus::Pending),
         "timestamp": event.timestamp,
     });
     if let Some(step) = event.text("step_id") {
@@ -109,7 +109,7 @@ fn action(at: usize, event: &Record) -> Value {
 }
 
 /// Returns the artifacts of an act, with the members that the schema defines.
-fn result_artifacts(event: &Record) -> Vec<Value> {
+fn result_artifacts(event: &EventRecord) -> Vec<Value> {
     let said = event.payload.get("result_artifacts").and_then(Value::as_array).into_iter().flatten();
     let read = said.filter_map(|it| {
         let text = |name: &str| it.get(name).and_then(Value::as_str);
@@ -122,8 +122,8 @@ fn result_artifacts(event: &Record) -> Vec<Value> {
     read.collect()
 }
 
-fn artifacts(events: &[Record]) -> Vec<Value> {
-    let mut all = Lasting::default();
+fn artifacts(events: &[EventRecord]) -> Vec<Value> {
+    let mut all = LatestByName::default();
     for artifact in events.iter().filter(|it| it.is(phase::ACT)).flat_map(result_artifacts) {
         all.put(artifact["uri"].as_str().unwrap_or_default().to_owned(), artifact);
     }

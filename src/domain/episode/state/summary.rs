@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::outcomes::{Outcomes, counted};
-use super::{Status, plan_as_it_stands};
+use super::outcomes::{RunOutcomes, counted};
+use super::{RunStatus, plan_as_it_stands};
 use crate::domain::episode::Artefact;
-use crate::domain::episode::event_line::{Record, millis_between, phase};
-use crate::domain::episode::projector::Rules;
+use crate::domain::episode::event_line::{EventRecord, millis_between, phase};
+use crate::domain::episode::projector::ProjectionRules;
 
 /// Schema version of a summary, and its value before our rules had a version.
 const SUMMARY_SCHEMA: &str = "1.3.0";
@@ -23,7 +23,7 @@ const VERIFIED: &str = "verified";
 const NOT_APPLICABLE: &str = "not_applicable";
 
 /// Builds `summary.json` of a finished episode.
-pub fn summary(events: &[Record]) -> Value {
+pub fn summary(events: &[EventRecord]) -> Value {
     let start = events.iter().find(|it| it.is(phase::START));
     let said = |name: &str| start.and_then(|it| it.payload.get(name)).cloned().unwrap_or_default();
     let (first, last) = (start.or(events.first()), ending(events));
@@ -39,11 +39,11 @@ pub fn summary(events: &[Record]) -> Value {
         "manifest": {"path": Artefact::Manifest.file()},
         "metrics": metrics(events),
     });
-    if Rules::of(events.iter()) == Rules::Published {
+    if ProjectionRules::of(events.iter()) == ProjectionRules::Published {
         summary["schema_version"] = SUMMARY_SCHEMA.into();
         let task = start.and_then(|it| it.text("task")).unwrap_or_default();
         summary["task"] = task.into();
-        let status = Outcomes::of(events).status();
+        let status = RunOutcomes::of(events).status();
         let verified = verification(&counted(events));
         summary["adapter_result"] = adapter_result(status).into();
         summary["outcome"] = summed_up(status, verified).into();
@@ -53,21 +53,21 @@ pub fn summary(events: &[Record]) -> Value {
 }
 
 /// Returns whether the adapter finished its work.
-const fn adapter_result(status: Status) -> &'static str {
+const fn adapter_result(status: RunStatus) -> &'static str {
     match status {
-        Status::Ok | Status::Partial => "success",
-        Status::Error => "error",
-        Status::Vetoed | Status::Aborted | Status::Pending => "skipped",
+        RunStatus::Ok | RunStatus::Partial => "success",
+        RunStatus::Error => "error",
+        RunStatus::Vetoed | RunStatus::Aborted | RunStatus::Pending => "skipped",
     }
 }
 
 /// Returns whether the goal was achieved, as far as the gateway's own events show.
-fn summed_up(status: Status, verified: &str) -> &'static str {
+fn summed_up(status: RunStatus, verified: &str) -> &'static str {
     match status {
-        Status::Ok if verified == VERIFIED => "success",
-        Status::Ok => "success_unverified",
-        Status::Error => "error",
-        Status::Partial | Status::Vetoed | Status::Aborted | Status::Pending => "goal_not_achieved",
+        RunStatus::Ok if verified == VERIFIED => "success",
+        RunStatus::Ok => "success_unverified",
+        RunStatus::Error => "error",
+        RunStatus::Partial | RunStatus::Vetoed | RunStatus::Aborted | RunStatus::Pending => "goal_not_achieved",
     }
 }
 
@@ -96,14 +96,14 @@ fn whole_or_not(millis: i64) -> Value {
     json!(secs)
 }
 
-fn ending(events: &[Record]) -> Option<&Record> {
+fn ending(events: &[EventRecord]) -> Option<&EventRecord> {
     events.iter().rev().find(|it| it.is(phase::TERMINATE)).or(events.iter().rfind(|it| !it.is_projection()))
 }
 
-fn metrics(events: &[Record]) -> Value {
+fn metrics(events: &[EventRecord]) -> Value {
     let of = |phase: &str| events.iter().filter(|it| it.is(phase)).count();
     let plan = plan_as_it_stands(events);
-    let status = Outcomes::of(events).status();
+    let status = RunOutcomes::of(events).status();
     let gateway = counted(events);
     json!({
         "schema_version": METRICS_SCHEMA,
@@ -113,7 +113,7 @@ fn metrics(events: &[Record]) -> Value {
         "steps": plan.as_ref().map_or(0, |it| it.done()),
         "intuition_events": of(phase::INTUITION), "direction_events": of(phase::DIRECTION),
         "learn_proposals": of(phase::LEARN),
-        "success": status == Status::Ok,
+        "success": status == RunStatus::Ok,
         "veto_count": vetoes(&gateway),
     })
 }
@@ -124,7 +124,7 @@ fn vetoes(gateway: &BTreeMap<&str, usize>) -> usize {
 }
 
 /// Builds `final.json` of a finished episode.
-pub fn final_marker(events: &[Record]) -> Value {
+pub fn final_marker(events: &[EventRecord]) -> Value {
     let start = events.iter().find(|it| it.is(phase::START));
     let process = start.and_then(|it| it.payload.get("process"));
     let episode = events.first().map(|it| it.episode_id.clone()).unwrap_or_default();
@@ -135,19 +135,19 @@ pub fn final_marker(events: &[Record]) -> Value {
         "process_id": process_id,
         "run_index": process.and_then(|it| it["run_index"].as_u64()).unwrap_or(1),
         "finalized_at": ending(events).map(|it| it.timestamp.clone()),
-        "outcome": outcome(Outcomes::of(events).status()),
+        "outcome": outcome(RunOutcomes::of(events).status()),
         "verification_status": verification(&counted(events)),
     })
 }
 
 /// Returns the final marker's own word for a status.
-const fn outcome(status: Status) -> &'static str {
+const fn outcome(status: RunStatus) -> &'static str {
     match status {
-        Status::Ok => "success",
-        Status::Error | Status::Partial => "failed",
-        Status::Vetoed => "vetoed",
-        Status::Aborted => "cancelled",
-        Status::Pending => "interrupted",
+        RunStatus::Ok => "success",
+        RunStatus::Error | RunStatus::Partial => "failed",
+        RunStatus::Vetoed => "vetoed",
+        RunStatus::Aborted => "cancelled",
+        RunStatus::Pending => "interrupted",
     }
 }
 

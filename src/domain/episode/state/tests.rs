@@ -81,19 +81,19 @@ fn a_run_begins_once_however_often_it_is_paused() {
 #[test]
 fn a_closed_thread_is_an_aborted_run_until_it_is_reopened() {
     let mut events = paused();
-    assert_eq!(status(&events), Status::Pending);
+    assert_eq!(status(&events), RunStatus::Pending);
     events.push(gateway(20, "thread.closed"));
-    assert_eq!(status(&events), Status::Aborted);
+    assert_eq!(status(&events), RunStatus::Aborted);
     events.push(gateway(21, "thread.reopened"));
-    assert_eq!(status(&events), Status::Pending);
+    assert_eq!(status(&events), RunStatus::Pending);
     events.push(event(22, "terminate", json!({"status": "partial"})));
     events.push(gateway(23, "thread.closed"));
-    assert_eq!(status(&events), Status::Partial, "what was said of the end stays");
+    assert_eq!(status(&events), RunStatus::Partial, "what was said of the end stays");
 }
 
 #[test]
 fn whether_a_run_is_verified_is_the_gateways_word_alone() {
-    let marker = |events: &[Record]| final_marker(events)["verification_status"].clone();
+    let marker = |events: &[EventRecord]| final_marker(events)["verification_status"].clone();
     let mut events = vec![event(1, "start", json!({})), event(2, "act", json!({"event_type": "write.confirmed"}))];
     assert_eq!(marker(&events), "not_applicable");
     events.push(gateway(3, "transition.committed"));
@@ -109,7 +109,7 @@ fn whether_a_run_is_verified_is_the_gateways_word_alone() {
 #[test]
 fn a_summary_follows_1_3_0() {
     let confirmed = [gateway(3, "transition.committed"), gateway(4, "write.confirmed")];
-    let run = |status: &str, gateway: &[Record]| {
+    let run = |status: &str, gateway: &[EventRecord]| {
         let mut events = vec![event(1, "start", json!({"task": "x"}))];
         events.extend_from_slice(gateway);
         events.push(event(9, "terminate", json!({"status": status})));
@@ -199,7 +199,7 @@ fn whatever_agents_say_the_state_keeps_its_schema() {
         "provenance": {"source": "b", "policy_id": 9, "evidence_ids": [1, "c"], "more": true}, "ttl_sec": -1}, 5],
         "tool": 7, "outcome": "splendid", "result_artifacts": [{}, 6], "metrics": 8, "message": 9, "status": "done"});
     let phases = ["start", "observe", "interpret", "memory", "plan", "act", "insight", "learn", "terminate", "runtime"];
-    let events: Vec<Record> = phases.iter().enumerate().map(|(at, phase)| event(at, phase, odd.clone())).collect();
+    let events: Vec<EventRecord> = phases.iter().enumerate().map(|(at, phase)| event(at, phase, odd.clone())).collect();
     assert_eq!(faults(&schema(STATE), &state(Timeline::of(events).events())), [""; 0]);
 }
 

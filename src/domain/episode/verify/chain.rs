@@ -4,21 +4,21 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::parts::{Extent, Part};
-use super::{Findings, Run};
+use super::parts::{CheckExtent, RunSection};
+use super::{RunFindings, RunFolder};
 use crate::domain::episode::Artefact;
 use crate::domain::episode::event_line::phase;
-use crate::domain::episode::finding::{Code, Finding, Note};
+use crate::domain::episode::finding::{Code, Note, RunFinding};
 
 const FILE: &str = Artefact::Events.file();
 
-pub(super) fn check(run: &Run, found: &mut Findings) {
-    found.part(Part::Events, Extent::Unchecked);
+pub(super) fn check(run: &RunFolder, found: &mut RunFindings) {
+    found.part(RunSection::Events, CheckExtent::Unchecked);
     if run.lines.is_empty() {
         return;
     }
     if !run.lines[0].record.is(phase::START) {
-        found.add(Finding::at(Code::EventStart, FILE, 1));
+        found.add(RunFinding::at(Code::EventStart, FILE, 1));
     }
     let mut ids = BTreeSet::new();
     let linked = run.lines.iter().any(|it| it.record.previous.is_some());
@@ -26,20 +26,20 @@ pub(super) fn check(run: &Run, found: &mut Findings) {
     for (at, line) in run.lines.iter().enumerate() {
         let record = &line.record;
         if run.episode_id.as_deref() != Some(record.episode_id.as_str()) {
-            found.add(Finding::at(Code::Episode, FILE, at + 1));
+            found.add(RunFinding::at(Code::Episode, FILE, at + 1));
         }
         if record.caused_by.as_ref().is_some_and(|it| !ids.contains(it.as_str())) {
-            found.add(Finding::at(Code::EventCause, FILE, at + 1));
+            found.add(RunFinding::at(Code::EventCause, FILE, at + 1));
         }
         if record.id.as_ref().is_some_and(|it| !ids.insert(it.as_str())) {
-            found.add(Finding::at(Code::EventId, FILE, at + 1));
+            found.add(RunFinding::at(Code::EventId, FILE, at + 1));
         }
         if linked && record.previous.as_ref() != Some(&before) {
-            found.add(Finding::at(Code::EventPrevious, FILE, at + 1));
+            found.add(RunFinding::at(Code::EventPrevious, FILE, at + 1));
         }
         before = line.hash.to_string().into();
     }
-    found.part(Part::Events, if linked { Extent::Checked } else { Extent::Partly });
+    found.part(RunSection::Events, if linked { CheckExtent::Checked } else { CheckExtent::Partly });
     if !linked {
         found.note(Note::NoEventLinks, FILE);
     }

@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
-use super::parts::{Extent, Part};
-use super::{Findings, Folder};
+use super::parts::{CheckExtent, RunSection};
+use super::{Folder, RunFindings};
 use crate::domain::episode::Artefact;
-use crate::domain::episode::event_line::{Record, phase};
-use crate::domain::episode::finding::{Code, Finding};
-use crate::domain::episode::state::Status;
+use crate::domain::episode::event_line::{EventRecord, phase};
+use crate::domain::episode::finding::{Code, RunFinding};
+use crate::domain::episode::state::RunStatus;
 use crate::domain::json::canonical::canonical;
-use crate::domain::json::parse::{Limits, parse};
+use crate::domain::json::parse::{ParseLimits, parse};
 use crate::domain::json::pointer::Pointer;
 
 const FILE: &str = Artefact::State.file();
@@ -22,15 +22,15 @@ const FILE: &str = Artefact::State.file();
 const ADAPTER: &str = "adapter:";
 
 /// State of an episode with its events.
-pub(super) struct Implied<'a> {
+pub(super) struct ImpliedState<'a> {
     pub(super) state: &'a Value,
-    pub(super) events: &'a [Record],
+    pub(super) events: &'a [EventRecord],
     /// Last projection in the events.
-    pub(super) projection: Option<&'a Record>,
+    pub(super) projection: Option<&'a EventRecord>,
 }
 
-impl Implied<'_> {
-    pub(super) fn check(&self, found: &mut Findings) {
+impl ImpliedState<'_> {
+    pub(super) fn check(&self, found: &mut RunFindings) {
         self.episode(found);
         self.beliefs(found);
         self.memory(found);
@@ -38,52 +38,52 @@ impl Implied<'_> {
         self.actions(found);
     }
 
-    fn of<'s>(&'s self, phase: &'s str) -> impl DoubleEndedIterator<Item = &'s Record> {
+    fn of<'s>(&'s self, phase: &'s str) -> impl DoubleEndedIterator<Item = &'s EventRecord> {
         self.events.iter().filter(move |it| it.is(phase))
     }
 
     /// Compares one member of the state with an event. Returns whether both have it.
-    fn same(&self, code: Code, place: &str, said: Option<&Value>, found: &mut Findings) -> bool {
+    fn same(&self, code: Code, place: &str, said: Option<&Value>, found: &mut RunFindings) -> bool {
         let (Some(told), Some(said)) = (self.state.pointer(place), said) else { return false };
         if !is_same(told, said) {
-            found.add(Finding::about(code, FILE, place));
+            found.add(RunFinding::about(code, FILE, place));
         }
         true
     }
 
     /// Compares the episode and its goal with the start event.
-    fn episode(&self, found: &mut Findings) {
+    fn episode(&self, found: &mut RunFindings) {
         let start = self.of(phase::START).next();
         let said = |name: &str| start.and_then(|it| it.payload.get(name));
         let task = self.same(Code::State, "/goal/task", said("task"), found);
         let kind = self.same(Code::State, "/goal/type", said("type"), found);
         let kinds = usize::from(self.state["goal"].get("type").is_some());
-        found.part(Part::Goal, Extent::of(usize::from(task) + usize::from(kind), 1 + kinds));
+        found.part(RunSection::Goal, CheckExtent::of(usize::from(task) + usize::from(kind), 1 + kinds));
         for (place, name) in [("/episode/seed", "seed"), ("/episode/tags", "tags"), ("/process", "process")] {
             self.same(Code::State, place, said(name), found);
         }
         self.same(Code::State, "/episode/intuition_mode", said("intuition_mode"), found);
         let using = said("using").and_then(Value::as_str).zip(self.state["episode"]["using"].as_str());
         if using.is_some_and(|(said, told)| told.strip_prefix(ADAPTER).unwrap_or(told) != said && told != said) {
-            found.add(Finding::about(Code::State, FILE, "/episode/using"));
+            found.add(RunFinding::about(Code::State, FILE, "/episode/using"));
         }
         // Other checks compare the name, and the start if the events have a projection.
-        found.part(Part::Episode, Extent::Partly);
+        found.part(RunSection::Episode, CheckExtent::Partly);
     }
 
     /// Compares the beliefs in the order of the events, if any event has some.
-    fn beliefs(&self, found: &mut Findings) {
+    fn beliefs(&self, found: &mut RunFindings) {
         let lists = self.of(phase::INTERPRET).filter_map(|it| it.payload.get("beliefs")?.as_array());
         let said: Vec<String> = lists.flatten().filter_map(belief).collect();
         let told = self.state["beliefs"].as_array().into_iter().flatten();
         if !said.is_empty() && told.filter_map(belief).collect::<Vec<_>>() != said {
-            found.add(Finding::about(Code::State, FILE, "/beliefs"));
+            found.add(RunFinding::about(Code::State, FILE, "/beliefs"));
         }
-        found.part(Part::Beliefs, if said.is_empty() { Extent::Unchecked } else { Extent::Partly });
+        found.part(RunSection::Beliefs, if said.is_empty() { CheckExtent::Unchecked } else { CheckExtent::Partly });
     }
 
     /// Compares the facts by key and the notes, each with its last value, if any event has some.
-    fn memory(&self, found: &mut Findings) {
+    fn memory(&self, found: &mut RunFindings) {
         let facts = |list: &Value| -> BTreeMap<String, String> {
             list.as_array().into_iter().flatten().filter_map(fact).collect()
         };
@@ -92,32 +92,32 @@ impl Implied<'_> {
             said.extend(event.payload.get("facts").map(facts).unwrap_or_default());
         }
         if !said.is_empty() && facts(&self.state["memory"]["facts"]) != said {
-            found.add(Finding::about(Code::State, FILE, "/memory/facts"));
+            found.add(RunFinding::about(Code::State, FILE, "/memory/facts"));
         }
         let notes =
             self.of(phase::MEMORY).rev().find_map(|it| it.payload.get("scratchpad").filter(|it| it.is_string()));
         let noted = self.same(Code::State, "/memory/scratchpad", notes, found);
         let evidence = usize::from(!said.is_empty()) + usize::from(noted);
-        found.part(Part::Memory, if evidence == 0 { Extent::Unchecked } else { Extent::Partly });
+        found.part(RunSection::Memory, if evidence == 0 { CheckExtent::Unchecked } else { CheckExtent::Partly });
     }
 
     /// Compares the final status and the metrics.
-    fn outcomes(&self, found: &mut Findings) {
+    fn outcomes(&self, found: &mut RunFindings) {
         let end = self.of(phase::TERMINATE).next_back();
         let said = end.and_then(|it| it.payload.get("status"));
-        let said = said.filter(|it| it.as_str().and_then(Status::named).is_some());
+        let said = said.filter(|it| it.as_str().and_then(RunStatus::named).is_some());
         let ended = self.same(Code::Outcomes, "/outcomes/status", said, found);
-        found.part(Part::Status, Extent::of(usize::from(ended), 1));
+        found.part(RunSection::Status, CheckExtent::of(usize::from(ended), 1));
         // A tool may write another sentence into the state than into its last event. That is no contradiction.
         let message = end.and_then(|it| it.payload.get("message"));
         let projected = self.projected("summary");
         let same = projected || message.is_some_and(|it| *it == self.state["outcomes"]["summary"]);
-        found.part(Part::Message, Extent::of(usize::from(same), 1));
+        found.part(RunSection::Message, CheckExtent::of(usize::from(same), 1));
         self.metrics(found);
     }
 
     /// Compares the metrics that both the state and an event have, each with its last value.
-    fn metrics(&self, found: &mut Findings) {
+    fn metrics(&self, found: &mut RunFindings) {
         let insights = self.of(phase::INSIGHT).filter_map(|it| it.payload.get("metrics")?.as_object());
         let said: HashMap<&String, &Value> = insights.flatten().collect();
         let told = self.state["outcomes"]["metrics"].as_object();
@@ -127,10 +127,10 @@ impl Implied<'_> {
             checked += 1;
             if !is_same(value, said) {
                 let place = Pointer::root().child("outcomes").child("metrics").child(name);
-                found.add(Finding::about(Code::Outcomes, FILE, place.as_str()));
+                found.add(RunFinding::about(Code::Outcomes, FILE, place.as_str()));
             }
         }
-        found.part(Part::Metrics, Extent::of(if self.projected("metrics") { all } else { checked }, all));
+        found.part(RunSection::Metrics, CheckExtent::of(if self.projected("metrics") { all } else { checked }, all));
     }
 
     /// Returns whether the projection has a member of the outcomes, which was then compared before.
@@ -139,19 +139,22 @@ impl Implied<'_> {
     }
 
     /// Compares the actions, one for each act that is no summary of others.
-    fn actions(&self, found: &mut Findings) {
+    fn actions(&self, found: &mut RunFindings) {
         let Some(told) = self.state["outcomes"]["actions"].as_array() else {
-            return found.part(Part::Actions, Extent::Unchecked);
+            return found.part(RunSection::Actions, CheckExtent::Unchecked);
         };
-        let acts: Vec<&Record> =
+        let acts: Vec<&EventRecord> =
             self.of(phase::ACT).filter(|it| it.payload.get("synthetic") != Some(&Value::Bool(true))).collect();
-        found.part(Part::Actions, if self.projection.is_some() { Extent::Checked } else { Extent::Partly });
+        found.part(
+            RunSection::Actions,
+            if self.projection.is_some() { CheckExtent::Checked } else { CheckExtent::Partly },
+        );
         if acts.len() != told.len() {
-            return found.add(Finding::about(Code::Outcomes, FILE, "/outcomes/actions"));
+            return found.add(RunFinding::about(Code::Outcomes, FILE, "/outcomes/actions"));
         }
         for (index, act) in acts.iter().enumerate() {
             let result = act.payload.get("result_status").or(act.payload.get("outcome"));
-            let result = result.filter(|it| it.as_str().and_then(Status::named).is_some());
+            let result = result.filter(|it| it.as_str().and_then(RunStatus::named).is_some());
             let at = |name: &str| format!("/outcomes/actions/{index}/{name}");
             self.same(Code::Outcomes, &at("result_status"), result, found);
             for name in ["tool", "kind", "input_excerpt", "step_id"] {
@@ -160,7 +163,7 @@ impl Implied<'_> {
             // Episodes without a projection have the moment when the state was written instead.
             if self.projection.is_some() && self.state.pointer(&at("timestamp")).is_some_and(|it| *it != act.timestamp)
             {
-                found.add(Finding::about(Code::Outcomes, FILE, &at("timestamp")));
+                found.add(RunFinding::about(Code::Outcomes, FILE, &at("timestamp")));
             }
         }
     }
@@ -168,17 +171,18 @@ impl Implied<'_> {
 
 /// Compares the id of the episode in the files that only a finished one has. Nothing else in them follows from another
 /// system's events.
-pub(super) fn derived(folder: &Folder, episode: Option<&str>, found: &mut Findings) {
-    for (artefact, part) in [(Artefact::Summary, Part::Summary), (Artefact::Final, Part::Final)] {
+pub(super) fn derived(folder: &Folder, episode: Option<&str>, found: &mut RunFindings) {
+    for (artefact, part) in [(Artefact::Summary, RunSection::Summary), (Artefact::Final, RunSection::Final)] {
         let Some(bytes) = folder.bytes(artefact) else { continue };
-        let name = parse(bytes, &Limits::default()).ok().and_then(|it| it["episode_id"].as_str().map(str::to_owned));
+        let name =
+            parse(bytes, &ParseLimits::default()).ok().and_then(|it| it["episode_id"].as_str().map(str::to_owned));
         if name.as_deref().is_some_and(|it| Some(it) != episode) {
-            found.add(Finding::of(Code::Episode, artefact.file()));
+            found.add(RunFinding::of(Code::Episode, artefact.file()));
         }
-        found.part(part, if name.is_some() { Extent::Partly } else { Extent::Unchecked });
+        found.part(part, if name.is_some() { CheckExtent::Partly } else { CheckExtent::Unchecked });
     }
     if folder.bytes(Artefact::Learn).is_some() {
-        found.part(Part::Learn, Extent::Unchecked);
+        found.part(RunSection::Learn, CheckExtent::Unchecked);
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// How far a part was checked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Extent {
+pub enum CheckExtent {
     /// All of it.
     Checked,
     /// As far as the folder has evidence.
@@ -13,7 +13,7 @@ pub enum Extent {
     Unchecked,
 }
 
-impl Extent {
+impl CheckExtent {
     /// All extents.
     pub const ALL: [Self; 3] = [Self::Checked, Self::Partly, Self::Unchecked];
 
@@ -40,7 +40,7 @@ impl Extent {
 
 /// A part of an episode.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Part {
+pub enum RunSection {
     /// Bytes of the files, by the manifest.
     Files,
     /// Signature of the manifest.
@@ -75,7 +75,7 @@ pub enum Part {
     Learn,
 }
 
-impl Part {
+impl RunSection {
     /// All parts, in the order of a report.
     pub const ALL: [Self; 16] = [
         Self::Files,
@@ -135,26 +135,26 @@ impl Part {
 
 /// Coverage of each part. A part that no check covered is unchecked, and one that the folder lacks is left out.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Parts(std::collections::BTreeMap<Part, Extent>);
+pub struct CheckExtents(std::collections::BTreeMap<RunSection, CheckExtent>);
 
-impl Parts {
-    pub(super) fn set(&mut self, part: Part, extent: Extent) {
+impl CheckExtents {
+    pub(super) fn set(&mut self, part: RunSection, extent: CheckExtent) {
         self.0.insert(part, extent);
     }
 
     /// Returns how far a part was checked, if the folder has it.
-    pub fn of(&self, part: Part) -> Option<Extent> {
+    pub fn of(&self, part: RunSection) -> Option<CheckExtent> {
         self.0.get(&part).copied()
     }
 
     /// Returns the names of the parts with this extent.
-    pub fn named(&self, extent: Extent) -> Vec<&'static str> {
+    pub fn named(&self, extent: CheckExtent) -> Vec<&'static str> {
         self.0.iter().filter(|(_, it)| **it == extent).map(|(part, _)| part.as_str()).collect()
     }
 
     /// Returns it as JSON: the extent of each part by its name.
     pub fn json(&self) -> Value {
-        let word = |(part, extent): (&Part, &Extent)| (part.as_str().to_owned(), extent.as_str().into());
+        let word = |(part, extent): (&RunSection, &CheckExtent)| (part.as_str().to_owned(), extent.as_str().into());
         Value::Object(self.0.iter().map(word).collect::<Map<_, _>>())
     }
 }

@@ -5,23 +5,23 @@ use serde_json::Value;
 
 use crate::domain::episode::event_line::is_moment;
 use crate::domain::episode::plan::{KINDS, is_read_status};
-use crate::domain::episode::state::{FACT_TYPES, Status};
+use crate::domain::episode::state::{FACT_TYPES, RunStatus};
 use crate::domain::episode::{STATE_SCHEMA_VERSION, VERSION};
 use crate::domain::json::pointer::Pointer;
 
-type Fits = fn(&Value) -> bool;
+type FormCheck = fn(&Value) -> bool;
 /// A member: its name, whether it is required, and its form.
-type Member = (&'static str, Needed, Fits);
+type StateMember = (&'static str, MemberPresence, FormCheck);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Needed {
+enum MemberPresence {
     Yes,
     No,
 }
 
-use Needed::{No, Yes};
+use MemberPresence::{No, Yes};
 
-const ROOT: &[Member] = &[
+const ROOT: &[StateMember] = &[
     ("version", Yes, |it| it == VERSION),
     ("state_schema_version", Yes, |it| it == STATE_SCHEMA_VERSION),
     ("episode", Yes, Value::is_object),
@@ -33,7 +33,7 @@ const ROOT: &[Member] = &[
     ("links", No, |it| it.as_object().is_some_and(|it| it.values().all(Value::is_string))),
     ("process", No, Value::is_object),
 ];
-const EPISODE: &[Member] = &[
+const EPISODE: &[StateMember] = &[
     ("id", Yes, Value::is_string),
     ("started_at", Yes, is_time),
     ("seed", No, Value::is_number),
@@ -41,20 +41,20 @@ const EPISODE: &[Member] = &[
     ("using", No, Value::is_string),
     ("intuition_mode", No, |it| is_one_of(it, &["advisory", "interventive", "hybrid"])),
 ];
-const GOAL: &[Member] = &[("task", Yes, Value::is_string), ("type", No, Value::is_string)];
-const BELIEF: &[Member] = &[
+const GOAL: &[StateMember] = &[("task", Yes, Value::is_string), ("type", No, Value::is_string)];
+const BELIEF: &[StateMember] = &[
     ("statement", Yes, Value::is_string),
     ("confidence", Yes, |it| it.as_f64().is_some_and(|it| (0.0..=1.0).contains(&it))),
     ("provenance", Yes, is_provenance),
     ("timestamp", No, is_time),
 ];
-const PLAN: &[Member] = &[
+const PLAN: &[StateMember] = &[
     ("steps", Yes, Value::is_array),
     ("source", No, Value::is_string),
     ("updated_at", No, is_time),
     ("rationale", No, Value::is_string),
 ];
-const STEP: &[Member] = &[
+const STEP: &[StateMember] = &[
     ("id", Yes, Value::is_string),
     ("kind", Yes, |it| is_one_of(it, &KINDS)),
     ("description", Yes, Value::is_string),
@@ -64,8 +64,8 @@ const STEP: &[Member] = &[
     ("outputs", No, Value::is_object),
     ("depends_on", No, |it| it.as_array().is_some_and(|it| it.iter().all(Value::is_string))),
 ];
-const MEMORY: &[Member] = &[("facts", No, Value::is_array), ("scratchpad", No, Value::is_string)];
-const FACT: &[Member] = &[
+const MEMORY: &[StateMember] = &[("facts", No, Value::is_array), ("scratchpad", No, Value::is_string)];
+const FACT: &[StateMember] = &[
     ("key", Yes, Value::is_string),
     ("value", Yes, |_| true),
     ("type", No, |it| is_one_of(it, &FACT_TYPES)),
@@ -73,14 +73,14 @@ const FACT: &[Member] = &[
     ("provenance", No, is_provenance),
     ("ttl_sec", No, Value::is_u64),
 ];
-const OUTCOMES: &[Member] = &[
+const OUTCOMES: &[StateMember] = &[
     ("status", Yes, is_outcome),
     ("actions", No, Value::is_array),
     ("metrics", No, Value::is_object),
     ("artifacts", No, |it| it.as_array().is_some_and(|it| it.iter().all(is_artifact))),
     ("summary", No, |it| it.is_string() || it.is_null()),
 ];
-const ACTION: &[Member] = &[
+const ACTION: &[StateMember] = &[
     ("id", Yes, Value::is_string),
     ("kind", No, Value::is_string),
     ("tool", No, Value::is_string),
@@ -103,7 +103,7 @@ fn is_one_of(value: &Value, words: &[&str]) -> bool {
 }
 
 fn is_outcome(value: &Value) -> bool {
-    value.as_str().and_then(Status::named).is_some()
+    value.as_str().and_then(RunStatus::named).is_some()
 }
 
 fn is_provenance(value: &Value) -> bool {
@@ -133,7 +133,7 @@ pub(super) fn wrong(state: &Value) -> Vec<Pointer> {
     wrong
 }
 
-fn object(at: &Pointer, value: &Value, members: &[Member], wrong: &mut Vec<Pointer>) {
+fn object(at: &Pointer, value: &Value, members: &[StateMember], wrong: &mut Vec<Pointer>) {
     for (name, needed, fits) in members {
         if !value.get(*name).map_or(*needed == No, fits) {
             wrong.push(at.child(name));
@@ -141,7 +141,7 @@ fn object(at: &Pointer, value: &Value, members: &[Member], wrong: &mut Vec<Point
     }
 }
 
-fn list(at: &Pointer, value: &Value, members: &[Member], wrong: &mut Vec<Pointer>) {
+fn list(at: &Pointer, value: &Value, members: &[StateMember], wrong: &mut Vec<Pointer>) {
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
         let at = at.index(index);
         if item.is_object() { object(&at, item, members, wrong) } else { wrong.push(at) }

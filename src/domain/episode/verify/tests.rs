@@ -1,8 +1,8 @@
 use super::*;
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, Typ};
+use crate::domain::chain::jws::{self, TokenType};
 use crate::domain::episode::artefacts::{PAUSES_TOLD_MAX, Timeline};
-use crate::domain::episode::event_line::{EVENTS_MAX, Record};
+use crate::domain::episode::event_line::{EVENTS_MAX, EventRecord};
 use crate::domain::episode::samples::{event, folder, happened, paused};
 use crate::domain::json::canonical::canonical;
 use crate::domain::keys::{KeyUse, Keys};
@@ -15,13 +15,13 @@ mod foreign;
 mod signed;
 
 fn codes(folder: &Folder) -> Vec<&'static str> {
-    let (_, report) = verify(folder, Signature::Unchecked);
+    let (_, report) = verify(folder, SignatureRequirement::Unchecked);
     report.findings.iter().map(|it| it.code.as_str()).collect()
 }
 
 fn bytes<'f>(folder: &'f mut Folder, file: &str) -> &'f mut Vec<u8> {
     let (_, content) = folder.entries.iter_mut().find(|it| it.0 == file).unwrap();
-    let Content::Bytes(bytes) = content else { panic!("it is no file") };
+    let FileContent::Bytes(bytes) = content else { panic!("it is no file") };
     bytes
 }
 
@@ -39,7 +39,7 @@ fn covered_up(folder: &mut Folder) {
         .entries
         .iter()
         .filter_map(|(name, content)| match content {
-            Content::Bytes(bytes) => Some((name.clone(), bytes.clone())),
+            FileContent::Bytes(bytes) => Some((name.clone(), bytes.clone())),
             _ => None,
         })
         .collect();
@@ -54,8 +54,8 @@ fn covered_up(folder: &mut Folder) {
 
 /// Returns the files of a folder with their bytes.
 fn files(folder: &Folder) -> Vec<(String, Vec<u8>)> {
-    let bytes = |(name, content): &(String, Content)| match content {
-        Content::Bytes(bytes) => (name.clone(), bytes.clone()),
+    let bytes = |(name, content): &(String, FileContent)| match content {
+        FileContent::Bytes(bytes) => (name.clone(), bytes.clone()),
         _ => panic!("ours are files"),
     };
     folder.entries.iter().map(bytes).collect()
@@ -73,26 +73,26 @@ fn flipped(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 #[test]
 fn what_we_write_verifies() {
     for status in ["ok", "error", "vetoed", "aborted", "partial"] {
-        let (_, report) = verify(&folder(happened(status)), Signature::Unchecked);
-        assert_eq!(report.verdict(), Verdict::Verified, "{report:?}");
+        let (_, report) = verify(&folder(happened(status)), SignatureRequirement::Unchecked);
+        assert_eq!(report.verdict(), RunVerification::Verified, "{report:?}");
         assert_eq!(report.notes.iter().map(|it| it.code).collect::<Vec<_>>(), [Note::NotSigned]);
     }
 }
 
 #[test]
 fn a_run_that_waits_has_no_manifest_so_nothing_can_be_told() {
-    let (_, report) = verify(&folder(paused()), Signature::Unchecked);
+    let (_, report) = verify(&folder(paused()), SignatureRequirement::Unchecked);
     assert!(report.findings.is_empty(), "{report:?}");
-    assert_eq!(report.verdict(), Verdict::CouldNotTell);
+    assert_eq!(report.verdict(), RunVerification::CouldNotTell);
 }
 
 #[test]
 fn a_folder_with_everything_wrong_is_told_a_bounded_number_of_things() {
     let mut folder = folder(happened("ok"));
     for at in 0..2 * FINDINGS_MAX {
-        folder.entries.push((format!("more-{at}"), Content::NotAFile));
+        folder.entries.push((format!("more-{at}"), FileContent::NotAFile));
     }
-    let (_, report) = verify(&folder, Signature::Unchecked);
+    let (_, report) = verify(&folder, SignatureRequirement::Unchecked);
     assert_eq!(report.findings.len(), FINDINGS_MAX);
     assert!(report.omitted > 0);
 }

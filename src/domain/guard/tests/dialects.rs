@@ -5,8 +5,8 @@ use crate::domain::schema::BYTES_MAX as SCHEMA_BYTES_MAX;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-fn guard(schema: &str) -> Result<Guard, ConfigError> {
-    Guard::new(schema.as_bytes(), Some(br#"{"immutable_paths":["$.id"]}"#))
+fn guard(schema: &str) -> Result<StateGuard, GuardConfigError> {
+    StateGuard::new(schema.as_bytes(), Some(br#"{"immutable_paths":["$.id"]}"#))
 }
 
 /// Builds a JSON Schema with these keywords.
@@ -16,7 +16,9 @@ fn json_schema(keywords: &str) -> String {
 
 fn found(keywords: &str, state: &str) -> Vec<String> {
     let Err(found) = guard(&json_schema(keywords)).unwrap().check(state.as_bytes()) else { return Vec::new() };
-    assert!(found.list.iter().all(|it| it.alias == Alias::Schema && it.subject == Subject::Proposed));
+    assert!(
+        found.list.iter().all(|it| it.alias == AgentStateGuardCode::Schema && it.subject == ViolationSubject::Proposed)
+    );
     found.list.iter().map(|it| format!("{} {}", it.code.as_str(), it.pointer)).collect()
 }
 
@@ -24,13 +26,13 @@ fn found(keywords: &str, state: &str) -> Vec<String> {
 fn the_text_itself_says_which_dialect_it_is() {
     let keywords = r#""type":"object","properties":{"id":{"type":"integer"}}"#;
     let (small, json) = (guard(&format!("{{{keywords}}}")).unwrap(), guard(&json_schema(keywords)).unwrap());
-    assert_eq!((small.dialect(), json.dialect()), (Dialect::Guard, Dialect::JsonSchema));
+    assert_eq!((small.dialect(), json.dialect()), (SchemaDialect::Guard, SchemaDialect::JsonSchema));
     // JSON Schema leaves open what the guard's own dialect closes.
     assert!(small.check(br#"{"x":1}"#).is_err());
     assert!(json.check(br#"{"x":1}"#).is_ok());
     for other in ["http://json-schema.org/draft-07/schema#", "", "small"] {
         let refused = guard(&format!("{{\"$schema\":\"{other}\",{keywords}}}")).unwrap_err();
-        assert_eq!((refused.code, refused.at.as_str()), (ConfigCode::Schema, "/$schema"), "{other}");
+        assert_eq!((refused.code, refused.at.as_str()), (GuardConfigCode::Schema, "/$schema"), "{other}");
     }
     // A JSON Schema without `$schema` is refused, and not read as something else.
     assert_eq!(guard(r#"{"type":"object","required":["id"]}"#).unwrap_err().at.as_str(), "/properties");
@@ -49,14 +51,14 @@ fn a_json_schema_is_checked_as_policies_check_theirs() {
         (r##""$ref":"#""##, "", "never end"),
     ] {
         let refused = guard(&json_schema(keywords)).unwrap_err();
-        assert_eq!((refused.code, refused.at.as_str()), (ConfigCode::Schema, at), "{refused}");
+        assert_eq!((refused.code, refused.at.as_str()), (GuardConfigCode::Schema, at), "{refused}");
         assert!(refused.why.contains(why), "{refused}");
     }
     assert_eq!(found(r#""x-owner":{"typ":1},"maximum":9223372036854775807"#, "1"), [""; 0]);
     assert!(guard(&json_schema(r#""type":"null","type":"null""#)).unwrap_err().at.as_str().ends_with("type"));
     let mut no_text = json_schema(r#""maximum":9223372036854775807,"title":"?""#).into_bytes();
     no_text.iter_mut().filter(|it| **it == b'?').for_each(|it| *it = 0xff);
-    assert!(Guard::new(&no_text, None).is_err(), "a schema is text, also behind a number that no state holds");
+    assert!(StateGuard::new(&no_text, None).is_err(), "a schema is text, also behind a number that no state holds");
     let long = " ".repeat(SCHEMA_BYTES_MAX);
     assert_eq!(guard(&format!("{}{long}", json_schema(r#""type":"null""#))).unwrap_err().at, Pointer::root());
 }
@@ -89,9 +91,12 @@ fn everything_that_a_json_schema_refuses_is_told_in_one_order_with_codes() {
 fn rules_and_the_proof_do_not_depend_on_the_dialect() {
     let guard = guard(&json_schema(r#""type":"object""#)).unwrap();
     let refused = guard.transition(br#"{"id":1}"#, br#"{"id":true}"#).unwrap_err();
-    assert_eq!((refused.list[0].code, refused.list[0].alias), (Code::Rule(Broken::ImmutableChanged), Alias::Rule));
+    assert_eq!(
+        (refused.list[0].code, refused.list[0].alias),
+        (GuardCode::Rule(TransitionViolation::ImmutableChanged), AgentStateGuardCode::Rule)
+    );
     let current = guard.transition(b"[]", br#"{"id":1}"#).unwrap_err();
-    assert_eq!(current.list[0].alias, Alias::Current);
+    assert_eq!(current.list[0].alias, AgentStateGuardCode::Current);
     assert_eq!(guard.transition(br#"{"id":1}"#, br#"{"id":1.0}"#).unwrap().proposed.text, r#"{"id":1}"#);
 }
 
@@ -102,7 +107,7 @@ fn a_deep_state_is_judged_by_a_schema_that_refers_to_itself() {
     assert_eq!(found(keywords, &nested("null")), [""; 0]);
     assert_eq!(found(keywords, &nested("1")).len(), 1);
     let deeper = guard(&json_schema(keywords)).unwrap().check(format!("[{}]", nested("")).as_bytes()).unwrap_err();
-    assert_eq!(deeper.list[0].code, Code::Json(JsonCode::TooDeep));
+    assert_eq!(deeper.list[0].code, GuardCode::Json(JsonCode::TooDeep));
 }
 
 #[test]

@@ -17,7 +17,7 @@ const RULES: &str = r#"{"immutable_paths": ["$.id"], "monotonic_integer_paths": 
     "keyed_object_array_paths": {"$.t": {"key": "id", "monotonic_boolean_fields": ["done"]}}}"#;
 
 fn judged(rules: &str, before: &str, after: &str) -> Vec<String> {
-    let guard = Guard::new(SCHEMA.as_bytes(), Some(rules.as_bytes())).unwrap();
+    let guard = StateGuard::new(SCHEMA.as_bytes(), Some(rules.as_bytes())).unwrap();
     let Err(found) = guard.transition(before.as_bytes(), after.as_bytes()) else { return Vec::new() };
     told(&found)
 }
@@ -31,7 +31,7 @@ const OPEN: &str = r#"{"type":"object","properties":{},"additionalProperties":tr
 const KEYED: &str = r#"{"keyed_object_array_paths": {"$.t": {"key": "id", "monotonic_boolean_fields": ["done"]}}}"#;
 
 fn open(rules: &str, before: &str, after: &str) -> Vec<String> {
-    let guard = Guard::new(OPEN.as_bytes(), Some(rules.as_bytes())).unwrap();
+    let guard = StateGuard::new(OPEN.as_bytes(), Some(rules.as_bytes())).unwrap();
     guard.transition(before.as_bytes(), after.as_bytes()).err().map_or_else(Vec::new, |it| told(&it))
 }
 
@@ -125,7 +125,7 @@ fn a_long_enum_costs_a_state_no_more_than_a_short_one() {
     let cost = |values: u32| {
         let last_is_looked_for = (0..values).rev().map(|it| format!("\"v{it}\"")).collect::<Vec<_>>().join(",");
         let schema = format!(r#"{{"type":"array","items":{{"type":"string","enum":[{last_is_looked_for}]}}}}"#);
-        let guard = Guard::new(schema.as_bytes(), None).unwrap();
+        let guard = StateGuard::new(schema.as_bytes(), None).unwrap();
         let tries = (0..5).map(|_| {
             let start = processor_time();
             guard.check(state.as_bytes()).unwrap();
@@ -142,7 +142,7 @@ fn a_long_enum_costs_a_state_no_more_than_a_short_one() {
 fn an_order_of_many_values_is_read_at_once_and_none_stands_twice() {
     let rules = |last: u32| {
         let values = (0..100_000).chain([last]).map(|it| it.to_string()).collect::<Vec<_>>().join(",");
-        Guard::new(OPEN.as_bytes(), Some(format!(r#"{{"ordered_enum_paths":{{"$.x":[{values}]}}}}"#).as_bytes()))
+        StateGuard::new(OPEN.as_bytes(), Some(format!(r#"{{"ordered_enum_paths":{{"$.x":[{values}]}}}}"#).as_bytes()))
     };
     assert!(rules(100_000).is_ok());
     assert!(rules(0).unwrap_err().why.contains("twice"));
@@ -177,21 +177,21 @@ fn true_is_not_one_and_null_is_not_missing() {
 
 #[test]
 fn a_place_that_is_missing_breaks_each_rule_about_it_in_the_state_that_lacks_it() {
-    let guard = Guard::new(OPEN.as_bytes(), Some(br#"{"immutable_paths":["$.a.b"]}"#)).unwrap();
+    let guard = StateGuard::new(OPEN.as_bytes(), Some(br#"{"immutable_paths":["$.a.b"]}"#)).unwrap();
     let subjects = |before: &str, after: &str| {
         let found = guard.transition(before.as_bytes(), after.as_bytes()).unwrap_err();
         assert!(
-            found.list.iter().all(|it| it.code == Code::Rule(Broken::PathMissing) && it.pointer.as_str() == "/a/b")
+            found.list.iter().all(|it| it.code == GuardCode::Rule(TransitionViolation::PathMissing) && it.pointer.as_str() == "/a/b")
         );
         found.list.iter().map(|it| it.subject).collect::<Vec<_>>()
     };
     let there = r#"{"a":{"b":1}}"#;
-    assert_eq!(subjects("{}", there), [Subject::Current]);
-    assert_eq!(subjects(there, r#"{"a":[1]}"#), [Subject::Proposed]);
-    assert_eq!(subjects(r#"{"a.b":1}"#, "{}"), [Subject::Current, Subject::Proposed]);
+    assert_eq!(subjects("{}", there), [ViolationSubject::Current]);
+    assert_eq!(subjects(there, r#"{"a":[1]}"#), [ViolationSubject::Proposed]);
+    assert_eq!(subjects(r#"{"a.b":1}"#, "{}"), [ViolationSubject::Current, ViolationSubject::Proposed]);
     let found = guard.first(b"{}").unwrap_err();
     assert_eq!(told(&found), ["path_missing /a/b"]);
-    assert_eq!(found.list[0].subject, Subject::Proposed);
+    assert_eq!(found.list[0].subject, ViolationSubject::Proposed);
 }
 
 #[test]
@@ -201,17 +201,17 @@ fn what_the_schema_refuses_does_not_hide_what_the_rules_refuse() {
     let expected =
         ["wrong_type /id", "wrong_type /t/1/id", "immutable_changed /id", "decreased /n", "field_added /t/0/x"];
     assert_eq!(judged(RULES, before, after), expected);
-    let guard = Guard::new(SCHEMA.as_bytes(), Some(RULES.as_bytes())).unwrap();
+    let guard = StateGuard::new(SCHEMA.as_bytes(), Some(RULES.as_bytes())).unwrap();
     let found = guard.transition(after.as_bytes(), before.as_bytes()).unwrap_err();
-    assert_eq!(found.list[0].alias, Alias::Current);
-    assert_eq!(found.list[0].subject, Subject::Current);
+    assert_eq!(found.list[0].alias, AgentStateGuardCode::Current);
+    assert_eq!(found.list[0].subject, ViolationSubject::Current);
     assert_eq!(guard.transition(b"{", b"{").unwrap_err().list.len(), 2);
 }
 
 #[test]
 fn without_rules_no_transition_passes_and_the_states_are_judged_all_the_same() {
     for rules in [None, Some("{}"), Some(r#"{"immutable_paths":[]}"#)] {
-        let guard = Guard::new(OPEN.as_bytes(), rules.map(str::as_bytes)).unwrap();
+        let guard = StateGuard::new(OPEN.as_bytes(), rules.map(str::as_bytes)).unwrap();
         assert_eq!(told(&guard.transition(b"{}", b"{}").unwrap_err()), ["no_rules "]);
         assert_eq!(told(&guard.transition(b"{}", b"[]").unwrap_err()), ["no_rules ", "wrong_type "]);
     }
@@ -222,7 +222,7 @@ fn a_keyed_array_that_cannot_be_told_apart_is_told_for_each_state() {
     let found = keyed(r#"[{"id":1},{"id":1},2]"#, r#"[{},{"id":null}]"#);
     assert_eq!(found, ["key_twice /t/1/id", "not_an_object /t/2", "key_missing /t/0/id", "key_unfit /t/1/id"]);
     assert_eq!(keyed("1", "{}"), ["not_an_array /t", "not_an_array /t"]);
-    let guard = Guard::new(OPEN.as_bytes(), Some(KEYED.as_bytes())).unwrap();
+    let guard = StateGuard::new(OPEN.as_bytes(), Some(KEYED.as_bytes())).unwrap();
     assert_eq!(told(&guard.first(br#"{"t":[{"id":1},{"id":1}]}"#).unwrap_err()), ["key_twice /t/1/id"]);
 }
 
@@ -230,7 +230,7 @@ fn a_keyed_array_that_cannot_be_told_apart_is_told_for_each_state() {
 fn a_required_name_is_missing_once_and_what_is_unknown_is_told_before_what_is_inside() {
     let schema =
         br#"{"type":"object","properties":{"a":{"type":"null"},"b":{"type":"null"}},"required":["b","a","b"]}"#;
-    let guard = Guard::new(schema, None).unwrap();
+    let guard = StateGuard::new(schema, None).unwrap();
     assert_eq!(told(&guard.check(b"{}").unwrap_err()), ["member_missing /b", "member_missing /a"]);
     assert_eq!(
         told(&guard.check(br#"{"a":1,"c":1}"#).unwrap_err()),
@@ -240,7 +240,7 @@ fn a_required_name_is_missing_once_and_what_is_unknown_is_told_before_what_is_in
 
 #[test]
 fn what_is_beyond_the_first_thousand_is_counted() {
-    let guard = Guard::new(br#"{"type":"array","items":{"type":"null"}}"#, None).unwrap();
+    let guard = StateGuard::new(br#"{"type":"array","items":{"type":"null"}}"#, None).unwrap();
     let found = guard.check(format!("[{}1]", "1,".repeat(VIOLATIONS_MAX + 9)).as_bytes()).unwrap_err();
     assert_eq!((found.list.len(), found.omitted), (VIOLATIONS_MAX, 10));
     assert_eq!(found.list[11].pointer.as_str(), "/11");
@@ -264,18 +264,18 @@ fn a_keyword_or_rule_that_would_have_no_effect_is_refused_where_it_stands() {
             "/keyed_object_array_paths/$.a/monotonic_boolean_fields",
         ),
     ] {
-        let refused = Guard::new(schema.as_bytes(), Some(rules.as_bytes())).unwrap_err();
+        let refused = StateGuard::new(schema.as_bytes(), Some(rules.as_bytes())).unwrap_err();
         assert_eq!(refused.at.as_str(), at, "{refused}");
         assert!(refused.to_string().contains(&format!(" not accepted at {at:?}: ")), "{refused}");
     }
-    assert!(Guard::new(br#"{"type":"null","x-note":1}"#, None).is_ok());
+    assert!(StateGuard::new(br#"{"type":"null","x-note":1}"#, None).is_ok());
 }
 
 #[test]
 fn a_schema_has_one_level_more_than_the_states_it_was_made_for() {
     let nested = |levels: usize| {
         let (open, shut) = (r#"{"type":"array","items":"#.repeat(levels), "}".repeat(levels));
-        Guard::new(format!("{open}{{\"type\":\"null\"}}{shut}").as_bytes(), None)
+        StateGuard::new(format!("{open}{{\"type\":\"null\"}}{shut}").as_bytes(), None)
     };
     assert!(nested(64).is_ok());
     assert!(nested(65).unwrap_err().why.contains("too many levels"));
@@ -285,7 +285,7 @@ fn a_schema_has_one_level_more_than_the_states_it_was_made_for() {
 fn a_schema_describes_64_levels_of_a_value_with_its_scalar() {
     let levels = |arrays: usize, inside: &str| {
         let (open, shut) = (r#"{"type":"array","items":"#.repeat(arrays), "}".repeat(arrays));
-        let guard = Guard::new(format!("{open}{{\"type\":\"null\"}}{shut}").as_bytes(), None).unwrap();
+        let guard = StateGuard::new(format!("{open}{{\"type\":\"null\"}}{shut}").as_bytes(), None).unwrap();
         let state = format!("{}{inside}{}", "[".repeat(arrays), "]".repeat(arrays));
         guard.check(state.as_bytes()).map_or_else(|it| told(&it), |_| Vec::new())
     };
@@ -296,17 +296,21 @@ fn a_schema_describes_64_levels_of_a_value_with_its_scalar() {
 
 #[test]
 fn a_text_of_white_space_alone_is_no_text() {
-    let guard = Guard::new(br#"{"type":"null"}"#, None).unwrap();
+    let guard = StateGuard::new(br#"{"type":"null"}"#, None).unwrap();
     for blank in ["", " \n", "\u{3000}", "\u{85}", "\u{1c}\u{1f}"] {
         let found = guard.check(blank.as_bytes()).unwrap_err();
-        assert_eq!((found.list[0].code, found.list[0].alias), (Code::Json(JsonCode::Empty), Alias::Input), "{blank:?}");
+        assert_eq!(
+            (found.list[0].code, found.list[0].alias),
+            (GuardCode::Json(JsonCode::Empty), AgentStateGuardCode::Input),
+            "{blank:?}"
+        );
     }
-    assert_eq!(guard.check("\u{200b}".as_bytes()).unwrap_err().list[0].alias, Alias::Json);
+    assert_eq!(guard.check("\u{200b}".as_bytes()).unwrap_err().list[0].alias, AgentStateGuardCode::Json);
 }
 
 #[test]
 fn the_proof_is_the_digest_of_the_canonical_text() {
-    let guard = Guard::new(br#"{"type":"object","properties":{},"additionalProperties":true}"#, None).unwrap();
+    let guard = StateGuard::new(br#"{"type":"object","properties":{},"additionalProperties":true}"#, None).unwrap();
     let normal = guard.check(b" {\"b\": 1.0, \"a\": null} ").unwrap();
     assert_eq!(normal.text, r#"{"a":null,"b":1}"#);
     assert_eq!(normal.proof().len(), 71);

@@ -10,8 +10,8 @@ const RULES: &str = r#"{"immutable_paths": ["$.id"], "monotonic_integer_paths": 
     "monotonic_boolean_fields": ["done"]}}}"#;
 const OPEN: &str = r#"{"type": "object", "properties": {}, "additionalProperties": true}"#;
 
-fn guard() -> Guard {
-    Guard::new(OPEN.as_bytes(), Some(RULES.as_bytes())).unwrap()
+fn guard() -> StateGuard {
+    StateGuard::new(OPEN.as_bytes(), Some(RULES.as_bytes())).unwrap()
 }
 
 fn may_follow(before: &Value, after: &Value) -> bool {
@@ -57,7 +57,7 @@ fn state() -> impl Strategy<Value = Value> {
 
 /// One change that a step may make.
 #[derive(Clone, Debug)]
-enum Edit {
+enum RandomEdit {
     Nothing,
     Member(&'static str, Value),
     Field(usize, &'static str, Option<Value>),
@@ -67,7 +67,7 @@ enum Edit {
     InsertFirst(Map<String, Value>),
 }
 
-fn edit() -> impl Strategy<Value = Edit> {
+fn edit() -> impl Strategy<Value = RandomEdit> {
     let new = || {
         (rest(), prop::sample::select(vec![json!("new"), json!(1), json!(3)])).prop_map(|(mut rest, key)| {
             rest.insert("k".to_owned(), key);
@@ -78,15 +78,15 @@ fn edit() -> impl Strategy<Value = Edit> {
     let value = prop_oneof![any::<bool>().prop_map(|it| Some(json!(it))), Just(None), scalar().prop_map(Some)];
     let word = prop::sample::select(vec![json!("a"), json!("b"), json!("c"), json!("d")]);
     prop_oneof![
-        1 => Just(Edit::Nothing),
-        1 => scalar().prop_map(|it| Edit::Member("id", it)),
-        2 => scalar().prop_map(|it| Edit::Member("n", it)),
-        2 => word.prop_map(|it| Edit::Member("s", it)),
-        6 => (0_usize..3, field, value).prop_map(|(at, name, value)| Edit::Field(at, name, value)),
-        2 => new().prop_map(Edit::Push),
-        1 => (0_usize..3).prop_map(Edit::Remove),
-        1 => (0_usize..3, 0_usize..3).prop_map(|(one, other)| Edit::Swap(one, other)),
-        1 => new().prop_map(Edit::InsertFirst),
+        1 => Just(RandomEdit::Nothing),
+        1 => scalar().prop_map(|it| RandomEdit::Member("id", it)),
+        2 => scalar().prop_map(|it| RandomEdit::Member("n", it)),
+        2 => word.prop_map(|it| RandomEdit::Member("s", it)),
+        6 => (0_usize..3, field, value).prop_map(|(at, name, value)| RandomEdit::Field(at, name, value)),
+        2 => new().prop_map(RandomEdit::Push),
+        1 => (0_usize..3).prop_map(RandomEdit::Remove),
+        1 => (0_usize..3, 0_usize..3).prop_map(|(one, other)| RandomEdit::Swap(one, other)),
+        1 => new().prop_map(RandomEdit::InsertFirst),
     ]
 }
 
@@ -99,16 +99,16 @@ fn steps() -> impl Strategy<Value = [Value; 3]> {
     })
 }
 
-fn edited(state: &Value, edit: Edit) -> Value {
+fn edited(state: &Value, edit: RandomEdit) -> Value {
     let mut after = state.clone();
-    if let Edit::Member(name, value) = edit {
+    if let RandomEdit::Member(name, value) = edit {
         after[name] = value;
         return after;
     }
     let Some(items) = after["t"].as_array_mut() else { return after };
     match edit {
-        Edit::Nothing | Edit::Member(..) => {}
-        Edit::Field(at, name, value) => {
+        RandomEdit::Nothing | RandomEdit::Member(..) => {}
+        RandomEdit::Field(at, name, value) => {
             if let Some(Value::Object(members)) = items.get_mut(at) {
                 match value {
                     Some(value) => drop(members.insert(name.to_owned(), value)),
@@ -116,11 +116,11 @@ fn edited(state: &Value, edit: Edit) -> Value {
                 }
             }
         }
-        Edit::Push(item) => items.push(Value::Object(item)),
-        Edit::Remove(at) if at < items.len() => drop(items.remove(at)),
-        Edit::Swap(one, other) if one.max(other) < items.len() => items.swap(one, other),
-        Edit::Remove(_) | Edit::Swap(..) => {}
-        Edit::InsertFirst(item) => items.insert(0, Value::Object(item)),
+        RandomEdit::Push(item) => items.push(Value::Object(item)),
+        RandomEdit::Remove(at) if at < items.len() => drop(items.remove(at)),
+        RandomEdit::Swap(one, other) if one.max(other) < items.len() => items.swap(one, other),
+        RandomEdit::Remove(_) | RandomEdit::Swap(..) => {}
+        RandomEdit::InsertFirst(item) => items.insert(0, Value::Object(item)),
     }
     after
 }
@@ -228,12 +228,12 @@ proptest! {
             return Ok(());
         };
         for it in &found.list {
-            let state = if it.subject == Subject::Current { &before } else { &after };
-            if it.code == Code::Rule(Broken::NotABoolean) {
+            let state = if it.subject == ViolationSubject::Current { &before } else { &after };
+            if it.code == GuardCode::Rule(TransitionViolation::NotABoolean) {
                 prop_assert!(it.pointer.resolve(state).is_some_and(|it| !it.is_boolean()), "{:?} in {}", it, state);
             }
             // A missing member is reported at the path where it should be.
-            let missing = matches!(it.code, Code::Rule(Broken::KeyMissing | Broken::FieldRemoved | Broken::BooleanNotToTrue));
+            let missing = matches!(it.code, GuardCode::Rule(TransitionViolation::KeyMissing | TransitionViolation::FieldRemoved | TransitionViolation::BooleanNotToTrue));
             let at = if missing { it.pointer.parent().unwrap() } else { it.pointer.clone() };
             prop_assert!(at.resolve(state).is_some(), "{:?} in {}", it, state);
         }
@@ -241,8 +241,8 @@ proptest! {
 
     #[test]
     fn a_schema_admits_the_same_in_both_dialects([small, other] in schemas(), value in value()) {
-        let [small, other] = [small, other].map(|it| Guard::new(it.to_string().as_bytes(), None).unwrap());
-        prop_assert_eq!((small.dialect(), other.dialect()), (Dialect::Guard, Dialect::JsonSchema));
+        let [small, other] = [small, other].map(|it| StateGuard::new(it.to_string().as_bytes(), None).unwrap());
+        prop_assert_eq!((small.dialect(), other.dialect()), (SchemaDialect::Guard, SchemaDialect::JsonSchema));
         let text = value.to_string();
         prop_assert_eq!(small.check(text.as_bytes()).is_ok(), other.check(text.as_bytes()).is_ok(), "{}", text);
     }

@@ -32,7 +32,7 @@ pub struct Assertion {
 
 /// Why an assertion does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Refused {
+pub enum AssertionRejected {
     /// It cannot be read.
     #[error("it is no assertion of a passkey")]
     Unreadable,
@@ -70,13 +70,13 @@ pub(super) fn library(party: &RelyingParty) -> WebauthnCore {
 impl Assertion {
     /// The authenticator's counter after it, if it is this passkey's signature over this challenge, made at its own
     /// origin by somebody whom the authenticator made sure of.
-    pub fn check(&self, passkey: &Passkey, challenge: &[u8]) -> Result<u32, Refused> {
+    pub fn check(&self, passkey: &Passkey, challenge: &[u8]) -> Result<u32, AssertionRejected> {
         if self.passkey != passkey.id {
-            return Err(Refused::NotTheirs);
+            return Err(AssertionRejected::NotTheirs);
         }
-        let party = RelyingParty::at(&passkey.origin).ok_or(Refused::Origin)?;
-        let credential = credential(passkey).ok_or(Refused::Signature)?;
-        let response = self.response().ok_or(Refused::Unreadable)?;
+        let party = RelyingParty::at(&passkey.origin).ok_or(AssertionRejected::Origin)?;
+        let credential = credential(passkey).ok_or(AssertionRejected::Signature)?;
+        let response = self.response().ok_or(AssertionRejected::Unreadable)?;
         let checked = library(&party).authenticate_single_credential(&response, &state(challenge), &credential);
         let checked = checked.map_err(|error| refused(&error))?;
         self.check_frame()?;
@@ -84,11 +84,11 @@ impl Assertion {
     }
 
     /// The library looks at the frame when a passkey is registered, and not when it signs.
-    fn check_frame(&self) -> Result<(), Refused> {
-        let bytes = URL_SAFE_NO_PAD.decode(&self.client_data).map_err(|_| Refused::Unreadable)?;
-        let data: CollectedClientData = serde_json::from_slice(&bytes).map_err(|_| Refused::Unreadable)?;
+    fn check_frame(&self) -> Result<(), AssertionRejected> {
+        let bytes = URL_SAFE_NO_PAD.decode(&self.client_data).map_err(|_| AssertionRejected::Unreadable)?;
+        let data: CollectedClientData = serde_json::from_slice(&bytes).map_err(|_| AssertionRejected::Unreadable)?;
         let framed = data.cross_origin == Some(true) || data.unknown_keys.contains_key("topOrigin");
-        if framed { Err(Refused::Origin) } else { Ok(()) }
+        if framed { Err(AssertionRejected::Origin) } else { Ok(()) }
     }
 
     fn response(&self) -> Option<PublicKeyCredential> {
@@ -135,19 +135,19 @@ fn credential(passkey: &Passkey) -> Option<Credential> {
     })
 }
 
-pub(super) fn refused(error: &WebauthnError) -> Refused {
+pub(super) fn refused(error: &WebauthnError) -> AssertionRejected {
     match error {
-        WebauthnError::InvalidClientDataType => Refused::Purpose,
-        WebauthnError::MismatchedChallenge => Refused::Challenge,
+        WebauthnError::InvalidClientDataType => AssertionRejected::Purpose,
+        WebauthnError::MismatchedChallenge => AssertionRejected::Challenge,
         WebauthnError::InvalidRPOrigin | WebauthnError::InvalidRPIDHash | WebauthnError::CredentialCrossOrigin => {
-            Refused::Origin
+            AssertionRejected::Origin
         }
-        WebauthnError::UserNotPresent | WebauthnError::UserNotVerified => Refused::Unverified,
-        WebauthnError::CredentialPossibleCompromise => Refused::Counter,
+        WebauthnError::UserNotPresent | WebauthnError::UserNotVerified => AssertionRejected::Unverified,
+        WebauthnError::CredentialPossibleCompromise => AssertionRejected::Counter,
         WebauthnError::AuthenticationFailure
         | WebauthnError::SignatureInvalid
         | WebauthnError::CredentialBackupEligibilityInconsistent
-        | WebauthnError::CredentialMayNotBeHardwareBound => Refused::Signature,
-        _ => Refused::Unreadable,
+        | WebauthnError::CredentialMayNotBeHardwareBound => AssertionRejected::Signature,
+        _ => AssertionRejected::Unreadable,
     }
 }

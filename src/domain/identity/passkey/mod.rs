@@ -7,9 +7,9 @@ mod assertion;
 mod public_key;
 mod registration;
 
-pub use assertion::{Assertion, Refused};
-pub use public_key::PublicKey;
-pub use registration::{Enrolled, Registration};
+pub use assertion::{Assertion, AssertionRejected};
+pub use public_key::PasskeyPublicKey;
+pub use registration::{Registration, VerifiedRegistration};
 
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -31,7 +31,7 @@ pub struct Passkey {
     /// What its owner calls it.
     pub name: String,
     /// What its signatures are checked with.
-    pub public_key: PublicKey,
+    pub public_key: PasskeyPublicKey,
     /// The origin it was registered at. It counts nowhere else.
     pub origin: String,
     /// Whether it may be copied to other devices by who keeps it, such as a phone's maker.

@@ -8,7 +8,7 @@ use webauthn_rs_core::proto::{COSEAlgorithm, COSEEC2Key, COSEKey, COSEKeyType, C
 /// The kinds that are asked for: ES256, which every authenticator has, and RS256 for older TPMs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kty", deny_unknown_fields)]
-pub enum PublicKey {
+pub enum PasskeyPublicKey {
     /// ECDSA over P-256 with SHA-256.
     #[serde(rename = "EC")]
     P256 {
@@ -40,7 +40,7 @@ pub enum Curve {
 /// What an authenticator may be asked to sign with.
 pub(super) const ALGORITHMS: [COSEAlgorithm; 2] = [COSEAlgorithm::ES256, COSEAlgorithm::RS256];
 
-impl PublicKey {
+impl PasskeyPublicKey {
     /// The key that an authenticator gave, if it is of a kind that was asked for.
     pub(super) fn of(cose: &COSEKey) -> Option<Self> {
         let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);

@@ -8,7 +8,7 @@ use webauthn_rs_core::proto::{AuthenticatorAttestationResponseRaw, RegisterPubli
 
 use super::assertion::{library, refused};
 use super::public_key::ALGORITHMS;
-use super::{PublicKey, Refused, RelyingParty};
+use super::{AssertionRejected, PasskeyPublicKey, RelyingParty};
 use crate::domain::primitives::id::PasskeyId;
 
 /// What the browser gave, each part in base64url.
@@ -23,11 +23,11 @@ pub struct Registration {
 
 /// A passkey that was found good.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Enrolled {
+pub struct VerifiedRegistration {
     /// As its authenticator names it.
     pub id: PasskeyId,
     /// What its signatures are checked with.
-    pub public_key: PublicKey,
+    pub public_key: PasskeyPublicKey,
     /// Whether it may be copied to other devices.
     pub backup_eligible: bool,
     /// Where its counter stands.
@@ -36,8 +36,8 @@ pub struct Enrolled {
 
 impl Registration {
     /// The passkey, if it was made for this challenge at this origin by somebody whom the authenticator made sure of.
-    pub fn check(&self, party: &RelyingParty, challenge: &[u8]) -> Result<Enrolled, Refused> {
-        let bytes = |text: &str| URL_SAFE_NO_PAD.decode(text).map_err(|_| Refused::Unreadable);
+    pub fn check(&self, party: &RelyingParty, challenge: &[u8]) -> Result<VerifiedRegistration, AssertionRejected> {
+        let bytes = |text: &str| URL_SAFE_NO_PAD.decode(text).map_err(|_| AssertionRejected::Unreadable);
         let response = AuthenticatorAttestationResponseRaw {
             attestation_object: bytes(&self.attestation)?,
             client_data_json: bytes(&self.client_data)?,
@@ -52,9 +52,10 @@ impl Registration {
         };
         let made = library(party).register_credential(&given, &state(challenge), None);
         let made = made.map_err(|error| refused(&error))?;
-        let id = PasskeyId::try_from(URL_SAFE_NO_PAD.encode(&made.cred_id)).map_err(|_| Refused::Unreadable)?;
-        let public_key = PublicKey::of(&made.cred).ok_or(Refused::Unreadable)?;
-        Ok(Enrolled { id, public_key, backup_eligible: made.backup_eligible, counter: made.counter })
+        let id =
+            PasskeyId::try_from(URL_SAFE_NO_PAD.encode(&made.cred_id)).map_err(|_| AssertionRejected::Unreadable)?;
+        let public_key = PasskeyPublicKey::of(&made.cred).ok_or(AssertionRejected::Unreadable)?;
+        Ok(VerifiedRegistration { id, public_key, backup_eligible: made.backup_eligible, counter: made.counter })
     }
 }
 

@@ -3,7 +3,7 @@
 #[path = "../../../../tests/support/authenticator.rs"]
 mod authenticator;
 
-use authenticator::{Ask, Authenticator, PRESENT, VERIFIED};
+use authenticator::{Authenticator, AuthenticatorRequest, PRESENT, VERIFIED};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
@@ -16,15 +16,15 @@ fn challenge(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(text)
 }
 
-fn create(origin: &str) -> Ask {
-    Ask { kind: "webauthn.create", ..Ask::get(origin, &challenge("register")) }
+fn create(origin: &str) -> AuthenticatorRequest {
+    AuthenticatorRequest { kind: "webauthn.create", ..AuthenticatorRequest::get(origin, &challenge("register")) }
 }
 
 fn party() -> RelyingParty {
     RelyingParty::at(ORIGIN).unwrap()
 }
 
-fn registered(given: Value) -> Result<Enrolled, Refused> {
+fn registered(given: Value) -> Result<VerifiedRegistration, AssertionRejected> {
     serde_json::from_value::<Registration>(given).unwrap().check(&party(), b"register")
 }
 
@@ -46,12 +46,12 @@ fn enrolled(authenticator: &mut Authenticator) -> Passkey {
     }
 }
 
-fn checked(assertion: Value, passkey: &Passkey) -> Result<u32, Refused> {
+fn checked(assertion: Value, passkey: &Passkey) -> Result<u32, AssertionRejected> {
     serde_json::from_value::<Assertion>(assertion).unwrap().check(passkey, b"sign this")
 }
 
-fn ask() -> Ask {
-    Ask::get(ORIGIN, &challenge("sign this"))
+fn ask() -> AuthenticatorRequest {
+    AuthenticatorRequest::get(ORIGIN, &challenge("sign this"))
 }
 
 #[test]
@@ -73,42 +73,68 @@ fn an_assertion_is_refused_for_each_thing_that_is_not_so() {
     let below = json!({"crossOrigin": false, "topOrigin": "https://evil.example"});
     let elsewhere = "https://gate.example.evil.example".to_owned();
     let cases = [
-        ("another origin", Ask { origin: elsewhere, ..ask() }, Refused::Origin),
-        ("a subdomain", Ask { origin: "https://a.gate.example".to_owned(), ..ask() }, Refused::Origin),
-        ("another port", Ask { origin: "https://gate.example:444".to_owned(), ..ask() }, Refused::Origin),
-        ("no https", Ask { origin: "http://gate.example".to_owned(), ..ask() }, Refused::Origin),
-        ("another host's key", Ask { rp_id: "evil.example".to_owned(), ..ask() }, Refused::Origin),
-        ("another page's frame", Ask { more: framed, ..ask() }, Refused::Origin),
-        ("a page above", Ask { more: below, ..ask() }, Refused::Origin),
-        ("another challenge", Ask { challenge: challenge("sign that"), ..ask() }, Refused::Challenge),
-        ("a longer challenge", Ask { challenge: challenge("sign this!"), ..ask() }, Refused::Challenge),
-        ("a registration", Ask { kind: "webauthn.create", ..ask() }, Refused::Purpose),
-        ("a payment", Ask { kind: "payment.get", ..ask() }, Refused::Purpose),
+        ("another origin", AuthenticatorRequest { origin: elsewhere, ..ask() }, AssertionRejected::Origin),
+        (
+            "a subdomain",
+            AuthenticatorRequest { origin: "https://a.gate.example".to_owned(), ..ask() },
+            AssertionRejected::Origin,
+        ),
+        (
+            "another port",
+            AuthenticatorRequest { origin: "https://gate.example:444".to_owned(), ..ask() },
+            AssertionRejected::Origin,
+        ),
+        (
+            "no https",
+            AuthenticatorRequest { origin: "http://gate.example".to_owned(), ..ask() },
+            AssertionRejected::Origin,
+        ),
+        (
+            "another host's key",
+            AuthenticatorRequest { rp_id: "evil.example".to_owned(), ..ask() },
+            AssertionRejected::Origin,
+        ),
+        ("another page's frame", AuthenticatorRequest { more: framed, ..ask() }, AssertionRejected::Origin),
+        ("a page above", AuthenticatorRequest { more: below, ..ask() }, AssertionRejected::Origin),
+        (
+            "another challenge",
+            AuthenticatorRequest { challenge: challenge("sign that"), ..ask() },
+            AssertionRejected::Challenge,
+        ),
+        (
+            "a longer challenge",
+            AuthenticatorRequest { challenge: challenge("sign this!"), ..ask() },
+            AssertionRejected::Challenge,
+        ),
+        ("a registration", AuthenticatorRequest { kind: "webauthn.create", ..ask() }, AssertionRejected::Purpose),
+        ("a payment", AuthenticatorRequest { kind: "payment.get", ..ask() }, AssertionRejected::Purpose),
     ];
     for (what, ask, why) in cases {
         assert_eq!(checked(authenticator.sign(&ask), &passkey), Err(why), "{what}");
     }
     for flags in [PRESENT, VERIFIED, 0] {
         let careless = Authenticator { flags, ..authenticator.clone() }.sign(&ask());
-        assert_eq!(checked(careless, &passkey), Err(Refused::Unverified), "{flags}");
+        assert_eq!(checked(careless, &passkey), Err(AssertionRejected::Unverified), "{flags}");
     }
     let mut other = Authenticator::new(8);
     let theirs = other.sign(&ask());
-    assert_eq!(checked(theirs.clone(), &passkey), Err(Refused::NotTheirs));
+    assert_eq!(checked(theirs.clone(), &passkey), Err(AssertionRejected::NotTheirs));
     let mut renamed = theirs;
     renamed["passkey"] = json!(authenticator.id());
-    assert_eq!(checked(renamed, &passkey), Err(Refused::Signature));
+    assert_eq!(checked(renamed, &passkey), Err(AssertionRejected::Signature));
     let mut altered = authenticator.sign(&ask());
     altered["authenticator_data"] =
         Authenticator { counter: 99, ..authenticator.clone() }.sign(&ask())["authenticator_data"].clone();
-    assert_eq!(checked(altered, &passkey), Err(Refused::Signature));
+    assert_eq!(checked(altered, &passkey), Err(AssertionRejected::Signature));
 }
 
 #[test]
 fn a_counter_goes_on_unless_the_passkey_is_one_that_never_counts() {
     let mut authenticator = Authenticator::new(7);
     let passkey = enrolled(&mut authenticator).used(5, Timestamp::from_millis(2000));
-    for (counter, outcome) in [(4, Err(Refused::Counter)), (5, Ok(6)), (3, Err(Refused::Counter)), (9, Ok(10))] {
+    for (counter, outcome) in
+        [(4, Err(AssertionRejected::Counter)), (5, Ok(6)), (3, Err(AssertionRejected::Counter)), (9, Ok(10))]
+    {
         let signed = Authenticator { counter, ..authenticator.clone() }.sign(&ask());
         assert_eq!(checked(signed, &passkey), outcome, "{counter}");
     }
@@ -119,7 +145,7 @@ fn a_counter_goes_on_unless_the_passkey_is_one_that_never_counts() {
         assert_eq!(checked(synced.sign(&ask()), &passkey), Ok(0));
     }
     let counted = passkey.used(3, Timestamp::from_millis(2000));
-    assert_eq!(checked(synced.sign(&ask()), &counted), Err(Refused::Counter), "back to nothing is back");
+    assert_eq!(checked(synced.sign(&ask()), &counted), Err(AssertionRejected::Counter), "back to nothing is back");
 }
 
 #[test]
@@ -134,18 +160,26 @@ fn no_clock_that_went_back_makes_the_last_use_an_earlier_one() {
 fn a_registration_is_refused_for_each_thing_that_is_not_so() {
     let mut authenticator = Authenticator::new(7);
     let cases = [
-        ("another origin", create("https://evil.example"), Refused::Origin),
-        ("another challenge", Ask { challenge: challenge("other"), ..create(ORIGIN) }, Refused::Challenge),
-        ("a signature", Ask { kind: "webauthn.get", ..create(ORIGIN) }, Refused::Purpose),
-        ("another page's frame", Ask { more: json!({"crossOrigin": true}), ..create(ORIGIN) }, Refused::Origin),
+        ("another origin", create("https://evil.example"), AssertionRejected::Origin),
+        (
+            "another challenge",
+            AuthenticatorRequest { challenge: challenge("other"), ..create(ORIGIN) },
+            AssertionRejected::Challenge,
+        ),
+        ("a signature", AuthenticatorRequest { kind: "webauthn.get", ..create(ORIGIN) }, AssertionRejected::Purpose),
+        (
+            "another page's frame",
+            AuthenticatorRequest { more: json!({"crossOrigin": true}), ..create(ORIGIN) },
+            AssertionRejected::Origin,
+        ),
     ];
     for (what, ask, why) in cases {
         assert_eq!(registered(authenticator.register(&ask)), Err(why), "{what}");
     }
     authenticator.flags = PRESENT;
-    assert_eq!(registered(authenticator.register(&create(ORIGIN))), Err(Refused::Unverified));
+    assert_eq!(registered(authenticator.register(&create(ORIGIN))), Err(AssertionRejected::Unverified));
     let nothing = json!({"attestation": "AAAA", "client_data": "AAAA"});
-    assert_eq!(registered(nothing), Err(Refused::Unreadable));
+    assert_eq!(registered(nothing), Err(AssertionRejected::Unreadable));
 }
 
 #[test]

@@ -23,24 +23,24 @@ fn at(secs: i64) -> Timestamp {
 }
 
 fn signed(keys: &Keys, of: &TokenId, generation: u32, (id, timestamp, body): (&str, &str, &str)) -> String {
-    let secret = PostSecret::of(keys.row(), of, generation);
+    let secret = HostSigningSecret::of(keys.row(), of, generation);
     let mac = Hmac::<Sha256>::new_from_slice(secret.0.as_slice()).unwrap();
     let mac = mac.chain_update(format!("{id}.{timestamp}.{body}"));
     format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
 }
 
 fn checked(
-    signing: Signing,
+    signing: SigningSecretRef,
     (keys, of): (&Keys, &TokenId),
     (id, timestamp, body): (&str, &str, &str),
     signatures: &str,
-) -> Result<(), PostRefused> {
+) -> Result<(), PostRejected> {
     let post = SignedPost { id, timestamp, signatures, body: body.as_bytes() };
     signing.check((keys.row(), of), &post, at(NOW))
 }
 
-fn first() -> Signing {
-    Signing::next(None, at(NOW - 10))
+fn first() -> SigningSecretRef {
+    SigningSecretRef::next(None, at(NOW - 10))
 }
 
 #[test]
@@ -61,12 +61,12 @@ fn a_signature_counts_for_its_token_id_time_and_body_only() {
         ("another version", checked(first(), (&ours, &of), post, &signature.replace("v1,", "v1a,"))),
         ("a signature of nothing", checked(first(), (&ours, &of), post, "v1,")),
     ] {
-        assert_eq!(outcome, Err(PostRefused::Unsigned), "{what}");
+        assert_eq!(outcome, Err(PostRejected::Unsigned), "{what}");
     }
     let among = format!("v1a,AAAA v1,AAAA {signature}");
     assert_eq!(checked(first(), (&ours, &of), post, &among), Ok(()), "one of several is enough");
     let crowd = format!("{}{signature}", "v1,AAAA ".repeat(SIGNATURES_MAX));
-    assert_eq!(checked(first(), (&ours, &of), post, &crowd), Err(PostRefused::Unsigned));
+    assert_eq!(checked(first(), (&ours, &of), post, &crowd), Err(PostRejected::Unsigned));
 }
 
 #[test]
@@ -75,9 +75,9 @@ fn a_timestamp_is_five_minutes_off_at_most() {
     for (off, outcome) in [
         (300, Ok(())),
         (-300, Ok(())),
-        (301, Err(PostRefused::Stale)),
-        (-301, Err(PostRefused::Stale)),
-        (-NOW, Err(PostRefused::Stale)),
+        (301, Err(PostRejected::Stale)),
+        (-301, Err(PostRejected::Stale)),
+        (-NOW, Err(PostRejected::Stale)),
     ] {
         let then = (NOW + off).to_string();
         let post = ("msg_1", then.as_str(), "{}");
@@ -87,7 +87,7 @@ fn a_timestamp_is_five_minutes_off_at_most() {
     for timestamp in odd {
         let post = ("msg_1", timestamp, "{}");
         let outcome = checked(first(), (&ours, &of), post, &signed(&ours, &of, 1, post));
-        assert_eq!(outcome, Err(PostRefused::Unsigned), "{timestamp:?}");
+        assert_eq!(outcome, Err(PostRejected::Unsigned), "{timestamp:?}");
     }
 }
 
@@ -102,7 +102,7 @@ fn what_is_signed_is_taken_apart_in_one_way_only() {
     // The very same bytes, with the first dot taken for a part of the id.
     let shifted = (format!("a.{now}"), now.as_str(), "{}");
     let outcome = checked(first(), (&ours, &of), (&shifted.0, shifted.1, shifted.2), &signature);
-    assert_eq!(outcome, Err(PostRefused::Unsigned));
+    assert_eq!(outcome, Err(PostRejected::Unsigned));
 }
 
 #[test]
@@ -111,16 +111,16 @@ fn a_new_secret_is_another_and_the_one_before_counts_for_a_day() {
     let now = NOW.to_string();
     let post = ("msg_1", now.as_str(), "{}");
     let old = signed(&ours, &of, 1, post);
-    let second = Signing::next(Some(first()), at(NOW - 24 * 3600 + 1));
+    let second = SigningSecretRef::next(Some(first()), at(NOW - 24 * 3600 + 1));
     assert_eq!(second.generation, 2);
     let texts = [first(), second].map(|it| it.secret(ours.row(), &of).expose().clone());
     assert!(texts[0] != texts[1] && texts.iter().all(|it| it.starts_with("whsec_") && it.len() == 50), "{texts:?}");
     assert_eq!(checked(second, (&ours, &of), post, &old), Ok(()));
     assert_eq!(checked(second, (&ours, &of), post, &signed(&ours, &of, 2, post)), Ok(()));
-    assert_eq!(checked(first(), (&ours, &of), post, &signed(&ours, &of, 2, post)), Err(PostRefused::Unsigned));
-    let long_ago = Signing { since: at(NOW - 24 * 3600), ..second };
-    assert_eq!(checked(long_ago, (&ours, &of), post, &old), Err(PostRefused::Unsigned));
-    let third = Signing::next(Some(second), at(NOW));
-    assert_eq!(checked(third, (&ours, &of), post, &old), Err(PostRefused::Unsigned), "only the one before");
-    assert_eq!(checked(first(), (&ours, &of), post, &signed(&ours, &of, 0, post)), Err(PostRefused::Unsigned));
+    assert_eq!(checked(first(), (&ours, &of), post, &signed(&ours, &of, 2, post)), Err(PostRejected::Unsigned));
+    let long_ago = SigningSecretRef { since: at(NOW - 24 * 3600), ..second };
+    assert_eq!(checked(long_ago, (&ours, &of), post, &old), Err(PostRejected::Unsigned));
+    let third = SigningSecretRef::next(Some(second), at(NOW));
+    assert_eq!(checked(third, (&ours, &of), post, &old), Err(PostRejected::Unsigned), "only the one before");
+    assert_eq!(checked(first(), (&ours, &of), post, &signed(&ours, &of, 0, post)), Err(PostRejected::Unsigned));
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::{canonical, string_len, write_string};
-use crate::domain::json::parse::{Limits, parse};
+use crate::domain::json::parse::{ParseLimits, parse};
 use crate::domain::json::samples::any_value;
 
 #[test]
@@ -64,19 +64,19 @@ fn strings_are_escaped_as_little_as_rfc_8785_has_it() {
 proptest! {
     #[test]
     fn the_canonical_form_reads_back_as_the_same_value(value in any_value()) {
-        prop_assert_eq!(parse(canonical(&value).as_bytes(), &Limits::default()).unwrap(), value);
+        prop_assert_eq!(parse(canonical(&value).as_bytes(), &ParseLimits::default()).unwrap(), value);
     }
 
     #[test]
     fn the_canonical_form_of_the_canonical_form_is_itself(value in any_value()) {
         let text = canonical(&value);
-        prop_assert_eq!(canonical(&parse(text.as_bytes(), &Limits::default()).unwrap()), text);
+        prop_assert_eq!(canonical(&parse(text.as_bytes(), &ParseLimits::default()).unwrap()), text);
     }
 
     #[test]
     fn any_spelling_of_a_value_has_its_canonical_form(value in any_value()) {
         let pretty = serde_json::to_vec_pretty(&value).unwrap();
-        prop_assert_eq!(canonical(&parse(&pretty, &Limits::default()).unwrap()), canonical(&value));
+        prop_assert_eq!(canonical(&parse(&pretty, &ParseLimits::default()).unwrap()), canonical(&value));
     }
 
     #[test]

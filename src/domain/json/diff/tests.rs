@@ -3,23 +3,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Change, diff, leaf_count, leaves};
+use super::{LeafChange, diff, leaf_count, leaves};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::json::samples::{alike_value, any_value};
 
-fn change(pointer: &str, before: Option<Value>, after: Option<Value>) -> Change {
-    Change { pointer: Pointer::try_from(pointer).unwrap(), before, after }
+fn change(pointer: &str, before: Option<Value>, after: Option<Value>) -> LeafChange {
+    LeafChange { pointer: Pointer::try_from(pointer).unwrap(), before, after }
 }
 
-fn set(pointer: &str, after: Value) -> Change {
+fn set(pointer: &str, after: Value) -> LeafChange {
     change(pointer, None, Some(after))
 }
 
-fn gone(pointer: &str, before: Value) -> Change {
+fn gone(pointer: &str, before: Value) -> LeafChange {
     change(pointer, Some(before), None)
 }
 
-fn turned(pointer: &str, before: Value, after: Value) -> Change {
+fn turned(pointer: &str, before: Value, after: Value) -> LeafChange {
     change(pointer, Some(before), Some(after))
 }
 
@@ -88,7 +88,7 @@ fn null_is_kept_apart_from_nothing_on_the_wire() {
         (gone("/a", json!(null)), json!({"pointer": "/a", "before": null})),
     ] {
         assert_eq!(serde_json::to_value(&it).unwrap(), text);
-        assert_eq!(serde_json::from_value::<Change>(text).unwrap(), it);
+        assert_eq!(serde_json::from_value::<LeafChange>(text).unwrap(), it);
     }
 }
 
@@ -125,7 +125,7 @@ proptest! {
         let places: BTreeSet<_> = old.keys().chain(new.keys()).collect();
         let differs = |at: &&&Pointer| old.get(**at) != new.get(**at) || !same_kinds_above(at, &before, &after);
         let expected: Vec<_> = places.iter().filter(differs)
-            .map(|at| Change { pointer: (**at).clone(), before: old.get(*at).cloned(), after: new.get(*at).cloned() })
+            .map(|at| LeafChange { pointer: (**at).clone(), before: old.get(*at).cloned(), after: new.get(*at).cloned() })
             .collect();
         let mut changes = diff(&before, &after);
         changes.sort_by(|one, other| one.pointer.cmp(&other.pointer));

@@ -1,13 +1,13 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{DEPTH_CEILING, JsonCode, JsonError, Limits, parse};
+use super::{DEPTH_CEILING, JsonCode, JsonError, ParseLimits, parse};
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::json::samples::any_value;
 
 fn read(text: impl AsRef<[u8]>) -> Result<Value, JsonError> {
-    parse(text.as_ref(), &Limits::default())
+    parse(text.as_ref(), &ParseLimits::default())
 }
 
 #[track_caller]
@@ -232,17 +232,17 @@ fn as_many_levels_as_allowed_and_not_one_more() {
     refused(nest(65), JsonCode::TooDeep, &"/0".repeat(64), 64);
     refused(objects(65), JsonCode::TooDeep, &"/a".repeat(64), 64 * 5);
     refused("[".repeat(100_000), JsonCode::TooDeep, &"/0".repeat(64), 64);
-    let deep = Limits { depth_max: usize::MAX, ..Limits::default() };
+    let deep = ParseLimits { depth_max: usize::MAX, ..ParseLimits::default() };
     assert!(parse(nest(DEPTH_CEILING).as_bytes(), &deep).is_ok());
     let error = parse(nest(DEPTH_CEILING + 1).as_bytes(), &deep).unwrap_err();
     assert_eq!(error.code, JsonCode::TooDeep, "no configuration may exhaust the stack");
-    assert!(parse(b"1", &Limits { depth_max: 0, ..Limits::default() }).is_ok());
-    assert!(parse(b"[]", &Limits { depth_max: 0, ..Limits::default() }).is_err());
+    assert!(parse(b"1", &ParseLimits { depth_max: 0, ..ParseLimits::default() }).is_ok());
+    assert!(parse(b"[]", &ParseLimits { depth_max: 0, ..ParseLimits::default() }).is_err());
 }
 
 #[test]
 fn as_many_bytes_as_allowed_and_not_one_more() {
-    let limits = Limits { bytes_max: 7, ..Limits::default() };
+    let limits = ParseLimits { bytes_max: 7, ..ParseLimits::default() };
     assert!(parse(b"\"12345\"", &limits).is_ok());
     let error = JsonError { code: JsonCode::TooLarge, pointer: Pointer::root(), offset: None };
     assert_eq!(parse(b"\"12345\" ", &limits), Err(error));

@@ -1,10 +1,10 @@
 //! Strings: copied in runs, escapes resolved, halves of surrogate pairs refused.
 
-use super::{Fault, JsonCode, Parser, Read};
+use super::{JsonCode, ParseFailure, ParseResult, Parser};
 
 impl Parser<'_> {
     /// The string whose opening quote is the next byte.
-    pub(super) fn string(&mut self) -> Read<String> {
+    pub(super) fn string(&mut self) -> ParseResult<String> {
         self.at += 1;
         let start = self.at;
         self.at = plain_end(self.bytes, start);
@@ -17,7 +17,7 @@ impl Parser<'_> {
     }
 
     /// The rest of a string that is not plain: `self.at` is at what is not.
-    fn escaped_string(&mut self, start: usize) -> Read<String> {
+    fn escaped_string(&mut self, start: usize) -> ParseResult<String> {
         let mut text = self.text[start..self.at].to_owned();
         loop {
             match self.peek() {
@@ -36,7 +36,7 @@ impl Parser<'_> {
     }
 
     /// The character that an escape stands for; `self.at` is at its backslash.
-    fn escape(&mut self) -> Read<char> {
+    fn escape(&mut self) -> ParseResult<char> {
         let start = self.at;
         let letter = self.bytes.get(start + 1).copied();
         self.at += 2;
@@ -56,8 +56,8 @@ impl Parser<'_> {
     }
 
     /// `\uXXXX`, or two of them for a character beyond the first 65,536; `self.at` is after the first `u`.
-    fn unicode_escape(&mut self, start: usize) -> Read<char> {
-        let lone = || Fault::new(JsonCode::Encoding, start);
+    fn unicode_escape(&mut self, start: usize) -> ParseResult<char> {
+        let lone = || ParseFailure::new(JsonCode::Encoding, start);
         let unit = self.hex4()?;
         if !(0xD800..=0xDFFF).contains(&unit) {
             return char::from_u32(unit).ok_or_else(lone);
@@ -73,7 +73,7 @@ impl Parser<'_> {
         char::from_u32(0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00)).ok_or_else(lone)
     }
 
-    fn hex4(&mut self) -> Read<u32> {
+    fn hex4(&mut self) -> ParseResult<u32> {
         let mut unit = 0;
         for _ in 0..4 {
             let Some(digit) = self.peek().and_then(|it| char::from(it).to_digit(16)) else {

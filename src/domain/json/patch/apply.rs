@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::PatchError;
 use super::operation::Operation;
 use crate::domain::json::pointer::{Pointer, array_index};
-use crate::domain::json::size::{Size, StateLimits, TooBig};
+use crate::domain::json::size::{SizeExceeded, StateLimits, ValueSize};
 
 pub(super) fn merge(members: &Map<String, Value>, request: &Map<String, Value>) -> Map<String, Value> {
     let mut after = members.clone();
@@ -39,7 +39,7 @@ fn merge_into(members: &mut Map<String, Value>, request: &Map<String, Value>) {
 }
 
 pub(super) fn json_patch(state: &Value, operations: &[Operation], limits: &StateLimits) -> Result<Value, PatchError> {
-    let mut run = Run { state: state.clone(), limits, copied: Size::default() };
+    let mut run = PatchApplication { state: state.clone(), limits, copied: ValueSize::default() };
     for (index, operation) in operations.iter().enumerate() {
         run.operate(operation).map_err(|fault| fault.into_error(index, operation))?;
     }
@@ -47,16 +47,16 @@ pub(super) fn json_patch(state: &Value, operations: &[Operation], limits: &State
 }
 
 /// Why an operation failed, before anyone says which.
-enum Fault {
+enum PatchFailure {
     NotFound,
     BadIndex,
     TestFailed,
     MovedIntoItself,
     StateNotAnObject,
-    TooBig(TooBig),
+    TooBig(SizeExceeded),
 }
 
-impl Fault {
+impl PatchFailure {
     fn into_error(self, operation: usize, failed: &Operation) -> PatchError {
         let pointer = match failed {
             Operation::Add { path, .. }
@@ -77,25 +77,25 @@ impl Fault {
     }
 }
 
-struct Run<'l> {
+struct PatchApplication<'l> {
     state: Value,
     limits: &'l StateLimits,
-    copied: Size,
+    copied: ValueSize,
 }
 
-impl Run<'_> {
-    fn operate(&mut self, operation: &Operation) -> Result<(), Fault> {
+impl PatchApplication<'_> {
+    fn operate(&mut self, operation: &Operation) -> Result<(), PatchFailure> {
         match operation {
             Operation::Add { path, value } => {
-                self.check_depth(path, Size::of(value).depth)?;
+                self.check_depth(path, ValueSize::of(value).depth)?;
                 self.add(path, value.clone())
             }
             Operation::Remove { path } => self.take(path).map(drop),
             Operation::Replace { path, value } => {
-                self.check_depth(path, Size::of(value).depth)?;
-                let place = path.resolve_mut(&mut self.state).ok_or(Fault::NotFound)?;
+                self.check_depth(path, ValueSize::of(value).depth)?;
+                let place = path.resolve_mut(&mut self.state).ok_or(PatchFailure::NotFound)?;
                 if path.is_root() && !value.is_object() {
-                    return Err(Fault::StateNotAnObject);
+                    return Err(PatchFailure::StateNotAnObject);
                 }
                 *place = value.clone();
                 Ok(())
@@ -103,23 +103,23 @@ impl Run<'_> {
             Operation::Move { from, path } => self.shift(from, path),
             Operation::Copy { from, path } => {
                 self.charge(from, path)?;
-                let value = from.resolve(&self.state).ok_or(Fault::NotFound)?.clone();
+                let value = from.resolve(&self.state).ok_or(PatchFailure::NotFound)?.clone();
                 self.add(path, value)
             }
             Operation::Test { path, value } => match path.resolve(&self.state) {
-                None => Err(Fault::NotFound),
+                None => Err(PatchFailure::NotFound),
                 Some(found) if found == value => Ok(()),
-                Some(_) => Err(Fault::TestFailed),
+                Some(_) => Err(PatchFailure::TestFailed),
             },
         }
     }
 
-    fn shift(&mut self, from: &Pointer, path: &Pointer) -> Result<(), Fault> {
+    fn shift(&mut self, from: &Pointer, path: &Pointer) -> Result<(), PatchFailure> {
         if from == path {
-            return from.resolve(&self.state).map(|_| ()).ok_or(Fault::NotFound);
+            return from.resolve(&self.state).map(|_| ()).ok_or(PatchFailure::NotFound);
         }
         if from.covers(path) {
-            return Err(Fault::MovedIntoItself);
+            return Err(PatchFailure::MovedIntoItself);
         }
         // Only on its way down can a value make the state deeper; looking how deep it is costs like a copy.
         if path.tokens().count() > from.tokens().count() {
@@ -131,28 +131,28 @@ impl Run<'_> {
 
     /// Counts what a copy copies. All copies of a patch together stay within what one state may have, so
     /// that doubling a value again and again ends before it costs anything. An honest patch never does.
-    fn charge(&mut self, from: &Pointer, path: &Pointer) -> Result<(), Fault> {
-        let size = Size::of(from.resolve(&self.state).ok_or(Fault::NotFound)?);
+    fn charge(&mut self, from: &Pointer, path: &Pointer) -> Result<(), PatchFailure> {
+        let size = ValueSize::of(from.resolve(&self.state).ok_or(PatchFailure::NotFound)?);
         self.copied.bytes += size.bytes;
         self.copied.leaves += size.leaves;
         if self.copied.bytes > self.limits.bytes_max {
-            return Err(Fault::TooBig(TooBig::Bytes));
+            return Err(PatchFailure::TooBig(SizeExceeded::Bytes));
         }
         if self.copied.leaves > self.limits.leaves_max {
-            return Err(Fault::TooBig(TooBig::Leaves));
+            return Err(PatchFailure::TooBig(SizeExceeded::Leaves));
         }
         self.check_depth(path, size.depth)
     }
 
     /// Depth is checked at every step, not at the end: it doubles with a copy, and recursion follows it.
-    fn check_depth(&self, path: &Pointer, depth: usize) -> Result<(), Fault> {
-        self.limits.check_depth(path.tokens().count() + depth).map_err(Fault::TooBig)
+    fn check_depth(&self, path: &Pointer, depth: usize) -> Result<(), PatchFailure> {
+        self.limits.check_depth(path.tokens().count() + depth).map_err(PatchFailure::TooBig)
     }
 
-    fn add(&mut self, path: &Pointer, value: Value) -> Result<(), Fault> {
+    fn add(&mut self, path: &Pointer, value: Value) -> Result<(), PatchFailure> {
         let Some((parent, token)) = path.split_last() else {
             if !value.is_object() {
-                return Err(Fault::StateNotAnObject);
+                return Err(PatchFailure::StateNotAnObject);
             }
             self.state = value;
             return Ok(());
@@ -164,24 +164,24 @@ impl Run<'_> {
             }
             Some(Value::Array(items)) => {
                 let index = if token == "-" { Some(items.len()) } else { array_index(&token) };
-                let index = index.filter(|it| *it <= items.len()).ok_or(Fault::BadIndex)?;
+                let index = index.filter(|it| *it <= items.len()).ok_or(PatchFailure::BadIndex)?;
                 items.insert(index, value);
                 Ok(())
             }
-            _ => Err(Fault::NotFound),
+            _ => Err(PatchFailure::NotFound),
         }
     }
 
-    fn take(&mut self, path: &Pointer) -> Result<Value, Fault> {
-        let (parent, token) = path.split_last().ok_or(Fault::StateNotAnObject)?;
+    fn take(&mut self, path: &Pointer) -> Result<Value, PatchFailure> {
+        let (parent, token) = path.split_last().ok_or(PatchFailure::StateNotAnObject)?;
         match parent.resolve_mut(&mut self.state) {
-            Some(Value::Object(members)) => members.remove(token.as_ref()).ok_or(Fault::NotFound),
+            Some(Value::Object(members)) => members.remove(token.as_ref()).ok_or(PatchFailure::NotFound),
             // Not `BadIndex`: the array is no probe, so that it is one must not show.
             Some(Value::Array(items)) => {
-                let index = array_index(&token).filter(|it| *it < items.len()).ok_or(Fault::NotFound)?;
+                let index = array_index(&token).filter(|it| *it < items.len()).ok_or(PatchFailure::NotFound)?;
                 Ok(items.remove(index))
             }
-            _ => Err(Fault::NotFound),
+            _ => Err(PatchFailure::NotFound),
         }
     }
 }

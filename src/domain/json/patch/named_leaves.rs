@@ -3,22 +3,22 @@
 use serde_json::{Map, Value};
 
 use super::operation::Operation;
-use super::{Form, Patch};
+use super::{Patch, PatchBody};
 use crate::domain::json::diff::each_leaf;
-use crate::domain::json::pointer::{Pointer, Trail, array_index};
+use crate::domain::json::pointer::{Pointer, PointerBuilder, array_index};
 
 /// A place that a request names, and what it asks for there.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Named {
+pub struct NamedLeaf {
     /// Where. The last token may be `-`, the place after an array's last item.
     pub pointer: Pointer,
     /// What.
-    pub claimed: Claimed,
+    pub claimed: NamedChange,
 }
 
 /// What a request asks for at a place.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Claimed {
+pub enum NamedChange {
     /// This leaf: a scalar, `{}` or `[]`. In a merge patch, `{}` only asks for some object.
     Set(Value),
     /// Nothing there any more.
@@ -33,9 +33,9 @@ impl Patch {
     pub fn probes(&self) -> Vec<Pointer> {
         match &self.0 {
             // They fit every object.
-            Form::Merge(_) | Form::MergePatch(_) => Vec::new(),
-            Form::JsonPatch(operations) => {
-                let mut prober = Prober::default();
+            PatchBody::Merge(_) | PatchBody::MergePatch(_) => Vec::new(),
+            PatchBody::JsonPatch(operations) => {
+                let mut prober = ProbeCollector::default();
                 operations.iter().for_each(|it| prober.operation(it));
                 prober.probes
             }
@@ -43,30 +43,30 @@ impl Patch {
     }
 
     /// The leaves that it names, in the order of the request.
-    pub fn names(&self) -> Vec<Named> {
+    pub fn names(&self) -> Vec<NamedLeaf> {
         let mut named = Vec::new();
         match &self.0 {
-            Form::Merge(members) => {
+            PatchBody::Merge(members) => {
                 for (key, value) in members {
                     name_value(&Pointer::root().child(key), value, &mut named);
                 }
             }
-            Form::MergePatch(members) => name_merge_patch(members, &mut Trail::default(), &mut named),
-            Form::JsonPatch(operations) => operations.iter().for_each(|it| name_operation(it, &mut named)),
+            PatchBody::MergePatch(members) => name_merge_patch(members, &mut PointerBuilder::default(), &mut named),
+            PatchBody::JsonPatch(operations) => operations.iter().for_each(|it| name_operation(it, &mut named)),
         }
         named
     }
 }
 
 #[derive(Default)]
-struct Prober {
+struct ProbeCollector {
     probes: Vec<Pointer>,
     /// Where an item may have been taken out of an array, so that those after it moved up: from then on
     /// a path into the array reads an item that had another index.
     shifted: Vec<Pointer>,
 }
 
-impl Prober {
+impl ProbeCollector {
     fn operation(&mut self, operation: &Operation) {
         match operation {
             Operation::Add { path, .. } => self.container_of(path),
@@ -108,33 +108,33 @@ impl Prober {
     }
 }
 
-fn name_operation(operation: &Operation, named: &mut Vec<Named>) {
+fn name_operation(operation: &Operation, named: &mut Vec<NamedLeaf>) {
     match operation {
         Operation::Add { path, value } | Operation::Replace { path, value } => name_value(path, value, named),
-        Operation::Remove { path } => named.push(Named { pointer: path.clone(), claimed: Claimed::Delete }),
+        Operation::Remove { path } => named.push(NamedLeaf { pointer: path.clone(), claimed: NamedChange::Delete }),
         Operation::Move { from, path } => {
-            named.push(Named { pointer: from.clone(), claimed: Claimed::Delete });
-            named.push(Named { pointer: path.clone(), claimed: Claimed::Unknown });
+            named.push(NamedLeaf { pointer: from.clone(), claimed: NamedChange::Delete });
+            named.push(NamedLeaf { pointer: path.clone(), claimed: NamedChange::Unknown });
         }
-        Operation::Copy { path, .. } => named.push(Named { pointer: path.clone(), claimed: Claimed::Unknown }),
+        Operation::Copy { path, .. } => named.push(NamedLeaf { pointer: path.clone(), claimed: NamedChange::Unknown }),
         Operation::Test { .. } => {}
     }
 }
 
-fn name_value(at: &Pointer, value: &Value, named: &mut Vec<Named>) {
-    each_leaf(value, &mut Trail::at(at), &mut |pointer, leaf| {
-        named.push(Named { pointer, claimed: Claimed::Set(leaf.clone()) });
+fn name_value(at: &Pointer, value: &Value, named: &mut Vec<NamedLeaf>) {
+    each_leaf(value, &mut PointerBuilder::at(at), &mut |pointer, leaf| {
+        named.push(NamedLeaf { pointer, claimed: NamedChange::Set(leaf.clone()) });
     });
 }
 
-fn name_merge_patch(members: &Map<String, Value>, trail: &mut Trail, named: &mut Vec<Named>) {
+fn name_merge_patch(members: &Map<String, Value>, trail: &mut PointerBuilder, named: &mut Vec<NamedLeaf>) {
     for (key, value) in members {
         let above = trail.enter_key(key);
         match value {
-            Value::Null => named.push(Named { pointer: trail.pointer(), claimed: Claimed::Delete }),
+            Value::Null => named.push(NamedLeaf { pointer: trail.pointer(), claimed: NamedChange::Delete }),
             Value::Object(below) if !below.is_empty() => name_merge_patch(below, trail, named),
             value => each_leaf(value, trail, &mut |pointer, leaf| {
-                named.push(Named { pointer, claimed: Claimed::Set(leaf.clone()) });
+                named.push(NamedLeaf { pointer, claimed: NamedChange::Set(leaf.clone()) });
             }),
         }
         trail.leave(above);

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{OPERATIONS_MAX, PatchError};
 use crate::domain::json::pointer::Pointer;
-use crate::domain::json::size::Size;
+use crate::domain::json::size::ValueSize;
 
 /// One operation.
 #[derive(Clone, PartialEq, Debug)]
@@ -19,7 +19,7 @@ pub(super) enum Operation {
 
 /// In what an operation is not as RFC 6902 has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Malformed {
+pub enum OperationError {
     /// Not an object.
     #[error("an operation is a JSON object")]
     NotAnObject,
@@ -42,7 +42,7 @@ pub(super) fn read_all(items: Vec<Value>) -> Result<Vec<Operation>, PatchError> 
     if items.len() > OPERATIONS_MAX {
         return Err(PatchError::TooManyOperations);
     }
-    let read = |(index, item)| Reader::new(index, item)?.operation();
+    let read = |(index, item)| OperationReader::new(index, item)?.operation();
     items.into_iter().enumerate().map(read).collect()
 }
 
@@ -59,7 +59,7 @@ impl Operation {
     pub(super) fn pointer_bytes(&self) -> usize {
         match self {
             Self::Add { path, value } | Self::Replace { path, value } => {
-                Size::below(value, path.as_str().len()).pointer_bytes
+                ValueSize::below(value, path.as_str().len()).pointer_bytes
             }
             Self::Remove { path } | Self::Test { path, .. } => path.as_str().len(),
             Self::Move { from, path } | Self::Copy { from, path } => from.as_str().len() + path.as_str().len(),
@@ -68,17 +68,17 @@ impl Operation {
 }
 
 /// Takes the members of one operation, one after the other.
-struct Reader {
+struct OperationReader {
     at: Pointer,
     members: Map<String, Value>,
 }
 
-impl Reader {
+impl OperationReader {
     fn new(index: usize, item: Value) -> Result<Self, PatchError> {
         let at = Pointer::root().index(index);
         match item {
             Value::Object(members) => Ok(Self { at, members }),
-            _ => Err(PatchError::Malformed { pointer: at, why: Malformed::NotAnObject }),
+            _ => Err(PatchError::Malformed { pointer: at, why: OperationError::NotAnObject }),
         }
     }
 
@@ -91,29 +91,29 @@ impl Reader {
             Some("move") => Operation::Move { from: self.pointer("from")?, path: self.pointer("path")? },
             Some("copy") => Operation::Copy { from: self.pointer("from")?, path: self.pointer("path")? },
             Some("test") => Operation::Test { path: self.pointer("path")?, value: self.value()? },
-            _ => return Err(self.malformed("op", Malformed::Op)),
+            _ => return Err(self.malformed("op", OperationError::Op)),
         };
         match self.members.keys().next() {
-            Some(key) => Err(self.malformed(key, Malformed::Unknown)),
+            Some(key) => Err(self.malformed(key, OperationError::Unknown)),
             None => Ok(operation),
         }
     }
 
     fn value(&mut self) -> Result<Value, PatchError> {
-        self.members.remove("value").ok_or_else(|| self.malformed("value", Malformed::Missing))
+        self.members.remove("value").ok_or_else(|| self.malformed("value", OperationError::Missing))
     }
 
     fn pointer(&mut self, member: &str) -> Result<Pointer, PatchError> {
         match self.members.remove(member) {
             Some(Value::String(text)) => {
-                Pointer::try_from(text).map_err(|_| self.malformed(member, Malformed::NotAPointer))
+                Pointer::try_from(text).map_err(|_| self.malformed(member, OperationError::NotAPointer))
             }
-            Some(_) => Err(self.malformed(member, Malformed::NotAPointer)),
-            None => Err(self.malformed(member, Malformed::Missing)),
+            Some(_) => Err(self.malformed(member, OperationError::NotAPointer)),
+            None => Err(self.malformed(member, OperationError::Missing)),
         }
     }
 
-    fn malformed(&self, member: &str, why: Malformed) -> PatchError {
+    fn malformed(&self, member: &str, why: OperationError) -> PatchError {
         PatchError::Malformed { pointer: self.at.child(member), why }
     }
 }

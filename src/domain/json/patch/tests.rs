@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{Claimed, Format, Patch, PatchError};
+use super::{NamedChange, Patch, PatchError, PatchFormat};
 use crate::domain::json::size::StateLimits;
 
 mod bounds;
@@ -8,16 +8,16 @@ mod named;
 mod rfc6902;
 mod rfc7396;
 
-fn read(format: Format, request: Value) -> Result<Patch, PatchError> {
+fn read(format: PatchFormat, request: Value) -> Result<Patch, PatchError> {
     Patch::read(format, request)
 }
 
-fn applied(format: Format, state: &Value, request: Value) -> Result<Value, PatchError> {
+fn applied(format: PatchFormat, state: &Value, request: Value) -> Result<Value, PatchError> {
     read(format, request)?.apply(state, &StateLimits::default())
 }
 
 #[track_caller]
-fn refused(format: Format, state: Value, request: Value, code: &str, pointer: &str) {
+fn refused(format: PatchFormat, state: Value, request: Value, code: &str, pointer: &str) {
     let error = applied(format, &state, request).unwrap_err();
     assert_eq!((error.code(), error.pointer().as_str()), (code, pointer));
 }
@@ -25,25 +25,25 @@ fn refused(format: Format, state: Value, request: Value, code: &str, pointer: &s
 #[test]
 fn merge_sets_top_level_keys_and_null_sets_null() {
     let state = json!({"a": {"b": 1, "c": 2}, "d": 1, "e": 2});
-    let after = applied(Format::Merge, &state, json!({"a": {"b": 9}, "d": null, "f": {"g": null}})).unwrap();
+    let after = applied(PatchFormat::Merge, &state, json!({"a": {"b": 9}, "d": null, "f": {"g": null}})).unwrap();
     assert_eq!(after, json!({"a": {"b": 9}, "d": null, "e": 2, "f": {"g": null}}));
 }
 
 #[test]
 fn a_merge_is_an_object_and_a_json_patch_an_array() {
     for request in [json!([]), json!(null), json!(1), json!("x")] {
-        refused(Format::Merge, json!({}), request.clone(), "patch_not_an_object", "");
-        refused(Format::MergePatch, json!({}), request, "patch_not_an_object", "");
+        refused(PatchFormat::Merge, json!({}), request.clone(), "patch_not_an_object", "");
+        refused(PatchFormat::MergePatch, json!({}), request, "patch_not_an_object", "");
     }
     for request in [json!({}), json!(null), json!(1), json!({"op": "add", "path": "/a", "value": 1})] {
-        refused(Format::JsonPatch, json!({}), request, "patch_not_an_array", "");
+        refused(PatchFormat::JsonPatch, json!({}), request, "patch_not_an_array", "");
     }
 }
 
 #[test]
 fn a_state_that_is_no_object_is_refused() {
     for (format, request) in
-        [(Format::Merge, json!({})), (Format::MergePatch, json!({})), (Format::JsonPatch, json!([]))]
+        [(PatchFormat::Merge, json!({})), (PatchFormat::MergePatch, json!({})), (PatchFormat::JsonPatch, json!([]))]
     {
         refused(format, json!([1]), request, "patch_state_not_an_object", "");
     }
@@ -51,12 +51,14 @@ fn a_state_that_is_no_object_is_refused() {
 
 #[test]
 fn formats_have_their_names_on_the_wire() {
-    for (format, name) in
-        [(Format::Merge, "merge"), (Format::MergePatch, "merge-patch"), (Format::JsonPatch, "json-patch")]
-    {
+    for (format, name) in [
+        (PatchFormat::Merge, "merge"),
+        (PatchFormat::MergePatch, "merge-patch"),
+        (PatchFormat::JsonPatch, "json-patch"),
+    ] {
         assert_eq!(serde_json::to_value(format).unwrap(), json!(name));
         assert_eq!(format.as_str(), name);
-        let request = if format == Format::JsonPatch { json!([]) } else { json!({}) };
+        let request = if format == PatchFormat::JsonPatch { json!([]) } else { json!({}) };
         assert_eq!(read(format, request).unwrap().format(), format);
     }
 }
@@ -71,7 +73,7 @@ fn refusals_do_not_repeat_what_was_sent_or_what_is_there() {
         json!([{"op": "remove", "path": "/x", "member_secret": 1}]),
         json!([{"op": "remove", "path": "secret"}]),
     ] {
-        let error = applied(Format::JsonPatch, &state, request).unwrap_err();
+        let error = applied(PatchFormat::JsonPatch, &state, request).unwrap_err();
         assert!(!error.to_string().contains("secret"), "{error}");
     }
 }

@@ -6,21 +6,21 @@
 use serde_json::{Map, Value};
 
 use super::operation::Operation;
-use super::{Form, Patch};
+use super::{Patch, PatchBody};
 use crate::domain::json::pointer::Pointer;
 
 /// A place, and what is done there whatever stands there.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct TouchedPath {
     /// Where.
     pub pointer: Pointer,
     /// What.
-    pub reach: Reach,
+    pub reach: PathEffect,
 }
 
 /// What a request does at a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reach {
+pub enum PathEffect {
     /// A whole value is put there; nothing of what stood there stays.
     Put,
     /// What stands there is taken away.
@@ -35,51 +35,53 @@ impl Patch {
     /// The object that a merge form sends; a JSON Patch sends none.
     pub const fn object(&self) -> Option<&Map<String, Value>> {
         match &self.0 {
-            Form::Merge(members) | Form::MergePatch(members) => Some(members),
-            Form::JsonPatch(_) => None,
+            PatchBody::Merge(members) | PatchBody::MergePatch(members) => Some(members),
+            PatchBody::JsonPatch(_) => None,
         }
     }
 
     /// The places that it reaches, in the order of the request.
-    pub fn places(&self) -> Vec<Place> {
+    pub fn places(&self) -> Vec<TouchedPath> {
         let mut places = Vec::new();
         match &self.0 {
-            Form::Merge(members) => {
-                let put = |key: &String| Place { pointer: Pointer::root().child(key), reach: Reach::Put };
+            PatchBody::Merge(members) => {
+                let put = |key: &String| TouchedPath { pointer: Pointer::root().child(key), reach: PathEffect::Put };
                 places.extend(members.keys().map(put));
             }
-            Form::MergePatch(members) => merge_patch_places(&Pointer::root(), members, &mut places),
-            Form::JsonPatch(operations) => operations.iter().for_each(|it| operation_places(it, &mut places)),
+            PatchBody::MergePatch(members) => merge_patch_places(&Pointer::root(), members, &mut places),
+            PatchBody::JsonPatch(operations) => operations.iter().for_each(|it| operation_places(it, &mut places)),
         }
         places
     }
 }
 
-fn merge_patch_places(at: &Pointer, members: &Map<String, Value>, places: &mut Vec<Place>) {
+fn merge_patch_places(at: &Pointer, members: &Map<String, Value>, places: &mut Vec<TouchedPath>) {
     for (key, value) in members {
         let pointer = at.child(key);
         match value {
-            Value::Null => places.push(Place { pointer, reach: Reach::Taken }),
-            Value::Object(below) if below.is_empty() => places.push(Place { pointer, reach: Reach::Emptied }),
+            Value::Null => places.push(TouchedPath { pointer, reach: PathEffect::Taken }),
+            Value::Object(below) if below.is_empty() => {
+                places.push(TouchedPath { pointer, reach: PathEffect::Emptied })
+            }
             Value::Object(below) => {
                 merge_patch_places(&pointer, below, places);
-                places.push(Place { pointer, reach: Reach::Passed });
+                places.push(TouchedPath { pointer, reach: PathEffect::Passed });
             }
-            _ => places.push(Place { pointer, reach: Reach::Put }),
+            _ => places.push(TouchedPath { pointer, reach: PathEffect::Put }),
         }
     }
 }
 
-fn operation_places(operation: &Operation, places: &mut Vec<Place>) {
-    let mut reach = |pointer: &Pointer, reach| places.push(Place { pointer: pointer.clone(), reach });
+fn operation_places(operation: &Operation, places: &mut Vec<TouchedPath>) {
+    let mut reach = |pointer: &Pointer, reach| places.push(TouchedPath { pointer: pointer.clone(), reach });
     match operation {
         Operation::Add { path, .. } | Operation::Replace { path, .. } | Operation::Copy { path, .. } => {
-            reach(path, Reach::Put);
+            reach(path, PathEffect::Put);
         }
-        Operation::Remove { path } => reach(path, Reach::Taken),
+        Operation::Remove { path } => reach(path, PathEffect::Taken),
         Operation::Move { from, path } => {
-            reach(from, Reach::Taken);
-            reach(path, Reach::Put);
+            reach(from, PathEffect::Taken);
+            reach(path, PathEffect::Put);
         }
         Operation::Test { .. } => {}
     }

@@ -56,8 +56,8 @@ fn review() -> Value {
 }
 
 /// Counts events one after another, each with its hold.
-fn counted(events: &[(Event, Option<Hold>)]) -> (Counted, Sheet) {
-    let (mut counted, mut sheet) = (Counted::default(), Sheet::new());
+fn counted(events: &[(Event, Option<Hold>)]) -> (CountProgress, InsightRows) {
+    let (mut counted, mut sheet) = (CountProgress::default(), InsightRows::new());
     for (index, (event, hold)) in (1..).zip(events) {
         counted.count(&mut sheet, index, event, hold.as_ref());
     }
@@ -102,27 +102,27 @@ fn two_histograms_together_are_one_of_all() {
 
 #[test]
 fn an_hour_and_a_day_have_names_in_the_order_of_time() {
-    let hour = Period::of(Step::Hour, at(3_599));
+    let hour = Period::of(BucketWidth::Hour, at(3_599));
     assert_eq!((hour.name().as_str(), hour.begins), ("hour/2026-11-21T12", at(0)));
-    assert_eq!(Period::of(Step::Hour, at(3_600)).previous(), hour);
-    assert_eq!(Period::of(Step::Day, at(0)).name(), "day/2026-11-21");
-    assert_eq!(Period::of(Step::Hour, Timestamp::from_millis(-1)).name(), "hour/1969-12-31T23");
+    assert_eq!(Period::of(BucketWidth::Hour, at(3_600)).previous(), hour);
+    assert_eq!(Period::of(BucketWidth::Day, at(0)).name(), "day/2026-11-21");
+    assert_eq!(Period::of(BucketWidth::Hour, Timestamp::from_millis(-1)).name(), "hour/1969-12-31T23");
 }
 
 #[test]
 fn what_people_decided_has_a_time_and_what_nobody_did_has_none() {
     let kinds = [
-        (EventType::TransitionApproved, Ending::Approved, 1),
-        (EventType::TransitionDenied, Ending::Denied, 1),
-        (EventType::TransitionExpired, Ending::Expired, 0),
-        (EventType::TransitionCancelled, Ending::Cancelled, 0),
-        (EventType::TransitionSuperseded, Ending::Superseded, 0),
+        (EventType::TransitionApproved, HoldOutcome::Approved, 1),
+        (EventType::TransitionDenied, HoldOutcome::Denied, 1),
+        (EventType::TransitionExpired, HoldOutcome::Expired, 0),
+        (EventType::TransitionCancelled, HoldOutcome::Cancelled, 0),
+        (EventType::TransitionSuperseded, HoldOutcome::Superseded, 0),
     ];
     for (kind, ending, times) in kinds {
         let opened = event(EventType::TransitionHeld, at(0), "f", review());
         let ended = event(kind, at(60), "f", review());
         let (counted, sheet) = counted(&[(opened, Some(hold(at(0), &["why"]))), (ended, Some(hold(at(0), &["why"])))]);
-        let flow = &sheet[&Period::of(Step::Hour, at(0))].flows[&flow("f")];
+        let flow = &sheet[&Period::of(BucketWidth::Hour, at(0))].flows[&flow("f")];
         for counts in [&flow.all, &flow.reasons["why"]] {
             assert_eq!((counts.opened, counts.ended_so(ending), counts.ended()), (1, 1, 1), "{kind:?}");
             assert_eq!(counts.times.count(), times, "{kind:?}");
@@ -146,7 +146,7 @@ fn a_threads_beginning_an_approval_and_a_writers_report_are_no_proposals() {
         (event(EventType::TransitionRejected, at(0), "f", json!({})), None),
         (event(EventType::ReviewVote, at(0), "f", review()), None),
     ]);
-    let all = &sheet[&Period::of(Step::Day, at(0))].flows[&flow("f")].all;
+    let all = &sheet[&Period::of(BucketWidth::Day, at(0))].flows[&flow("f")].all;
     assert_eq!(all, &Counts { committed: 1, observed: 1, rejected: 1, ..Counts::default() });
 }
 
@@ -160,7 +160,7 @@ fn flows_beyond_the_bound_are_counted_together_and_ends_count_where_beginnings_d
     let name = format!("f{FLOWS_MAX:03}");
     events.push((event(EventType::TransitionDenied, at(1), &name, review()), Some(hold(at(0), &[]))));
     let (counted, sheet) = counted(&events);
-    let hour = &sheet[&Period::of(Step::Hour, at(0))];
+    let hour = &sheet[&Period::of(BucketWidth::Hour, at(0))];
     let others = &hour.other_flows.as_ref().unwrap().all;
     assert_eq!((hour.flows.len(), others.opened, others.denied), (FLOWS_MAX, 2, 1));
     assert_eq!(counted.open_reviews(None), FLOWS_MAX as u64 + 1);
@@ -173,7 +173,7 @@ fn a_review_counts_once_under_each_of_its_reasons_and_few_are_named() {
     let many: Vec<&str> = many.iter().map(String::as_str).chain(["reason 00"]).collect();
     let opened = event(EventType::TransitionHeld, at(0), "f", review());
     let (_, sheet) = counted(&[(opened, Some(hold(at(0), &many)))]);
-    let counts = &sheet[&Period::of(Step::Hour, at(0))].flows[&flow("f")];
+    let counts = &sheet[&Period::of(BucketWidth::Hour, at(0))].flows[&flow("f")];
     assert_eq!((counts.all.opened, counts.reasons.len()), (1, REASONS_MAX));
     assert_eq!((counts.reasons["reason 00"].opened, counts.other_reasons.as_ref().unwrap().opened), (1, 3));
 }
@@ -185,9 +185,9 @@ fn a_row_is_read_as_it_was_written() {
     let hold = Some(hold(at(0), &["why"]));
     let (counted, sheet) = counted(&[(opened, hold.clone()), (ended, hold)]);
     let text = serde_json::to_string(&counted).unwrap();
-    assert_eq!(serde_json::from_str::<Counted>(&text).unwrap(), counted);
+    assert_eq!(serde_json::from_str::<CountProgress>(&text).unwrap(), counted);
     for figures in sheet.into_values() {
         let text = serde_json::to_string(&figures).unwrap();
-        assert_eq!(serde_json::from_str::<Figures>(&text).unwrap(), figures, "{text}");
+        assert_eq!(serde_json::from_str::<PeriodFigures>(&text).unwrap(), figures, "{text}");
     }
 }

@@ -2,12 +2,12 @@
 
 use super::super::bounds;
 use super::super::error::{PolicyCode, PolicyError};
-use super::super::toml_reader::{Item, Section};
+use super::super::toml_reader::{TomlItem, TomlSection};
 use super::read_schema;
 use super::transitions::read_place;
-use crate::domain::context::{Encoding, Receives};
+use crate::domain::context::{Encoding, InputSchema};
 use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::context_rules::Given;
+use crate::domain::policy::context_rules::ContextRules;
 use crate::domain::policy::pattern_set::Patterns;
 use crate::domain::policy::policy_source::PolicySource;
 use crate::domain::schema::Openness;
@@ -15,7 +15,7 @@ use crate::domain::schema::Openness;
 pub(super) const KEYS: &[&str] = &["encoding"];
 pub(super) const STEPS_KEYS: &[&str] = &["attempts"];
 
-pub(super) fn read_encoding(root: &Section<'_>) -> Result<Encoding, PolicyError> {
+pub(super) fn read_encoding(root: &TomlSection<'_>) -> Result<Encoding, PolicyError> {
     let Some(item) = root.get("context") else { return Ok(Encoding::default()) };
     let section = item.section()?;
     section.expect_keys(KEYS)?;
@@ -28,14 +28,18 @@ pub(super) fn read_encoding(root: &Section<'_>) -> Result<Encoding, PolicyError>
 }
 
 /// `[steps]`: how often one may be tried.
-pub(super) fn read_step_attempts(root: &Section<'_>) -> Result<u32, PolicyError> {
+pub(super) fn read_step_attempts(root: &TomlSection<'_>) -> Result<u32, PolicyError> {
     let Some(item) = root.get("steps") else { return Ok(bounds::ATTEMPTS_DEFAULT) };
     let section = item.section()?;
     section.expect_keys(STEPS_KEYS)?;
     section.get("attempts").map_or(Ok(bounds::ATTEMPTS_DEFAULT), |item| item.count(bounds::ATTEMPTS))
 }
 
-pub(super) fn read_given(section: &Section<'_>, reads: &Patterns, source: &PolicySource) -> Result<Given, PolicyError> {
+pub(super) fn read_given(
+    section: &TomlSection<'_>,
+    reads: &Patterns,
+    source: &PolicySource,
+) -> Result<ContextRules, PolicyError> {
     let max_tokens = match section.get("max_tokens") {
         None => None,
         Some(item) => match item.whole(bounds::GIVEN_TOKENS_MAX)? {
@@ -49,7 +53,7 @@ pub(super) fn read_given(section: &Section<'_>, reads: &Patterns, source: &Polic
             PolicyCode::Contradiction,
             format!("`{}` says nothing without `max_tokens`: nothing would ever have to go", item.name()),
         )),
-        _ => Ok(Given {
+        _ => Ok(ContextRules {
             max_tokens,
             priority,
             requires: read_places(section, "requires", reads)?,
@@ -59,13 +63,13 @@ pub(super) fn read_given(section: &Section<'_>, reads: &Patterns, source: &Polic
 }
 
 /// Closed as the schema of what a node sends is: it is for naming all that may be there.
-fn read_receives(section: &Section<'_>, source: &PolicySource) -> Result<Option<Receives>, PolicyError> {
+fn read_receives(section: &TomlSection<'_>, source: &PolicySource) -> Result<Option<InputSchema>, PolicyError> {
     let Some(item) = section.get("receives") else { return Ok(None) };
-    read_schema(&item, source, Openness::Closed).map(|it| Some(Receives::of(it)))
+    read_schema(&item, source, Openness::Closed).map(|it| Some(InputSchema::of(it)))
 }
 
 /// Places that the node reads, each once.
-fn read_places(section: &Section<'_>, key: &str, reads: &Patterns) -> Result<Vec<Pointer>, PolicyError> {
+fn read_places(section: &TomlSection<'_>, key: &str, reads: &Patterns) -> Result<Vec<Pointer>, PolicyError> {
     let Some(list) = section.get(key) else { return Ok(Vec::new()) };
     let mut places: Vec<Pointer> = Vec::new();
     for item in list.items(bounds::PLACES_MAX)? {
@@ -82,7 +86,7 @@ fn read_places(section: &Section<'_>, key: &str, reads: &Patterns) -> Result<Vec
     Ok(places)
 }
 
-fn read_one(item: &Item<'_>) -> Result<Pointer, PolicyError> {
+fn read_one(item: &TomlItem<'_>) -> Result<Pointer, PolicyError> {
     let bad = |why: String| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name()));
     let text = item.text()?;
     if text.len() > bounds::PLACE_BYTES_MAX {

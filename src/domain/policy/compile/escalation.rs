@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::read_groups;
 use crate::domain::policy::bounds;
 use crate::domain::policy::error::{PolicyCode, PolicyError};
-use crate::domain::policy::model::Escalation;
-use crate::domain::policy::toml_reader::{Item, Section};
+use crate::domain::policy::model::EscalationRule;
+use crate::domain::policy::toml_reader::{TomlItem, TomlSection};
 
 /// A time within the one that people have.
-pub(super) fn read_within(item: &Item<'_>, ttl: Duration) -> Result<Duration, PolicyError> {
+pub(super) fn read_within(item: &TomlItem<'_>, ttl: Duration) -> Result<Duration, PolicyError> {
     let after = item.duration(bounds::TTL)?;
     if after < ttl {
         return Ok(after);
@@ -19,8 +19,8 @@ pub(super) fn read_within(item: &Item<'_>, ttl: Duration) -> Result<Duration, Po
 }
 
 /// When and to whom: one without the other says nothing.
-pub(super) fn read_escalation(section: &Section<'_>, ttl: Duration) -> Result<Option<Escalation>, PolicyError> {
-    let alone = |item: Item<'_>, other: &str| {
+pub(super) fn read_escalation(section: &TomlSection<'_>, ttl: Duration) -> Result<Option<EscalationRule>, PolicyError> {
+    let alone = |item: TomlItem<'_>, other: &str| {
         let message = format!("`{}` says nothing without `approval.{other}`", item.name());
         Err(item.error(PolicyCode::Contradiction, message))
     };
@@ -33,7 +33,7 @@ pub(super) fn read_escalation(section: &Section<'_>, ttl: Duration) -> Result<Op
             if groups.is_empty() {
                 return Err(to.error(PolicyCode::BadValue, "name at least one group to escalate to"));
             }
-            Ok(Some(Escalation { after: read_within(&after, ttl)?, to: groups }))
+            Ok(Some(EscalationRule { after: read_within(&after, ttl)?, to: groups }))
         }
     }
 }

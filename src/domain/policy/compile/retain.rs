@@ -2,17 +2,17 @@
 
 use super::super::bounds;
 use super::super::error::{PolicyCode, PolicyError};
-use super::super::toml_reader::{Item, Section};
-use crate::domain::threads::archive::Retain;
+use super::super::toml_reader::{TomlItem, TomlSection};
+use crate::domain::threads::archive::RetentionPolicy;
 
 pub(super) const KEYS: &[&str] = &["versions", "days", "erase_after_days"];
 
-pub(super) fn read_retain(root: &Section<'_>) -> Result<Option<Retain>, PolicyError> {
+pub(super) fn read_retain(root: &TomlSection<'_>) -> Result<Option<RetentionPolicy>, PolicyError> {
     let Some(item) = root.get("retain") else { return Ok(None) };
     let section = item.section()?;
     section.expect_keys(KEYS)?;
     let at_least_one = |key: &str, max| section.get(key).map(|it| read_count(&it, max)).transpose();
-    let retain = Retain {
+    let retain = RetentionPolicy {
         versions: at_least_one("versions", bounds::RETAINED_VERSIONS_MAX)?,
         days: at_least_one("days", bounds::RETAINED_DAYS_MAX)?,
         erase_after_days: at_least_one("erase_after_days", bounds::RETAINED_DAYS_MAX)?,
@@ -30,7 +30,7 @@ pub(super) fn read_retain(root: &Section<'_>) -> Result<Option<Retain>, PolicyEr
     }
 }
 
-fn read_count(item: &Item<'_>, max: u64) -> Result<u64, PolicyError> {
+fn read_count(item: &TomlItem<'_>, max: u64) -> Result<u64, PolicyError> {
     match item.whole(max)? {
         0 => Err(item.error(PolicyCode::BadValue, format!("`{}` must be a number from 1 to {max}", item.name()))),
         count => Ok(count),

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use super::super::bounds;
 use super::super::error::{PolicyCode, PolicyError};
-use super::super::model::{Approval, OnViolation};
-use super::super::rules::{Rule, Then};
-use super::super::toml_reader::{Item, Section};
+use super::super::model::{ApprovalPolicy, OnViolation};
+use super::super::rules::{PolicyRule, RuleAction};
+use super::super::toml_reader::{TomlItem, TomlSection};
 use super::reviewers::need_people;
 use super::tools::read_globs;
 
 pub(super) const RULE_KEYS: &[&str] = &["name", "tools", "when", "then", "reason"];
 
-pub(super) fn read_rules(root: &Section<'_>, approval: &Approval) -> Result<Vec<Rule>, PolicyError> {
+pub(super) fn read_rules(root: &TomlSection<'_>, approval: &ApprovalPolicy) -> Result<Vec<PolicyRule>, PolicyError> {
     let Some(list) = root.get("rules") else { return Ok(Vec::new()) };
     let (mut rules, mut names) = (Vec::new(), BTreeSet::new());
     for item in list.items(bounds::RULES_MAX)? {
@@ -26,7 +26,7 @@ pub(super) fn read_rules(root: &Section<'_>, approval: &Approval) -> Result<Vec<
     Ok(rules)
 }
 
-fn read_rule(item: &Item<'_>, approval: &Approval) -> Result<Rule, PolicyError> {
+fn read_rule(item: &TomlItem<'_>, approval: &ApprovalPolicy) -> Result<PolicyRule, PolicyError> {
     let section = item.section()?;
     section.expect_keys(RULE_KEYS)?;
     let when = section.require("when", "the condition in CEL, such as when = \"change.path == '/payment/amount'\"")?;
@@ -38,18 +38,18 @@ fn read_rule(item: &Item<'_>, approval: &Approval) -> Result<Rule, PolicyError> 
         None => item.name().to_owned(),
     };
     let tools = read_globs(&section, "tools")?;
-    Rule::new(name, when.text()?, then, reason, tools).map_err(|why| {
+    PolicyRule::new(name, when.text()?, then, reason, tools).map_err(|why| {
         let message = format!("`{}`: {why}", when.name());
         when.error(PolicyCode::BadRule, message)
     })
 }
 
-fn read_then(section: &Section<'_>, approval: &Approval) -> Result<Then, PolicyError> {
+fn read_then(section: &TomlSection<'_>, approval: &ApprovalPolicy) -> Result<RuleAction, PolicyError> {
     let item = section.require("then", "what follows: then = \"hold\", \"deny\" or \"warn\"")?;
     match item.text()? {
-        "deny" => Ok(Then::Deny),
-        "hold" => need_people(&item, approval).map(|()| Then::Hold),
-        "warn" => Ok(Then::Warn),
+        "deny" => Ok(RuleAction::Deny),
+        "hold" => need_people(&item, approval).map(|()| RuleAction::Hold),
+        "warn" => Ok(RuleAction::Warn),
         _ => {
             let message = format!("`{}` must be \"hold\", \"deny\" or \"warn\"", item.name());
             Err(item.error(PolicyCode::BadValue, message))
@@ -58,7 +58,7 @@ fn read_then(section: &Section<'_>, approval: &Approval) -> Result<Then, PolicyE
 }
 
 /// One line of a bounded length.
-fn words(item: &Item<'_>, max: usize) -> Result<String, PolicyError> {
+fn words(item: &TomlItem<'_>, max: usize) -> Result<String, PolicyError> {
     let text = item.text()?;
     let bad = |why: String| Err(item.error(PolicyCode::BadValue, format!("`{}` {why}", item.name())));
     match text {
@@ -69,7 +69,7 @@ fn words(item: &Item<'_>, max: usize) -> Result<String, PolicyError> {
     }
 }
 
-pub(super) fn read_on_violation(root: &Section<'_>) -> Result<OnViolation, PolicyError> {
+pub(super) fn read_on_violation(root: &TomlSection<'_>) -> Result<OnViolation, PolicyError> {
     let Some(item) = root.get("on_violation") else { return Ok(OnViolation::FailFast) };
     match item.text()? {
         "fail_fast" => Ok(OnViolation::FailFast),

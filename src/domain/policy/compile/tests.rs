@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::*;
 use crate::domain::chain::hash::{Digest, Tag};
-use crate::domain::json::patch::{Format, Patch};
+use crate::domain::json::patch::{Patch, PatchFormat};
 use crate::domain::policy::{
-    Judgement, ReasonCode, RejectCode, Request, RequestKind, StateLimits, judge, judge_initial,
+    Judgement, PolicyRequest, ReasonCode, RejectCode, RequestKind, StateLimits, judge, judge_initial,
 };
 
 const GUIDE: &str = include_str!("../../../../docs/reference/policy.md");
@@ -48,9 +48,9 @@ fn the_guides_example_is_understood() {
     let policy = example();
     assert_eq!(policy.flow().as_str(), "payments");
     assert_eq!(policy.writers().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["database_writer"]);
-    assert_eq!(policy.approval().covers(), Covers::Write);
+    assert_eq!(policy.approval().covers(), ApprovalScope::Write);
     assert_eq!(policy.approval().stages().len(), 2);
-    assert_eq!(policy.approval().stages()[1].comment(), Comment::Required);
+    assert_eq!(policy.approval().stages()[1].comment(), CommentRule::Required);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn the_guides_example_does_what_the_guide_says() {
     assert!(!judge_initial(&policy, &before, &limits).unwrap().owes());
     let judged = |format, patch| {
         let patch = Patch::read(format, patch).unwrap();
-        judge(&policy, &before, &Request { node: &node, kind: RequestKind::Propose { patch: &patch } }, &limits)
+        judge(&policy, &before, &PolicyRequest { node: &node, kind: RequestKind::Propose { patch: &patch } }, &limits)
     };
     let rejected = |judgement| match judgement {
         Judgement::Reject { violations } => {
@@ -68,19 +68,19 @@ fn the_guides_example_does_what_the_guide_says() {
         }
         other => panic!("{other:?}"),
     };
-    assert!(matches!(judged(Format::Merge, json!({"requested_action": "pay"})), Judgement::Commit { .. }));
-    let injected = rejected(judged(Format::Merge, json!({"is_admin": true})));
+    assert!(matches!(judged(PatchFormat::Merge, json!({"requested_action": "pay"})), Judgement::Commit { .. }));
+    let injected = rejected(judged(PatchFormat::Merge, json!({"is_admin": true})));
     assert_eq!(injected[0], ("write_not_allowed", "/is_admin".to_owned()));
     assert!(injected[1..].iter().all(|(code, _)| *code == "schema"));
-    let Judgement::Hold { reasons, .. } = judged(Format::Merge, json!({"target_user_id": 42})) else {
+    let Judgement::Hold { reasons, .. } = judged(PatchFormat::Merge, json!({"target_user_id": 42})) else {
         panic!("not held")
     };
     assert_eq!(reasons[0].text, "target_user_id is protected: people decide about it");
-    let denied = rejected(judged(Format::MergePatch, json!({"payment": {"confirmed": true}})));
+    let denied = rejected(judged(PatchFormat::MergePatch, json!({"payment": {"confirmed": true}})));
     assert_eq!(denied, [("write_denied", "/payment/confirmed".to_owned())]);
-    assert!(matches!(judged(Format::MergePatch, json!({"payment": {"note": "x"}})), Judgement::Commit { .. }));
+    assert!(matches!(judged(PatchFormat::MergePatch, json!({"payment": {"note": "x"}})), Judgement::Commit { .. }));
     let whole = json!({"payment": {"note": "x", "confirmed": false}});
-    assert!(matches!(judged(Format::Merge, whole), Judgement::Hold { .. }));
+    assert!(matches!(judged(PatchFormat::Merge, whole), Judgement::Hold { .. }));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn what_is_left_out_has_its_default() {
     let approval = policy.approval();
     assert!(!policy.trust_initial() && policy.protected().is_empty() && policy.hidden().is_empty());
     assert_eq!(policy.nodes().count(), 0);
-    assert_eq!(approval.covers(), Covers::Commit);
+    assert_eq!(approval.covers(), ApprovalScope::Commit);
     assert_eq!(approval.ttl(), Duration::from_secs(24 * 3600));
     assert_eq!(approval.receipt_ttl(), Duration::from_secs(600));
     assert_eq!(approval.write_lease(), Duration::from_secs(30));
@@ -143,7 +143,10 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(approval.attempts_within(), Duration::from_secs(24 * 3600));
     assert!(approval.stages().is_empty());
     let staged = compile(&format!("flow = \"f\"\n{PEOPLE}"));
-    assert_eq!((staged.approval().stages()[0].need(), staged.approval().stages()[0].comment()), (1, Comment::Optional));
+    assert_eq!(
+        (staged.approval().stages()[0].need(), staged.approval().stages()[0].comment()),
+        (1, CommentRule::Optional)
+    );
     let node = compile("flow = \"f\"\n[nodes.n]");
     let node = node.node(&NodeId::try_from("n").unwrap()).unwrap();
     assert!(node.reads().is_empty() && node.writes().is_empty() && node.deny().is_empty());
@@ -152,9 +155,9 @@ fn what_is_left_out_has_its_default() {
 
 #[test]
 fn an_approval_covers_the_write_where_there_is_a_writer() {
-    assert_eq!(compile("flow = \"f\"\n[nodes.w]\nwriter = true").approval().covers(), Covers::Write);
+    assert_eq!(compile("flow = \"f\"\n[nodes.w]\nwriter = true").approval().covers(), ApprovalScope::Write);
     let commit = compile("flow = \"f\"\n[nodes.w]\nwriter = true\n[approval]\ncovers = \"commit\"");
-    assert_eq!(commit.approval().covers(), Covers::Commit);
+    assert_eq!(commit.approval().covers(), ApprovalScope::Commit);
 }
 
 #[test]
@@ -438,9 +441,9 @@ fn a_stage_asks_for_a_signature_or_for_a_passkey_that_was_used_a_moment_ago() {
 fn a_stage_says_whether_an_approval_is_typed_and_nothing_that_is_not_known() {
     let text = |asks: &str| format!("flow = \"f\"\n[[approval.stages]]\ngroups = [\"g\"]\n{asks}");
     let stage = |asks: &str| compile(&text(asks)).approval().stages()[0].confirm();
-    assert_eq!(stage(""), Confirm::Pressed);
-    assert_eq!(stage("confirm = \"pressed\""), Confirm::Pressed);
-    assert_eq!(stage("confirm = \"typed\""), Confirm::Typed);
+    assert_eq!(stage(""), ConfirmationRule::Pressed);
+    assert_eq!(stage("confirm = \"pressed\""), ConfirmationRule::Pressed);
+    assert_eq!(stage("confirm = \"typed\""), ConfirmationRule::Typed);
     let unknown = error(&text("confirm = \"spoken\""));
     assert_eq!((unknown.code, unknown.line), (PolicyCode::BadValue, 4));
     assert!(unknown.message.contains("`confirm` must be \"pressed\" or \"typed\""), "{unknown:?}");

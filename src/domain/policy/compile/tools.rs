@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::super::bounds;
 use super::super::budget::{Budget, Budgets, OnBreach};
 use super::super::error::{PolicyCode, PolicyError};
-use super::super::model::{Approval, NodePolicy};
-use super::super::toml_reader::{Item, Section};
+use super::super::model::{ApprovalPolicy, NodePolicy};
+use super::super::toml_reader::{TomlItem, TomlSection};
 use super::read_patterns;
 use super::reviewers::need_people;
 use crate::domain::policy::tool_globs::{ToolGlob, ToolGlobs, ToolPolicy};
@@ -19,7 +19,7 @@ pub(super) const BUDGET_KEYS: &[&str] = &["calls", "tokens", "cost", "context_to
 /// One request calls one tool or none, and its node's `max_tokens` bounds what it is given for it.
 const CALL_KEYS: &[&str] = &["tokens", "cost", "then"];
 
-pub(super) fn read_tools(root: &Section<'_>) -> Result<ToolPolicy, PolicyError> {
+pub(super) fn read_tools(root: &TomlSection<'_>) -> Result<ToolPolicy, PolicyError> {
     let Some(item) = root.get("tools") else { return Ok(ToolPolicy::default()) };
     let section = item.section()?;
     section.expect_keys(TOOLS_KEYS)?;
@@ -31,7 +31,7 @@ pub(super) fn read_tools(root: &Section<'_>) -> Result<ToolPolicy, PolicyError> 
 }
 
 /// A list of globs; none if the key is not there, which means something else than an empty list.
-pub(super) fn read_globs(section: &Section<'_>, key: &str) -> Result<Option<ToolGlobs>, PolicyError> {
+pub(super) fn read_globs(section: &TomlSection<'_>, key: &str) -> Result<Option<ToolGlobs>, PolicyError> {
     let Some(list) = section.get(key) else { return Ok(None) };
     let mut globs: Vec<ToolGlob> = Vec::new();
     for item in list.items(bounds::TOOLS_MAX)? {
@@ -45,7 +45,7 @@ pub(super) fn read_globs(section: &Section<'_>, key: &str) -> Result<Option<Tool
     Ok(Some(globs.into()))
 }
 
-pub(super) fn read_budgets(root: &Section<'_>, approval: &Approval) -> Result<Budgets, PolicyError> {
+pub(super) fn read_budgets(root: &TomlSection<'_>, approval: &ApprovalPolicy) -> Result<Budgets, PolicyError> {
     let Some(item) = root.get("budgets") else { return Ok(Budgets::default()) };
     let section = item.section()?;
     section.expect_keys(BUDGETS_KEYS)?;
@@ -58,9 +58,9 @@ pub(super) fn read_budgets(root: &Section<'_>, approval: &Approval) -> Result<Bu
 
 /// The nodes' own, which are read once it is known whether there are people to ask.
 pub(super) fn read_node_budgets(
-    root: &Section<'_>,
+    root: &TomlSection<'_>,
     read: &mut BTreeMap<NodeId, NodePolicy>,
-    approval: &Approval,
+    approval: &ApprovalPolicy,
 ) -> Result<(), PolicyError> {
     let Some(nodes) = root.get("nodes") else { return Ok(()) };
     for (name, _, item) in nodes.section()?.members(bounds::NODES_MAX)? {
@@ -73,10 +73,10 @@ pub(super) fn read_node_budgets(
 }
 
 fn read_budget(
-    section: &Section<'_>,
+    section: &TomlSection<'_>,
     key: &str,
     keys: &[&str],
-    approval: &Approval,
+    approval: &ApprovalPolicy,
 ) -> Result<Option<Budget>, PolicyError> {
     let Some(item) = section.get(key) else { return Ok(None) };
     let section = item.section()?;
@@ -100,7 +100,7 @@ fn read_budget(
     Ok(Some(budget))
 }
 
-fn read_on_breach(item: &Item<'_>, approval: &Approval) -> Result<OnBreach, PolicyError> {
+fn read_on_breach(item: &TomlItem<'_>, approval: &ApprovalPolicy) -> Result<OnBreach, PolicyError> {
     match item.text()? {
         "deny" => Ok(OnBreach::Deny),
         "hold" => need_people(item, approval).map(|()| OnBreach::Hold),
@@ -108,7 +108,7 @@ fn read_on_breach(item: &Item<'_>, approval: &Approval) -> Result<OnBreach, Poli
     }
 }
 
-fn read_cost(item: &Item<'_>) -> Result<Cost, PolicyError> {
+fn read_cost(item: &TomlItem<'_>) -> Result<Cost, PolicyError> {
     Cost::parse(item.number()?).ok_or_else(|| {
         let message = format!("`{}` must be a number below 1000000000 with at most six decimals", item.name());
         item.error(PolicyCode::BadValue, message)

@@ -6,28 +6,34 @@ use serde_json::Value;
 use toml::de::DeValue;
 
 use super::super::bounds;
-use super::super::error::{Place, PolicyCode, PolicyError};
-use super::super::toml_reader::{Item, Section};
-use crate::domain::json::parse::{Limits, parse};
+use super::super::error::{PolicyCode, PolicyError, PolicyTextSpan};
+use super::super::toml_reader::{TomlItem, TomlSection};
+use crate::domain::json::parse::{ParseLimits, parse};
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::transition_rules::{Keyed, Kind, NewItems, Order, Rule, in_order};
+use crate::domain::transition_rules::{
+    KeyedListRule, NewItems, TransitionRule, TransitionRuleKind, ValueOrder, in_order,
+};
 
 pub(super) const KEYS: &[&str] = &["immutable", "monotonic_integer", "ordered_enum", "keyed_arrays"];
 pub(super) const KEYED_KEYS: &[&str] = &["key", "monotonic_boolean", "allow_new_items"];
 
-pub(super) fn read_transitions(root: &Section<'_>) -> Result<Vec<Rule>, PolicyError> {
+pub(super) fn read_transitions(root: &TomlSection<'_>) -> Result<Vec<TransitionRule>, PolicyError> {
     let Some(item) = root.get("transitions") else { return Ok(Vec::new()) };
     let section = item.section()?;
     section.expect_keys(KEYS)?;
-    let mut rules = read_list(&section, "immutable", &Kind::Immutable)?;
-    rules.extend(read_list(&section, "monotonic_integer", &Kind::Monotonic)?);
-    rules.extend(read_table(&section, "ordered_enum", |it| Ok(Kind::Ordered(read_order(it)?)))?);
-    rules.extend(read_table(&section, "keyed_arrays", |it| Ok(Kind::Keyed(read_keyed(it)?)))?);
+    let mut rules = read_list(&section, "immutable", &TransitionRuleKind::Immutable)?;
+    rules.extend(read_list(&section, "monotonic_integer", &TransitionRuleKind::Monotonic)?);
+    rules.extend(read_table(&section, "ordered_enum", |it| Ok(TransitionRuleKind::Ordered(read_order(it)?)))?);
+    rules.extend(read_table(&section, "keyed_arrays", |it| Ok(TransitionRuleKind::Keyed(read_keyed(it)?)))?);
     Ok(in_order(rules))
 }
 
-fn read_list(section: &Section<'_>, key: &str, kind: &Kind) -> Result<Vec<Rule>, PolicyError> {
+fn read_list(
+    section: &TomlSection<'_>,
+    key: &str,
+    kind: &TransitionRuleKind,
+) -> Result<Vec<TransitionRule>, PolicyError> {
     let Some(list) = section.get(key) else { return Ok(Vec::new()) };
     let mut rules = Vec::new();
     for item in list.items(bounds::PATTERNS_MAX)? {
@@ -38,10 +44,10 @@ fn read_list(section: &Section<'_>, key: &str, kind: &Kind) -> Result<Vec<Rule>,
 }
 
 fn read_table(
-    section: &Section<'_>,
+    section: &TomlSection<'_>,
     key: &str,
-    read: impl Fn(&Item<'_>) -> Result<Kind, PolicyError>,
-) -> Result<Vec<Rule>, PolicyError> {
+    read: impl Fn(&TomlItem<'_>) -> Result<TransitionRuleKind, PolicyError>,
+) -> Result<Vec<TransitionRule>, PolicyError> {
     let Some(table) = section.get(key) else { return Ok(Vec::new()) };
     let mut rules = Vec::new();
     for (path, place, item) in in_text_order(table.section()?.members(bounds::PATTERNS_MAX)?) {
@@ -52,18 +58,25 @@ fn read_table(
 }
 
 /// So that of two mistakes the first is told.
-fn in_text_order<'t>(mut members: Vec<(&'t str, Place<'t>, Item<'t>)>) -> Vec<(&'t str, Place<'t>, Item<'t>)> {
+fn in_text_order<'t>(
+    mut members: Vec<(&'t str, PolicyTextSpan<'t>, TomlItem<'t>)>,
+) -> Vec<(&'t str, PolicyTextSpan<'t>, TomlItem<'t>)> {
     members.sort_by_key(|(_, place, _)| place.offset());
     members
 }
 
 /// Adds a rule about a place that no other of its kind is about, however that is written.
-fn push(rules: &mut Vec<Rule>, path: &str, kind: Kind, bad: impl Fn(String) -> PolicyError) -> Result<(), PolicyError> {
+fn push(
+    rules: &mut Vec<TransitionRule>,
+    path: &str,
+    kind: TransitionRuleKind,
+    bad: impl Fn(String) -> PolicyError,
+) -> Result<(), PolicyError> {
     let at = read_place(path).map_err(&bad)?;
     if rules.iter().any(|it| it.at == at) {
         return Err(bad("another rule of this kind is about the same place: take one of them out".to_owned()));
     }
-    rules.push(Rule { at, kind });
+    rules.push(TransitionRule { at, kind });
     Ok(())
 }
 
@@ -79,23 +92,23 @@ pub(super) fn read_place(path: &str) -> Result<Pointer, String> {
     Ok(at)
 }
 
-fn read_order(item: &Item<'_>) -> Result<Order, PolicyError> {
+fn read_order(item: &TomlItem<'_>) -> Result<ValueOrder, PolicyError> {
     let values: Result<_, _> = item.items(bounds::ORDER_MAX)?.iter().map(read_scalar).collect();
-    Order::new(values?).map_err(|why| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name())))
+    ValueOrder::new(values?).map_err(|why| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name())))
 }
 
-fn read_scalar(item: &Item<'_>) -> Result<Value, PolicyError> {
+fn read_scalar(item: &TomlItem<'_>) -> Result<Value, PolicyError> {
     match item.value() {
         DeValue::Boolean(value) => Ok(Value::Bool(*value)),
         DeValue::Integer(_) | DeValue::Float(_) => {
             let bad = || item.error(PolicyCode::BadValue, format!("`{}` is no number of JSON", item.name()));
-            parse(item.number()?.as_bytes(), &Limits::default()).map_err(|_| bad())
+            parse(item.number()?.as_bytes(), &ParseLimits::default()).map_err(|_| bad())
         }
         _ => item.text().map(|it| Value::String(it.to_owned())),
     }
 }
 
-fn read_keyed(item: &Item<'_>) -> Result<Keyed, PolicyError> {
+fn read_keyed(item: &TomlItem<'_>) -> Result<KeyedListRule, PolicyError> {
     let section = item.section()?;
     section.expect_keys(KEYED_KEYS)?;
     let key = section.require("key", "the field by which items are told apart, such as key = \"id\"")?;
@@ -113,12 +126,12 @@ fn read_keyed(item: &Item<'_>) -> Result<Keyed, PolicyError> {
         None | Some(true) => NewItems::Allowed,
         Some(false) => NewItems::Refused,
     };
-    Keyed::new(name, booleans, new_items).map_err(|why| {
+    KeyedListRule::new(name, booleans, new_items).map_err(|why| {
         key.error(PolicyCode::BadValue, format!("`{}`: {why}: take it out of `monotonic_boolean`", key.name()))
     })
 }
 
-fn read_field(item: &Item<'_>) -> Result<String, PolicyError> {
+fn read_field(item: &TomlItem<'_>) -> Result<String, PolicyError> {
     let text = item.text()?;
     if text.is_empty() {
         return Err(item.error(PolicyCode::BadValue, format!("`{}` is empty: name a field", item.name())));

@@ -1,8 +1,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::domain::json::patch::Format;
-use crate::domain::policy::{Policy, PolicySource, Supposed, Verdict, WhatIf, what_if};
+use crate::domain::json::patch::PatchFormat;
+use crate::domain::policy::{HypotheticalRequest, JudgedOutcome, Policy, PolicySource, WhatIf, what_if};
 
 const POLICY: &str = r#"
 flow = "f"
@@ -30,8 +30,9 @@ tokens = 100
 fn told(patch: &Value, around: &Value) -> WhatIf {
     let source = PolicySource { text: POLICY.to_owned(), ..PolicySource::default() };
     let policy = Policy::compile(&source).unwrap();
-    let (node, around) = (NodeId::try_from("n").unwrap(), Around::read(around).unwrap());
-    let supposed = Supposed { state: &json!({}), node: &node, format: Format::Merge, patch, around: &around };
+    let (node, around) = (NodeId::try_from("n").unwrap(), HypotheticalContext::read(around).unwrap());
+    let supposed =
+        HypotheticalRequest { state: &json!({}), node: &node, format: PatchFormat::Merge, patch, around: &around };
     what_if(&policy, &supposed, &crate::domain::json::size::StateLimits::default())
 }
 
@@ -43,7 +44,7 @@ fn a_rule_that_asks_for_what_is_not_supposed_says_so() {
         (json!({"late": 1}), json!({"usage": usage, "principal": {"id": "t", "owner": "team"}})),
     ] {
         let told = told(&patch, &around);
-        assert_eq!((told.outcome, told.errors.len()), (Verdict::Reject, 1), "{told:?}");
+        assert_eq!((told.outcome, told.errors.len()), (JudgedOutcome::Reject, 1), "{told:?}");
         assert_eq!(told.errors[0].code.as_str(), "rule_error");
         assert!(told.errors[0].detail.ends_with("not supposed here"), "{told:?}");
     }
@@ -58,13 +59,16 @@ fn what_is_supposed_is_judged_by() {
         (told.outcome, told.errors.first().map(|it| it.code.as_str()))
     };
     let of = |owner: &str| json!({"principal": {"id": "t", "owner": owner}});
-    assert_eq!(judged(json!({"team": 1}), of("team")), (Verdict::Commit, None));
-    assert_eq!(judged(json!({"team": 1}), of("others")), (Verdict::Reject, Some("rule_denied")));
-    assert_eq!(judged(json!({"late": 1}), json!({"committed_nodes": ["first"]})), (Verdict::Commit, None));
-    assert_eq!(judged(json!({"late": 1}), json!({"committed_nodes": []})), (Verdict::Reject, Some("rule_denied")));
+    assert_eq!(judged(json!({"team": 1}), of("team")), (JudgedOutcome::Commit, None));
+    assert_eq!(judged(json!({"team": 1}), of("others")), (JudgedOutcome::Reject, Some("rule_denied")));
+    assert_eq!(judged(json!({"late": 1}), json!({"committed_nodes": ["first"]})), (JudgedOutcome::Commit, None));
+    assert_eq!(
+        judged(json!({"late": 1}), json!({"committed_nodes": []})),
+        (JudgedOutcome::Reject, Some("rule_denied"))
+    );
     let used = |tokens: u64| json!({"totals": {"n": {"tokens": tokens - 1}, "other": {"calls": 3, "tokens": 1}}});
-    assert_eq!(judged(json!({}), used(90)), (Verdict::Commit, None));
-    assert_eq!(judged(json!({}), used(91)), (Verdict::Reject, Some("budget")));
+    assert_eq!(judged(json!({}), used(90)), (JudgedOutcome::Commit, None));
+    assert_eq!(judged(json!({}), used(91)), (JudgedOutcome::Reject, Some("budget")));
 }
 
 #[test]
@@ -87,6 +91,6 @@ fn what_is_malformed_is_refused_with_its_place() {
         (json!({"totals": {"n": {"calls": -1}}}), "/totals/n/calls"),
         (json!({"totals": {"n": {"money": 1}}}), "/totals/n/money"),
     ] {
-        assert_eq!(Around::read(&around).unwrap_err().pointer.as_str(), at, "{around}");
+        assert_eq!(HypotheticalContext::read(&around).unwrap_err().pointer.as_str(), at, "{around}");
     }
 }

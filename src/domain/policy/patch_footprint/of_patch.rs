@@ -1,25 +1,25 @@
 //! Taking a patch apart.
 
-use super::Claims;
-use crate::domain::json::patch::{Format, Patch, Reach};
+use super::PatchFootprint;
+use crate::domain::json::patch::{Patch, PatchFormat, PathEffect};
 use crate::domain::json::pointer::Pointer;
 
-impl Claims {
+impl PatchFootprint {
     /// Reads the patch's claims off its text.
     pub(in crate::domain::policy) fn of(patch: &Patch) -> Self {
         let mut claims = Self { probes: patch.probes().into_iter().collect(), ..Self::default() };
         for place in patch.places() {
-            if let (Reach::Taken, Format::JsonPatch) = (place.reach, patch.format()) {
+            if let (PathEffect::Taken, PatchFormat::JsonPatch) = (place.reach, patch.format()) {
                 claims.probes.extend(moves_others(&place.pointer));
             }
             // Where nothing is put, commitments do not move unless something was there: the roots would tell.
-            if matches!(place.reach, Reach::Taken | Reach::Emptied) {
+            if matches!(place.reach, PathEffect::Taken | PathEffect::Emptied) {
                 claims.probes.insert(place.pointer.clone());
             }
             match place.reach {
-                Reach::Put | Reach::Taken => claims.set.insert(place.pointer),
-                Reach::Emptied => claims.emptied.insert(place.pointer),
-                Reach::Passed => claims.passed.insert(place.pointer),
+                PathEffect::Put | PathEffect::Taken => claims.set.insert(place.pointer),
+                PathEffect::Emptied => claims.emptied.insert(place.pointer),
+                PathEffect::Passed => claims.passed.insert(place.pointer),
             };
         }
         claims.leaves.extend(patch.names().into_iter().map(|it| it.pointer));

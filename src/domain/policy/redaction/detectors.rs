@@ -12,19 +12,19 @@ use crate::domain::json::canonical::canonical;
 
 /// What detects things of one kind.
 #[derive(Clone, PartialEq)]
-struct Finder {
+struct Detector {
     name: String,
-    how: How,
+    how: DetectorKind,
 }
 
 #[derive(Clone)]
-enum How {
+enum DetectorKind {
     Pattern(Regex),
     /// Digits in groups, with the check digit that card numbers have.
     CardNumber,
 }
 
-impl PartialEq for How {
+impl PartialEq for DetectorKind {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Pattern(one), Self::Pattern(other)) => one.as_str() == other.as_str(),
@@ -37,7 +37,7 @@ impl PartialEq for How {
 /// The detectors of a policy.
 #[derive(Clone, Default, PartialEq)]
 pub struct Detectors {
-    finders: Vec<Finder>,
+    finders: Vec<Detector>,
 }
 
 /// What `detect` may name, and the pattern of what is found by one.
@@ -70,10 +70,12 @@ impl Detectors {
     /// Adds a built-in one; false if there is none of that name.
     pub(in crate::domain::policy) fn add_built_in(&mut self, name: &str) -> bool {
         let Some((name, pattern)) = BUILT_IN.iter().find(|it| it.0 == name) else { return false };
-        let how = pattern.map_or(How::CardNumber, |it| {
-            How::Pattern(Regex::new(it).expect("the patterns that come with the program compile, a test says so"))
+        let how = pattern.map_or(DetectorKind::CardNumber, |it| {
+            DetectorKind::Pattern(
+                Regex::new(it).expect("the patterns that come with the program compile, a test says so"),
+            )
         });
-        self.finders.push(Finder { name: (*name).to_owned(), how });
+        self.finders.push(Detector { name: (*name).to_owned(), how });
         true
     }
 
@@ -84,15 +86,15 @@ impl Detectors {
         if regex.is_match("") {
             return Err("the pattern fits the empty text too, so it would hide everything".to_owned());
         }
-        self.finders.push(Finder { name: name.to_owned(), how: How::Pattern(regex) });
+        self.finders.push(Detector { name: name.to_owned(), how: DetectorKind::Pattern(regex) });
         Ok(())
     }
 
     /// Whether anything is found in a text.
     pub(in crate::domain::policy) fn find(&self, text: &str) -> bool {
         self.finders.iter().any(|it| match &it.how {
-            How::Pattern(regex) => regex.is_match(text),
-            How::CardNumber => !card_numbers(text).is_empty(),
+            DetectorKind::Pattern(regex) => regex.is_match(text),
+            DetectorKind::CardNumber => !card_numbers(text).is_empty(),
         })
     }
 
@@ -114,8 +116,8 @@ impl Detectors {
         let mut found: Vec<(Range<usize>, &str)> = Vec::new();
         for finder in &self.finders {
             let ranges = match &finder.how {
-                How::Pattern(regex) => regex.find_iter(text).map(|it| it.range()).collect(),
-                How::CardNumber => card_numbers(text),
+                DetectorKind::Pattern(regex) => regex.find_iter(text).map(|it| it.range()).collect(),
+                DetectorKind::CardNumber => card_numbers(text),
             };
             found.extend(ranges.into_iter().map(|it| (it, finder.name.as_str())));
         }

@@ -3,10 +3,10 @@
 
 use serde_json::{Map, Value};
 
-use super::Hiding;
+use super::Redactor;
 use super::diff::{RedactedLeaf, shown_arguments};
 use crate::domain::json::canonical::canonical;
-use crate::domain::json::patch::Format;
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::threads::tool_call::Tool;
 
@@ -20,7 +20,7 @@ const HIDDEN: &str = "[hidden]";
 const CUT: char = '…';
 
 /// The beginning of the request's canonical text.
-pub fn excerpt(hiding: &Hiding<'_>, format: Format, request: &Value) -> String {
+pub fn excerpt(hiding: &Redactor<'_>, format: PatchFormat, request: &Value) -> String {
     let text = canonical(&shown(hiding, format, request));
     match text.char_indices().nth(EXCERPT_CHARS_MAX) {
         Some((end, _)) => format!("{}{CUT}", &text[..end]),
@@ -29,22 +29,22 @@ pub fn excerpt(hiding: &Hiding<'_>, format: Format, request: &Value) -> String {
 }
 
 /// Whether nothing of a request is hidden, so that it may be kept as it is.
-pub fn hides_nothing(hiding: &Hiding<'_>, format: Format, request: &Value, tool: Option<&Tool>) -> bool {
+pub fn hides_nothing(hiding: &Redactor<'_>, format: PatchFormat, request: &Value, tool: Option<&Tool>) -> bool {
     let hidden = |it: &RedactedLeaf| matches!(it, RedactedLeaf::Hidden { .. });
     let of_tool = tool.is_some_and(|it| shown_arguments(hiding, it).iter().any(hidden));
     !of_tool && shown(hiding, format, request) == *request
 }
 
-fn shown(hiding: &Hiding<'_>, format: Format, request: &Value) -> Value {
+fn shown(hiding: &Redactor<'_>, format: PatchFormat, request: &Value) -> Value {
     match (format, request) {
-        (Format::JsonPatch, Value::Array(operations)) => {
+        (PatchFormat::JsonPatch, Value::Array(operations)) => {
             Value::Array(operations.iter().map(|it| operation(hiding, it)).collect())
         }
         _ => without_hidden(hiding, request, &Pointer::root()),
     }
 }
 
-fn without_hidden(hiding: &Hiding<'_>, value: &Value, at: &Pointer) -> Value {
+fn without_hidden(hiding: &Redactor<'_>, value: &Value, at: &Pointer) -> Value {
     if hiding.hides_there(value, at) {
         return Value::from(HIDDEN);
     }
@@ -61,7 +61,7 @@ fn without_hidden(hiding: &Hiding<'_>, value: &Value, at: &Pointer) -> Value {
 }
 
 /// An operation of a JSON Patch: its value stands where its path points, which may be nowhere.
-fn operation(hiding: &Hiding<'_>, operation: &Value) -> Value {
+fn operation(hiding: &Redactor<'_>, operation: &Value) -> Value {
     let Value::Object(members) = operation else { return Value::from(HIDDEN) };
     let place = |name: &str| Pointer::try_from(members.get(name)?.as_str()?).ok();
     let path = place("path");

@@ -12,7 +12,7 @@ const NAMES: [&str; 4] = ["pointer", "path", "key", "field"];
 const SIDES: [&str; 7] = ["before", "after", "old", "new", "from", "to", "value"];
 
 /// A part of what a host says, that by its own words stands at a hidden place.
-pub(super) struct Placed<'v> {
+pub(super) struct HostValue<'v> {
     /// Where it stands in what the host says.
     pub(super) at: Pointer,
     /// The value of the place, on one side of the change or the other. Other words of the line about it are none.
@@ -20,22 +20,22 @@ pub(super) struct Placed<'v> {
 }
 
 /// What of it stands at places that are hidden: `begins` tells where the hidden part of a place begins.
-pub(super) fn placed<'v>(told: &'v Value, begins: &dyn Fn(&Pointer) -> Option<Pointer>) -> Vec<Placed<'v>> {
-    let mut walk = Walk { begins, placed: Vec::new() };
+pub(super) fn placed<'v>(told: &'v Value, begins: &dyn Fn(&Pointer) -> Option<Pointer>) -> Vec<HostValue<'v>> {
+    let mut walk = HostTextWalk { begins, placed: Vec::new() };
     walk.go(told, &Pointer::root(), &Pointer::root(), true);
     walk.placed
 }
 
-struct Walk<'h, 'v> {
+struct HostTextWalk<'h, 'v> {
     begins: &'h dyn Fn(&Pointer) -> Option<Pointer>,
-    placed: Vec<Placed<'v>>,
+    placed: Vec<HostValue<'v>>,
 }
 
-impl<'v> Walk<'_, 'v> {
+impl<'v> HostTextWalk<'_, 'v> {
     /// `at` is where it stands in what the host says, and `place` where that says that it stands.
     fn go(&mut self, value: &'v Value, at: &Pointer, place: &Pointer, is_value: bool) {
         if (self.begins)(place).is_some() {
-            self.placed.push(Placed { at: at.clone(), value: is_value.then_some(value) });
+            self.placed.push(HostValue { at: at.clone(), value: is_value.then_some(value) });
             return;
         }
         match value {
@@ -52,7 +52,7 @@ impl<'v> Walk<'_, 'v> {
     fn members(&mut self, members: &'v Map<String, Value>, at: &Pointer, place: &Pointer) {
         let keyed = members.keys().filter_map(|it| pointer_in(it)).find(|it| self.is_below_hidden(it));
         if keyed.is_some() {
-            self.placed.push(Placed { at: at.clone(), value: None });
+            self.placed.push(HostValue { at: at.clone(), value: None });
         }
         let named = NAMES.iter().find_map(|it| Some((*it, place_in(members.get(*it)?)?)));
         for (key, value) in members {
@@ -60,7 +60,7 @@ impl<'v> Walk<'_, 'v> {
             match &named {
                 Some((name, place)) if name == key => {
                     if self.is_below_hidden(place) {
-                        self.placed.push(Placed { at, value: None });
+                        self.placed.push(HostValue { at, value: None });
                     }
                 }
                 Some((_, place)) if SIDES.contains(&key.as_str()) => self.go(value, &at, place, true),

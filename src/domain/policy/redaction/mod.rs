@@ -12,26 +12,26 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::judgement::{Violation, Warning};
+use super::judgement::{JudgedWarning, Violation};
 use super::model::Policy;
 use super::pattern_set::Patterns;
 use super::view::project;
 use crate::domain::json::diff::{is_leaf, leaves};
-use crate::domain::json::patch::{Format, Patch};
+use crate::domain::json::patch::{Patch, PatchFormat};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::json::size::StateLimits;
 use crate::domain::primitives::id::NodeId;
 use crate::domain::threads::tool_call::Tool;
-use value_scan::{Gathered, HiddenValues};
+use value_scan::{RedactedValueSet, RedactedValues};
 
 /// What is hidden of some states: what stands where the policy hides by name, that same value wherever else it stands,
 /// and what detectors find. Everything that shows parts of the same states must ask the same one, or one part tells
 /// what the other hides.
 #[derive(Debug)]
-pub struct Hiding<'p> {
+pub struct Redactor<'p> {
     policy: &'p Policy,
     named: &'p Patterns,
-    values: HiddenValues,
+    values: RedactedValues,
     /// Leaves in which something was found, and containers with a key in which something was: a container's keys
     /// are shown together or not at all.
     found: BTreeSet<Pointer>,
@@ -42,7 +42,7 @@ pub struct Hiding<'p> {
 /// Which redacted values a text is compared with. A comparison answers a guess, so whoever could have chosen the text
 /// must not see the result of one with a value that its author could not read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Comparison<'n> {
+pub enum ComparedValues<'n> {
     /// All of them: the reader could not have chosen the text.
     WithEvery,
     /// Those that one of these nodes could read, as which its author can act; none if it can act as none.
@@ -51,7 +51,7 @@ pub enum Comparison<'n> {
 
 /// A state, and the leaves of it that the reader could have chosen.
 #[derive(Clone, Copy, Debug)]
-pub struct Side<'v> {
+pub struct ScannedState<'v> {
     /// The state.
     pub state: &'v Value,
     /// These are compared with no redacted value.
@@ -63,12 +63,12 @@ pub static NO_LEAVES: BTreeSet<Pointer> = BTreeSet::new();
 
 /// A step of a walk.
 #[derive(Clone, Copy)]
-enum Step<'v> {
+enum ValuePathStep<'v> {
     Key(&'v str),
     Index(usize),
 }
 
-impl<'p> Hiding<'p> {
+impl<'p> Redactor<'p> {
     /// Of what the policy names, and of names in which something is found.
     pub(super) fn by_name(policy: &'p Policy) -> Self {
         let (values, found, spared) = Default::default();
@@ -77,12 +77,12 @@ impl<'p> Hiding<'p> {
 
     /// Of these states together, and of the tool that is called along with them.
     pub fn of<'v>(policy: &'p Policy, states: impl IntoIterator<Item = &'v Value>, tool: Option<&Tool>) -> Self {
-        let side = |state| Side { state, spared: &NO_LEAVES };
+        let side = |state| ScannedState { state, spared: &NO_LEAVES };
         Self::of_sides(policy, &states.into_iter().map(side).collect::<Vec<_>>(), tool)
     }
 
     /// The same, where the reader could have chosen some leaves.
-    pub fn of_sides(policy: &'p Policy, sides: &[Side<'_>], tool: Option<&Tool>) -> Self {
+    pub fn of_sides(policy: &'p Policy, sides: &[ScannedState<'_>], tool: Option<&Tool>) -> Self {
         let states: Vec<&Value> = sides.iter().map(|it| it.state).collect();
         let values = values_of(policy, &states, tool);
         let spared = sides.iter().flat_map(|it| it.spared).cloned().collect();
@@ -95,19 +95,19 @@ impl<'p> Hiding<'p> {
     }
 
     /// Of a request for a state, as readers are shown it who could not have chosen it.
-    pub fn of_request(policy: &'p Policy, state: &Value, request: (Format, &Value), tool: Option<&Tool>) -> Self {
-        Self::of_request_compared(policy, Comparison::WithEvery, state, request, tool)
+    pub fn of_request(policy: &'p Policy, state: &Value, request: (PatchFormat, &Value), tool: Option<&Tool>) -> Self {
+        Self::of_request_compared(policy, ComparedValues::WithEvery, state, request, tool)
     }
 
     /// Of a request for a state. Where the request's own parts are is not looked at: it may have no places.
     pub fn of_request_compared(
         policy: &'p Policy,
-        compared: Comparison<'_>,
+        compared: ComparedValues<'_>,
         state: &Value,
-        (format, request): (Format, &Value),
+        (format, request): (PatchFormat, &Value),
         tool: Option<&Tool>,
     ) -> Self {
-        let side = Side { state, spared: &NO_LEAVES };
+        let side = ScannedState { state, spared: &NO_LEAVES };
         if policy.hidden.is_empty() && policy.tools.hidden.is_empty() {
             return Self::by_name(policy).having_looked_at(&[side]);
         }
@@ -130,40 +130,40 @@ impl<'p> Hiding<'p> {
     pub fn of_told(policy: &'p Policy, told: &Value) -> Self {
         let by_name = Self::by_name(policy);
         let placed = host_text::placed(told, &|it| by_name.begins(it));
-        let mut gathered = Gathered::default();
+        let mut gathered = RedactedValueSet::default();
         placed.iter().filter_map(|it| it.value).for_each(|it| gathered.add(it));
         let found = placed.into_iter().map(|it| it.at).collect();
-        let side = Side { state: told, spared: &NO_LEAVES };
+        let side = ScannedState { state: told, spared: &NO_LEAVES };
         Self { values: gathered.built(), found, ..by_name }.having_looked_at(&[side])
     }
 
     /// Of what a tool is called with, beside these states.
     pub(super) fn of_arguments(&self, arguments: &Value) -> Self {
         let named = &self.policy.tools.hidden;
-        let side = Side { state: arguments, spared: &NO_LEAVES };
+        let side = ScannedState { state: arguments, spared: &NO_LEAVES };
         Self { named, values: self.values.clone(), ..Self::by_name(self.policy) }.having_looked_at(&[side])
     }
 
-    fn having_looked_at(mut self, sides: &[Side<'_>]) -> Self {
+    fn having_looked_at(mut self, sides: &[ScannedState<'_>]) -> Self {
         if !self.policy.detectors.is_empty() || !self.values.is_empty() {
             sides.iter().for_each(|it| self.look(it.state, &mut Vec::new(), it.spared));
         }
         self
     }
 
-    fn look<'v>(&mut self, value: &'v Value, at: &mut Vec<Step<'v>>, spared: &BTreeSet<Pointer>) {
+    fn look<'v>(&mut self, value: &'v Value, at: &mut Vec<ValuePathStep<'v>>, spared: &BTreeSet<Pointer>) {
         match value {
             Value::Object(members) if members.iter().any(|it| self.finds_key(it, at, spared)) => self.keep(at),
             Value::Object(members) => {
                 for (key, value) in members {
-                    at.push(Step::Key(key));
+                    at.push(ValuePathStep::Key(key));
                     self.look(value, at, spared);
                     at.pop();
                 }
             }
             Value::Array(items) => {
                 for (index, value) in items.iter().enumerate() {
-                    at.push(Step::Index(index));
+                    at.push(ValuePathStep::Index(index));
                     self.look(value, at, spared);
                     at.pop();
                 }
@@ -175,7 +175,7 @@ impl<'p> Hiding<'p> {
     }
 
     /// Whether something is found in a key that the reader did not choose: with all that stands below it.
-    fn finds_key(&self, (key, value): (&String, &Value), at: &[Step<'_>], spared: &BTreeSet<Pointer>) -> bool {
+    fn finds_key(&self, (key, value): (&String, &Value), at: &[ValuePathStep<'_>], spared: &BTreeSet<Pointer>) -> bool {
         if self.policy.detectors.find(key) {
             return true;
         }
@@ -183,7 +183,7 @@ impl<'p> Hiding<'p> {
         self.values.find(key) && !leaves_at(&at(), value).iter().all(|it| spared.contains(it))
     }
 
-    fn keep(&mut self, at: &[Step<'_>]) {
+    fn keep(&mut self, at: &[ValuePathStep<'_>]) {
         let pointer = pointer_of(at);
         if !self.named.covers(&pointer) {
             self.found.insert(pointer);
@@ -224,7 +224,7 @@ impl<'p> Hiding<'p> {
     }
 
     /// What stands where the policy hides by name.
-    pub const fn values(&self) -> &HiddenValues {
+    pub const fn values(&self) -> &RedactedValues {
         &self.values
     }
 
@@ -235,8 +235,8 @@ impl<'p> Hiding<'p> {
 
     /// Warnings as people may read them.
     #[must_use]
-    pub fn warnings(&self, warnings: &[Warning]) -> Vec<Warning> {
-        let cut = |it: &Warning| Warning { pointer: self.cut(&it.pointer), ..it.clone() };
+    pub fn warnings(&self, warnings: &[JudgedWarning]) -> Vec<JudgedWarning> {
+        let cut = |it: &JudgedWarning| JudgedWarning { pointer: self.cut(&it.pointer), ..it.clone() };
         warnings.iter().map(cut).collect()
     }
 
@@ -284,10 +284,10 @@ impl<'p> Hiding<'p> {
     }
 }
 
-fn pointer_of(at: &[Step<'_>]) -> Pointer {
+fn pointer_of(at: &[ValuePathStep<'_>]) -> Pointer {
     at.iter().fold(Pointer::root(), |above, step| match step {
-        Step::Key(key) => above.child(key),
-        Step::Index(index) => above.index(*index),
+        ValuePathStep::Key(key) => above.child(key),
+        ValuePathStep::Index(index) => above.index(*index),
     })
 }
 
@@ -300,13 +300,13 @@ fn leaves_at(at: &Pointer, value: &Value) -> Vec<Pointer> {
 /// What the author of a text knows of these states and of the tool's arguments.
 fn readable<'s, 't>(
     policy: &Policy,
-    compared: Comparison<'_>,
+    compared: ComparedValues<'_>,
     states: &[&'s Value],
     tool: Option<&'t Tool>,
 ) -> (Vec<Cow<'s, Value>>, Option<&'t Tool>) {
     match compared {
-        Comparison::WithEvery => (states.iter().map(|it| Cow::Borrowed(*it)).collect(), tool),
-        Comparison::WithReadable(nodes) => {
+        ComparedValues::WithEvery => (states.iter().map(|it| Cow::Borrowed(*it)).collect(), tool),
+        ComparedValues::WithReadable(nodes) => {
             let read = states.iter().flat_map(|state| nodes.iter().map(|node| project(policy, node, state)));
             (read.map(Cow::Owned).collect(), tool.filter(|_| !nodes.is_empty()))
         }
@@ -314,8 +314,8 @@ fn readable<'s, 't>(
 }
 
 /// What stands where the policy hides by name, in states and in the arguments of a tool.
-fn values_of(policy: &Policy, states: &[&Value], tool: Option<&Tool>) -> HiddenValues {
-    let mut gathered = Gathered::default();
+fn values_of(policy: &Policy, states: &[&Value], tool: Option<&Tool>) -> RedactedValues {
+    let mut gathered = RedactedValueSet::default();
     for state in states {
         policy.hidden.iter().flat_map(|it| it.named(state)).for_each(|it| gathered.add(it));
     }
@@ -327,8 +327,8 @@ fn values_of(policy: &Policy, states: &[&Value], tool: Option<&Tool>) -> HiddenV
 }
 
 /// What a request would put somewhere, each as a state with nothing else in it.
-fn put_by(format: Format, request: &Value) -> Vec<Value> {
-    let Format::JsonPatch = format else { return vec![request.clone()] };
+fn put_by(format: PatchFormat, request: &Value) -> Vec<Value> {
+    let PatchFormat::JsonPatch = format else { return vec![request.clone()] };
     let put = |step: &Value| {
         let path = Pointer::try_from(step.get("path")?.as_str()?).ok()?;
         let tokens: Vec<String> = path.tokens().map(Cow::into_owned).collect();
@@ -340,8 +340,8 @@ fn put_by(format: Format, request: &Value) -> Vec<Value> {
 
 /// What comes of a request that moves or copies values, on each of the states that its author knows: a value of its own that
 /// ends at a redacted place is redacted in its steps. Nothing comes of one that does not fit, or would be too large.
-fn moved_by(format: Format, request: &Value, known: &[Cow<'_, Value>]) -> Vec<Value> {
-    if format != Format::JsonPatch {
+fn moved_by(format: PatchFormat, request: &Value, known: &[Cow<'_, Value>]) -> Vec<Value> {
+    if format != PatchFormat::JsonPatch {
         return Vec::new();
     }
     let patch = Patch::read(format, request.clone()).ok().filter(Patch::moves_or_copies);
@@ -352,13 +352,13 @@ fn moved_by(format: Format, request: &Value, known: &[Cow<'_, Value>]) -> Vec<Va
 impl Policy {
     /// Whether the pointer alone tells that something there is hidden.
     pub fn hides(&self, pointer: &Pointer) -> bool {
-        Hiding::by_name(self).hides(pointer)
+        Redactor::by_name(self).hides(pointer)
     }
 
     /// The pointer as it may be shown, as far as it alone can tell.
     #[must_use]
     pub fn cut(&self, pointer: &Pointer) -> Pointer {
-        Hiding::by_name(self).cut(pointer)
+        Redactor::by_name(self).cut(pointer)
     }
 }
 

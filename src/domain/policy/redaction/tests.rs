@@ -5,7 +5,7 @@ use crate::domain::json::diff::diff;
 use crate::domain::json::patch::Patch;
 use crate::domain::policy::StateLimits;
 use crate::domain::policy::tests::policy;
-use crate::domain::policy::{Effect, RedactedChange, True, redacted};
+use crate::domain::policy::{ConstTrue, RedactedChange, RedactedChangeKind, redacted};
 
 const POLICY: &str = r#"
 [nodes.n]
@@ -19,11 +19,11 @@ patterns = { order = 'ORD-\d{4}' }
 "#;
 
 fn shown(policy: &Policy, before: &Value, after: &Value) -> Vec<RedactedChange> {
-    redacted(&Hiding::of(policy, [before, after], None), &diff(before, after))
+    redacted(&Redactor::of(policy, [before, after], None), &diff(before, after))
 }
 
-fn hidden(pointer: &str, effect: Effect) -> RedactedChange {
-    RedactedChange::Hidden { pointer: Pointer::try_from(pointer).unwrap(), hidden: True, effect }
+fn hidden(pointer: &str, effect: RedactedChangeKind) -> RedactedChange {
+    RedactedChange::Hidden { pointer: Pointer::try_from(pointer).unwrap(), hidden: ConstTrue, effect }
 }
 
 #[test]
@@ -37,16 +37,24 @@ fn a_leaf_in_which_something_is_found_is_hidden_on_both_sides() {
         json!("ORD-1234"),
     ];
     for value in found {
-        assert_eq!(told(json!({"memo": "a"}), json!({"memo": value})), [hidden("/memo", Effect::Changed)], "{value}");
-        assert_eq!(told(json!({"memo": value}), json!({"memo": "a"})), [hidden("/memo", Effect::Changed)], "{value}");
+        assert_eq!(
+            told(json!({"memo": "a"}), json!({"memo": value})),
+            [hidden("/memo", RedactedChangeKind::Changed)],
+            "{value}"
+        );
+        assert_eq!(
+            told(json!({"memo": value}), json!({"memo": "a"})),
+            [hidden("/memo", RedactedChangeKind::Changed)],
+            "{value}"
+        );
         assert_eq!(
             told(json!({"n": 0, "memo": value}), json!({"n": 0})),
-            [hidden("/memo", Effect::Removed)],
+            [hidden("/memo", RedactedChangeKind::Removed)],
             "{value}"
         );
         assert_eq!(
             told(json!({"n": 0}), json!({"n": 0, "memo": [value]})),
-            [hidden("/memo/0", Effect::Added)],
+            [hidden("/memo/0", RedactedChangeKind::Added)],
             "{value}"
         );
     }
@@ -58,13 +66,13 @@ fn a_leaf_in_which_something_is_found_is_hidden_on_both_sides() {
 fn a_container_with_a_key_in_which_something_is_found_is_hidden_whole() {
     let policy = policy(POLICY);
     let (before, after) = (json!({"notes": {"a": 1}}), json!({"notes": {"a": 2, "ana@example.org": 1}}));
-    assert_eq!(shown(&policy, &before, &after), [hidden("/notes", Effect::Changed)]);
+    assert_eq!(shown(&policy, &before, &after), [hidden("/notes", RedactedChangeKind::Changed)]);
     // The key that gives it away need not be one that changes.
     let (before, after) =
         (json!({"notes": {"a": 1, "b@example.org": 0}}), json!({"notes": {"a": 2, "b@example.org": 0}}));
-    assert_eq!(shown(&policy, &before, &after), [hidden("/notes", Effect::Changed)]);
+    assert_eq!(shown(&policy, &before, &after), [hidden("/notes", RedactedChangeKind::Changed)]);
     let top = json!({"ana@example.org": {"x": 1}});
-    assert_eq!(shown(&policy, &json!({}), &top), [hidden("", Effect::Changed)]);
+    assert_eq!(shown(&policy, &json!({}), &top), [hidden("", RedactedChangeKind::Changed)]);
 }
 
 #[test]
@@ -80,9 +88,9 @@ fn a_pointer_is_cut_before_a_name_in_which_something_is_found() {
 #[test]
 fn words_are_masked_and_an_excerpt_has_nothing_of_it() {
     let policy = policy(POLICY);
-    let hiding = Hiding::of(&policy, [], None);
+    let hiding = Redactor::of(&policy, [], None);
     assert_eq!(hiding.masked("ask ana@example.org about ORD-1234"), "ask [email] about [order]");
-    let excerpt = |request: Value| excerpt::excerpt(&hiding, Format::Merge, &request);
+    let excerpt = |request: Value| excerpt::excerpt(&hiding, PatchFormat::Merge, &request);
     assert_eq!(excerpt(json!({"memo": "to ana@example.org", "n": 1})), r#"{"memo":"[hidden]","n":1}"#);
     assert_eq!(excerpt(json!({"notes": {"ana@example.org": 1}})), r#"{"notes":"[hidden]"}"#);
 }
@@ -97,12 +105,12 @@ fn without_detectors_nothing_is_looked_for() {
 
 const SECRET: &str = "s3cr3t-7";
 
-fn after(before: &Value, format: Format, patch: Value) -> Value {
+fn after(before: &Value, format: PatchFormat, patch: Value) -> Value {
     Patch::read(format, patch).unwrap().apply(before, &StateLimits::default()).unwrap()
 }
 
 /// What is told of a patch, by a policy that hides `card.*` and knows no detector.
-fn told(before: &Value, format: Format, patch: Value) -> Vec<RedactedChange> {
+fn told(before: &Value, format: PatchFormat, patch: Value) -> Vec<RedactedChange> {
     let policy = policy("[nodes.n]\n[redaction]\nhide = [\"card.*\"]");
     shown(&policy, before, &after(before, format, patch))
 }
@@ -112,25 +120,25 @@ fn a_hidden_value_is_hidden_wherever_a_request_puts_it() {
     let before = json!({"card": {"pin": SECRET}, "memo": "a", "notes": {"a": 1}});
     let secret_before = json!({"card": {"pin": SECRET}, "memo": SECRET});
     let copied = json!([{"op": "copy", "from": "/card/pin", "path": "/memo"}]);
-    assert_eq!(told(&before, Format::JsonPatch, copied), [hidden("/memo", Effect::Changed)]);
+    assert_eq!(told(&before, PatchFormat::JsonPatch, copied), [hidden("/memo", RedactedChangeKind::Changed)]);
     for memo in [json!(SECRET), json!(format!("it is {SECRET}.")), json!([{"x": SECRET}, 1])] {
-        let lines = told(&before, Format::Merge, json!({"memo": memo}));
+        let lines = told(&before, PatchFormat::Merge, json!({"memo": memo}));
         assert!(!serde_json::to_string(&lines).unwrap().contains(SECRET), "{lines:?}");
     }
-    let key = told(&before, Format::Merge, json!({"notes": {"a": 2, (format!("of {SECRET}")): 1}}));
-    assert_eq!(key, [hidden("/notes", Effect::Changed)], "an object's keys are shown together");
-    let same = told(&before, Format::Merge, json!({"notes": {"a": 2}}));
+    let key = told(&before, PatchFormat::Merge, json!({"notes": {"a": 2, (format!("of {SECRET}")): 1}}));
+    assert_eq!(key, [hidden("/notes", RedactedChangeKind::Changed)], "an object's keys are shown together");
+    let same = told(&before, PatchFormat::Merge, json!({"notes": {"a": 2}}));
     assert!(matches!(same[..], [RedactedChange::Shown { .. }]), "nothing else is hidden by it: {same:?}");
-    let overwritten = told(&secret_before, Format::Merge, json!({"memo": "a"}));
-    assert_eq!(overwritten, [hidden("/memo", Effect::Changed)], "on the side before only");
+    let overwritten = told(&secret_before, PatchFormat::Merge, json!({"memo": "a"}));
+    assert_eq!(overwritten, [hidden("/memo", RedactedChangeKind::Changed)], "on the side before only");
 }
 
 #[test]
 fn a_number_and_a_text_hide_each_other() {
     let before = json!({"card": {"number": 4_111_111, "code": "777666"}, "memo": 0});
     for memo in [json!(4_111_111), json!("4111111"), json!("pay 4111111 now"), json!(777_666), json!(777_666.5)] {
-        let lines = told(&before, Format::Merge, json!({"memo": memo}));
-        assert_eq!(lines, [hidden("/memo", Effect::Changed)], "{memo}");
+        let lines = told(&before, PatchFormat::Merge, json!({"memo": memo}));
+        assert_eq!(lines, [hidden("/memo", RedactedChangeKind::Changed)], "{memo}");
     }
 }
 
@@ -138,9 +146,10 @@ fn a_number_and_a_text_hide_each_other() {
 fn what_the_same_request_takes_from_its_hidden_place_or_puts_there_is_hidden_elsewhere() {
     let before = json!({"card": {"pin": SECRET, "limit": 1}, "memo": "a"});
     let moved = json!([{"op": "move", "from": "/card/pin", "path": "/memo"}]);
-    let gone = json!([hidden("/card/pin", Effect::Removed), hidden("/memo", Effect::Changed)]);
-    assert_eq!(json!(told(&before, Format::JsonPatch, moved)), gone);
-    let put = told(&json!({"card": {}, "memo": "a"}), Format::Merge, json!({"card": {"pin": SECRET}, "memo": SECRET}));
+    let gone = json!([hidden("/card/pin", RedactedChangeKind::Removed), hidden("/memo", RedactedChangeKind::Changed)]);
+    assert_eq!(json!(told(&before, PatchFormat::JsonPatch, moved)), gone);
+    let put =
+        told(&json!({"card": {}, "memo": "a"}), PatchFormat::Merge, json!({"card": {"pin": SECRET}, "memo": SECRET}));
     assert!(!serde_json::to_string(&put).unwrap().contains(SECRET), "{put:?}");
 }
 
@@ -150,7 +159,7 @@ fn what_is_shown_beside_the_change_has_no_hidden_value() {
     let state = json!({"card": {"pin": SECRET}, "memo": SECRET, "iban": "see DE02-1203", "n": 1});
     let arguments = json!({"name": "pay", "arguments": {"to": "DE02-1203", "with": format!("pin {SECRET}"), "n": 1}});
     let tool = Tool::read(&arguments).unwrap();
-    let hiding = Hiding::of(&policy, [&state], Some(&tool));
+    let hiding = Redactor::of(&policy, [&state], Some(&tool));
     let leaves = crate::domain::policy::readable_leaves(
         (&policy, std::slice::from_ref(&hiding)),
         &"n".try_into().unwrap(),
@@ -167,17 +176,17 @@ fn what_is_shown_beside_the_change_has_no_hidden_value() {
 fn what_is_kept_of_a_request_has_no_value_that_its_state_or_itself_hides() {
     let policy = policy("[nodes.n]\n[redaction]\nhide = [\"card.*\"]");
     let state = json!({"card": {"pin": SECRET}});
-    let kept = |format: Format, request: Value| {
-        excerpt::excerpt(&Hiding::of_request(&policy, &state, (format, &request), None), format, &request)
+    let kept = |format: PatchFormat, request: Value| {
+        excerpt::excerpt(&Redactor::of_request(&policy, &state, (format, &request), None), format, &request)
     };
     let own = json!({"card": {"pin": "my-own-pin"}, "memo": format!("{SECRET} my-own-pin"), "n": 1});
-    assert_eq!(kept(Format::Merge, own), r#"{"card":{"pin":"[hidden]"},"memo":"[hidden]","n":1}"#);
+    assert_eq!(kept(PatchFormat::Merge, own), r#"{"card":{"pin":"[hidden]"},"memo":"[hidden]","n":1}"#);
     let steps = json!([
         {"op": "add", "path": "/card/pin", "value": "my-own-pin"},
         {"op": "add", "path": "/memo", "value": "my-own-pin"},
         {"op": "add", "path": (format!("/notes/{SECRET}/x")), "value": 1},
     ]);
-    let told = kept(Format::JsonPatch, steps);
+    let told = kept(PatchFormat::JsonPatch, steps);
     assert!(!told.contains(SECRET) && !told.contains("my-own-pin") && told.contains("\"/notes\""), "{told}");
 }
 
@@ -192,25 +201,29 @@ fn value_that_a_request_moves_or_copies_to_a_redacted_place_is_redacted_in_its_s
     let reader = BTreeSet::from([NodeId::try_from("n").unwrap()]);
     for request in &steps {
         let kept = |compared, secret: &str| {
-            let (state, request) = (json!({"memo": "m", "card": {"pin": secret}}), (Format::JsonPatch, request));
+            let (state, request) = (json!({"memo": "m", "card": {"pin": secret}}), (PatchFormat::JsonPatch, request));
             super::super::excerpt(
-                &Hiding::of_request_compared(&policy, compared, &state, request, None),
+                &Redactor::of_request_compared(&policy, compared, &state, request, None),
                 request.0,
                 request.1,
             )
         };
-        for compared in [Comparison::WithEvery, Comparison::WithReadable(&reader)] {
+        for compared in [ComparedValues::WithEvery, ComparedValues::WithReadable(&reader)] {
             assert!(!kept(compared, SECRET).contains("my-own-pin"), "{}", kept(compared, SECRET));
         }
-        let guessed = kept(Comparison::WithReadable(&reader), "m");
-        assert_eq!(guessed, kept(Comparison::WithReadable(&reader), SECRET), "an author learns nothing it cannot read");
+        let guessed = kept(ComparedValues::WithReadable(&reader), "m");
+        assert_eq!(
+            guessed,
+            kept(ComparedValues::WithReadable(&reader), SECRET),
+            "an author learns nothing it cannot read"
+        );
     }
 }
 
 #[test]
 fn a_place_is_cut_before_a_name_with_a_hidden_value() {
     let policy = policy("[nodes.n]\n[redaction]\nhide = [\"card.*\"]");
-    let hiding = Hiding::of(&policy, [&json!({"card": {"pin": SECRET}})], None);
+    let hiding = Redactor::of(&policy, [&json!({"card": {"pin": SECRET}})], None);
     let at = Pointer::try_from(format!("/notes/{SECRET}/x")).unwrap();
     assert_eq!(hiding.cut(&at).to_string(), "/notes");
     let violation = Violation::new(crate::domain::policy::RejectCode::WriteDenied, at.clone(), "no");

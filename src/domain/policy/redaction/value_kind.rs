@@ -9,22 +9,22 @@ use serde_json::Value;
 /// own would be the value. Of a number no magnitude is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "type", content = "length", rename_all = "snake_case")]
-pub enum Kind {
+pub enum RedactedValueKind {
     /// A text of so many characters.
-    Text(Length),
+    Text(LengthClass),
     /// A number.
     Number,
     /// Null, true or false.
     Scalar,
     /// A list of so many items.
-    List(Length),
+    List(LengthClass),
     /// An object of so many members.
-    Object(Length),
+    Object(LengthClass),
 }
 
 /// A class of lengths. The classes are wide, so that one more character seldom shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub enum Length {
+pub enum LengthClass {
     /// 0.
     #[serde(rename = "empty")]
     Empty,
@@ -45,15 +45,15 @@ pub enum Length {
     Longer,
 }
 
-impl Kind {
+impl RedactedValueKind {
     /// What is told of this value.
     pub fn of(value: &Value) -> Self {
         match value {
             Value::Null | Value::Bool(_) => Self::Scalar,
             Value::Number(_) => Self::Number,
-            Value::String(text) => Self::Text(Length::of(text.chars().count())),
-            Value::Array(items) => Self::List(Length::of(items.len())),
-            Value::Object(members) => Self::Object(Length::of(members.len())),
+            Value::String(text) => Self::Text(LengthClass::of(text.chars().count())),
+            Value::Array(items) => Self::List(LengthClass::of(items.len())),
+            Value::Object(members) => Self::Object(LengthClass::of(members.len())),
         }
     }
 
@@ -61,12 +61,12 @@ impl Kind {
     pub const fn is_leaf(self) -> bool {
         match self {
             Self::Text(_) | Self::Number | Self::Scalar => true,
-            Self::List(length) | Self::Object(length) => matches!(length, Length::Empty),
+            Self::List(length) | Self::Object(length) => matches!(length, LengthClass::Empty),
         }
     }
 }
 
-impl Length {
+impl LengthClass {
     const fn of(count: usize) -> Self {
         match count {
             0 => Self::Empty,
@@ -90,7 +90,7 @@ impl Length {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for RedactedValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(length) => write!(f, "a text of {} characters", length.words()),
@@ -120,7 +120,9 @@ mod tests {
             (json!({"a": 1}), json!({"b": {"c": 1}})),
         ];
         for (one, other) in alike {
-            let told = |it: &Value| (Kind::of(it), Kind::of(it).to_string(), json!(Kind::of(it)));
+            let told = |it: &Value| {
+                (RedactedValueKind::of(it), RedactedValueKind::of(it).to_string(), json!(RedactedValueKind::of(it)))
+            };
             assert_eq!(told(&one), told(&other), "{one} and {other}");
         }
     }
@@ -144,7 +146,7 @@ mod tests {
             (json!({"a": 1}), json!({"type": "object", "length": "1-8"}), "an object of 1 to 8 members"),
         ];
         for (value, told, words) in table {
-            let kind = Kind::of(&value);
+            let kind = RedactedValueKind::of(&value);
             assert_eq!((json!(kind), kind.to_string().as_str()), (told, words), "{value}");
             assert_eq!(kind.is_leaf(), crate::domain::json::diff::is_leaf(&value), "{value}");
         }

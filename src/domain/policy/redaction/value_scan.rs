@@ -28,30 +28,30 @@ const HIDDEN: &str = "hidden";
 
 /// Hidden values, looked for all at once in time that grows with the text alone. Cloning shares what was built.
 #[derive(Clone, Debug, Default)]
-pub struct HiddenValues {
+pub struct RedactedValues {
     /// Nothing, where nothing is hidden.
-    built: Option<Arc<Built>>,
+    built: Option<Arc<ValueMatcher>>,
 }
 
 #[derive(Debug)]
-struct Built {
+struct ValueMatcher {
     finder: NFA,
     /// Of each text that is looked for.
-    extents: Vec<Extent>,
+    extents: Vec<MatchExtent>,
 }
 
 /// How much of a value is looked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Extent {
+enum MatchExtent {
     Whole,
     Beginning,
 }
 
 /// Values on the way to being looked for. As many and as long as states have them, and limits bound those.
 #[derive(Default)]
-pub(in crate::domain::policy) struct Gathered(BTreeMap<String, Extent>);
+pub(in crate::domain::policy) struct RedactedValueSet(BTreeMap<String, MatchExtent>);
 
-impl Gathered {
+impl RedactedValueSet {
     /// Every text and number at or below something hidden.
     pub(in crate::domain::policy) fn add(&mut self, value: &Value) {
         match value {
@@ -68,8 +68,8 @@ impl Gathered {
             return;
         }
         let (part, extent) = match text.char_indices().nth(HIDDEN_CHARS_LOOKED_FOR) {
-            Some((end, _)) => (&text[..end], Extent::Beginning),
-            None => (text, Extent::Whole),
+            Some((end, _)) => (&text[..end], MatchExtent::Beginning),
+            None => (text, MatchExtent::Whole),
         };
         let escaped = canonical(&Value::from(part));
         // A text in which JSON is written has it as JSON writes it.
@@ -79,19 +79,19 @@ impl Gathered {
         }
     }
 
-    pub(in crate::domain::policy) fn built(self) -> HiddenValues {
+    pub(in crate::domain::policy) fn built(self) -> RedactedValues {
         if self.0.is_empty() {
-            return HiddenValues::default();
+            return RedactedValues::default();
         }
-        let (texts, extents): (Vec<String>, Vec<Extent>) = self.0.into_iter().unzip();
+        let (texts, extents): (Vec<String>, Vec<MatchExtent>) = self.0.into_iter().unzip();
         // A table of all transitions would be faster to ask and far slower to build; most are asked once.
         let finder =
             NFA::new(texts).expect("a few states have far fewer bytes than there are numbers for an automaton's nodes");
-        HiddenValues { built: Some(Arc::new(Built { finder, extents })) }
+        RedactedValues { built: Some(Arc::new(ValueMatcher { finder, extents })) }
     }
 }
 
-impl HiddenValues {
+impl RedactedValues {
     /// Whether there are none.
     pub(in crate::domain::policy) const fn is_empty(&self) -> bool {
         self.built.is_none()
@@ -124,12 +124,12 @@ impl HiddenValues {
 
 /// The longest of the texts that end at one place of a text, in bytes; 0 where none does.
 #[derive(Clone, Copy, Default)]
-struct Ending {
+struct MatchLengths {
     whole: usize,
     beginning: usize,
 }
 
-impl Built {
+impl ValueMatcher {
     fn stands_in(&self, text: &str) -> bool {
         // It fails where it is asked for what it was not built for, and only there.
         self.finder.try_find(&Input::new(text).earliest(true)).is_ok_and(|it| it.is_some())
@@ -139,14 +139,14 @@ impl Built {
     /// made in which a hundred end at every place.
     fn places(&self, text: &str) -> Vec<Range<usize>> {
         let mut places = Vec::new();
-        let mut endings: HashMap<StateID, Ending> = HashMap::new();
+        let mut endings: HashMap<StateID, MatchLengths> = HashMap::new();
         let Ok(mut state) = self.finder.start_state(Anchored::No) else { return places };
         for (at, byte) in text.bytes().enumerate() {
             state = self.finder.next_state(Anchored::No, state, byte);
             if !self.finder.is_match(state) {
                 continue;
             }
-            let Ending { whole, beginning } = *endings.entry(state).or_insert_with(|| self.ending(state));
+            let MatchLengths { whole, beginning } = *endings.entry(state).or_insert_with(|| self.ending(state));
             let end = at + 1;
             if whole > 0 {
                 places.push(end - whole..end);
@@ -158,14 +158,14 @@ impl Built {
         places
     }
 
-    fn ending(&self, state: StateID) -> Ending {
-        let mut ending = Ending::default();
+    fn ending(&self, state: StateID) -> MatchLengths {
+        let mut ending = MatchLengths::default();
         for index in 0..self.finder.match_len(state) {
             let pattern = self.finder.match_pattern(state, index);
             let bytes = self.finder.pattern_len(pattern);
             match self.extents.get(pattern.as_usize()) {
-                Some(Extent::Whole) => ending.whole = ending.whole.max(bytes),
-                Some(Extent::Beginning) | None => ending.beginning = ending.beginning.max(bytes),
+                Some(MatchExtent::Whole) => ending.whole = ending.whole.max(bytes),
+                Some(MatchExtent::Beginning) | None => ending.beginning = ending.beginning.max(bytes),
             }
         }
         ending

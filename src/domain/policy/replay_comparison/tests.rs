@@ -1,22 +1,22 @@
 use serde_json::json;
 
 use super::*;
-use crate::domain::chain::statement::Kind;
-use crate::domain::json::patch::Format;
+use crate::domain::chain::statement::TransitionType;
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::policy::tests::{one_node, propose};
 
-fn was(outcome: Became, codes: &[&str]) -> Was {
-    Was::new(outcome, codes.iter().map(|it| (*it).to_owned()))
+fn was(outcome: ReplayOutcome, codes: &[&str]) -> RecordedOutcome {
+    RecordedOutcome::new(outcome, codes.iter().map(|it| (*it).to_owned()))
 }
 
-fn would_be(outcome: Became, codes: &[&str]) -> WouldBe {
+fn would_be(outcome: ReplayOutcome, codes: &[&str]) -> HypotheticalOutcome {
     let codes = was(outcome, codes).codes;
-    WouldBe { outcome, codes, reasons: Vec::new(), warnings: Vec::new(), errors: Vec::new() }
+    HypotheticalOutcome { outcome, codes, reasons: Vec::new(), warnings: Vec::new(), errors: Vec::new() }
 }
 
 #[test]
 fn the_same_is_the_same_outcome_with_the_same_codes() {
-    use Became::{Commit, Hold, Observe, Reject};
+    use ReplayOutcome::{Commit, Hold, Observe, Reject};
     for (was, would_be, same) in [
         (was(Commit, &[]), would_be(Commit, &[]), true),
         (was(Commit, &[]), would_be(Hold, &["protected"]), false),
@@ -30,26 +30,35 @@ fn the_same_is_the_same_outcome_with_the_same_codes() {
         (was(Reject, &["nobody_can_approve"]), would_be(Observe, &["protected"]), false),
     ] {
         let compared = was.compared(would_be.clone());
-        let expected = if same { Compared::Same { would_be } } else { Compared::Differs { would_be } };
+        let expected = if same { ReplayComparison::Same { would_be } } else { ReplayComparison::Differs { would_be } };
         assert_eq!(compared, expected, "{was:?}");
     }
 }
 
 #[test]
 fn what_depends_on_more_than_the_policy_is_not_guessed() {
-    use Became::{Commit, Hold, Reject};
+    use ReplayOutcome::{Commit, Hold, Reject};
     let unread = was(Reject, &["attempts_exhausted"]);
-    assert_eq!(unread.compared(would_be(Commit, &[])), Compared::Unknown { why: Untold::NotJudged });
-    assert_eq!(unread.compared(would_be(Reject, &["schema"])), Compared::Unknown { why: Untold::NotJudged });
+    assert_eq!(
+        unread.compared(would_be(Commit, &[])),
+        ReplayComparison::Unknown { why: ReplayUnknownCause::NotJudged }
+    );
+    assert_eq!(
+        unread.compared(would_be(Reject, &["schema"])),
+        ReplayComparison::Unknown { why: ReplayUnknownCause::NotJudged }
+    );
     let nobody = was(Reject, &["nobody_can_approve"]);
-    assert_eq!(nobody.compared(would_be(Hold, &["protected"])), Compared::Unknown { why: Untold::NobodyThen });
+    assert_eq!(
+        nobody.compared(would_be(Hold, &["protected"])),
+        ReplayComparison::Unknown { why: ReplayUnknownCause::NobodyThen }
+    );
 }
 
-fn would_become((candidate, active): (&Policy, &Policy), state: &Value, content: Value) -> WouldBe {
-    let judgement = propose(candidate, state, Format::Merge, content.clone());
-    let kept = KeptRequest {
-        kind: Kind::Propose,
-        format: Format::Merge,
+fn would_become((candidate, active): (&Policy, &Policy), state: &Value, content: Value) -> HypotheticalOutcome {
+    let judgement = propose(candidate, state, PatchFormat::Merge, content.clone());
+    let kept = RejectedRequest {
+        kind: TransitionType::Propose,
+        format: PatchFormat::Merge,
         content,
         attempt: 1,
         tool: None,
@@ -57,7 +66,7 @@ fn would_become((candidate, active): (&Policy, &Policy), state: &Value, content:
         step: None,
         join: None,
     };
-    WouldBe::of(judgement, Policies { candidate, active }, state, &kept)
+    HypotheticalOutcome::of(judgement, ReplayPolicies { candidate, active }, state, &kept)
 }
 
 #[test]
@@ -96,5 +105,5 @@ fn a_policy_that_only_observes_would_hold_nothing() {
     text = text.replacen("flow = \"f\"\n", "flow = \"f\"\nmode = \"observe\"\n", 1);
     let observing = Policy::compile(&crate::domain::policy::PolicySource { text, ..Default::default() }).unwrap();
     let became = |policy: &Policy| would_become((policy, policy), &json!({}), json!({"owner": 1})).outcome;
-    assert_eq!((became(&enforcing), became(&observing)), (Became::Hold, Became::Observe));
+    assert_eq!((became(&enforcing), became(&observing)), (ReplayOutcome::Hold, ReplayOutcome::Observe));
 }

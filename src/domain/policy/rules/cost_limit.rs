@@ -5,7 +5,7 @@ use crate::domain::policy::bounds::RULE_STEPS_MAX;
 
 /// Why there is no value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stop {
+pub(super) enum EvaluationError {
     /// The expression has none here: a key that is not there, types that do not fit, an overflow.
     Failed,
     /// It asks about an asker or a thread of which nothing is supposed.
@@ -15,31 +15,31 @@ pub(super) enum Stop {
 }
 
 /// What an evaluation gives.
-pub(super) type Done<T> = Result<T, Stop>;
+pub(super) type MeteredResult<T> = Result<T, EvaluationError>;
 
 /// How many bytes of text are looked at for the price of one step.
 const BYTES_PER_STEP: usize = 32;
 
 /// Counts the steps of one judgement.
-pub(super) struct Meter {
+pub(super) struct CostMeter {
     left: usize,
 }
 
-impl Meter {
+impl CostMeter {
     pub(super) const fn new() -> Self {
         Self { left: RULE_STEPS_MAX }
     }
 
-    pub(super) fn step(&mut self) -> Done<()> {
+    pub(super) fn step(&mut self) -> MeteredResult<()> {
         self.take(1)
     }
 
     /// Looks at a text.
-    pub(super) fn text(&mut self, text: &str) -> Done<()> {
+    pub(super) fn text(&mut self, text: &str) -> MeteredResult<()> {
         self.take(1 + text.len() / BYTES_PER_STEP)
     }
 
-    fn take(&mut self, steps: usize) -> Done<()> {
+    fn take(&mut self, steps: usize) -> MeteredResult<()> {
         match self.left.checked_sub(steps) {
             Some(left) => {
                 self.left = left;
@@ -47,7 +47,7 @@ impl Meter {
             }
             None => {
                 self.left = 0;
-                Err(Stop::Spent)
+                Err(EvaluationError::Spent)
             }
         }
     }

@@ -5,47 +5,47 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::cost_limit::{Done, Meter, Stop};
-use super::expr::{Arithmetic, Comparison, Const, Expr, Fact, Function, Quantifier, Question};
+use super::cost_limit::{CostMeter, EvaluationError, MeteredResult};
+use super::expr::{Arithmetic, BooleanExpr, ComparisonOp, Const, Expr, Function, Quantifier, RuleVariable};
 use super::value::Val;
-use crate::domain::json::diff::Change;
-use crate::domain::policy::request::Circumstances;
+use crate::domain::json::diff::LeafChange;
+use crate::domain::policy::request::RequestContext;
 
 /// What a condition is about.
 #[derive(Clone, Copy)]
-pub(super) struct Scene<'a> {
+pub(super) struct RuleInputs<'a> {
     pub(super) before: &'a Value,
     pub(super) after: &'a Value,
-    pub(super) change: Option<&'a Change>,
+    pub(super) change: Option<&'a LeafChange>,
     pub(super) node: &'a str,
-    pub(super) around: &'a Circumstances<'a>,
+    pub(super) around: &'a RequestContext<'a>,
 }
 
 /// One evaluation.
 pub(super) struct Evaluation<'a, 'm> {
-    scene: Scene<'a>,
+    scene: RuleInputs<'a>,
     locals: Vec<Val<'a>>,
-    meter: &'m mut Meter,
+    meter: &'m mut CostMeter,
 }
 
 /// Whether the condition holds. Anything but true and false is an error.
-pub(super) fn holds<'a>(when: &'a Expr, scene: Scene<'a>, meter: &mut Meter) -> Done<bool> {
+pub(super) fn holds<'a>(when: &'a Expr, scene: RuleInputs<'a>, meter: &mut CostMeter) -> MeteredResult<bool> {
     Evaluation { scene, locals: Vec::new(), meter }.truth(when)
 }
 
 impl<'a> Evaluation<'a, '_> {
-    fn truth(&mut self, expr: &'a Expr) -> Done<bool> {
+    fn truth(&mut self, expr: &'a Expr) -> MeteredResult<bool> {
         match expr {
             Expr::Ask(question) => self.answer(question),
             // A truth that stands somewhere as a value.
             expr => match self.value(expr)? {
                 Val::Bool(it) => Ok(it),
-                _ => Err(Stop::Failed),
+                _ => Err(EvaluationError::Failed),
             },
         }
     }
 
-    fn value(&mut self, expr: &'a Expr) -> Done<Val<'a>> {
+    fn value(&mut self, expr: &'a Expr) -> MeteredResult<Val<'a>> {
         // A question counts its own step.
         if !matches!(expr, Expr::Ask(_)) {
             self.meter.step()?;
@@ -54,13 +54,13 @@ impl<'a> Evaluation<'a, '_> {
             Expr::Ask(question) => self.answer(question).map(Val::Bool),
             Expr::Const(it) => Ok(constant(it)),
             Expr::Fact(it) => self.fact(*it),
-            Expr::Local(slot) => self.locals.get(*slot).cloned().ok_or(Stop::Failed),
-            Expr::Member(of, name) => self.member(of, name)?.map_or(Err(Stop::Failed), Val::of),
+            Expr::Local(slot) => self.locals.get(*slot).cloned().ok_or(EvaluationError::Failed),
+            Expr::Member(of, name) => self.member(of, name)?.map_or(Err(EvaluationError::Failed), Val::of),
             Expr::Item(pair) => self.item(pair),
             Expr::Minus(of) => match self.value(of)? {
-                Val::Int(it) => it.checked_neg().map(Val::Int).ok_or(Stop::Failed),
+                Val::Int(it) => it.checked_neg().map(Val::Int).ok_or(EvaluationError::Failed),
                 Val::Double(it) => Ok(Val::Double(-it)),
-                _ => Err(Stop::Failed),
+                _ => Err(EvaluationError::Failed),
             },
             Expr::If(three) => {
                 let chosen = if self.truth(&three[0])? { &three[1] } else { &three[2] };
@@ -75,92 +75,96 @@ impl<'a> Evaluation<'a, '_> {
                 self.call(*function, &of)
             }
             Expr::List(items) => {
-                let items: Vec<_> = items.iter().map(|it| self.value(it)).collect::<Done<_>>()?;
+                let items: Vec<_> = items.iter().map(|it| self.value(it)).collect::<MeteredResult<_>>()?;
                 Ok(Val::Made(items.into()))
             }
         }
     }
 
     /// What is asked is answered without a value being made of the answer.
-    fn answer(&mut self, question: &'a Question) -> Done<bool> {
+    fn answer(&mut self, question: &'a BooleanExpr) -> MeteredResult<bool> {
         self.meter.step()?;
         match question {
-            Question::HasFact(it) => Ok(self.maybe(*it)?.is_some()),
-            Question::Has(of, name) => Ok(self.member(of, name)?.is_some()),
-            Question::Not(of) => Ok(!self.truth(of)?),
-            Question::And(pair) => self.joined(pair, false),
-            Question::Or(pair) => self.joined(pair, true),
-            Question::Compare(comparison, pair) => {
+            BooleanExpr::HasFact(it) => Ok(self.maybe(*it)?.is_some()),
+            BooleanExpr::Has(of, name) => Ok(self.member(of, name)?.is_some()),
+            BooleanExpr::Not(of) => Ok(!self.truth(of)?),
+            BooleanExpr::And(pair) => self.joined(pair, false),
+            BooleanExpr::Or(pair) => self.joined(pair, true),
+            BooleanExpr::Compare(comparison, pair) => {
                 let (left, right) = (self.value(&pair[0])?, self.value(&pair[1])?);
                 self.compared(*comparison, &left, &right)
             }
-            Question::Each(quantifier, pair) => self.each(*quantifier, pair),
+            BooleanExpr::Each(quantifier, pair) => self.each(*quantifier, pair),
         }
     }
 
-    fn fact(&self, fact: Fact) -> Done<Val<'a>> {
-        self.maybe(fact)?.unwrap_or(Err(Stop::Failed))
+    fn fact(&self, fact: RuleVariable) -> MeteredResult<Val<'a>> {
+        self.maybe(fact)?.unwrap_or(Err(EvaluationError::Failed))
     }
 
     /// `None` if the request lacks it. What nobody knows is an error even so.
-    fn maybe(&self, fact: Fact) -> Done<Option<Done<Val<'a>>>> {
-        let Scene { before, after, change, node, around } = self.scene;
-        let change = || change.ok_or(Stop::Failed);
-        let principal = || around.principal.ok_or(Stop::Unsupposed);
+    fn maybe(&self, fact: RuleVariable) -> MeteredResult<Option<MeteredResult<Val<'a>>>> {
+        let RuleInputs { before, after, change, node, around } = self.scene;
+        let change = || change.ok_or(EvaluationError::Failed);
+        let principal = || around.principal.ok_or(EvaluationError::Unsupposed);
         let is = |it| Ok(Some(Ok(it)));
         match fact {
-            Fact::Object => Ok(Some(Val::of(after))),
-            Fact::OldObject => Ok(Some(Val::of(before))),
-            Fact::Path => is(text(change()?.pointer.as_str())),
-            Fact::Before => Ok(change()?.before.as_ref().map(Val::of)),
-            Fact::After => Ok(change()?.after.as_ref().map(Val::of)),
-            Fact::Node => is(text(node)),
-            Fact::PrincipalId => is(text(principal()?.id)),
-            Fact::PrincipalOwner => is(text(principal()?.owner)),
-            Fact::CommittedNodes => is(Val::Names(around.committed_nodes.ok_or(Stop::Unsupposed)?)),
-            Fact::ToolName => Ok(around.tool.map(|it| Ok(text(it.name.as_str())))),
-            Fact::ToolArguments => Ok(around.tool.map(|it| Ok(Val::Map(&it.arguments)))),
-            Fact::Tokens => Ok(around.usage.tokens.map(|it| i64::try_from(it).map(Val::Int).map_err(|_| Stop::Failed))),
-            Fact::Cost => Ok(around.usage.cost.map(|it| Ok(Val::Double(it.double())))),
+            RuleVariable::Object => Ok(Some(Val::of(after))),
+            RuleVariable::OldObject => Ok(Some(Val::of(before))),
+            RuleVariable::Path => is(text(change()?.pointer.as_str())),
+            RuleVariable::Before => Ok(change()?.before.as_ref().map(Val::of)),
+            RuleVariable::After => Ok(change()?.after.as_ref().map(Val::of)),
+            RuleVariable::Node => is(text(node)),
+            RuleVariable::PrincipalId => is(text(principal()?.id)),
+            RuleVariable::PrincipalOwner => is(text(principal()?.owner)),
+            RuleVariable::CommittedNodes => is(Val::Names(around.committed_nodes.ok_or(EvaluationError::Unsupposed)?)),
+            RuleVariable::ToolName => Ok(around.tool.map(|it| Ok(text(it.name.as_str())))),
+            RuleVariable::ToolArguments => Ok(around.tool.map(|it| Ok(Val::Map(&it.arguments)))),
+            RuleVariable::Tokens => {
+                Ok(around.usage.tokens.map(|it| i64::try_from(it).map(Val::Int).map_err(|_| EvaluationError::Failed)))
+            }
+            RuleVariable::Cost => Ok(around.usage.cost.map(|it| Ok(Val::Double(it.double())))),
         }
     }
 
     /// `None` if the map has no such member.
-    fn member(&mut self, of: &'a Expr, name: &str) -> Done<Option<&'a Value>> {
+    fn member(&mut self, of: &'a Expr, name: &str) -> MeteredResult<Option<&'a Value>> {
         let members = match of {
             // As `value` has it, without a copy of the item.
             Expr::Local(slot) => {
                 self.meter.step()?;
                 match self.locals.get(*slot) {
                     Some(Val::Map(members)) => *members,
-                    _ => return Err(Stop::Failed),
+                    _ => return Err(EvaluationError::Failed),
                 }
             }
             of => match self.value(of)? {
                 Val::Map(members) => members,
-                _ => return Err(Stop::Failed),
+                _ => return Err(EvaluationError::Failed),
             },
         };
         Ok(members.get(name))
     }
 
-    fn item(&mut self, pair: &'a [Expr; 2]) -> Done<Val<'a>> {
+    fn item(&mut self, pair: &'a [Expr; 2]) -> MeteredResult<Val<'a>> {
         match (self.value(&pair[0])?, self.value(&pair[1])?) {
-            (Val::Map(members), Val::Text(key)) => members.get(key.as_ref()).map_or(Err(Stop::Failed), Val::of),
+            (Val::Map(members), Val::Text(key)) => {
+                members.get(key.as_ref()).map_or(Err(EvaluationError::Failed), Val::of)
+            }
             (Val::List(items), Val::Int(index)) => {
                 let item = usize::try_from(index).ok().and_then(|it| items.get(it));
-                item.map_or(Err(Stop::Failed), Val::of)
+                item.map_or(Err(EvaluationError::Failed), Val::of)
             }
             (Val::Made(items), Val::Int(index)) => {
-                usize::try_from(index).ok().and_then(|it| items.get(it)).cloned().ok_or(Stop::Failed)
+                usize::try_from(index).ok().and_then(|it| items.get(it)).cloned().ok_or(EvaluationError::Failed)
             }
-            _ => Err(Stop::Failed),
+            _ => Err(EvaluationError::Failed),
         }
     }
 
     /// `&&` and `||`: one side that decides makes up for an error of the other, as CEL has it. Where the steps are
     /// spent, the other side has none either.
-    fn joined(&mut self, pair: &'a [Expr; 2], deciding: bool) -> Done<bool> {
+    fn joined(&mut self, pair: &'a [Expr; 2], deciding: bool) -> MeteredResult<bool> {
         let left = self.truth(&pair[0]);
         if left == Ok(deciding) || self.truth(&pair[1])? == deciding {
             return Ok(deciding);
@@ -168,10 +172,10 @@ impl<'a> Evaluation<'a, '_> {
         left
     }
 
-    fn each(&mut self, quantifier: Quantifier, pair: &'a [Expr; 2]) -> Done<bool> {
+    fn each(&mut self, quantifier: Quantifier, pair: &'a [Expr; 2]) -> MeteredResult<bool> {
         let over = self.value(&pair[0])?;
         let mut found = 0_usize;
-        for item in over.items().ok_or(Stop::Failed)? {
+        for item in over.items().ok_or(EvaluationError::Failed)? {
             self.meter.step()?;
             self.locals.push(item?);
             let holds = self.truth(&pair[1]);
@@ -190,22 +194,22 @@ impl<'a> Evaluation<'a, '_> {
         })
     }
 
-    fn compared(&mut self, comparison: Comparison, left: &Val<'a>, right: &Val<'a>) -> Done<bool> {
+    fn compared(&mut self, comparison: ComparisonOp, left: &Val<'a>, right: &Val<'a>) -> MeteredResult<bool> {
         let mut compare = || left.compare(right, self.meter);
         Ok(match comparison {
-            Comparison::Equal => left.equals(right, self.meter)?,
-            Comparison::NotEqual => !left.equals(right, self.meter)?,
-            Comparison::Less => compare()? == Ordering::Less,
-            Comparison::LessOrEqual => compare()? != Ordering::Greater,
-            Comparison::Greater => compare()? == Ordering::Greater,
-            Comparison::GreaterOrEqual => compare()? != Ordering::Less,
-            Comparison::In => right.contains(left, self.meter)?,
-            Comparison::Contains | Comparison::StartsWith | Comparison::EndsWith => {
-                let (Val::Text(whole), Val::Text(part)) = (left, right) else { return Err(Stop::Failed) };
+            ComparisonOp::Equal => left.equals(right, self.meter)?,
+            ComparisonOp::NotEqual => !left.equals(right, self.meter)?,
+            ComparisonOp::Less => compare()? == Ordering::Less,
+            ComparisonOp::LessOrEqual => compare()? != Ordering::Greater,
+            ComparisonOp::Greater => compare()? == Ordering::Greater,
+            ComparisonOp::GreaterOrEqual => compare()? != Ordering::Less,
+            ComparisonOp::In => right.contains(left, self.meter)?,
+            ComparisonOp::Contains | ComparisonOp::StartsWith | ComparisonOp::EndsWith => {
+                let (Val::Text(whole), Val::Text(part)) = (left, right) else { return Err(EvaluationError::Failed) };
                 self.meter.text(whole)?;
                 match comparison {
-                    Comparison::Contains => whole.contains(part.as_ref()),
-                    Comparison::StartsWith => whole.starts_with(part.as_ref()),
+                    ComparisonOp::Contains => whole.contains(part.as_ref()),
+                    ComparisonOp::StartsWith => whole.starts_with(part.as_ref()),
                     _ => whole.ends_with(part.as_ref()),
                 }
             }
@@ -213,7 +217,7 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     /// Ints with ints, checked; doubles with doubles; texts are joined. Kinds are never mixed.
-    fn arithmetic(&mut self, operator: Arithmetic, left: &Val<'a>, right: &Val<'a>) -> Done<Val<'a>> {
+    fn arithmetic(&mut self, operator: Arithmetic, left: &Val<'a>, right: &Val<'a>) -> MeteredResult<Val<'a>> {
         match (left, right) {
             (Val::Int(a), Val::Int(b)) => {
                 let result = match operator {
@@ -223,33 +227,33 @@ impl<'a> Evaluation<'a, '_> {
                     Arithmetic::Divide => a.checked_div(*b),
                     Arithmetic::Remainder => a.checked_rem(*b),
                 };
-                result.map(Val::Int).ok_or(Stop::Failed)
+                result.map(Val::Int).ok_or(EvaluationError::Failed)
             }
             (Val::Double(a), Val::Double(b)) => match operator {
                 Arithmetic::Add => Ok(Val::Double(a + b)),
                 Arithmetic::Subtract => Ok(Val::Double(a - b)),
                 Arithmetic::Multiply => Ok(Val::Double(a * b)),
                 Arithmetic::Divide => Ok(Val::Double(a / b)),
-                Arithmetic::Remainder => Err(Stop::Failed),
+                Arithmetic::Remainder => Err(EvaluationError::Failed),
             },
             (Val::Text(a), Val::Text(b)) if operator == Arithmetic::Add => {
                 self.meter.text(a)?;
                 self.meter.text(b)?;
                 Ok(Val::Text(Cow::Owned(format!("{a}{b}"))))
             }
-            _ => Err(Stop::Failed),
+            _ => Err(EvaluationError::Failed),
         }
     }
 
-    fn call(&mut self, function: Function, of: &Val<'a>) -> Done<Val<'a>> {
+    fn call(&mut self, function: Function, of: &Val<'a>) -> MeteredResult<Val<'a>> {
         match (function, of) {
             (Function::Size, of) => {
                 let size = of.size(self.meter)?;
-                i64::try_from(size).map(Val::Int).map_err(|_| Stop::Failed)
+                i64::try_from(size).map(Val::Int).map_err(|_| EvaluationError::Failed)
             }
             (Function::Type, of) => Ok(Val::Type(of.type_name())),
             (Function::Int, Val::Int(it)) => Ok(Val::Int(*it)),
-            (Function::Int, Val::Double(it)) => whole(*it).map(Val::Int).ok_or(Stop::Failed),
+            (Function::Int, Val::Double(it)) => whole(*it).map(Val::Int).ok_or(EvaluationError::Failed),
             (Function::Double, Val::Double(it)) => Ok(Val::Double(*it)),
             #[expect(clippy::cast_precision_loss, reason = "CEL's double() rounds, too")]
             (Function::Double, Val::Int(it)) => Ok(Val::Double(*it as f64)),
@@ -261,7 +265,7 @@ impl<'a> Evaluation<'a, '_> {
                 self.meter.text(it)?;
                 Ok(Val::Text(Cow::Owned(it.to_ascii_uppercase())))
             }
-            _ => Err(Stop::Failed),
+            _ => Err(EvaluationError::Failed),
         }
     }
 }

@@ -6,7 +6,7 @@ pub(super) enum Expr {
     /// A constant.
     Const(Const),
     /// Something about the request.
-    Fact(Fact),
+    Fact(RuleVariable),
     /// The variable of a quantifier; the outermost is 0.
     Local(usize),
     /// `of.name`
@@ -24,14 +24,14 @@ pub(super) enum Expr {
     /// A list as written.
     List(Vec<Expr>),
     /// Something that is true or false.
-    Ask(Question),
+    Ask(BooleanExpr),
 }
 
 /// An expression that has a truth or none, and never another value.
 #[derive(Debug, PartialEq)]
-pub(super) enum Question {
+pub(super) enum BooleanExpr {
     /// Whether there is such a fact.
-    HasFact(Fact),
+    HasFact(RuleVariable),
     /// `has(of.name)`
     Has(Box<Expr>, String),
     /// `!it`
@@ -41,7 +41,7 @@ pub(super) enum Question {
     /// `a || b`
     Or(Box<[Expr; 2]>),
     /// How two values stand to one another.
-    Compare(Comparison, Box<[Expr; 2]>),
+    Compare(ComparisonOp, Box<[Expr; 2]>),
     /// `over.all(x, body)` and its like.
     Each(Quantifier, Box<[Expr; 2]>),
 }
@@ -60,7 +60,7 @@ pub(super) enum Const {
 
 /// What rules can ask about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fact {
+pub(super) enum RuleVariable {
     /// The state after.
     Object,
     /// The state before.
@@ -89,7 +89,7 @@ pub(super) enum Fact {
     Cost,
 }
 
-impl Fact {
+impl RuleVariable {
     /// Whether a request can lack it, so that `has` is a question.
     pub(super) const fn can_be_missing(self) -> bool {
         matches!(self, Self::Before | Self::After | Self::ToolName | Self::ToolArguments | Self::Tokens | Self::Cost)
@@ -103,7 +103,7 @@ impl Fact {
 
 /// An operator that asks about its sides. Both are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comparison {
+pub(super) enum ComparisonOp {
     Equal,
     NotEqual,
     Less,
@@ -163,10 +163,10 @@ impl Expr {
     /// `&&` at the top. For every other change the whole is false, whatever the rest would be.
     pub(super) fn only_path(&self) -> Option<&str> {
         match self {
-            Self::Ask(Question::And(pair)) => pair[0].only_path().or_else(|| pair[1].only_path()),
-            Self::Ask(Question::Compare(Comparison::Equal, pair)) => match &**pair {
-                [Self::Fact(Fact::Path), Self::Const(Const::Text(path))]
-                | [Self::Const(Const::Text(path)), Self::Fact(Fact::Path)] => Some(path),
+            Self::Ask(BooleanExpr::And(pair)) => pair[0].only_path().or_else(|| pair[1].only_path()),
+            Self::Ask(BooleanExpr::Compare(ComparisonOp::Equal, pair)) => match &**pair {
+                [Self::Fact(RuleVariable::Path), Self::Const(Const::Text(path))]
+                | [Self::Const(Const::Text(path)), Self::Fact(RuleVariable::Path)] => Some(path),
                 _ => None,
             },
             _ => None,
@@ -174,7 +174,7 @@ impl Expr {
     }
 }
 
-impl Question {
+impl BooleanExpr {
     fn is_of_a_change(&self) -> bool {
         match self {
             Self::HasFact(fact) => fact.is_of_a_change(),

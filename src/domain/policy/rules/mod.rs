@@ -19,14 +19,14 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::bounds;
-use super::judgement::{Audience, RejectCode, Violation, Warning};
-use super::request::Circumstances;
+use super::judgement::{JudgedWarning, ReasonAudience, RejectCode, Violation};
+use super::request::RequestContext;
 use super::tool_globs::ToolGlobs;
-use crate::domain::json::diff::Change;
+use crate::domain::json::diff::LeafChange;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::threads::tool_call::Tool;
-use cost_limit::{Meter, Stop};
-use eval::{Scene, holds};
+use cost_limit::{CostMeter, EvaluationError};
+use eval::{RuleInputs, holds};
 use expr::Expr;
 
 /// What is said of a rule that has no answer: nothing of why, since that may tell of values.
@@ -37,19 +37,19 @@ const UNSUPPOSED: &str = "this rule asks who asks or what has committed in the t
 
 /// One `[[rules]]` table.
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(super) struct PolicyRule {
     pub(super) name: String,
-    pub(super) then: Then,
+    pub(super) then: RuleAction,
     pub(super) reason: String,
     when: Expr,
-    asked: Asked,
+    asked: EvaluationScope,
     /// Which calls it is about; all requests, if it does not say.
     tools: Option<ToolGlobs>,
 }
 
 /// What follows if the condition holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Then {
+pub(super) enum RuleAction {
     /// People are asked.
     Hold,
     /// The request is rejected.
@@ -60,7 +60,7 @@ pub(super) enum Then {
 
 /// How often a rule is asked.
 #[derive(Debug)]
-enum Asked {
+enum EvaluationScope {
     /// Once: it is not about a change.
     Once,
     /// For every change.
@@ -70,47 +70,47 @@ enum Asked {
 }
 
 /// What rules are asked about.
-pub(super) struct Matter<'a> {
+pub(super) struct RuleSubject<'a> {
     pub(super) before: &'a Value,
     pub(super) after: &'a Value,
-    pub(super) changes: &'a [Cow<'a, Change>],
+    pub(super) changes: &'a [Cow<'a, LeafChange>],
     pub(super) node: &'a str,
-    pub(super) around: &'a Circumstances<'a>,
+    pub(super) around: &'a RequestContext<'a>,
 }
 
 /// What the rules say, in the policy's order.
 #[derive(Default)]
-pub(super) struct Findings<'a> {
+pub(super) struct RuleFindings<'a> {
     /// Rules that deny, and where.
     pub(super) denied: Vec<Violation>,
     /// Rules without an answer.
     pub(super) failed: Vec<Violation>,
     /// Rules that hold, and where.
-    pub(super) held: Vec<Heeded<'a>>,
+    pub(super) held: Vec<TriggeredRule<'a>>,
     /// Rules that warn, and where.
-    pub(super) warned: Vec<Heeded<'a>>,
+    pub(super) warned: Vec<TriggeredRule<'a>>,
 }
 
 /// A rule that holds or warns.
-pub(super) struct Heeded<'a> {
-    pub(super) rule: &'a Rule,
+pub(super) struct TriggeredRule<'a> {
+    pub(super) rule: &'a PolicyRule,
     pub(super) places: Vec<Pointer>,
 }
 
-impl Rule {
+impl PolicyRule {
     /// Reads the condition; what is wrong with it is told to who wrote it.
     pub(super) fn new(
         name: String,
         when: &str,
-        then: Then,
+        then: RuleAction,
         reason: String,
         tools: Option<ToolGlobs>,
     ) -> Result<Self, String> {
         let when = parse::read(when)?;
         let asked = match when.only_path() {
-            Some(path) => Asked::ChangeAt(path.to_owned()),
-            None if when.is_of_a_change() => Asked::EachChange,
-            None => Asked::Once,
+            Some(path) => EvaluationScope::ChangeAt(path.to_owned()),
+            None if when.is_of_a_change() => EvaluationScope::EachChange,
+            None => EvaluationScope::Once,
         };
         Ok(Self { name, then, reason, when, asked, tools })
     }
@@ -123,7 +123,7 @@ impl Rule {
     /// The path whose change it holds, where it is about no other and about no tool.
     pub(super) fn held_path(&self) -> Option<&str> {
         match &self.asked {
-            Asked::ChangeAt(path) if self.then == Then::Hold && self.tools.is_none() => Some(path),
+            EvaluationScope::ChangeAt(path) if self.then == RuleAction::Hold && self.tools.is_none() => Some(path),
             _ => None,
         }
     }
@@ -133,8 +133,8 @@ impl Rule {
         Violation { code: RejectCode::RuleDenied, pointer, detail, rule: Some(self.name.clone()) }
     }
 
-    pub(super) fn warning(&self, pointer: Pointer, audience: Audience) -> Warning {
-        Warning { rule: self.name.clone(), pointer, detail: self.reason.clone(), audience }
+    pub(super) fn warning(&self, pointer: Pointer, audience: ReasonAudience) -> JudgedWarning {
+        JudgedWarning { rule: self.name.clone(), pointer, detail: self.reason.clone(), audience }
     }
 
     fn no_answer(&self, pointer: Pointer, detail: &'static str) -> Violation {
@@ -144,30 +144,34 @@ impl Rule {
 }
 
 /// Asks every rule. `place` says where an asker may be told that a change is meant.
-pub(super) fn ask<'a>(rules: &'a [Rule], matter: &Matter<'_>, place: impl Fn(&Pointer) -> Pointer) -> Findings<'a> {
-    let mut meter = Meter::new();
-    let mut findings = Findings::default();
+pub(super) fn ask<'a>(
+    rules: &'a [PolicyRule],
+    matter: &RuleSubject<'_>,
+    place: impl Fn(&Pointer) -> Pointer,
+) -> RuleFindings<'a> {
+    let mut meter = CostMeter::new();
+    let mut findings = RuleFindings::default();
     for rule in rules.iter().filter(|it| it.is_about(matter.around.tool)) {
         let mut places: Vec<Pointer> = Vec::new();
-        let about: &mut dyn Iterator<Item = Option<&Change>> = match &rule.asked {
-            Asked::Once => &mut std::iter::once(None),
-            Asked::EachChange => &mut matter.changes.iter().map(|it| Some(&**it)),
-            Asked::ChangeAt(path) => {
+        let about: &mut dyn Iterator<Item = Option<&LeafChange>> = match &rule.asked {
+            EvaluationScope::Once => &mut std::iter::once(None),
+            EvaluationScope::EachChange => &mut matter.changes.iter().map(|it| Some(&**it)),
+            EvaluationScope::ChangeAt(path) => {
                 &mut matter.changes.iter().map(|it| Some(&**it)).filter(move |it| is_at(*it, path))
             }
         };
         for change in about {
             // Most rules have nothing to say, and saying where takes longer than asking.
             let at = || change.map(|it| place(&it.pointer)).unwrap_or_default();
-            let Matter { before, after, node, around, .. } = *matter;
-            match holds(&rule.when, Scene { before, after, change, node, around }, &mut meter) {
+            let RuleSubject { before, after, node, around, .. } = *matter;
+            match holds(&rule.when, RuleInputs { before, after, change, node, around }, &mut meter) {
                 Ok(false) => {}
-                Ok(true) if rule.then == Then::Deny => push(&mut findings.denied, rule.denial(at())),
+                Ok(true) if rule.then == RuleAction::Deny => push(&mut findings.denied, rule.denial(at())),
                 Ok(true) => places.push(at()),
-                Err(Stop::Failed) => push(&mut findings.failed, rule.no_answer(at(), NO_ANSWER)),
-                Err(Stop::Unsupposed) => push(&mut findings.failed, rule.no_answer(at(), UNSUPPOSED)),
+                Err(EvaluationError::Failed) => push(&mut findings.failed, rule.no_answer(at(), NO_ANSWER)),
+                Err(EvaluationError::Unsupposed) => push(&mut findings.failed, rule.no_answer(at(), UNSUPPOSED)),
                 // The rest of its changes would fare alike.
-                Err(Stop::Spent) => {
+                Err(EvaluationError::Spent) => {
                     push(&mut findings.failed, rule.no_answer(Pointer::root(), NO_ANSWER));
                     break;
                 }
@@ -175,14 +179,14 @@ pub(super) fn ask<'a>(rules: &'a [Rule], matter: &Matter<'_>, place: impl Fn(&Po
         }
         if !places.is_empty() {
             places.dedup();
-            let heeded = if rule.then == Then::Warn { &mut findings.warned } else { &mut findings.held };
-            heeded.push(Heeded { rule, places });
+            let heeded = if rule.then == RuleAction::Warn { &mut findings.warned } else { &mut findings.held };
+            heeded.push(TriggeredRule { rule, places });
         }
     }
     findings
 }
 
-fn is_at(change: Option<&Change>, path: &str) -> bool {
+fn is_at(change: Option<&LeafChange>, path: &str) -> bool {
     change.is_some_and(|it| it.pointer.as_str() == path)
 }
 

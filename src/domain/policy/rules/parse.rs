@@ -8,7 +8,7 @@ use cel::common::ast::{CallExpr, ComprehensionExpr, Expr as Ast, IdedExpr, Liter
 use cel::parser::Parser;
 
 use super::depth_limit;
-use super::expr::{Arithmetic, Comparison, Const, Expr, Fact, Function, Quantifier, Question};
+use super::expr::{Arithmetic, BooleanExpr, ComparisonOp, Const, Expr, Function, Quantifier, RuleVariable};
 use crate::domain::policy::bounds;
 
 const VARIABLES: &str = "object, oldObject, change, node, principal, thread, tool and usage";
@@ -17,10 +17,10 @@ const FUNCTIONS: &str = "has, size, type, int, double, contains, startsWith, end
 const TYPES: [&str; 8] = ["bool", "double", "int", "list", "map", "null_type", "string", "type"];
 
 /// What is wrong with a condition, for who wrote it.
-type Refusal = String;
+type ConditionError = String;
 
 /// Reads a condition.
-pub(super) fn read(source: &str) -> Result<Expr, Refusal> {
+pub(super) fn read(source: &str) -> Result<Expr, ConditionError> {
     if source.len() > bounds::RULE_BYTES_MAX {
         return Err(format!("it is longer than {} bytes: make it two rules", bounds::RULE_BYTES_MAX));
     }
@@ -36,16 +36,16 @@ pub(super) fn read(source: &str) -> Result<Expr, Refusal> {
         let why = first.map_or("not an expression", |it| it.msg.as_str());
         format!("not CEL, at line {line}, column {column} of it: {why}")
     })?;
-    Reading { parts: 0, locals: Vec::new() }.expr(&parsed)
+    CelParser { parts: 0, locals: Vec::new() }.expr(&parsed)
 }
 
-struct Reading {
+struct CelParser {
     parts: usize,
     locals: Vec<String>,
 }
 
-impl Reading {
-    fn expr(&mut self, ast: &IdedExpr) -> Result<Expr, Refusal> {
+impl CelParser {
+    fn expr(&mut self, ast: &IdedExpr) -> Result<Expr, ConditionError> {
         self.parts += 1;
         if self.parts > bounds::RULE_PARTS_MAX {
             return Err(format!("it has more than {} parts: make it two rules", bounds::RULE_PARTS_MAX));
@@ -64,7 +64,7 @@ impl Reading {
         }
     }
 
-    fn variable(&self, name: &str) -> Result<Expr, Refusal> {
+    fn variable(&self, name: &str) -> Result<Expr, ConditionError> {
         if let Some(slot) = self.locals.iter().rposition(|it| it == name) {
             return Ok(Expr::Local(slot));
         }
@@ -81,7 +81,7 @@ impl Reading {
         }
     }
 
-    fn select(&mut self, select: &SelectExpr) -> Result<Expr, Refusal> {
+    fn select(&mut self, select: &SelectExpr) -> Result<Expr, ConditionError> {
         let field = &select.field;
         if let Ast::Ident(name) = &select.operand.expr
             && !self.locals.contains(name)
@@ -93,23 +93,23 @@ impl Reading {
             };
             return match (select.test, fact) {
                 (false, fact) => Ok(Expr::Fact(*fact)),
-                (true, fact) if fact.can_be_missing() => Ok(Expr::Ask(Question::HasFact(*fact))),
+                (true, fact) if fact.can_be_missing() => Ok(Expr::Ask(BooleanExpr::HasFact(*fact))),
                 (true, _) => Err(format!("`{name}.{field}` is always there: leave `has` out")),
             };
         }
         let of = Box::new(self.expr(&select.operand)?);
-        Ok(if select.test { Expr::Ask(Question::Has(of, field.clone())) } else { Expr::Member(of, field.clone()) })
+        Ok(if select.test { Expr::Ask(BooleanExpr::Has(of, field.clone())) } else { Expr::Member(of, field.clone()) })
     }
 
-    fn call(&mut self, call: &CallExpr) -> Result<Expr, Refusal> {
+    fn call(&mut self, call: &CallExpr) -> Result<Expr, ConditionError> {
         let name = call.func_name.as_str();
         let sides: Vec<&IdedExpr> = call.target.as_deref().into_iter().chain(&call.args).collect();
         let is_method = call.target.is_some();
         match (is_method, sides.as_slice()) {
-            (false, [one]) if name == operators::LOGICAL_NOT => self.boxed(one).map(Question::Not).map(Expr::Ask),
+            (false, [one]) if name == operators::LOGICAL_NOT => self.boxed(one).map(BooleanExpr::Not).map(Expr::Ask),
             (false, [one]) if name == operators::NEGATE => self.boxed(one).map(Expr::Minus),
-            (false, [a, b]) if name == operators::LOGICAL_AND => self.pair(a, b).map(Question::And).map(Expr::Ask),
-            (false, [a, b]) if name == operators::LOGICAL_OR => self.pair(a, b).map(Question::Or).map(Expr::Ask),
+            (false, [a, b]) if name == operators::LOGICAL_AND => self.pair(a, b).map(BooleanExpr::And).map(Expr::Ask),
+            (false, [a, b]) if name == operators::LOGICAL_OR => self.pair(a, b).map(BooleanExpr::Or).map(Expr::Ask),
             (false, [a, b]) if name == operators::INDEX => self.pair(a, b).map(Expr::Item),
             (false, [a, b, c]) if name == operators::CONDITIONAL => {
                 Ok(Expr::If(Box::new([self.expr(a)?, self.expr(b)?, self.expr(c)?])))
@@ -119,7 +119,7 @@ impl Reading {
                 None => Err(unknown_function(name)),
             },
             (_, [a, b]) => match (comparison(name, is_method), arithmetic(name, is_method)) {
-                (Some(it), _) => Ok(Expr::Ask(Question::Compare(it, self.pair(a, b)?))),
+                (Some(it), _) => Ok(Expr::Ask(BooleanExpr::Compare(it, self.pair(a, b)?))),
                 (None, Some(it)) => Ok(Expr::Binary(it, self.pair(a, b)?)),
                 (None, None) => Err(unknown_function(name)),
             },
@@ -127,17 +127,17 @@ impl Reading {
         }
     }
 
-    fn boxed(&mut self, of: &IdedExpr) -> Result<Box<Expr>, Refusal> {
+    fn boxed(&mut self, of: &IdedExpr) -> Result<Box<Expr>, ConditionError> {
         self.expr(of).map(Box::new)
     }
 
-    fn pair(&mut self, a: &IdedExpr, b: &IdedExpr) -> Result<Box<[Expr; 2]>, Refusal> {
+    fn pair(&mut self, a: &IdedExpr, b: &IdedExpr) -> Result<Box<[Expr; 2]>, ConditionError> {
         Ok(Box::new([self.expr(a)?, self.expr(b)?]))
     }
 
     /// `all`, `exists` and `exists_one` are known by what their macros begin with. Those that make lists are not
     /// among them.
-    fn quantifier(&mut self, it: &ComprehensionExpr) -> Result<Expr, Refusal> {
+    fn quantifier(&mut self, it: &ComprehensionExpr) -> Result<Expr, ConditionError> {
         let (quantifier, body) = match (&it.accu_init.expr, &it.loop_step.expr) {
             (Ast::Literal(LiteralValue::Boolean(_)), Ast::Call(step)) if step.func_name == operators::LOGICAL_AND => {
                 (Quantifier::All, step.args.get(1))
@@ -162,32 +162,34 @@ impl Reading {
         self.locals.push(name.clone());
         let body = self.expr(body);
         self.locals.pop();
-        Ok(Expr::Ask(Question::Each(quantifier, Box::new([over, body?]))))
+        Ok(Expr::Ask(BooleanExpr::Each(quantifier, Box::new([over, body?]))))
     }
 }
 
-fn whole_fact(name: &str) -> Option<Fact> {
+fn whole_fact(name: &str) -> Option<RuleVariable> {
     match name {
-        "object" => Some(Fact::Object),
-        "oldObject" => Some(Fact::OldObject),
-        "node" => Some(Fact::Node),
+        "object" => Some(RuleVariable::Object),
+        "oldObject" => Some(RuleVariable::OldObject),
+        "node" => Some(RuleVariable::Node),
         _ => None,
     }
 }
 
 /// Variables that only have members.
-fn members(name: &str) -> Option<&'static [(&'static str, Fact)]> {
+fn members(name: &str) -> Option<&'static [(&'static str, RuleVariable)]> {
     match name {
-        "change" => Some(&[("path", Fact::Path), ("before", Fact::Before), ("after", Fact::After)]),
-        "principal" => Some(&[("id", Fact::PrincipalId), ("owner", Fact::PrincipalOwner)]),
-        "tool" => Some(&[("name", Fact::ToolName), ("arguments", Fact::ToolArguments)]),
-        "usage" => Some(&[("tokens", Fact::Tokens), ("cost", Fact::Cost)]),
-        "thread" => Some(&[("committed_nodes", Fact::CommittedNodes)]),
+        "change" => {
+            Some(&[("path", RuleVariable::Path), ("before", RuleVariable::Before), ("after", RuleVariable::After)])
+        }
+        "principal" => Some(&[("id", RuleVariable::PrincipalId), ("owner", RuleVariable::PrincipalOwner)]),
+        "tool" => Some(&[("name", RuleVariable::ToolName), ("arguments", RuleVariable::ToolArguments)]),
+        "usage" => Some(&[("tokens", RuleVariable::Tokens), ("cost", RuleVariable::Cost)]),
+        "thread" => Some(&[("committed_nodes", RuleVariable::CommittedNodes)]),
         _ => None,
     }
 }
 
-fn literal(it: &LiteralValue) -> Result<Const, Refusal> {
+fn literal(it: &LiteralValue) -> Result<Const, ConditionError> {
     match it {
         LiteralValue::Boolean(it) => Ok(Const::Bool(*it.inner())),
         LiteralValue::Int(it) => Ok(Const::Int(*it.inner())),
@@ -211,18 +213,18 @@ fn function(name: &str, is_method: bool) -> Option<Function> {
     }
 }
 
-fn comparison(name: &str, is_method: bool) -> Option<Comparison> {
+fn comparison(name: &str, is_method: bool) -> Option<ComparisonOp> {
     match (name, is_method) {
-        (operators::EQUALS, false) => Some(Comparison::Equal),
-        (operators::NOT_EQUALS, false) => Some(Comparison::NotEqual),
-        (operators::LESS, false) => Some(Comparison::Less),
-        (operators::LESS_EQUALS, false) => Some(Comparison::LessOrEqual),
-        (operators::GREATER, false) => Some(Comparison::Greater),
-        (operators::GREATER_EQUALS, false) => Some(Comparison::GreaterOrEqual),
-        (operators::IN, false) => Some(Comparison::In),
-        ("contains", true) => Some(Comparison::Contains),
-        ("startsWith", true) => Some(Comparison::StartsWith),
-        ("endsWith", true) => Some(Comparison::EndsWith),
+        (operators::EQUALS, false) => Some(ComparisonOp::Equal),
+        (operators::NOT_EQUALS, false) => Some(ComparisonOp::NotEqual),
+        (operators::LESS, false) => Some(ComparisonOp::Less),
+        (operators::LESS_EQUALS, false) => Some(ComparisonOp::LessOrEqual),
+        (operators::GREATER, false) => Some(ComparisonOp::Greater),
+        (operators::GREATER_EQUALS, false) => Some(ComparisonOp::GreaterOrEqual),
+        (operators::IN, false) => Some(ComparisonOp::In),
+        ("contains", true) => Some(ComparisonOp::Contains),
+        ("startsWith", true) => Some(ComparisonOp::StartsWith),
+        ("endsWith", true) => Some(ComparisonOp::EndsWith),
         _ => None,
     }
 }
@@ -238,6 +240,6 @@ fn arithmetic(name: &str, is_method: bool) -> Option<Arithmetic> {
     }
 }
 
-fn unknown_function(name: &str) -> Refusal {
+fn unknown_function(name: &str) -> ConditionError {
     format!("unknown function `{name}`, or not with these arguments: known are {FUNCTIONS}")
 }

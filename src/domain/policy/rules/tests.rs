@@ -2,11 +2,11 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Value, json};
 
-use super::cost_limit::{Meter, Stop};
-use super::eval::{Scene, holds};
+use super::cost_limit::{CostMeter, EvaluationError};
+use super::eval::{RuleInputs, holds};
 use super::parse::read;
 use super::*;
-use crate::domain::policy::Asker;
+use crate::domain::policy::CallerContext;
 use crate::domain::primitives::id::NodeId;
 
 fn object() -> Value {
@@ -18,11 +18,12 @@ fn object() -> Value {
 }
 
 /// Whether a condition on `object` holds, or why not.
-fn asked(when: &str) -> Result<bool, Stop> {
+fn asked(when: &str) -> Result<bool, EvaluationError> {
     let expr = read(when).unwrap_or_else(|why| panic!("{when}: {why}"));
     let (before, after) = (json!({}), object());
-    let scene = Scene { before: &before, after: &after, change: None, node: "n", around: &Circumstances::default() };
-    holds(&expr, scene, &mut Meter::new())
+    let scene =
+        RuleInputs { before: &before, after: &after, change: None, node: "n", around: &RequestContext::default() };
+    holds(&expr, scene, &mut CostMeter::new())
 }
 
 /// A JSON value in the crate's own kind, with the ints and doubles that rules have.
@@ -141,10 +142,10 @@ fn what_has_no_value_is_an_error_and_never_a_no() {
         "object.a.exists(x, x == 1)",
         "!object.a",
     ] {
-        assert_eq!(asked(when), Err(Stop::Failed), "{when}");
+        assert_eq!(asked(when), Err(EvaluationError::Failed), "{when}");
     }
     for when in ["principal.id == 'x'", "principal.owner == 'x'", "'n' in thread.committed_nodes"] {
-        assert_eq!(asked(when), Err(Stop::Unsupposed), "{when}");
+        assert_eq!(asked(when), Err(EvaluationError::Unsupposed), "{when}");
     }
 }
 
@@ -238,10 +239,10 @@ fn brackets_are_counted_outside_of_texts_and_comments() {
 #[test]
 fn a_judgement_costs_no_more_than_it_may() {
     let state = json!({"l": (0..3_000).collect::<Vec<_>>()});
-    let changes = [Change { pointer: Pointer::root().child("l"), before: None, after: None }].map(Cow::Owned);
+    let changes = [LeafChange { pointer: Pointer::root().child("l"), before: None, after: None }].map(Cow::Owned);
     let matter =
-        Matter { before: &state, after: &state, changes: &changes, node: "n", around: &Circumstances::default() };
-    let rule = |when: &str| Rule::new(when.to_owned(), when, Then::Deny, "no".to_owned(), None).unwrap();
+        RuleSubject { before: &state, after: &state, changes: &changes, node: "n", around: &RequestContext::default() };
+    let rule = |when: &str| PolicyRule::new(when.to_owned(), when, RuleAction::Deny, "no".to_owned(), None).unwrap();
     let rules = [
         rule("object == oldObject && false"),
         rule("object.l.all(a, object.l.all(b, a + b >= 0))"),
@@ -256,17 +257,18 @@ fn a_judgement_costs_no_more_than_it_may() {
 
 #[test]
 fn what_is_spent_stays_spent() {
-    let mut meter = Meter::new();
-    assert_eq!(meter.text(&"x".repeat(bounds::RULE_STEPS_MAX * 40)), Err(Stop::Spent));
-    assert_eq!(meter.step(), Err(Stop::Spent), "not even what would have fitted before");
+    let mut meter = CostMeter::new();
+    assert_eq!(meter.text(&"x".repeat(bounds::RULE_STEPS_MAX * 40)), Err(EvaluationError::Spent));
+    assert_eq!(meter.step(), Err(EvaluationError::Spent), "not even what would have fitted before");
 }
 
 #[test]
 fn spent_steps_are_not_made_up_for_by_a_side_that_decides() {
     let state = json!({"l": (0..3_000).collect::<Vec<_>>()});
     let expr = read("object.l.all(a, object.l.all(b, true)) || true").unwrap();
-    let scene = Scene { before: &state, after: &state, change: None, node: "n", around: &Circumstances::default() };
-    assert_eq!(holds(&expr, scene, &mut Meter::new()), Err(Stop::Spent));
+    let scene =
+        RuleInputs { before: &state, after: &state, change: None, node: "n", around: &RequestContext::default() };
+    assert_eq!(holds(&expr, scene, &mut CostMeter::new()), Err(EvaluationError::Spent));
 }
 
 #[test]
@@ -287,10 +289,10 @@ fn a_rule_of_one_path_is_asked_for_that_path_alone() {
 #[test]
 fn the_askers_facts_are_what_they_are_called() {
     let nodes: BTreeSet<_> = ["approver", "planner"].map(|it| NodeId::try_from(it).unwrap()).into();
-    let asker = Asker { principal: "token-1", owner: "team", committed_nodes: &nodes };
-    let around = Circumstances::of(asker);
+    let asker = CallerContext { principal: "token-1", owner: "team", committed_nodes: &nodes };
+    let around = RequestContext::of(asker);
     let (before, after) = (json!({"v": 1}), json!({"v": 2}));
-    let change = Change { pointer: Pointer::root().child("v"), before: Some(json!(1)), after: None };
+    let change = LeafChange { pointer: Pointer::root().child("v"), before: Some(json!(1)), after: None };
     for (when, holds_) in [
         ("principal.id == 'token-1' && principal.owner == 'team' && node == 'n'", true),
         ("'approver' in thread.committed_nodes && !('payer' in thread.committed_nodes)", true),
@@ -301,7 +303,7 @@ fn the_askers_facts_are_what_they_are_called() {
         ("type(change.before) == int && type(change.path) == string", true),
     ] {
         let expr = read(when).unwrap();
-        let scene = Scene { before: &before, after: &after, change: Some(&change), node: "n", around: &around };
-        assert_eq!(holds(&expr, scene, &mut Meter::new()), Ok(holds_), "{when}");
+        let scene = RuleInputs { before: &before, after: &after, change: Some(&change), node: "n", around: &around };
+        assert_eq!(holds(&expr, scene, &mut CostMeter::new()), Ok(holds_), "{when}");
     }
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use super::cost_limit::{Done, Meter, Stop};
+use super::cost_limit::{CostMeter, EvaluationError, MeteredResult};
 use crate::domain::primitives::id::NodeId;
 
 /// A value.
@@ -30,13 +30,13 @@ pub(super) enum Val<'a> {
 
 impl<'a> Val<'a> {
     /// A JSON value. Integers within ±(2^53−1) are ints, all others doubles: the parser keeps them so.
-    pub(super) fn of(value: &'a Value) -> Done<Self> {
+    pub(super) fn of(value: &'a Value) -> MeteredResult<Self> {
         Ok(match value {
             Value::Null => Self::Null,
             Value::Bool(it) => Self::Bool(*it),
             Value::Number(it) => match it.as_i64() {
                 Some(int) => Self::Int(int),
-                None => Self::Double(it.as_f64().ok_or(Stop::Failed)?),
+                None => Self::Double(it.as_f64().ok_or(EvaluationError::Failed)?),
             },
             Value::String(it) => Self::Text(Cow::Borrowed(it)),
             Value::Array(it) => Self::List(it),
@@ -58,7 +58,7 @@ impl<'a> Val<'a> {
     }
 
     /// How many items, members or characters it has.
-    pub(super) fn size(&self, meter: &mut Meter) -> Done<usize> {
+    pub(super) fn size(&self, meter: &mut CostMeter) -> MeteredResult<usize> {
         match self {
             Self::Text(it) => {
                 meter.text(it)?;
@@ -68,17 +68,17 @@ impl<'a> Val<'a> {
             Self::Made(it) => Ok(it.len()),
             Self::Names(it) => Ok(it.len()),
             Self::Map(it) => Ok(it.len()),
-            _ => Err(Stop::Failed),
+            _ => Err(EvaluationError::Failed),
         }
     }
 
     /// What a quantifier goes through: a list's items, a map's keys.
-    pub(super) fn items(&self) -> Option<Items<'a>> {
+    pub(super) fn items(&self) -> Option<ItemIterator<'a>> {
         match self {
-            Self::List(it) => Some(Items::Values(it.iter())),
-            Self::Map(it) => Some(Items::Keys(it.keys())),
-            Self::Names(it) => Some(Items::Names(it.iter())),
-            Self::Made(it) => Some(Items::Made(Rc::clone(it), 0)),
+            Self::List(it) => Some(ItemIterator::Values(it.iter())),
+            Self::Map(it) => Some(ItemIterator::Keys(it.keys())),
+            Self::Names(it) => Some(ItemIterator::Names(it.iter())),
+            Self::Made(it) => Some(ItemIterator::Made(Rc::clone(it), 0)),
             _ => None,
         }
     }
@@ -88,7 +88,7 @@ impl<'a> Val<'a> {
     }
 
     /// CEL's `==`: numbers by value, other kinds only among themselves.
-    pub(super) fn equals(&self, other: &Self, meter: &mut Meter) -> Done<bool> {
+    pub(super) fn equals(&self, other: &Self, meter: &mut CostMeter) -> MeteredResult<bool> {
         meter.step()?;
         match (self, other) {
             (Self::Null, Self::Null) => Ok(true),
@@ -108,25 +108,27 @@ impl<'a> Val<'a> {
     }
 
     /// CEL's order, which only numbers, texts and truths have.
-    pub(super) fn compare(&self, other: &Self, meter: &mut Meter) -> Done<Ordering> {
+    pub(super) fn compare(&self, other: &Self, meter: &mut CostMeter) -> MeteredResult<Ordering> {
         match (self, other) {
             (Self::Bool(a), Self::Bool(b)) => Ok(a.cmp(b)),
             (Self::Text(a), Self::Text(b)) => {
                 meter.text(a)?;
                 Ok(a.cmp(b))
             }
-            _ => numbers(self, other).ok_or(Stop::Failed),
+            _ => numbers(self, other).ok_or(EvaluationError::Failed),
         }
     }
 
     /// CEL's `in`: a list's items, a map's keys.
-    pub(super) fn contains(&self, value: &Self, meter: &mut Meter) -> Done<bool> {
+    pub(super) fn contains(&self, value: &Self, meter: &mut CostMeter) -> MeteredResult<bool> {
         match (self, value) {
             (Self::Names(names), Self::Text(text)) => Ok(names.iter().any(|it| it.as_str() == text)),
             (Self::Map(members), Self::Text(key)) => Ok(members.contains_key(key.as_ref())),
-            (Self::Map(_), _) | (Self::Null | Self::Bool(_) | Self::Int(_) | Self::Double(_), _) => Err(Stop::Failed),
+            (Self::Map(_), _) | (Self::Null | Self::Bool(_) | Self::Int(_) | Self::Double(_), _) => {
+                Err(EvaluationError::Failed)
+            }
             _ => {
-                for item in self.items().ok_or(Stop::Failed)? {
+                for item in self.items().ok_or(EvaluationError::Failed)? {
                     if value.equals(&item?, meter)? {
                         return Ok(true);
                     }
@@ -138,15 +140,15 @@ impl<'a> Val<'a> {
 }
 
 /// The items of a list, or the keys of a map.
-pub(super) enum Items<'a> {
+pub(super) enum ItemIterator<'a> {
     Values(std::slice::Iter<'a, Value>),
     Keys(serde_json::map::Keys<'a>),
     Names(std::collections::btree_set::Iter<'a, NodeId>),
     Made(Rc<[Val<'a>]>, usize),
 }
 
-impl<'a> Iterator for Items<'a> {
-    type Item = Done<Val<'a>>;
+impl<'a> Iterator for ItemIterator<'a> {
+    type Item = MeteredResult<Val<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let text = |it: &'a str| Ok(Val::Text(Cow::Borrowed(it)));
@@ -162,7 +164,7 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-fn same_maps(a: &Map<String, Value>, b: &Map<String, Value>, meter: &mut Meter) -> Done<bool> {
+fn same_maps(a: &Map<String, Value>, b: &Map<String, Value>, meter: &mut CostMeter) -> MeteredResult<bool> {
     if a.len() != b.len() {
         return Ok(false);
     }
@@ -176,7 +178,7 @@ fn same_maps(a: &Map<String, Value>, b: &Map<String, Value>, meter: &mut Meter) 
     Ok(true)
 }
 
-fn same_lists(a: &Val<'_>, b: &Val<'_>, meter: &mut Meter) -> Done<bool> {
+fn same_lists(a: &Val<'_>, b: &Val<'_>, meter: &mut CostMeter) -> MeteredResult<bool> {
     if a.size(meter)? != b.size(meter)? {
         return Ok(false);
     }

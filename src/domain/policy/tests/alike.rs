@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::node;
 use super::oracles::told_by;
 use super::properties::{cases, pointer, request, state, value, words};
-use crate::domain::json::patch::{Format, Patch, Reach};
+use crate::domain::json::patch::{Patch, PatchFormat, PathEffect};
 use crate::domain::policy::{Policy, RequestKind, StateLimits, judge_initial, project};
 
 /// Changes a state here and there, as long as the node cannot see it.
@@ -19,7 +19,7 @@ fn alike(policy: &Policy, state: &Value, edits: &[(String, Option<Value>)]) -> V
             Some(value) => serde_json::json!([{"op": "add", "path": path, "value": value}]),
             None => serde_json::json!([{"op": "remove", "path": path}]),
         };
-        let Ok(edit) = Patch::read(Format::JsonPatch, step) else { continue };
+        let Ok(edit) = Patch::read(PatchFormat::JsonPatch, step) else { continue };
         let Ok(edited) = edit.apply(&other, &StateLimits::default()) else { continue };
         if project(policy, &node(), &edited) == project(policy, &node(), state) {
             other = edited;
@@ -34,10 +34,10 @@ fn differ_in_kind(policy: &Policy, patch: &Patch, one: &Value, other: &Value) ->
     let rules = policy.node(&node()).unwrap();
     patch.places().iter().filter(|place| !rules.reads().covers(&place.pointer)).any(|place| {
         let in_the_way = |state: &Value| match place.reach {
-            Reach::Passed => place.pointer.resolve(state).is_some_and(|it| !it.is_object()),
-            Reach::Put if rules.writes().covers(&place.pointer) => false,
-            Reach::Put => place.pointer.resolve(state).is_some_and(|it| !it.is_object() && !it.is_array()),
-            Reach::Taken | Reach::Emptied => false,
+            PathEffect::Passed => place.pointer.resolve(state).is_some_and(|it| !it.is_object()),
+            PathEffect::Put if rules.writes().covers(&place.pointer) => false,
+            PathEffect::Put => place.pointer.resolve(state).is_some_and(|it| !it.is_object() && !it.is_array()),
+            PathEffect::Taken | PathEffect::Emptied => false,
         };
         in_the_way(one) != in_the_way(other)
     })
@@ -48,9 +48,9 @@ fn edits() -> impl Strategy<Value = Vec<(String, Option<Value>)>> {
 }
 
 /// A transition rule, as TOML; its place; and two values there that fit it.
-type Ruled = (String, String, [Value; 2]);
+type RuleFixture = (String, String, [Value; 2]);
 
-fn transition_rule() -> impl Strategy<Value = Ruled> {
+fn transition_rule() -> impl Strategy<Value = RuleFixture> {
     let place = select(vec!["a", "b", "a.b", "a.a", "b.a", "0", "a.b.a"]);
     let item = |key: i64| select(vec![json!({"a": key}), json!({"a": key, "b": true}), json!({"a": key, "b": false})]);
     let items = move || prop_oneof![Just(json!([])), (item(1), item(2)).prop_map(|(one, two)| json!([one, two]))];

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{is_committed, is_held, one_node, policy, propose, refused};
-use crate::domain::json::patch::Format::{JsonPatch, Merge, MergePatch};
+use crate::domain::json::patch::PatchFormat::{JsonPatch, Merge, MergePatch};
 use crate::domain::policy::{Judgement, RejectCode::*};
 
 fn state() -> Value {

@@ -5,11 +5,11 @@ use serde_json::{Map, Value, json};
 
 use super::properties::{cases, named, pointer, state, value, words};
 use super::{one_node, propose};
-use crate::domain::json::patch::{Format, Patch};
+use crate::domain::json::patch::{Patch, PatchFormat};
 use crate::domain::policy::{Judgement, StateLimits};
 
 /// The way from one state to the other in each form that can say it.
-fn in_every_form(before: &Value, after: &Value) -> Vec<(Format, Value)> {
+fn in_every_form(before: &Value, after: &Value) -> Vec<(PatchFormat, Value)> {
     let (Value::Object(old), Value::Object(new)) = (before, after) else { return Vec::new() };
     let differing: Map<_, _> = new.iter().filter(|(key, it)| old.get(*key) != Some(it)).map(owned).collect();
     let gone: Vec<_> = old.keys().filter(|key| !new.contains_key(*key)).collect();
@@ -24,14 +24,14 @@ fn in_every_form(before: &Value, after: &Value) -> Vec<(Format, Value)> {
     let by_copy =
         json!([{"op": "add", "path": "/parked", "value": after}, {"op": "copy", "from": "/parked", "path": ""}]);
     let forms = [
-        (Format::Merge, Value::Object(differing.clone())),
-        (Format::MergePatch, merge_patch(old, new)),
-        (Format::JsonPatch, Value::Array(by_key)),
-        (Format::JsonPatch, Value::Array(by_moving)),
-        (Format::JsonPatch, by_copy),
-        (Format::JsonPatch, json!([{"op": "replace", "path": "", "value": after}])),
+        (PatchFormat::Merge, Value::Object(differing.clone())),
+        (PatchFormat::MergePatch, merge_patch(old, new)),
+        (PatchFormat::JsonPatch, Value::Array(by_key)),
+        (PatchFormat::JsonPatch, Value::Array(by_moving)),
+        (PatchFormat::JsonPatch, by_copy),
+        (PatchFormat::JsonPatch, json!([{"op": "replace", "path": "", "value": after}])),
     ];
-    let leads = |(format, request): &(Format, Value)| {
+    let leads = |(format, request): &(PatchFormat, Value)| {
         let patch = Patch::read(*format, request.clone()).unwrap();
         patch.apply(before, &StateLimits::default()).as_ref() == Ok(after)
     };
@@ -59,7 +59,7 @@ fn edited(state: &Value, path: &str, value: Option<Value>) -> Option<Value> {
         Some(value) => json!([{"op": "add", "path": path, "value": value}]),
         None => json!([{"op": "remove", "path": path}]),
     };
-    Patch::read(Format::JsonPatch, step).unwrap().apply(state, &StateLimits::default()).ok()
+    Patch::read(PatchFormat::JsonPatch, step).unwrap().apply(state, &StateLimits::default()).ok()
 }
 
 proptest! {

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{is_committed, is_held, patch, refused};
-use crate::domain::json::patch::Format;
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::policy::{
-    Asker, Circumstances, Instruction, Judgement, OnViolation, Policy, PolicySource, RejectCode, Request, RequestKind,
-    StateLimits, judge, judge_for, judge_in, judge_initial,
+    CallerContext, Instruction, Judgement, OnViolation, Policy, PolicyRequest, PolicySource, RejectCode,
+    RequestContext, RequestKind, StateLimits, judge, judge_for, judge_in, judge_initial,
 };
 use crate::domain::primitives::id::NodeId;
 use crate::domain::threads::tool_call::Tool;
@@ -100,9 +100,9 @@ fn what_the_guide_says_of_tools_and_budgets_is_so() {
         });
         let tool = sent.get("tool").map(|it| Tool::read(it).unwrap());
         let usage = sent.get("usage").map(|it| Usage::read(it).unwrap()).unwrap_or_default();
-        let around = Circumstances { tool: tool.as_ref(), usage, spent: Some(&spent), ..Circumstances::default() };
-        let (planner, nothing) = (NodeId::try_from("planner").unwrap(), patch(Format::Merge, json!({})));
-        let request = Request { node: &planner, kind: RequestKind::Propose { patch: &nothing } };
+        let around = RequestContext { tool: tool.as_ref(), usage, spent: Some(&spent), ..RequestContext::default() };
+        let (planner, nothing) = (NodeId::try_from("planner").unwrap(), patch(PatchFormat::Merge, json!({})));
+        let request = PolicyRequest { node: &planner, kind: RequestKind::Propose { patch: &nothing } };
         match (judge_in(&policy, &json!({}), &request, &around, &StateLimits::default()), outcome) {
             (Judgement::Commit { .. }, "commits") => {}
             (Judgement::Hold { reasons, .. }, _) if outcome.starts_with("held") => {
@@ -119,9 +119,9 @@ fn what_the_guide_says_of_tools_and_budgets_is_so() {
 pub(super) fn by_planner(policy: &Policy, before: &Value, sent: &Value, committed: &[&str]) -> Judgement {
     let planner = NodeId::try_from("planner").unwrap();
     let committed = committed.iter().map(|it| NodeId::try_from(*it).unwrap()).collect();
-    let sent = patch(Format::MergePatch, sent.clone());
-    let request = Request { node: &planner, kind: RequestKind::Propose { patch: &sent } };
-    let asker = Asker { principal: "id", owner: "team", committed_nodes: &committed };
+    let sent = patch(PatchFormat::MergePatch, sent.clone());
+    let request = PolicyRequest { node: &planner, kind: RequestKind::Propose { patch: &sent } };
+    let asker = CallerContext { principal: "id", owner: "team", committed_nodes: &committed };
     judge_for(policy, before, &request, asker, &StateLimits::default())
 }
 
@@ -129,8 +129,8 @@ pub(super) fn by_planner(policy: &Policy, before: &Value, sent: &Value, committe
 fn the_guides_lines_for_everything_and_nothing_are_that() {
     let extremes = policies(GUIDE).into_iter().find(|it| it.flow().as_str() == "extremes").unwrap();
     let judged = |node: &str, sent: Value| {
-        let (node, sent) = (NodeId::try_from(node).unwrap(), patch(Format::Merge, sent));
-        let request = Request { node: &node, kind: RequestKind::Propose { patch: &sent } };
+        let (node, sent) = (NodeId::try_from(node).unwrap(), patch(PatchFormat::Merge, sent));
+        let request = PolicyRequest { node: &node, kind: RequestKind::Propose { patch: &sent } };
         judge(&extremes, &json!({"x": 1}), &request, &StateLimits::default())
     };
     for sent in [json!({"x": "hi"}), json!({"y": null}), json!({"a": {"b": [1, {"c": 2}]}})] {
@@ -196,8 +196,8 @@ fn what_the_guide_says_of_what_may_follow_what_is_so() {
     assert!(rows.len() >= 10, "{}", rows.len());
     for row in rows {
         let (sent, outcome) = row.trim_matches('|').split_once(" | ").unwrap();
-        let sent = patch(Format::MergePatch, serde_json::from_str(sent.trim().trim_matches('`')).unwrap());
-        let request = Request { node: &worker, kind: RequestKind::Propose { patch: &sent } };
+        let sent = patch(PatchFormat::MergePatch, serde_json::from_str(sent.trim().trim_matches('`')).unwrap());
+        let request = PolicyRequest { node: &worker, kind: RequestKind::Propose { patch: &sent } };
         let judged = judge(&policy, &before, &request, &StateLimits::default());
         if outcome.trim().starts_with("commits") {
             assert!(is_committed(&judged), "{row}: {judged:?}");

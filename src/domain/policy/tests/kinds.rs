@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::{is_committed, is_held, node, one_node, patch, policy, refused};
-use crate::domain::json::patch::Format::Merge;
+use crate::domain::json::patch::PatchFormat::Merge;
 use crate::domain::policy::{
-    Audience, Judgement, Policy, PolicySource, ReasonCode, RejectCode::*, Request, RequestKind, StateLimits, judge,
-    judge_initial,
+    Judgement, Policy, PolicyRequest, PolicySource, ReasonAudience, ReasonCode, RejectCode::*, RequestKind,
+    StateLimits, judge, judge_initial,
 };
 
 fn judged(policy: &Policy, before: &Value, kind: RequestKind<'_>) -> Judgement {
-    judge(policy, before, &Request { node: &node(), kind }, &StateLimits::default())
+    judge(policy, before, &PolicyRequest { node: &node(), kind }, &StateLimits::default())
 }
 
 fn codes(judgement: &Judgement) -> Vec<ReasonCode> {
@@ -60,9 +60,9 @@ fn a_rollback_does_not_tell_its_asker_which_hidden_values_differ() {
     };
     let told: Vec<_> = reasons.iter().map(|it| (it.code, it.audience)).collect();
     let expected = [
-        (ReasonCode::Rollback, Audience::Everyone),
-        (ReasonCode::Protected, Audience::Everyone),
-        (ReasonCode::Protected, Audience::Reviewers),
+        (ReasonCode::Rollback, ReasonAudience::Everyone),
+        (ReasonCode::Protected, ReasonAudience::Everyone),
+        (ReasonCode::Protected, ReasonAudience::Reviewers),
     ];
     assert_eq!(told, expected);
 }

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{is_committed, node, one_node, patch, refused};
-use crate::domain::json::patch::Format::{self, JsonPatch, Merge};
-use crate::domain::policy::{Judgement, RejectCode::*, Request, RequestKind, StateLimits, judge};
+use crate::domain::json::patch::PatchFormat::{self, JsonPatch, Merge};
+use crate::domain::policy::{Judgement, PolicyRequest, RejectCode::*, RequestKind, StateLimits, judge};
 
-fn judged(before: &Value, format: Format, request: Value, limits: &StateLimits) -> Judgement {
+fn judged(before: &Value, format: PatchFormat, request: Value, limits: &StateLimits) -> Judgement {
     let patch = patch(format, request);
-    let request = Request { node: &node(), kind: RequestKind::Propose { patch: &patch } };
+    let request = PolicyRequest { node: &node(), kind: RequestKind::Propose { patch: &patch } };
     judge(&one_node("$", "$", "", ""), before, &request, limits)
 }
 
@@ -56,7 +56,7 @@ fn a_patch_that_does_not_apply_is_told_where() {
 fn a_check_tells_a_bounded_number_of_violations() {
     let request: serde_json::Map<_, _> = (0..1_500).map(|i| (format!("k{i:04}"), json!(1))).collect();
     let patch = patch(Merge, Value::Object(request));
-    let request = Request { node: &node(), kind: RequestKind::Propose { patch: &patch } };
+    let request = PolicyRequest { node: &node(), kind: RequestKind::Propose { patch: &patch } };
     let judged = judge(&one_node("", "", "", ""), &json!({}), &request, &StateLimits::default());
     assert_eq!(refused(&judged).len(), 1_000);
     assert_eq!(refused(&judged)[0], (WriteNotAllowed, "/k0000".into()));
@@ -70,9 +70,9 @@ fn the_largest_request_against_the_longest_lists_is_judged_in_linear_time() {
         let members = (from..from + 9_000).map(|i| (format!("k{i}"), json!({"v": i})));
         Value::Object(members.collect())
     };
-    for format in [Merge, Format::MergePatch] {
+    for format in [Merge, PatchFormat::MergePatch] {
         let patch = patch(format, state(500));
-        let request = Request { node: &node(), kind: RequestKind::Propose { patch: &patch } };
+        let request = PolicyRequest { node: &node(), kind: RequestKind::Propose { patch: &patch } };
         let limits = StateLimits { leaves_max: 20_000, ..StateLimits::default() };
         assert!(is_committed(&judge(&policy, &state(0), &request, &limits)));
     }

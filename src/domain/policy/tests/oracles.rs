@@ -4,34 +4,34 @@
 use serde_json::{Value, json};
 
 use super::{node, one_node, patch, policy, refused};
-use crate::domain::json::patch::Format::{self, JsonPatch, Merge, MergePatch};
+use crate::domain::json::patch::PatchFormat::{self, JsonPatch, Merge, MergePatch};
 use crate::domain::policy::{
-    Audience, Judgement, Policy, RejectCode::*, Request, RequestKind, StateLimits, changed_for, diff_for, judge,
-    project,
+    Judgement, Policy, PolicyRequest, ReasonAudience, RejectCode::*, RequestKind, StateLimits, changed_for, diff_for,
+    judge, project,
 };
 
 /// Everything that an answer to the asker is made of.
 #[derive(PartialEq, Debug)]
-pub(super) enum Told {
+pub(super) enum AgentVisibleOutcome {
     Rejected(Vec<crate::domain::policy::Violation>),
     Done {
         reasons: Vec<String>,
-        warnings: Vec<crate::domain::policy::Warning>,
+        warnings: Vec<crate::domain::policy::JudgedWarning>,
         changed: Vec<String>,
         diff: String,
         view: Value,
     },
 }
 
-pub(super) fn told(policy: &Policy, judgement: Judgement) -> Told {
+pub(super) fn told(policy: &Policy, judgement: Judgement) -> AgentVisibleOutcome {
     let (after, changes, named, reasons, warnings) = match judgement {
-        Judgement::Reject { violations } => return Told::Rejected(violations),
+        Judgement::Reject { violations } => return AgentVisibleOutcome::Rejected(violations),
         Judgement::Commit { after, changes, named, warnings } => (after, changes, named, Vec::new(), warnings),
         Judgement::Hold { after, changes, named, reasons, warnings } => (after, changes, named, reasons, warnings),
     };
-    let warned = warnings.into_iter().filter(|it| it.audience == Audience::Everyone);
-    let for_all = reasons.iter().filter(|it| it.audience == Audience::Everyone);
-    Told::Done {
+    let warned = warnings.into_iter().filter(|it| it.audience == ReasonAudience::Everyone);
+    let for_all = reasons.iter().filter(|it| it.audience == ReasonAudience::Everyone);
+    AgentVisibleOutcome::Done {
         reasons: for_all.map(|it| it.text.clone()).collect(),
         warnings: warned.collect(),
         changed: changed_for(policy, &node(), &changes, &named).iter().map(ToString::to_string).collect(),
@@ -40,12 +40,12 @@ pub(super) fn told(policy: &Policy, judgement: Judgement) -> Told {
     }
 }
 
-pub(super) fn told_by(policy: &Policy, before: &Value, kind: RequestKind<'_>) -> Told {
-    told(policy, judge(policy, before, &Request { node: &node(), kind }, &StateLimits::default()))
+pub(super) fn told_by(policy: &Policy, before: &Value, kind: RequestKind<'_>) -> AgentVisibleOutcome {
+    told(policy, judge(policy, before, &PolicyRequest { node: &node(), kind }, &StateLimits::default()))
 }
 
 /// The answer to a request that must be the same in all of these states.
-fn same(policy: &Policy, states: &[Value], format: Format, request: &Value) -> Told {
+fn same(policy: &Policy, states: &[Value], format: PatchFormat, request: &Value) -> AgentVisibleOutcome {
     let views: Vec<_> = states.iter().map(|it| project(policy, &node(), it)).collect();
     assert!(views.windows(2).all(|pair| pair[0] == pair[1]), "the states look alike: {views:?}");
     let patch = patch(format, request.clone());
@@ -57,10 +57,10 @@ fn same(policy: &Policy, states: &[Value], format: Format, request: &Value) -> T
     answers.remove(0)
 }
 
-fn code(told: &Told) -> Option<(crate::domain::policy::RejectCode, String)> {
+fn code(told: &AgentVisibleOutcome) -> Option<(crate::domain::policy::RejectCode, String)> {
     match told {
-        Told::Rejected(violations) => violations.first().map(|it| (it.code, it.pointer.to_string())),
-        Told::Done { .. } => None,
+        AgentVisibleOutcome::Rejected(violations) => violations.first().map(|it| (it.code, it.pointer.to_string())),
+        AgentVisibleOutcome::Done { .. } => None,
     }
 }
 
@@ -148,7 +148,7 @@ fn a_right_guess_is_answered_like_a_wrong_one() {
         (JsonPatch, json!([{"op": "add", "path": "/box", "value": {"pin": 1234}}])),
     ] {
         let answer = same(&policy, &secrets(), format, &request);
-        let Told::Done { reasons, changed, diff, .. } = answer else { panic!("{answer:?}") };
+        let AgentVisibleOutcome::Done { reasons, changed, diff, .. } = answer else { panic!("{answer:?}") };
         assert_eq!(reasons, ["box.pin is protected: people decide about it"]);
         assert_eq!(changed, ["/box/pin"]);
         assert_eq!(diff, "[]");
@@ -184,7 +184,7 @@ fn deleting_a_member_does_not_tell_whether_the_unseen_object_around_it_is_there(
     let policy = one_node("open box.pin", "box.pin", "", "box");
     let states = [json!({"open": 1}), json!({"open": 1, "box": {}}), json!({"open": 1, "box": {"x": 1}})];
     let answer = same(&policy, &states, MergePatch, &json!({"box": {"pin": null}}));
-    assert!(matches!(&answer, Told::Done { reasons, .. } if reasons.len() == 1), "{answer:?}");
+    assert!(matches!(&answer, AgentVisibleOutcome::Done { reasons, .. } if reasons.len() == 1), "{answer:?}");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn replacing_unseen_members_is_refused_whether_or_not_there_are_any() {
     assert_eq!(code(&answer), Some((WriteDenied, "/box".into())));
     let all = one_node("open", "box.*", "", "");
     let answer = same(&all, &secrets(), Merge, &json!({"box": {"pin": 1}}));
-    assert!(matches!(&answer, Told::Done { changed, .. } if changed == &["/box/pin"]), "{answer:?}");
+    assert!(matches!(&answer, AgentVisibleOutcome::Done { changed, .. } if changed == &["/box/pin"]), "{answer:?}");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn a_refused_request_is_not_tried_on_what_is_hidden() {
     let policy = one_node("open", "open", "", "");
     let answer = same(&policy, &secrets(), Merge, &json!({"box": {"evil": 1}}));
     assert_eq!(code(&answer), Some((WriteNotAllowed, "/box/evil".into())));
-    assert!(matches!(&answer, Told::Rejected(violations) if violations.len() == 1));
+    assert!(matches!(&answer, AgentVisibleOutcome::Rejected(violations) if violations.len() == 1));
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_schema_names_nothing_that_the_node_cannot_see() {
     );
     let broken = [json!({"box": {}}), json!({"box": {"pin": 10}}), json!({"box": {"pin": 1, "sister": 2}})];
     let answer = same(&policy, &broken, Merge, &json!({"open": 1}));
-    let Told::Rejected(violations) = &answer else { panic!("{answer:?}") };
+    let AgentVisibleOutcome::Rejected(violations) = &answer else { panic!("{answer:?}") };
     let [only] = &violations[..] else { panic!("{violations:?}") };
     assert_eq!((only.code, only.pointer.to_string()), (Schema, String::new()));
     assert_eq!(only.detail, "the result does not fit the flow's schema, for a reason that this node may not read");
@@ -261,7 +261,7 @@ fn a_nodes_schema_does_not_look_at_what_the_node_cannot_see() {
     );
     let states = [json!({"a": {"b": {}}}), json!({"a": {"b": {}, "hidden": 1}})];
     let answer = same(&policy, &states, JsonPatch, &json!([{"op": "add", "path": "/a/b/c", "value": 1}]));
-    assert!(matches!(answer, Told::Done { .. }), "{answer:?}");
+    assert!(matches!(answer, AgentVisibleOutcome::Done { .. }), "{answer:?}");
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn how_large_the_hidden_part_is_shows_only_in_steps() {
     // Right up to the limit by the true size; but whoever cannot see it finds a step, not the size.
     for filling in (54_000..56_000).step_by(7) {
         let request = patch(Merge, json!({"mine": "y".repeat(filling)}));
-        let request = Request { node: &node(), kind: RequestKind::Propose { patch: &request } };
+        let request = PolicyRequest { node: &node(), kind: RequestKind::Propose { patch: &request } };
         let answers: Vec<_> =
             [8_100, 8_500, 8_900].map(|it| told(&policy, judge(&policy, &secret(it), &request, &limits))).into();
         assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "filling {filling}");
@@ -288,7 +288,10 @@ fn being_too_large_reads_the_same_for_every_measure() {
     let request = patch(Merge, json!({"mine": "y".repeat(100)}));
     let items = patch(Merge, json!({"mine": (0..40).collect::<Vec<_>>()}));
     let judged = |state: &Value, patch| {
-        told(&policy, judge(&policy, state, &Request { node: &node(), kind: RequestKind::Propose { patch } }, &limits))
+        told(
+            &policy,
+            judge(&policy, state, &PolicyRequest { node: &node(), kind: RequestKind::Propose { patch } }, &limits),
+        )
     };
     assert_eq!(judged(&many, &items), judged(&long, &request));
     assert_eq!(code(&judged(&long, &request)), Some((TooLarge, String::new())));
@@ -310,7 +313,7 @@ fn replacing_members_does_not_tell_empty_from_filled_or_lists_from_objects() {
     let states = [json!({}), json!({"box": {}}), json!({"box": {"a": 1}}), json!({"box": []}), json!({"box": [1, 2]})];
     for value in [json!([1]), json!({"b": 1})] {
         let answer = same(&policy, &states, Merge, &json!({"box": value}));
-        assert!(matches!(&answer, Told::Done { reasons, .. } if reasons.len() == 1), "{answer:?}");
+        assert!(matches!(&answer, AgentVisibleOutcome::Done { reasons, .. } if reasons.len() == 1), "{answer:?}");
     }
 }
 
@@ -324,7 +327,7 @@ fn what_a_merge_patch_runs_over_is_judged_as_a_whole() {
     assert_eq!(code(&same(&denied, &in_the_way, MergePatch, &request)), Some((WriteDenied, "/box".into())));
     let whole = one_node("", "box", "", "box.0");
     let answer = same(&whole, &in_the_way, MergePatch, &request);
-    assert!(matches!(&answer, Told::Done { reasons, .. } if reasons.len() == 1), "{answer:?}");
+    assert!(matches!(&answer, AgentVisibleOutcome::Done { reasons, .. } if reasons.len() == 1), "{answer:?}");
 }
 
 #[test]
@@ -339,7 +342,7 @@ fn a_refused_request_cannot_weigh_what_is_hidden() {
     let policy = one_node("", "mine", "", "");
     let limits = StateLimits { bytes_max: 1000, ..StateLimits::default() };
     let request = patch(Merge, json!({"secret": 1, "mine": "y".repeat(850)}));
-    let request = Request { node: &node(), kind: RequestKind::Propose { patch: &request } };
+    let request = PolicyRequest { node: &node(), kind: RequestKind::Propose { patch: &request } };
     let weighed = |other: usize| told(&policy, judge(&policy, &json!({"other": "x".repeat(other)}), &request, &limits));
     assert_eq!(weighed(10), weighed(300));
 }

@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::{node, one_node_with, propose};
 use crate::domain::json::diff::{diff, leaves};
-use crate::domain::json::patch::{Format, Patch};
+use crate::domain::json::patch::{Patch, PatchFormat};
 use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::{Hiding, Judgement, Policy, StateLimits, project, redacted};
+use crate::domain::policy::{Judgement, Policy, Redactor, StateLimits, project, redacted};
 
 /// Few keys, so that patches, patterns and states meet.
 const KEYS: &[&str] = &["a", "b", "0"];
@@ -58,11 +58,11 @@ fn step() -> impl Strategy<Value = Value> {
     )
 }
 
-pub(super) fn request() -> impl Strategy<Value = (Format, Value)> {
+pub(super) fn request() -> impl Strategy<Value = (PatchFormat, Value)> {
     prop_oneof![
-        state().prop_map(|it| (Format::Merge, it)),
-        state().prop_map(|it| (Format::MergePatch, it)),
-        vec(step(), 1..4).prop_map(|it| (Format::JsonPatch, Value::Array(it))),
+        state().prop_map(|it| (PatchFormat::Merge, it)),
+        state().prop_map(|it| (PatchFormat::MergePatch, it)),
+        vec(step(), 1..4).prop_map(|it| (PatchFormat::JsonPatch, Value::Array(it))),
     ]
 }
 
@@ -72,14 +72,14 @@ fn patterns(most: usize) -> impl Strategy<Value = Vec<&'static str>> {
 
 /// The words of a policy: reads, writes, deny, protected.
 #[derive(Clone, Debug)]
-pub(super) struct Words {
+pub(super) struct PolicyWords {
     pub(super) reads: Vec<&'static str>,
     pub(super) writes: Vec<&'static str>,
     pub(super) deny: Vec<&'static str>,
     pub(super) protected: Vec<&'static str>,
 }
 
-impl Words {
+impl PolicyWords {
     pub(super) fn policy(&self) -> Policy {
         self.policy_with("")
     }
@@ -90,11 +90,11 @@ impl Words {
     }
 }
 
-pub(super) fn words() -> impl Strategy<Value = Words> {
+pub(super) fn words() -> impl Strategy<Value = PolicyWords> {
     let writes = prop_oneof![3 => patterns(8), 1 => Just(vec!["$"])];
     (patterns(6), writes, patterns(2), patterns(3)).prop_map(|(reads, writes, deny, protected)| {
         let known: BTreeSet<_> = deny.iter().copied().collect();
-        Words { reads, writes, deny: known.into_iter().collect(), protected }
+        PolicyWords { reads, writes, deny: known.into_iter().collect(), protected }
     })
 }
 
@@ -212,9 +212,9 @@ proptest! {
         // Of the state before, so that it may be hidden on that side only.
         let copied = Pointer::try_from(from.as_str()).unwrap().resolve(&before).map(|it| form.of(it));
         let patch = copied.map(|it| json!([{"op": "add", "path": to, "value": it}]));
-        let patched = patch.and_then(|it| Patch::read(Format::JsonPatch, it).unwrap().apply(&after, &LIMITS).ok());
+        let patched = patch.and_then(|it| Patch::read(PatchFormat::JsonPatch, it).unwrap().apply(&after, &LIMITS).ok());
         let after = patched.filter(Value::is_object).unwrap_or(after);
-        let hiding = Hiding::of(&policy, [&before, &after], None);
+        let hiding = Redactor::of(&policy, [&before, &after], None);
         let told = serde_json::to_value(redacted(&hiding, &diff(&before, &after))).unwrap();
         for (pointer, leaf) in leaves(&before).into_iter().chain(leaves(&after)) {
             if is_read(&hide, &pointer) {
@@ -233,18 +233,18 @@ const LIMITS: StateLimits = StateLimits { bytes_max: 1_000_000, leaves_max: 10_0
 
 /// What a copy of something may look like.
 #[derive(Clone, Copy, Debug)]
-enum Form {
+enum CopyForm {
     AsItIs,
     InText,
     InJson,
     AsKey,
 }
 
-fn form() -> impl Strategy<Value = Form> {
-    select(vec![Form::AsItIs, Form::InText, Form::InJson, Form::AsKey])
+fn form() -> impl Strategy<Value = CopyForm> {
+    select(vec![CopyForm::AsItIs, CopyForm::InText, CopyForm::InJson, CopyForm::AsKey])
 }
 
-impl Form {
+impl CopyForm {
     fn of(self, value: &Value) -> Value {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         match self {

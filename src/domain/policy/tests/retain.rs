@@ -2,9 +2,9 @@
 
 use crate::domain::policy::{Policy, PolicyCode, PolicySource};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::archive::Retain;
+use crate::domain::threads::archive::RetentionPolicy;
 
-fn read(text: &str) -> Result<Option<Retain>, (PolicyCode, u32)> {
+fn read(text: &str) -> Result<Option<RetentionPolicy>, (PolicyCode, u32)> {
     let text = format!("flow = \"f\"\n{text}\n");
     let policy = Policy::compile(&PolicySource { text, ..PolicySource::default() });
     policy.map(|it| it.retain().copied()).map_err(|error| (error.code, error.line))
@@ -13,11 +13,11 @@ fn read(text: &str) -> Result<Option<Retain>, (PolicyCode, u32)> {
 #[test]
 fn nothing_goes_unless_the_policy_says_for_how_long_it_stays() {
     assert_eq!(read(""), Ok(None));
-    let all = Retain { versions: Some(1000), days: Some(90), erase_after_days: Some(365) };
+    let all = RetentionPolicy { versions: Some(1000), days: Some(90), erase_after_days: Some(365) };
     assert_eq!(read("[retain]\nversions = 1000\ndays = 90\nerase_after_days = 365"), Ok(Some(all)));
-    let none = Retain { versions: None, days: None, erase_after_days: None };
-    assert_eq!(read("[retain]\nversions = 1"), Ok(Some(Retain { versions: Some(1), ..none })));
-    assert_eq!(read("[retain]\ndays = 36525"), Ok(Some(Retain { days: Some(36_525), ..none })));
+    let none = RetentionPolicy { versions: None, days: None, erase_after_days: None };
+    assert_eq!(read("[retain]\nversions = 1"), Ok(Some(RetentionPolicy { versions: Some(1), ..none })));
+    assert_eq!(read("[retain]\ndays = 36525"), Ok(Some(RetentionPolicy { days: Some(36_525), ..none })));
 }
 
 #[test]
@@ -44,13 +44,13 @@ fn what_is_not_a_bound_on_time_or_versions_is_refused() {
 #[test]
 fn a_version_stays_while_either_bound_says_so() {
     const DAY: i64 = 24 * 60 * 60 * 1_000;
-    let (none, at) = (Retain { versions: None, days: None, erase_after_days: None }, Timestamp::from_millis);
-    let both = Retain { versions: Some(10), days: Some(2), ..none };
+    let (none, at) = (RetentionPolicy { versions: None, days: None, erase_after_days: None }, Timestamp::from_millis);
+    let both = RetentionPolicy { versions: Some(10), days: Some(2), ..none };
     for (retain, version, age, goes) in [
-        (Retain { versions: Some(10), ..none }, 90, 0, true),
-        (Retain { versions: Some(10), ..none }, 91, 1000 * DAY, false),
-        (Retain { days: Some(2), ..none }, 99, 2 * DAY, true),
-        (Retain { days: Some(2), ..none }, 0, 2 * DAY - 1, false),
+        (RetentionPolicy { versions: Some(10), ..none }, 90, 0, true),
+        (RetentionPolicy { versions: Some(10), ..none }, 91, 1000 * DAY, false),
+        (RetentionPolicy { days: Some(2), ..none }, 99, 2 * DAY, true),
+        (RetentionPolicy { days: Some(2), ..none }, 0, 2 * DAY - 1, false),
         (both, 90, 2 * DAY, true),
         (both, 90, 2 * DAY - 1, false),
         (both, 91, 2 * DAY, false),
@@ -58,7 +58,7 @@ fn a_version_stays_while_either_bound_says_so() {
         assert_eq!(retain.lets_go((version, at(5)), 100, at(5 + age)), goes, "{retain:?} {version} {age}");
         assert!(!retain.lets_erase(at(0), at(i64::MAX)), "nothing is erased unless it says so");
     }
-    let erased = Retain { erase_after_days: Some(3), ..both };
+    let erased = RetentionPolicy { erase_after_days: Some(3), ..both };
     assert!(erased.lets_erase(at(0), at(3 * DAY)) && !erased.lets_erase(at(0), at(3 * DAY - 1)));
     assert!(!erased.lets_erase(at(DAY), at(0)), "a clock that goes back erases nothing");
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{is_committed, is_held, node, patch, policy, propose, refused};
-use crate::domain::json::patch::Format;
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::policy::{
-    Asker, Audience, Judgement, Policy, PolicyCode, PolicySource, ReasonCode, RejectCode, Request, RequestKind,
-    StateLimits, Warning, judge, judge_for,
+    CallerContext, JudgedWarning, Judgement, Policy, PolicyCode, PolicyRequest, PolicySource, ReasonAudience,
+    ReasonCode, RejectCode, RequestKind, StateLimits, judge, judge_for,
 };
 use crate::domain::primitives::id::NodeId;
 
@@ -37,7 +37,7 @@ fn told(judgement: &Judgement) -> Vec<(&str, String, Option<&str>, &str)> {
 }
 
 fn merge(policy: &Policy, before: Value, request: Value) -> Judgement {
-    propose(policy, &before, Format::MergePatch, request)
+    propose(policy, &before, PatchFormat::MergePatch, request)
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn an_error_tells_nothing_of_what_it_stumbled_over() {
 #[test]
 fn a_denial_is_placed_where_the_asker_may_look() {
     let policy = ruled("reads = [\"b\"]\nwrites = [\"a\"]", &[("deny", "change.path.startsWith('/a/secret')")]);
-    let judged = propose(&policy, &json!({"a": {"secret": {"deep": 1}}}), Format::Merge, json!({"a": {"x": 1}}));
+    let judged = propose(&policy, &json!({"a": {"secret": {"deep": 1}}}), PatchFormat::Merge, json!({"a": {"x": 1}}));
     assert_eq!(told(&judged)[0].1, "/a", "not where its secret was");
 }
 
@@ -116,7 +116,8 @@ fn a_right_guess_is_asked_about_like_a_wrong_one() {
     let judged = |pin: i32| merge(&policy, json!({"pin": 1234}), json!({"pin": pin}));
     assert_eq!(judged(1234), judged(9999));
     let policy = ruled("writes = [\"p\"]", &[("deny", "change.path.startsWith('/p')")]);
-    let judged = |before: Value| propose(&policy, &json!({"p": before}), Format::Merge, json!({"p": {"a": 1, "b": 2}}));
+    let judged =
+        |before: Value| propose(&policy, &json!({"p": before}), PatchFormat::Merge, json!({"p": {"a": 1, "b": 2}}));
     assert_eq!(judged(json!({"a": 1, "b": 0})), judged(json!({"a": 0, "b": 2})));
     assert_eq!(judged(json!({"a": 1, "b": 2})), judged(json!({"a": 0, "b": 0})));
 }
@@ -140,9 +141,9 @@ fn beside_a_schemas_fault_only_denials_are_told() {
 
 fn asked_as(policy: &Policy, owner: &str, committed: &[&str]) -> Judgement {
     let committed: BTreeSet<_> = committed.iter().map(|it| NodeId::try_from(*it).unwrap()).collect();
-    let patch = patch(Format::Merge, json!({"confirmed": true}));
-    let request = Request { node: &node(), kind: RequestKind::Propose { patch: &patch } };
-    let asker = Asker { principal: "id-1", owner, committed_nodes: &committed };
+    let patch = patch(PatchFormat::Merge, json!({"confirmed": true}));
+    let request = PolicyRequest { node: &node(), kind: RequestKind::Propose { patch: &patch } };
+    let asker = CallerContext { principal: "id-1", owner, committed_nodes: &committed };
     judge_for(policy, &json!({}), &request, asker, &StateLimits::default())
 }
 
@@ -169,7 +170,7 @@ fn who_asks_for_nobody_is_refused_by_rules_about_somebody() {
 }
 
 fn ask(policy: &Policy, before: &Value, kind: RequestKind<'_>) -> Judgement {
-    judge(policy, before, &Request { node: &node(), kind }, &StateLimits::default())
+    judge(policy, before, &PolicyRequest { node: &node(), kind }, &StateLimits::default())
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn a_rollback_is_asked_about_too_and_learns_no_place() {
     let Judgement::Hold { reasons, .. } = ask(&held, &before, RequestKind::Rollback { to: &to }) else {
         panic!("not held")
     };
-    assert_eq!((reasons[1].code, reasons[1].audience), (ReasonCode::Rule, Audience::Reviewers));
+    assert_eq!((reasons[1].code, reasons[1].audience), (ReasonCode::Rule, ReasonAudience::Reviewers));
     let failing = ruled("", &[("deny", "object.secret")]);
     assert_eq!(refused(&ask(&failing, &before, RequestKind::Rollback { to: &to }))[0].0, RejectCode::RuleError);
 }
@@ -197,7 +198,7 @@ fn a_reaffirmation_of_what_a_rule_denies_is_denied() {
 #[test]
 fn a_writers_result_that_would_be_held_is_rejected() {
     let policy = ruled(ALL, &[("hold", "change.path == '/ref'")]);
-    let result = patch(Format::Merge, json!({"ref": 1, "b": 2}));
+    let result = patch(PatchFormat::Merge, json!({"ref": 1, "b": 2}));
     let judged = ask(&policy, &json!({}), RequestKind::Confirm { patch: &result });
     assert_eq!(told(&judged), [(DENIED, "/ref".to_owned(), Some("r0"), "why 0")]);
 }
@@ -243,24 +244,24 @@ fn a_rule_that_warns_changes_nothing_of_what_becomes_of_a_request() {
     let when = "change.path.startsWith('/amount') && change.after > 1000";
     let policy = ruled(ALL, &[("warn", when), ("hold", "change.path == '/amount' && change.after > 5000")]);
     let Judgement::Commit { warnings, .. } = merge(&policy, json!({}), json!({"amount": 1001})) else { panic!() };
-    let of_amount = |audience| Warning {
+    let of_amount = |audience| JudgedWarning {
         rule: "r0".to_owned(),
         pointer: "/amount".try_into().unwrap(),
         detail: "why 0".to_owned(),
         audience,
     };
-    assert_eq!(warnings, [of_amount(Audience::Everyone)]);
+    assert_eq!(warnings, [of_amount(ReasonAudience::Everyone)]);
     let Judgement::Commit { warnings, .. } = merge(&policy, json!({}), json!({"amount": 1000})) else { panic!() };
     assert_eq!(warnings, []);
     let Judgement::Hold { reasons, warnings, .. } = merge(&policy, json!({}), json!({"amount": 5001})) else {
         panic!()
     };
-    assert_eq!((reasons.len(), warnings), (1, vec![of_amount(Audience::Everyone)]));
+    assert_eq!((reasons.len(), warnings), (1, vec![of_amount(ReasonAudience::Everyone)]));
     let to = json!({"amount": 2000});
-    let request = Request { node: &node(), kind: RequestKind::Rollback { to: &to } };
+    let request = PolicyRequest { node: &node(), kind: RequestKind::Rollback { to: &to } };
     let judged = judge(&policy, &json!({"amount": 1}), &request, &StateLimits::default());
     let Judgement::Hold { warnings, .. } = judged else { panic!() };
-    assert_eq!(warnings, [of_amount(Audience::Reviewers)], "who rolls back may not read what it brings back");
+    assert_eq!(warnings, [of_amount(ReasonAudience::Reviewers)], "who rolls back may not read what it brings back");
 }
 
 #[test]

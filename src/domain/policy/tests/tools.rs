@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::{is_committed, is_held, node, patch, policy, refused};
 use crate::domain::chain::hash::{Digest, Tag};
-use crate::domain::chain::statement::{Kind, Statement};
-use crate::domain::json::patch::Format;
+use crate::domain::chain::statement::{Statement, TransitionType};
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::policy::{
-    Circumstances, Hiding, Judgement, Policy, PolicyCode, PolicySource, ReasonCode, RedactedLeaf, RejectCode, Request,
-    RequestKind, StateLimits, judge_in, shown_arguments,
+    Judgement, Policy, PolicyCode, PolicyRequest, PolicySource, ReasonCode, RedactedLeaf, Redactor, RejectCode,
+    RequestContext, RequestKind, StateLimits, judge_in, shown_arguments,
 };
 use crate::domain::primitives::id::{NodeId, PrincipalId, ProposalId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
@@ -25,9 +25,9 @@ fn tool(name: &str, arguments: Value) -> Value {
 fn call_after(policy: &Policy, tool: Option<Value>, usage: Value, spent: &Totals) -> Judgement {
     let tool = tool.map(|it| Tool::read(&it).unwrap());
     let usage = Usage::read(&usage).unwrap();
-    let around = Circumstances { tool: tool.as_ref(), usage, spent: Some(spent), ..Circumstances::default() };
-    let (node, nothing) = (node(), patch(Format::Merge, json!({})));
-    let request = Request { node: &node, kind: RequestKind::Propose { patch: &nothing } };
+    let around = RequestContext { tool: tool.as_ref(), usage, spent: Some(spent), ..RequestContext::default() };
+    let (node, nothing) = (node(), patch(PatchFormat::Merge, json!({})));
+    let request = PolicyRequest { node: &node, kind: RequestKind::Propose { patch: &nothing } };
     judge_in(policy, &json!({}), &request, &around, &StateLimits::default())
 }
 
@@ -61,7 +61,7 @@ fn after(committed: &[(&str, bool, Value)]) -> Totals {
 pub(super) fn statement(node: &str, called: bool, usage: Value) -> Statement {
     let digest = Digest::of(Tag::Policy, &[b"x"]);
     Statement {
-        kind: Kind::Propose,
+        kind: TransitionType::Propose,
         flow: "f".try_into().unwrap(),
         policy: digest,
         thread: ThreadId::try_from("t").unwrap(),
@@ -247,7 +247,7 @@ fn hidden_arguments_are_cut_where_they_begin() {
     let hiding = policy("[tools]\nhide = [\"card\", \"*.password\"]\n[nodes.n]");
     let secret = json!({"card": {"number": "4111", "owner": "me"}, "login": {"password": "pw", "user": "u"}, "x": []});
     let called = Tool::read(&tool("pay", secret)).unwrap();
-    let shown = shown_arguments(&Hiding::of(&hiding, [], Some(&called)), &called);
+    let shown = shown_arguments(&Redactor::of(&hiding, [], Some(&called)), &called);
     let places: Vec<_> = shown
         .iter()
         .map(|it| match it {
@@ -309,9 +309,9 @@ fn a_table_that_means_nothing_is_refused_with_its_place() {
 #[test]
 fn a_writers_result_is_not_held_against_budgets() {
     let bounded = policy("[nodes.n]\nwriter = true\nwrites = [\"$\"]\n[budgets.thread]\ntokens = 1");
-    let (node, result) = (node(), patch(Format::Merge, json!({"ref": 1})));
-    let request = Request { node: &node, kind: RequestKind::Confirm { patch: &result } };
-    let judged = judge_in(&bounded, &json!({}), &request, &Circumstances::default(), &StateLimits::default());
+    let (node, result) = (node(), patch(PatchFormat::Merge, json!({"ref": 1})));
+    let request = PolicyRequest { node: &node, kind: RequestKind::Confirm { patch: &result } };
+    let judged = judge_in(&bounded, &json!({}), &request, &RequestContext::default(), &StateLimits::default());
     assert!(is_committed(&judged), "the write has happened");
     assert_eq!(RejectCode::Budget.as_str(), "budget");
 }

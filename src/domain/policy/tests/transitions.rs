@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::oracles::{Told, told_by};
+use super::oracles::{AgentVisibleOutcome, told_by};
 use super::{is_committed, is_held, node, patch, policy, propose, refused};
-use crate::domain::json::patch::Format::{self, JsonPatch, Merge, MergePatch};
+use crate::domain::json::patch::PatchFormat::{self, JsonPatch, Merge, MergePatch};
 use crate::domain::policy::{
-    Judgement, Policy, RejectCode, Request, RequestKind, StateLimits, judge, judge_initial, project,
+    Judgement, Policy, PolicyRequest, RejectCode, RequestKind, StateLimits, judge, judge_initial, project,
 };
 
 const RULES: &str = r#"
@@ -171,7 +171,7 @@ fn edits_and_results_are_judged_and_rollbacks_and_reaffirmations_are_not() {
     let back = patch(MergePatch, json!({"status": "pending"}));
     let to = json!({"status": "pending", "tasks": []});
     let judged =
-        |before: &Value, kind| judge(&policy, before, &Request { node: &node(), kind }, &StateLimits::default());
+        |before: &Value, kind| judge(&policy, before, &PolicyRequest { node: &node(), kind }, &StateLimits::default());
     for kind in [RequestKind::Edit { patch: &back }, RequestKind::Confirm { patch: &back }] {
         assert_eq!(refused(&judged(&sound(), kind)), [(RejectCode::OrderRegressed, "/status".to_owned())]);
     }
@@ -180,7 +180,7 @@ fn edits_and_results_are_judged_and_rollbacks_and_reaffirmations_are_not() {
 }
 
 /// The answer to a request in states that look alike to a node with these reads.
-fn alike(reads: &str, states: &[Value], format: Format, request: Value) -> Told {
+fn alike(reads: &str, states: &[Value], format: PatchFormat, request: Value) -> AgentVisibleOutcome {
     let policy = with(RULES, reads);
     let views: Vec<_> = states.iter().map(|it| project(&policy, &node(), it)).collect();
     assert!(views.windows(2).all(|pair| pair[0] == pair[1]), "the states look alike: {views:?}");
@@ -201,7 +201,9 @@ fn other(key: &str, value: Value) -> Value {
 fn who_cannot_look_cannot_guess_what_is_immutable() {
     for format in [Merge, MergePatch] {
         let states = [sound(), other("agent_id", json!("b"))];
-        let Told::Rejected(told) = alike("[]", &states, format, json!({"agent_id": "b"})) else { panic!() };
+        let AgentVisibleOutcome::Rejected(told) = alike("[]", &states, format, json!({"agent_id": "b"})) else {
+            panic!()
+        };
         assert_eq!((told.len(), told[0].code, told[0].pointer.as_str()), (1, RejectCode::Immutable, "/agent_id"));
     }
     let states = [other("agent_id", json!({})), other("agent_id", json!({"deep": {"secret": 1}}))];
@@ -215,7 +217,9 @@ fn who_cannot_look_cannot_search_for_a_number_or_a_step() {
         ("status", [json!("pending"), json!("completed")], json!("running"), RejectCode::OrderRegressed),
     ] {
         let states = values.map(|it| other(key, it));
-        let Told::Rejected(told) = alike("[\"agent_id\"]", &states, Merge, json!({key: guess})) else { panic!() };
+        let AgentVisibleOutcome::Rejected(told) = alike("[\"agent_id\"]", &states, Merge, json!({key: guess})) else {
+            panic!()
+        };
         assert_eq!((told.len(), told[0].code, told[0].pointer.to_string()), (1, code, format!("/{key}")));
     }
 }
@@ -225,11 +229,11 @@ fn who_sees_one_item_cannot_guess_the_key_of_another() {
     let task = |id: i64| json!({"id": id, "done": false});
     let states = [json!([task(1), task(2)]), json!([task(1), task(3)])].map(|it| other("tasks", it));
     let step = json!([{"op": "replace", "path": "/tasks/0", "value": task(2)}]);
-    let Told::Rejected(told) = alike("[\"tasks.0\"]", &states, JsonPatch, step) else { panic!() };
+    let AgentVisibleOutcome::Rejected(told) = alike("[\"tasks.0\"]", &states, JsonPatch, step) else { panic!() };
     assert_eq!((told.len(), told[0].code, told[0].pointer.as_str()), (1, RejectCode::KeyedArray, ""));
     let done = json!([{"op": "replace", "path": "/tasks/0/done", "value": true}]);
     assert!(
-        matches!(alike("[\"tasks.0\"]", &states, JsonPatch, done), Told::Done { .. }),
+        matches!(alike("[\"tasks.0\"]", &states, JsonPatch, done), AgentVisibleOutcome::Done { .. }),
         "what it sees it may move on"
     );
 }
@@ -252,7 +256,7 @@ fn of_ten_thousand_items_that_moved_no_more_are_told_than_fit_an_answer() {
         (json!({"tasks": list(false)}), list(true).as_array().unwrap().iter().rev().cloned().collect::<Value>());
     let judged = |tasks: Value| {
         let patch = patch(Merge, json!({"tasks": tasks}));
-        judge(&policy, &before, &Request { node: &node(), kind: RequestKind::Propose { patch: &patch } }, &limits)
+        judge(&policy, &before, &PolicyRequest { node: &node(), kind: RequestKind::Propose { patch: &patch } }, &limits)
     };
     assert!(is_committed(&judged(list(true))));
     let Judgement::Reject { violations } = judged(turned) else { panic!() };

@@ -6,8 +6,8 @@ use super::{node, one_node, policy};
 use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::{
-    Effect, Hiding, Policy, RedactedChange, RedactedLeaf, True, changed_for, diff_for, project, readable_leaves,
-    redacted,
+    ConstTrue, Policy, RedactedChange, RedactedChangeKind, RedactedLeaf, Redactor, changed_for, diff_for, project,
+    readable_leaves, redacted,
 };
 use crate::domain::primitives::id::NodeId;
 
@@ -62,11 +62,11 @@ fn hiding(patterns: &str) -> Policy {
 }
 
 fn shown(policy: &Policy, before: &Value, after: &Value) -> Vec<RedactedChange> {
-    redacted(&Hiding::of(policy, [before, after], None), &diff(before, after))
+    redacted(&Redactor::of(policy, [before, after], None), &diff(before, after))
 }
 
-fn hidden(pointer: &str, effect: Effect) -> RedactedChange {
-    RedactedChange::Hidden { pointer: Pointer::try_from(pointer).unwrap(), hidden: True, effect }
+fn hidden(pointer: &str, effect: RedactedChangeKind) -> RedactedChange {
+    RedactedChange::Hidden { pointer: Pointer::try_from(pointer).unwrap(), hidden: ConstTrue, effect }
 }
 
 #[test]
@@ -76,10 +76,10 @@ fn hidden_changes_say_where_and_how_but_not_what() {
     let after =
         json!({"card": {"number": "4222", "owner": {"first": "A"}, "cvc": [1, 2]}, "mail": "x@y", "open": null});
     let lines = shown(&policy, &before, &after);
-    assert_eq!(lines[0], hidden("/card/cvc", Effect::Added));
-    assert_eq!(lines[1], hidden("/card/number", Effect::Changed));
-    assert_eq!(lines[2], hidden("/card/owner", Effect::Removed));
-    assert_eq!(lines[3], hidden("/mail", Effect::Added));
+    assert_eq!(lines[0], hidden("/card/cvc", RedactedChangeKind::Added));
+    assert_eq!(lines[1], hidden("/card/number", RedactedChangeKind::Changed));
+    assert_eq!(lines[2], hidden("/card/owner", RedactedChangeKind::Removed));
+    assert_eq!(lines[3], hidden("/mail", RedactedChangeKind::Added));
     let on_the_wire = serde_json::to_value(&lines[3..]).unwrap();
     let expected = json!([
         {"pointer": "/mail", "hidden": true, "effect": "added"},
@@ -93,7 +93,7 @@ fn hidden_changes_say_where_and_how_but_not_what() {
 fn changes_below_one_hidden_place_are_one_line() {
     let policy = hiding("[\"card\"]");
     let lines = shown(&policy, &json!({"card": {"a": 1, "b": 1}}), &json!({"card": {"b": 2, "c": 3}}));
-    assert_eq!(lines, [hidden("/card", Effect::Changed)]);
+    assert_eq!(lines, [hidden("/card", RedactedChangeKind::Changed)]);
     assert!(!serde_json::to_string(&lines).unwrap().contains("/card/"), "no names below");
 }
 
@@ -101,7 +101,7 @@ fn changes_below_one_hidden_place_are_one_line() {
 fn people_see_what_a_writer_will_read_without_what_is_hidden() {
     let policy = hiding("[\"card.number\"]");
     let leaves = readable_leaves(
-        (&policy, &[Hiding::of(&policy, [], None)]),
+        (&policy, &[Redactor::of(&policy, [], None)]),
         &node(),
         &json!({"card": {"number": {"a": 1, "b": 2}, "name": "N"}}),
     );

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::domain::identity::account::{PersonRole, SignIn};
-use crate::domain::reviews::{BrowserCheck, Ineligible, Proof, Ticked, Verdict};
+use crate::domain::identity::account::{AccountCredential, PersonRole};
+use crate::domain::reviews::{BrowserCheck, CheckboxState, Ineligible, VoteVerdict, VoterProof};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(seconds * 1000)
@@ -12,18 +12,18 @@ fn digest(text: &str) -> Digest {
     Digest::of(Tag::Policy, &[text.as_bytes()])
 }
 
-fn amendment(need: u32) -> Amendment {
-    let change = Change {
+fn amendment(need: u32) -> PolicyChangeRequest {
+    let change = PolicyChange {
         flow: "payments".try_into().unwrap(),
         policy: digest("new"),
         accepts: BTreeSet::new(),
-        over: Over { policy: digest("old"), since: at(0) },
+        over: ReplacedPolicy { policy: digest("old"), since: at(0) },
     };
     let groups = BTreeSet::from(["security".try_into().unwrap()]);
-    let terms = Terms {
+    let terms = PolicyChangeTerms {
         proposer: "token-1".try_into().unwrap(),
         excluded: BTreeSet::from(["carol".to_owned()]),
-        stage: Stage {
+        stage: ApprovalStage {
             groups,
             need,
             comment_required: false,
@@ -33,7 +33,7 @@ fn amendment(need: u32) -> Amendment {
         opened_at: at(1),
         expires_at: at(100),
     };
-    Amendment::new("a-1".try_into().unwrap(), change, terms)
+    PolicyChangeRequest::new("a-1".try_into().unwrap(), change, terms)
 }
 
 fn person(name: &str) -> Account {
@@ -42,14 +42,14 @@ fn person(name: &str) -> Account {
         name: name.to_owned(),
         role: PersonRole::Reviewer,
         groups: BTreeSet::from(["security".try_into().unwrap()]),
-        sign_in: SignIn::Password { hash: String::new() },
+        sign_in: AccountCredential::Password { hash: String::new() },
         disabled: false,
         created_at: at(0),
         changed: None,
     }
 }
 
-fn ballot(of: &Amendment, verdict: Verdict, nonce: &str) -> Ballot {
+fn ballot(of: &PolicyChangeRequest, verdict: VoteVerdict, nonce: &str) -> Ballot {
     Ballot {
         transition: of.digest,
         delegation: None,
@@ -58,21 +58,26 @@ fn ballot(of: &Amendment, verdict: Verdict, nonce: &str) -> Ballot {
         nonce: nonce.to_owned(),
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
-        proof: Proof::default(),
+        proof: VoterProof::default(),
         typed: None,
-        outcome_unknown_accepted: Ticked::No,
+        outcome_unknown_accepted: CheckboxState::No,
         told: None,
     }
 }
 
-fn votes(of: Amendment, who: &Account, verdict: Verdict, people: &[Account]) -> Result<Outcome, VoteRefused> {
+fn votes(
+    of: PolicyChangeRequest,
+    who: &Account,
+    verdict: VoteVerdict,
+    people: &[Account],
+) -> Result<PolicyChangeTally, VoteRejected> {
     let ballot = ballot(&of, verdict, &who.name);
-    of.vote(ballot, who, &Roll::of(people.to_vec(), at(2)))
+    of.vote(ballot, who, &VoterRoll::of(people.to_vec(), at(2)))
 }
 
-fn waiting(outcome: Result<Outcome, VoteRefused>) -> Amendment {
+fn waiting(outcome: Result<PolicyChangeTally, VoteRejected>) -> PolicyChangeRequest {
     match outcome {
-        Ok(Outcome::Waiting(amendment)) => amendment,
+        Ok(PolicyChangeTally::Waiting(amendment)) => amendment,
         other => panic!("{other:?}"),
     }
 }
@@ -81,56 +86,58 @@ fn waiting(outcome: Result<Outcome, VoteRefused>) -> Amendment {
 fn distinct_people_activate_it() {
     let (ann, ben) = (person("ann"), person("ben"));
     let people = [ann.clone(), ben.clone()];
-    let one = waiting(votes(amendment(2), &ann, Verdict::Approve, &people));
+    let one = waiting(votes(amendment(2), &ann, VoteVerdict::Approve, &people));
     assert_eq!(
-        votes(one.clone(), &ann, Verdict::Approve, &people),
-        Err(VoteRefused::NonceUsed),
+        votes(one.clone(), &ann, VoteVerdict::Approve, &people),
+        Err(VoteRejected::NonceUsed),
         "the same page counts once"
     );
-    let again = one.clone().vote(ballot(&one, Verdict::Approve, "fresh"), &ann, &Roll::of(people.to_vec(), at(3)));
-    assert_eq!(again, Err(VoteRefused::Ineligible(Ineligible::Voted)));
-    assert!(matches!(votes(one, &ben, Verdict::Approve, &people), Ok(Outcome::Approved(_))));
+    let again =
+        one.clone().vote(ballot(&one, VoteVerdict::Approve, "fresh"), &ann, &VoterRoll::of(people.to_vec(), at(3)));
+    assert_eq!(again, Err(VoteRejected::Ineligible(Ineligible::Voted)));
+    assert!(matches!(votes(one, &ben, VoteVerdict::Approve, &people), Ok(PolicyChangeTally::Approved(_))));
 }
 
 #[test]
 fn who_may_not_approve_any_more_counts_no_more() {
     let (ann, ben) = (person("ann"), person("ben"));
-    let one = waiting(votes(amendment(2), &ann, Verdict::Approve, &[ann.clone(), ben.clone()]));
+    let one = waiting(votes(amendment(2), &ann, VoteVerdict::Approve, &[ann.clone(), ben.clone()]));
     let people = [Account { disabled: true, ..ann }, ben.clone()];
-    waiting(votes(one, &ben, Verdict::Approve, &people));
+    waiting(votes(one, &ben, VoteVerdict::Approve, &people));
 }
 
 #[test]
 fn one_denial_ends_it() {
     let ann = person("ann");
-    let ended = votes(amendment(2), &ann, Verdict::Deny, std::slice::from_ref(&ann));
-    let Ok(Outcome::Denied(ended)) = ended else { panic!("{ended:?}") };
-    assert_eq!(ended.clone().ended(AmendmentState::Superseded { at: at(9) }), Err(VoteRefused::Ended));
-    assert_eq!(votes(ended, &person("ben"), Verdict::Approve, &[person("ben")]), Err(VoteRefused::Ended));
+    let ended = votes(amendment(2), &ann, VoteVerdict::Deny, std::slice::from_ref(&ann));
+    let Ok(PolicyChangeTally::Denied(ended)) = ended else { panic!("{ended:?}") };
+    assert_eq!(ended.clone().ended(PolicyChangeState::Superseded { at: at(9) }), Err(VoteRejected::Ended));
+    assert_eq!(votes(ended, &person("ben"), VoteVerdict::Approve, &[person("ben")]), Err(VoteRejected::Ended));
 }
 
 #[test]
 fn who_answers_for_its_proposer_does_not_decide() {
     let carol = person("carol");
-    let refused = votes(amendment(1), &carol, Verdict::Approve, std::slice::from_ref(&carol));
-    assert_eq!(refused, Err(VoteRefused::Ineligible(Ineligible::Author)));
+    let refused = votes(amendment(1), &carol, VoteVerdict::Approve, std::slice::from_ref(&carol));
+    assert_eq!(refused, Err(VoteRejected::Ineligible(Ineligible::Author)));
 }
 
 #[test]
 fn the_deadline_and_the_digest_count() {
     let (ann, open) = (person("ann"), amendment(1));
-    let late = open.clone().vote(ballot(&open, Verdict::Approve, "n"), &ann, &Roll::of(vec![ann.clone()], at(100)));
-    assert_eq!(late, Err(VoteRefused::Expired));
-    let of_another = Ballot { transition: digest("other"), ..ballot(&open, Verdict::Approve, "n") };
-    assert_eq!(open.vote(of_another, &ann, &Roll::of(vec![ann.clone()], at(2))), Err(VoteRefused::Digest));
+    let late =
+        open.clone().vote(ballot(&open, VoteVerdict::Approve, "n"), &ann, &VoterRoll::of(vec![ann.clone()], at(100)));
+    assert_eq!(late, Err(VoteRejected::Expired));
+    let of_another = Ballot { transition: digest("other"), ..ballot(&open, VoteVerdict::Approve, "n") };
+    assert_eq!(open.vote(of_another, &ann, &VoterRoll::of(vec![ann.clone()], at(2))), Err(VoteRejected::Digest));
 }
 
 #[test]
 fn nobody_votes_on_a_policy_in_anothers_place() {
     let (ann, open) = (person("ann"), amendment(1));
     let delegation = Some("d-1".try_into().unwrap());
-    let ballot = Ballot { delegation, ..ballot(&open, Verdict::Approve, "n") };
-    assert_eq!(open.vote(ballot, &ann, &Roll::of(vec![ann.clone()], at(2))), Err(VoteRefused::Delegation));
+    let ballot = Ballot { delegation, ..ballot(&open, VoteVerdict::Approve, "n") };
+    assert_eq!(open.vote(ballot, &ann, &VoterRoll::of(vec![ann.clone()], at(2))), Err(VoteRejected::Delegation));
 }
 
 #[test]
@@ -139,16 +146,16 @@ fn the_digest_binds_everything_that_is_asked() {
     assert!(one.is_whole());
     let mut others = Vec::new();
     for change in [
-        Change { flow: "other".try_into().unwrap(), ..one.change.clone() },
-        Change { policy: digest("x"), ..one.change.clone() },
-        Change { accepts: BTreeSet::from([digest("old")]), ..one.change.clone() },
-        Change { over: Over { policy: digest("x"), ..one.change.over }, ..one.change.clone() },
-        Change { over: Over { since: at(5), ..one.change.over }, ..one.change.clone() },
+        PolicyChange { flow: "other".try_into().unwrap(), ..one.change.clone() },
+        PolicyChange { policy: digest("x"), ..one.change.clone() },
+        PolicyChange { accepts: BTreeSet::from([digest("old")]), ..one.change.clone() },
+        PolicyChange { over: ReplacedPolicy { policy: digest("x"), ..one.change.over }, ..one.change.clone() },
+        PolicyChange { over: ReplacedPolicy { since: at(5), ..one.change.over }, ..one.change.clone() },
     ] {
-        others.push(Amendment { change, ..one.clone() });
+        others.push(PolicyChangeRequest { change, ..one.clone() });
     }
-    others.push(Amendment { id: "a-2".try_into().unwrap(), ..one.clone() });
-    others.push(Amendment { proposer: "token-2".try_into().unwrap(), ..one.clone() });
-    others.push(Amendment { opened_at: at(2), ..one.clone() });
+    others.push(PolicyChangeRequest { id: "a-2".try_into().unwrap(), ..one.clone() });
+    others.push(PolicyChangeRequest { proposer: "token-2".try_into().unwrap(), ..one.clone() });
+    others.push(PolicyChangeRequest { opened_at: at(2), ..one.clone() });
     assert!(others.iter().all(|it| !it.is_whole()));
 }

@@ -15,7 +15,7 @@ const WORD_CHARS_MIN: usize = 2;
 
 /// Texts that a reader knows: the value before, and others of the same key.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct KnownTexts {
     /// Whole texts and their words, by what they look like. The first one that looks so is shown.
     by_look: BTreeMap<String, String>,
     exactly: BTreeSet<String>,
@@ -24,7 +24,7 @@ pub struct Known {
     bytes: usize,
 }
 
-impl Known {
+impl KnownTexts {
     /// Remembers a text, if there is room left.
     pub fn learn(&mut self, text: &str) {
         self.bytes = self.bytes.saturating_add(text.len());

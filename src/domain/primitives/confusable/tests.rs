@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use unicode_script::Script;
 
-use super::{Findings, Known, alike, findings};
+use super::{ConfusableFindings, KnownTexts, alike, findings};
 
 /// Characters that UTS 39 confuses with ASCII letters and digits: those that look alike, and the code points of others.
 const CONFUSABLES: &str = include_str!("../../../../tests/vectors/confusables.txt");
@@ -23,13 +23,13 @@ fn confusables() -> impl Iterator<Item = (char, char)> {
 #[test]
 fn every_confusable_of_an_ascii_letter_or_digit_is_marked() {
     let mut seen = BTreeSet::new();
-    let mut known = Known::default();
+    let mut known = KnownTexts::default();
     for (ascii, _) in confusables() {
         known.learn(&format!("pa{ascii}t"));
     }
     for (ascii, other) in confusables().filter(|(_, it)| !CORRECTED.contains(it)) {
         let text = format!("pa{other}t");
-        assert_ne!(findings(&text), Findings::default(), "{text} U+{:04X}", u32::from(other));
+        assert_ne!(findings(&text), ConfusableFindings::default(), "{text} U+{:04X}", u32::from(other));
         // Later versions of the standard compare a few of these with another letter: those are of another script.
         let beside = known.like(&text).is_some() || known.new_script(&text).is_some();
         assert!(beside, "{text} U+{:04X} for {ascii}", u32::from(other));
@@ -60,7 +60,7 @@ fn look_alikes_are_marked_without_anything_to_compare_with() {
         "Ⅷ",
         "pa\u{5e1}t",
     ] {
-        assert_ne!(findings(text), Findings::default(), "{text}");
+        assert_ne!(findings(text), ConfusableFindings::default(), "{text}");
     }
 }
 
@@ -83,7 +83,7 @@ fn sentences_of_one_writing_system_are_not_marked() {
         "İşçi ve çiğ köfte, İstanbul’da değişti",
         "naïve café 2019–2020",
     ] {
-        assert_eq!(findings(text), Findings::default(), "{text}");
+        assert_eq!(findings(text), ConfusableFindings::default(), "{text}");
     }
 }
 
@@ -112,7 +112,7 @@ fn names_that_nobody_can_tell_apart_are_alike() {
 
 #[test]
 fn a_known_value_is_named_where_another_looks_like_it() {
-    let mut known = Known::default();
+    let mut known = KnownTexts::default();
     known.learn("Acme Ltd, Berlin");
     known.learn("paypal.com");
     for (text, like) in [
@@ -132,7 +132,7 @@ fn a_known_value_is_named_where_another_looks_like_it() {
 
 #[test]
 fn letters_of_a_script_that_no_known_value_has_are_named() {
-    let mut known = Known::default();
+    let mut known = KnownTexts::default();
     known.learn("42");
     assert_eq!(known.new_script("Асме"), None, "digits are of no script");
     known.learn("Acme");

@@ -1,21 +1,21 @@
 use unicode_script::Script;
 
-use super::{Segment, Warning, inert, inert_line, warnings};
+use super::{TextSegment, TextWarning, inert, inert_line, warnings};
 
 fn escapes(text: &str) -> Vec<char> {
-    let escape = |it: &Segment<'_>| match it {
-        Segment::Escape(character) => Some(*character),
-        Segment::Text(_) => None,
+    let escape = |it: &TextSegment<'_>| match it {
+        TextSegment::Escape(character) => Some(*character),
+        TextSegment::Text(_) => None,
     };
     inert(text).iter().filter_map(escape).collect()
 }
 
-fn joined(segments: &[Segment<'_>]) -> String {
+fn joined(segments: &[TextSegment<'_>]) -> String {
     let mut text = String::new();
     for segment in segments {
         match segment {
-            Segment::Text(plain) => text.push_str(plain),
-            Segment::Escape(character) => text.push(*character),
+            TextSegment::Text(plain) => text.push_str(plain),
+            TextSegment::Escape(character) => text.push(*character),
         }
     }
     text
@@ -65,7 +65,7 @@ fn every_character_that_hides_or_reorders_is_shown_by_its_number() {
 fn letters_of_any_language_and_pictures_are_left_alone() {
     for text in ["Zoë's 42 € – naïve", "Ελληνικά", "漢字かな", "हिन्दी", "שָׁלוֹם", "العربية", "Việt", "👍🏽"]
     {
-        assert_eq!(inert(text), [Segment::Text(text)]);
+        assert_eq!(inert(text), [TextSegment::Text(text)]);
     }
 }
 
@@ -78,8 +78,8 @@ fn the_segments_are_the_whole_text_in_order() {
 
 #[test]
 fn a_line_feed_is_kept_in_prose_and_shown_by_its_number_in_a_line() {
-    assert_eq!(inert("a\nb"), [Segment::Text("a\nb")]);
-    assert_eq!(inert_line("a\nb"), [Segment::Text("a"), Segment::Escape('\n'), Segment::Text("b")]);
+    assert_eq!(inert("a\nb"), [TextSegment::Text("a\nb")]);
+    assert_eq!(inert_line("a\nb"), [TextSegment::Text("a"), TextSegment::Escape('\n'), TextSegment::Text("b")]);
 }
 
 #[test]
@@ -93,8 +93,8 @@ fn heaped_or_stray_combining_marks_cannot_paint_over_their_neighbours() {
 #[test]
 fn a_reader_is_told_of_invisible_reversed_and_lookalike_text() {
     assert_eq!(warnings("plain text, 42"), []);
-    assert_eq!(warnings("a\u{200b}b\u{202e}"), [Warning::Invisible(2)]);
-    assert_eq!(warnings("שלום"), [Warning::RightToLeft]);
-    assert_eq!(warnings("p\u{430}yp\u{430}l"), [Warning::MixedScripts(Script::Latin, Script::Cyrillic)]);
+    assert_eq!(warnings("a\u{200b}b\u{202e}"), [TextWarning::Invisible(2)]);
+    assert_eq!(warnings("שלום"), [TextWarning::RightToLeft]);
+    assert_eq!(warnings("p\u{430}yp\u{430}l"), [TextWarning::MixedScripts(Script::Latin, Script::Cyrillic)]);
     assert_eq!(warnings("Москва Athens"), [], "two words in two scripts mislead nobody");
 }

@@ -11,17 +11,19 @@ use crate::domain::chain::commitment::Origins;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
-use crate::domain::chain::verify_export::Exhibit;
-use crate::domain::json::parse::{DEPTH_CEILING, Limits, parse};
-use crate::domain::json::patch::Format;
+use crate::domain::chain::verify_export::ExportedVersion;
+use crate::domain::json::parse::{DEPTH_CEILING, ParseLimits, parse};
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::json::state_delta::Delta;
-use crate::domain::policy::Warning;
+use crate::domain::policy::JudgedWarning;
 use crate::domain::primitives::id::{AccountId, Jti, ReviewId, StepKey, ThreadId};
 use crate::domain::reviews::HoldReason;
-use crate::domain::threads::join_carryover::Carried;
+use crate::domain::threads::join_carryover::JoinCarryover;
 use crate::domain::threads::tool_call::Tool;
-use crate::domain::threads::transition::{ChainRow, Outcome, StateContent, StateRow, Transition, Values};
+use crate::domain::threads::transition::{
+    ChainRow, StateContent, StateRow, Transition, TransitionOutcome, ValueLocation,
+};
 
 /// What a file says that it is.
 const WORD: &str = "archive";
@@ -31,14 +33,14 @@ const EDITION: u32 = 2;
 /// What a file holds. What belongs to one version stands together, so that compression finds what is alike.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Content {
+pub struct ArchiveContent {
     countersign: String,
     edition: u32,
     thread: ThreadId,
     from: u64,
     to: u64,
     /// The versions in order.
-    pub entries: Vec<Archived>,
+    pub entries: Vec<ArchivedVersion>,
     /// What was asked for on the way and not committed. Their rows stay in the database, without values.
     pub ended: Vec<Transition>,
 }
@@ -46,7 +48,7 @@ pub struct Content {
 /// A version as a file has it: what an export has of it, and what the gateway keeps besides.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Archived {
+pub struct ArchivedVersion {
     /// The version.
     pub version: u64,
     /// Its transition.
@@ -59,37 +61,37 @@ pub struct Archived {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opening: Option<Opening>,
     /// What else its transition's row says.
-    row: RestOfRow,
+    row: ArchivedTransitionRow,
     /// What was asked for, and the state that came of it; nothing once that is erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    values: Option<AskedFor>,
+    values: Option<ArchivedRequest>,
 }
 
 /// Of a transition's row what neither statement nor entry says, and no value.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RestOfRow {
+struct ArchivedTransitionRow {
     identity: Digest,
-    format: Format,
+    format: PatchFormat,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<Warning>,
+    warnings: Vec<JudgedWarning>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    warnings_cut: Option<Vec<Warning>>,
+    warnings_cut: Option<Vec<JudgedWarning>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     step: Option<StepKey>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    carried: Option<Box<Carried>>,
+    carried: Option<Box<JoinCarryover>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     context_tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     editor: Option<AccountId>,
-    outcome: Became,
+    outcome: ArchivedOutcome,
 }
 
 /// How a transition came into the chain: its outcome without the entry.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "as", rename_all = "snake_case", deny_unknown_fields)]
-enum Became {
+enum ArchivedOutcome {
     Committed {},
     Observed { would_hold: Vec<HoldReason> },
     Approved { review: ReviewId, receipt: Jti },
@@ -98,7 +100,7 @@ enum Became {
 /// The values of a version.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct AskedFor {
+struct ArchivedRequest {
     patch: Value,
     delta: Delta,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -107,47 +109,49 @@ struct AskedFor {
     rationale: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tool: Option<Tool>,
-    state: State,
+    state: ArchivedState,
 }
 
 /// A state's row without what its transition says.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-enum State {
+enum ArchivedState {
     Full { state: Value, origins: Origins },
     Delta { base: u64 },
 }
 
-impl Became {
-    fn of(outcome: &Outcome) -> Option<Self> {
+impl ArchivedOutcome {
+    fn of(outcome: &TransitionOutcome) -> Option<Self> {
         match outcome {
-            Outcome::Committed { .. } => Some(Self::Committed {}),
-            Outcome::Observed { would_hold, .. } => Some(Self::Observed { would_hold: would_hold.clone() }),
-            Outcome::Approved { review, receipt, .. } => {
+            TransitionOutcome::Committed { .. } => Some(Self::Committed {}),
+            TransitionOutcome::Observed { would_hold, .. } => Some(Self::Observed { would_hold: would_hold.clone() }),
+            TransitionOutcome::Approved { review, receipt, .. } => {
                 Some(Self::Approved { review: review.clone(), receipt: receipt.clone() })
             }
-            Outcome::Held { .. } | Outcome::Ended { .. } => None,
+            TransitionOutcome::Held { .. } | TransitionOutcome::Ended { .. } => None,
         }
     }
 
-    fn with(self, entry: String) -> Outcome {
+    fn with(self, entry: String) -> TransitionOutcome {
         match self {
-            Self::Committed {} => Outcome::Committed { entry },
-            Self::Observed { would_hold } => Outcome::Observed { entry, would_hold },
-            Self::Approved { review, receipt } => Outcome::Approved { review, receipt, entry },
+            Self::Committed {} => TransitionOutcome::Committed { entry },
+            Self::Observed { would_hold } => TransitionOutcome::Observed { entry, would_hold },
+            Self::Approved { review, receipt } => TransitionOutcome::Approved { review, receipt, entry },
         }
     }
 }
 
-impl Archived {
+impl ArchivedVersion {
     /// What is to be written of a version; nothing, if its rows do not say the same where they say it twice.
     pub fn new(link: &ChainRow, transition: &Transition, state: &StateRow, opening: Option<Opening>) -> Option<Self> {
         let of = transition.clone();
         let kept = match &state.content {
-            StateContent::Full { state, origins } => State::Full { state: state.clone(), origins: origins.clone() },
-            StateContent::Delta { base, .. } => State::Delta { base: *base },
+            StateContent::Full { state, origins } => {
+                ArchivedState::Full { state: state.clone(), origins: origins.clone() }
+            }
+            StateContent::Delta { base, .. } => ArchivedState::Delta { base: *base },
         };
-        let row = RestOfRow {
+        let row = ArchivedTransitionRow {
             identity: of.identity,
             format: of.format,
             warnings: of.warnings,
@@ -156,9 +160,9 @@ impl Archived {
             carried: of.carried,
             context_tokens: of.context_tokens,
             editor: of.editor,
-            outcome: Became::of(&of.outcome)?,
+            outcome: ArchivedOutcome::of(&of.outcome)?,
         };
-        let values = AskedFor {
+        let values = ArchivedRequest {
             patch: of.patch,
             delta: of.delta,
             named: of.named,
@@ -183,7 +187,7 @@ impl Archived {
     /// Its transition's row as it was taken out; without values, if they are erased.
     pub fn row(&self) -> Transition {
         let Self { transition, statement, entry, row, values, .. } = self.clone();
-        let kept = if values.is_some() { Values::Here } else { Values::Archived };
+        let kept = if values.is_some() { ValueLocation::Here } else { ValueLocation::Archived };
         let (patch, delta, named, rationale, tool) = match values {
             Some(it) => (it.patch, it.delta, it.named, it.rationale, it.tool),
             None => Default::default(),
@@ -211,11 +215,13 @@ impl Archived {
 
     /// Its state's row as it was taken out, if it is not erased.
     pub fn state(&self) -> Option<StateRow> {
-        let AskedFor { delta, named, state, .. } = self.values.as_ref()?;
+        let ArchivedRequest { delta, named, state, .. } = self.values.as_ref()?;
         let statement = &self.statement;
         let content = match state {
-            State::Full { state, origins } => StateContent::Full { state: state.clone(), origins: origins.clone() },
-            State::Delta { base } => StateContent::Delta {
+            ArchivedState::Full { state, origins } => {
+                StateContent::Full { state: state.clone(), origins: origins.clone() }
+            }
+            ArchivedState::Delta { base } => StateContent::Delta {
                 base: *base,
                 proposal: statement.proposal.clone(),
                 delta: delta.clone(),
@@ -232,10 +238,10 @@ impl Archived {
     }
 
     /// To be held against its chain.
-    pub const fn exhibit(&self) -> Exhibit<'_> {
+    pub const fn exhibit(&self) -> ExportedVersion<'_> {
         let Self { version, transition, statement, entry, opening, .. } = self;
         let (version, transition) = (*version, *transition);
-        Exhibit { version, transition, statement, entry: entry.as_str(), opening: opening.as_ref() }
+        ExportedVersion { version, transition, statement, entry: entry.as_str(), opening: opening.as_ref() }
     }
 
     fn without_values(&self) -> Self {
@@ -243,9 +249,9 @@ impl Archived {
     }
 }
 
-impl Content {
+impl ArchiveContent {
     /// What is to be written of these versions.
-    pub fn new(thread: &ThreadId, entries: Vec<Archived>, ended: Vec<Transition>) -> Option<Self> {
+    pub fn new(thread: &ThreadId, entries: Vec<ArchivedVersion>, ended: Vec<Transition>) -> Option<Self> {
         let (from, to) = (entries.first()?.version, entries.last()?.version);
         let (countersign, thread) = (WORD.to_owned(), thread.clone());
         Some(Self { countersign, edition: EDITION, thread, from, to, entries, ended })
@@ -258,7 +264,7 @@ impl Content {
 
     /// Reads a file's text; nothing, unless it is whole in itself.
     pub fn read(text: &str) -> Option<Self> {
-        let limits = Limits { bytes_max: text.len(), depth_max: DEPTH_CEILING };
+        let limits = ParseLimits { bytes_max: text.len(), depth_max: DEPTH_CEILING };
         let content: Self = serde_json::from_value(parse(text.as_bytes(), &limits).ok()?).ok()?;
         content.is_whole().then_some(content)
     }
@@ -288,7 +294,7 @@ impl Content {
     }
 
     /// One of its versions.
-    pub fn at(&self, version: u64) -> Option<&Archived> {
+    pub fn at(&self, version: u64) -> Option<&ArchivedVersion> {
         self.entries.iter().find(|it| it.version == version)
     }
 
@@ -296,7 +302,7 @@ impl Content {
     #[must_use]
     pub fn without_values(&self) -> Self {
         Self {
-            entries: self.entries.iter().map(Archived::without_values).collect(),
+            entries: self.entries.iter().map(ArchivedVersion::without_values).collect(),
             ended: self.ended.iter().map(Transition::without_values).collect(),
             ..self.clone()
         }

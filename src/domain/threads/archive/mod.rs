@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::verify_export::{Broken, Chain};
+use crate::domain::chain::verify_export::{ExportError, VerifiedChain};
 use crate::domain::keys::PublicKeys;
 use crate::domain::primitives::id::ThreadId;
 use crate::domain::primitives::time::Timestamp;
 
 mod content;
 
-pub use content::{Archived, Content};
+pub use content::{ArchiveContent, ArchivedVersion};
 
 /// An archive ends with the first whole state after so many versions: which stretches there are follows from the rows
 /// alone, so that a run that was cut off comes to the same file again.
@@ -21,7 +21,7 @@ pub const PLAIN_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// What a policy says of a thread's past. Nothing leaves the database unless one does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Retain {
+pub struct RetentionPolicy {
     /// The last so many versions stay whole in the database.
     pub versions: Option<u64>,
     /// Versions that were the head within so many days stay.
@@ -30,7 +30,7 @@ pub struct Retain {
     pub erase_after_days: Option<u64>,
 }
 
-impl Retain {
+impl RetentionPolicy {
     /// Whether a version may go into an archive that was followed by the next at `left`, in a thread that has come so far.
     /// It stays while either says so.
     pub fn lets_go(&self, (version, left): (u64, Timestamp), head: u64, now: Timestamp) -> bool {
@@ -79,13 +79,13 @@ pub struct Archive {
     /// When it was made.
     pub at: Timestamp,
     /// What is in the file.
-    pub kept: Kept,
+    pub kept: ArchiveContentState,
 }
 
 /// What is in an archive's file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "as", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Kept {
+pub enum ArchiveContentState {
     /// Everything that was taken out of the database.
     Whole {},
     /// Everything but the values: they are erased. The file that had them is being removed.
@@ -107,7 +107,7 @@ pub enum Kept {
 /// The word of archives whose file with values is being removed.
 pub const ERASING: &str = "erasing";
 
-impl Kept {
+impl ArchiveContentState {
     /// Its word, for lists.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -126,7 +126,7 @@ impl Kept {
 /// Where a transition is whose version is in an archive: what the database keeps of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Whereabouts {
+pub struct ArchivedLocation {
     /// The transition.
     pub transition: Digest,
     /// Its thread.
@@ -138,14 +138,14 @@ pub struct Whereabouts {
 /// How far a thread's past has left the database. Both count versions, from version 0 on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Gone {
+pub struct ArchivalProgress {
     /// In archives.
     pub archived: u64,
     /// Of these, erased.
     pub erased: u64,
 }
 
-impl Gone {
+impl ArchivalProgress {
     /// The first version of which it can be told what it changed.
     pub const fn told_from(&self) -> u64 {
         if self.erased == 0 { 0 } else { self.erased + 1 }
@@ -160,7 +160,7 @@ impl Gone {
 /// What is wrong with a file that was checked by published keys alone.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("version {version}: {what}")]
-pub struct Spoiled {
+pub struct ArchiveCheckError {
     /// At which version.
     pub version: u64,
     /// What.
@@ -169,16 +169,16 @@ pub struct Spoiled {
 
 /// Checks a file by published keys: each version signed and linked to the one before, each change complete and from root
 /// to root. Whether its states are those roots takes the keyring: they are checked whenever they are read.
-pub fn check(content: &Content, keys: &PublicKeys) -> Result<(), Spoiled> {
-    let mut chain: Option<Chain> = None;
+pub fn check(content: &ArchiveContent, keys: &PublicKeys) -> Result<(), ArchiveCheckError> {
+    let mut chain: Option<VerifiedChain> = None;
     for it in &content.entries {
         let exhibit = it.exhibit();
-        let spoiled = |Broken { what, .. }: Broken| Spoiled { version: it.version, what };
+        let spoiled = |ExportError { what, .. }: ExportError| ArchiveCheckError { version: it.version, what };
         match &mut chain {
             None if keys.issuer().is_none() => {
-                return Err(Spoiled { version: it.version, what: "the keys do not say whose they are" });
+                return Err(ArchiveCheckError { version: it.version, what: "the keys do not say whose they are" });
             }
-            None => chain = Some(Chain::begin(&exhibit, keys).map_err(spoiled)?),
+            None => chain = Some(VerifiedChain::begin(&exhibit, keys).map_err(spoiled)?),
             Some(chain) => chain.follow(&exhibit, keys).map_err(spoiled)?,
         }
     }

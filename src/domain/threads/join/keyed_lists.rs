@@ -7,23 +7,23 @@ use serde_json::Value;
 use crate::domain::transition_rules::key_identity;
 
 /// Where a list has which key.
-struct Places {
+struct KeyPositions {
     order: Vec<String>,
     by_key: HashMap<String, usize>,
 }
 
 /// The keys of a list as it was, and as each branch has it.
-pub(super) struct Keys {
-    before: Places,
-    sides: Vec<Places>,
+pub(super) struct ListKeys {
+    before: KeyPositions,
+    sides: Vec<KeyPositions>,
 }
 
-impl Keys {
+impl ListKeys {
     /// Nothing, if items cannot be told apart, or a branch moved some of those that were there.
     pub(super) fn of(key: &str, base: Option<&Value>, sides: &[Option<&Value>]) -> Option<Self> {
-        let before = Places::of(key, base)?;
-        let sides: Vec<Places> = sides.iter().map(|it| Places::of(key, *it)).collect::<Option<_>>()?;
-        let in_order = |side: &Places| {
+        let before = KeyPositions::of(key, base)?;
+        let sides: Vec<KeyPositions> = sides.iter().map(|it| KeyPositions::of(key, *it)).collect::<Option<_>>()?;
+        let in_order = |side: &KeyPositions| {
             let kept: Vec<usize> = side.order.iter().filter_map(|it| before.by_key.get(it).copied()).collect();
             kept.is_sorted()
         };
@@ -51,7 +51,7 @@ impl Keys {
     }
 }
 
-impl Places {
+impl KeyPositions {
     fn of(key: &str, list: Option<&Value>) -> Option<Self> {
         let mut places = Self { order: Vec::new(), by_key: HashMap::new() };
         let Some(list) = list else { return Some(places) };

@@ -11,19 +11,19 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-pub use resolutions::{Malformed, Resolutions};
+pub use resolutions::{InvalidResolution, Resolutions};
 
 use super::branch::Strategy;
 use crate::domain::json::diff::diff;
-use crate::domain::json::pointer::{Pointer, Trail};
+use crate::domain::json::pointer::{Pointer, PointerBuilder};
 use crate::domain::policy::Policy;
 use crate::domain::primitives::id::BranchName;
-use conflicts::Claim;
-use keyed_lists::Keys;
+use conflicts::BranchValue;
+use keyed_lists::ListKeys;
 
 /// One branch's state.
 #[derive(Clone, Copy, Debug)]
-pub struct Side<'v> {
+pub struct BranchState<'v> {
     /// What the branch is called.
     pub name: &'v BranchName,
     /// What it came to.
@@ -34,7 +34,7 @@ pub struct Side<'v> {
 
 /// How branches are joined.
 #[derive(Clone, Copy)]
-pub struct How<'a> {
+pub struct JoinOptions<'a> {
     /// What becomes of conflicts.
     pub strategy: Strategy,
     /// The lists whose items have keys, by their places.
@@ -45,7 +45,7 @@ pub struct How<'a> {
 
 /// Why branches are not joined.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum NotJoined {
+pub enum JoinRejected {
     /// Several of them have several values at these places, in order.
     Conflicts(Vec<Pointer>),
     /// The request settles something that is no conflict.
@@ -63,34 +63,41 @@ pub fn changed<'v>(base: &Value, states: impl Iterator<Item = &'v Value>) -> Vec
 }
 
 /// The state that comes of all of them, given in the order in which the request names them.
-pub fn join(base: &Value, sides: &[Side<'_>], how: How<'_>) -> Result<Value, NotJoined> {
+pub fn join(base: &Value, sides: &[BranchState<'_>], how: JoinOptions<'_>) -> Result<Value, JoinRejected> {
     let mut by_name: Vec<usize> = (0..sides.len()).collect();
     by_name.sort_by_key(|it| sides[*it].name);
-    let mut merge = Merge { how, sides, by_name, trail: Trail::default(), unsettled: Vec::new(), settled: Vec::new() };
+    let mut merge = BranchMerge {
+        how,
+        sides,
+        by_name,
+        trail: PointerBuilder::default(),
+        unsettled: Vec::new(),
+        settled: Vec::new(),
+    };
     let values: Vec<Option<&Value>> = sides.iter().map(|it| Some(it.state)).collect();
     let joined = merge.merged(Some(base), &values).unwrap_or_else(|| Value::Object(Map::new()));
-    let Merge { mut unsettled, settled, .. } = merge;
+    let BranchMerge { mut unsettled, settled, .. } = merge;
     if !unsettled.is_empty() {
         unsettled.sort();
-        return Err(NotJoined::Conflicts(unsettled));
+        return Err(JoinRejected::Conflicts(unsettled));
     }
     match how.resolutions.places().find(|it| !settled.contains(it)) {
-        Some(idle) => Err(NotJoined::NoConflict(idle.clone())),
+        Some(idle) => Err(JoinRejected::NoConflict(idle.clone())),
         None => Ok(joined),
     }
 }
 
-struct Merge<'a> {
-    how: How<'a>,
-    sides: &'a [Side<'a>],
+struct BranchMerge<'a> {
+    how: JoinOptions<'a>,
+    sides: &'a [BranchState<'a>],
     /// The places of the branches in `sides`, by name.
     by_name: Vec<usize>,
-    trail: Trail,
+    trail: PointerBuilder,
     unsettled: Vec<Pointer>,
     settled: Vec<Pointer>,
 }
 
-impl Merge<'_> {
+impl BranchMerge<'_> {
     /// What becomes of one place. Nothing, where nothing stands there afterwards.
     fn merged(&mut self, base: Option<&Value>, sides: &[Option<&Value>]) -> Option<Value> {
         // Parts first: so each leaf is compared once for each branch, however deep it lies.
@@ -140,7 +147,7 @@ impl Merge<'_> {
         }
         let place = self.trail.pointer();
         if let Some(key) = self.how.policy.key_of_list(&place)
-            && let Some(keys) = Keys::of(key, base, sides)
+            && let Some(keys) = ListKeys::of(key, base, sides)
         {
             return Some(Value::Array(self.keyed(&keys, base, sides)));
         }
@@ -178,7 +185,7 @@ impl Merge<'_> {
     }
 
     /// Items that have keys: those that were there in their order, then new ones by the names of their branches.
-    fn keyed(&mut self, keys: &Keys, base: Option<&Value>, sides: &[Option<&Value>]) -> Vec<Value> {
+    fn keyed(&mut self, keys: &ListKeys, base: Option<&Value>, sides: &[Option<&Value>]) -> Vec<Value> {
         let mut items = Vec::new();
         for (index, key) in keys.in_order(&self.by_name).into_iter().enumerate() {
             let of: Vec<Option<&Value>> =
@@ -192,7 +199,7 @@ impl Merge<'_> {
     }
 
     /// What a strategy makes of a conflict: a value, or nothing there; or it stays one.
-    fn settle(&mut self, claims: &[Claim<'_>]) -> Option<Option<Value>> {
+    fn settle(&mut self, claims: &[BranchValue<'_>]) -> Option<Option<Value>> {
         let chosen = match self.how.strategy {
             Strategy::Union => None,
             Strategy::Explicit => {

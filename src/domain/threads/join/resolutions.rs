@@ -15,7 +15,7 @@ pub struct Resolutions(BTreeMap<Pointer, Option<Value>>);
 
 /// What is wrong with a part of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Malformed {
+pub struct InvalidResolution {
     /// Where, below the list.
     pub pointer: Pointer,
     /// What, in fixed words.
@@ -24,9 +24,9 @@ pub struct Malformed {
 
 impl Resolutions {
     /// Reads `[{"path", "value"?}]`.
-    pub fn read(value: &Value) -> Result<Self, Malformed> {
+    pub fn read(value: &Value) -> Result<Self, InvalidResolution> {
         let root = Pointer::root();
-        let wrong = |pointer: &Pointer, detail| Malformed { pointer: pointer.clone(), detail };
+        let wrong = |pointer: &Pointer, detail| InvalidResolution { pointer: pointer.clone(), detail };
         let Value::Array(items) = value else { return Err(wrong(&root, "resolve is a list")) };
         if items.len() > RESOLUTIONS_MAX {
             return Err(wrong(&root, "resolve has at most 1000 items"));

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::domain::json::canonical::canonical;
-use crate::domain::json::diff::Change;
+use crate::domain::json::diff::LeafChange;
 use crate::domain::policy::PolicySource;
 use crate::domain::threads::branch::Strategy;
 
@@ -22,22 +22,27 @@ fn name(text: &str) -> BranchName {
 }
 
 /// What comes of branches, each a name, a state and a confidence in millionths.
-fn joined(base: &Value, sides: &[(&str, Value, u32)], strategy: Strategy, resolve: &Value) -> Result<Value, NotJoined> {
+fn joined(
+    base: &Value,
+    sides: &[(&str, Value, u32)],
+    strategy: Strategy,
+    resolve: &Value,
+) -> Result<Value, JoinRejected> {
     let (policy, resolutions) = (policy(), Resolutions::read(resolve).unwrap());
     let names: Vec<BranchName> = sides.iter().map(|it| name(it.0)).collect();
-    let all = names.iter().zip(sides).map(|(name, it)| Side { name, state: &it.1, confidence: it.2 });
-    let all: Vec<Side<'_>> = all.collect();
-    join(base, &all, How { strategy, policy: &policy, resolutions: &resolutions })
+    let all = names.iter().zip(sides).map(|(name, it)| BranchState { name, state: &it.1, confidence: it.2 });
+    let all: Vec<BranchState<'_>> = all.collect();
+    join(base, &all, JoinOptions { strategy, policy: &policy, resolutions: &resolutions })
 }
 
-fn union(base: &Value, states: &[Value]) -> Result<Value, NotJoined> {
+fn union(base: &Value, states: &[Value]) -> Result<Value, JoinRejected> {
     let names = ["a", "b", "c", "d"];
     let sides: Vec<_> = names.iter().zip(states).map(|(name, it)| (*name, it.clone(), 0)).collect();
     joined(base, &sides, Strategy::Union, &json!([]))
 }
 
-fn conflicts(places: &[&str]) -> Result<Value, NotJoined> {
-    Err(NotJoined::Conflicts(places.iter().map(|it| Pointer::try_from(*it).unwrap()).collect()))
+fn conflicts(places: &[&str]) -> Result<Value, JoinRejected> {
+    Err(JoinRejected::Conflicts(places.iter().map(|it| Pointer::try_from(*it).unwrap()).collect()))
 }
 
 #[test]
@@ -165,7 +170,7 @@ fn what_is_settled_by_hand_is_every_conflict_and_nothing_else() {
     let sides = [("a", json!({"x": 1, "y": 1}), 0), ("b", json!({"x": 2, "y": 0}), 0)];
     let of = |resolve| joined(&base, &sides, Strategy::Explicit, &resolve);
     assert_eq!(of(json!([])), conflicts(&["/x"]));
-    let idle = Err(NotJoined::NoConflict(Pointer::try_from("/y").unwrap()));
+    let idle = Err(JoinRejected::NoConflict(Pointer::try_from("/y").unwrap()));
     assert_eq!(of(json!([{"path": "/x", "value": 1}, {"path": "/y", "value": 1}])), idle);
     let malformed = [
         json!({}),
@@ -253,8 +258,8 @@ fn mixed(base: &Value, other: &Value, (mask, path): (u64, &mut String)) -> Value
 /// One leaf after another, as a reader of the differences would apply them.
 fn applied(state: &Value, before: &Value, after: &Value) -> Value {
     let mut state = state.clone();
-    let said = |it: &Change| !it.is_filling(before, after);
-    let changes: Vec<Change> = diff(before, after).into_iter().filter(said).collect();
+    let said = |it: &LeafChange| !it.is_filling(before, after);
+    let changes: Vec<LeafChange> = diff(before, after).into_iter().filter(said).collect();
     let (gone, there): (Vec<_>, Vec<_>) = changes.into_iter().partition(|it| it.after.is_none());
     for change in gone {
         let (above, key) = change.pointer.as_str().rsplit_once('/').unwrap();

@@ -21,7 +21,7 @@ fn a_cost_is_the_decimal_that_was_written() {
 #[test]
 fn ten_tenths_are_one() {
     let tenth = Usage::read(&json!({"cost": 0.1})).unwrap();
-    let sum = (0..10).fold(Spent::default(), |sum, _| sum.with(0, tenth));
+    let sum = (0..10).fold(UsageAmount::default(), |sum, _| sum.with(0, tenth));
     assert_eq!(sum.cost_millionths, Cost::parse("1").unwrap());
 }
 
@@ -51,7 +51,7 @@ fn what_is_no_usage_is_refused_with_its_place() {
 
 #[test]
 fn a_sum_that_no_number_holds_stays_above_every_bound() {
-    let full = Spent {
+    let full = UsageAmount {
         calls: INTEGER_MAX,
         tokens: INTEGER_MAX,
         cost_millionths: Cost(INTEGER_MAX),

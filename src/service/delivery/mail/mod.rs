@@ -7,19 +7,19 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::domain::delivery::mail_contact::{About, Contact, Letter};
+use crate::domain::delivery::mail_contact::{MailContact, MailNotification, MailTopic};
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{AccountId, GroupName, InterruptId, ReviewId};
 use crate::domain::reviews::{CannotDecide, Hold};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::log::sequencer::Placed;
-use crate::store::Duty;
+use crate::service::log::sequencer::SequencedEvent;
 use crate::store::LIST_ROWS_MAX;
+use crate::store::LeaderTask;
 use crate::store::change::Draft;
 use crate::store::record::{Record as _, Stored};
-use crate::store::records::{Follower, LogMark};
+use crate::store::records::{LogCursor, LogFollower};
 
 /// Events that are looked at in one change, unless there are many people to tell before that.
 const LOOKED_AT_ONCE: u32 = 250;
@@ -36,14 +36,14 @@ impl Service {
     /// Returns how many events were looked at; nothing where another has the duty. It begins at the end of the log: what
     /// was asked before anybody was told by mail stands in the inbox.
     pub async fn write_letters(&self, digests: Duration) -> Result<Option<usize>> {
-        self.on_duty(Duty::Mailing, self.write_next(digests)).await
+        self.on_duty(LeaderTask::Mailing, self.write_next(digests)).await
     }
 
     async fn write_next(&self, digests: Duration) -> Result<usize> {
         let keys = self.keys()?;
-        let Some(mark) = self.fetch::<LogMark>(&keys, Follower::Mail.name()).await? else {
+        let Some(mark) = self.fetch::<LogCursor>(&keys, LogFollower::Mail.name()).await? else {
             let mut draft = Draft::new(keys.row(), self.now());
-            draft.insert(&LogMark { of: Follower::Mail, reached: self.log_length().await? })?;
+            draft.insert(&LogCursor { of: LogFollower::Mail, reached: self.log_length().await? })?;
             return self.commit(draft.finish()).await.map(|()| 0);
         };
         let (events, last) = self.events_after(mark.record.reached, None, LOOKED_AT_ONCE).await?;
@@ -54,7 +54,7 @@ impl Service {
         for placed in &events {
             for letter in self.letters_of(&keys, placed, digests).await? {
                 let id = letter.id();
-                if !letters.contains_key(&id) && self.fetch::<Letter>(&keys, &id).await?.is_none() {
+                if !letters.contains_key(&id) && self.fetch::<MailNotification>(&keys, &id).await?.is_none() {
                     letters.insert(id, letter);
                 }
             }
@@ -65,18 +65,18 @@ impl Service {
         }
         // Only now, for to look for thousands takes longer than a change may. What is written before the mark moves is
         // found again by whoever begins anew.
-        let letters: Vec<Letter> = letters.into_values().collect();
+        let letters: Vec<MailNotification> = letters.into_values().collect();
         let (full, rest) = letters.split_at(letters.len() / IN_ONE_CHANGE_MAX * IN_ONE_CHANGE_MAX);
         for some in full.chunks(IN_ONE_CHANGE_MAX) {
             self.commit(self.written(&keys, some)?.finish()).await?;
         }
         let mut draft = self.written(&keys, rest)?;
-        draft.replace(&mark, &LogMark { of: Follower::Mail, reached })?;
+        draft.replace(&mark, &LogCursor { of: LogFollower::Mail, reached })?;
         self.commit(draft.finish()).await?;
         Ok(usize::try_from(reached - mark.record.reached).unwrap_or(usize::MAX))
     }
 
-    fn written<'k>(&self, keys: &'k Keys, letters: &[Letter]) -> Result<Draft<'k>> {
+    fn written<'k>(&self, keys: &'k Keys, letters: &[MailNotification]) -> Result<Draft<'k>> {
         let mut draft = Draft::new(keys.row(), self.now());
         for letter in letters {
             draft.insert(letter)?;
@@ -85,13 +85,18 @@ impl Service {
     }
 
     /// What one event gives people to be told.
-    async fn letters_of(&self, keys: &Keys, placed: &Placed, digests: Duration) -> Result<Vec<Letter>> {
+    async fn letters_of(
+        &self,
+        keys: &Keys,
+        placed: &SequencedEvent,
+        digests: Duration,
+    ) -> Result<Vec<MailNotification>> {
         let event = &placed.event;
-        let Some(about) = About::of(event.kind, &event.data) else { return Ok(Vec::new()) };
+        let Some(about) = MailTopic::of(event.kind, &event.data) else { return Ok(Vec::new()) };
         let people = match &about {
-            About::Review(review) => self.asked_by_review(keys, review, event.kind).await,
-            About::Interrupt(interrupt) => self.asked_by_interrupt(keys, interrupt).await,
-            About::EndpointDisabled(_) | About::EndpointRecovered(_) => {
+            MailTopic::Review(review) => self.asked_by_review(keys, review, event.kind).await,
+            MailTopic::Interrupt(interrupt) => self.asked_by_interrupt(keys, interrupt).await,
+            MailTopic::EndpointDisabled(_) | MailTopic::EndpointRecovered(_) => {
                 let all = self.accounts_all(keys).await?.into_iter();
                 Ok(all.filter(|it| it.administers()).map(|it| it.id.to_string()).collect())
             }
@@ -105,11 +110,11 @@ impl Service {
             }
             people => people?,
         };
-        let mut contacts: Vec<Contact> = Vec::new();
+        let mut contacts: Vec<MailContact> = Vec::new();
         for some in people.chunks(LIST_ROWS_MAX as usize) {
-            contacts.extend(self.reader(keys).get_many::<Contact>(some).await?.into_iter().map(|it| it.record));
+            contacts.extend(self.reader(keys).get_many::<MailContact>(some).await?.into_iter().map(|it| it.record));
         }
-        let letter = |it: Contact| Letter {
+        let letter = |it: MailContact| MailNotification {
             due: it.told_at(event.at, digests),
             account: it.account,
             about: about.clone(),
@@ -155,19 +160,19 @@ impl Service {
     }
 
     /// Where a person is told, if they are.
-    pub async fn contact_of(&self, account: &AccountId) -> Result<Option<Contact>> {
+    pub async fn contact_of(&self, account: &AccountId) -> Result<Option<MailContact>> {
         let keys = self.keys()?;
-        Ok(self.fetch::<Contact>(&keys, account.as_str()).await?.map(|it| it.record))
+        Ok(self.fetch::<MailContact>(&keys, account.as_str()).await?.map(|it| it.record))
     }
 
     /// Where a person is told from now on; nothing: nowhere.
-    pub async fn set_contact(&self, account: &AccountId, next: Option<Contact>) -> Result<()> {
+    pub async fn set_contact(&self, account: &AccountId, next: Option<MailContact>) -> Result<()> {
         crate::service::platform::retry::retrying!(self.set_contact_once(account, next.as_ref()))
     }
 
-    async fn set_contact_once(&self, account: &AccountId, next: Option<&Contact>) -> Result<()> {
+    async fn set_contact_once(&self, account: &AccountId, next: Option<&MailContact>) -> Result<()> {
         let keys = self.keys()?;
-        let stored = self.fetch::<Contact>(&keys, account.as_str()).await?;
+        let stored = self.fetch::<MailContact>(&keys, account.as_str()).await?;
         let mut draft = Draft::new(keys.row(), self.now());
         match (&stored, next) {
             (None, None) => return Ok(()),

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
-use super::text::{Told, mail};
+use super::text::{MailItemText, mail};
 use crate::domain::delivery::endpoint::{Endpoint, EndpointState};
-use crate::domain::delivery::mail_contact::{About, Contact, Letter, Pace};
+use crate::domain::delivery::mail_contact::{MailContact, MailNotification, MailPace, MailTopic};
 use crate::domain::keys::Keys;
 use crate::domain::primitives::id::{AccountId, EndpointId, InterruptId, ReviewId};
 use crate::domain::reviews::{CannotDecide, Hold};
-use crate::mail::{Mail, MailError};
+use crate::mail::{MailError, MailMessage};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::OPEN;
-use crate::store::{Duty, Filter, OnDuty};
+use crate::store::{LeaderLock, LeaderTask, RowFilter};
 
 /// Letters that one run looks at.
 const SENT_AT_ONCE: u32 = 200;
@@ -25,9 +25,9 @@ const SENT_AT_ONCE: u32 = 200;
 const RUN_MAX: Duration = Duration::from_secs(5);
 
 /// What becomes of a letter that is due.
-enum Fate {
+enum MailDisposition {
     /// Its person is told this.
-    Tell(Told),
+    Tell(MailItemText),
     /// It cannot be decided for a while.
     Later,
     /// There is nothing to tell any more.
@@ -39,9 +39,9 @@ impl Service {
     /// where another has the duty. If the server cannot be used, the run ends and says so.
     pub async fn send_letters<F: Future<Output = std::result::Result<(), MailError>>>(
         &self,
-        send: impl Fn(Mail) -> F,
+        send: impl Fn(MailMessage) -> F,
     ) -> Result<Option<usize>> {
-        let Some(duty) = self.store.take(Duty::Mailing).await? else { return Ok(None) };
+        let Some(duty) = self.store.take(LeaderTask::Mailing).await? else { return Ok(None) };
         let sent = self.send_due(&*duty, send).await;
         duty.leave().await;
         sent.map(Some)
@@ -49,20 +49,20 @@ impl Service {
 
     async fn send_due<F: Future<Output = std::result::Result<(), MailError>>>(
         &self,
-        duty: &dyn OnDuty,
-        send: impl Fn(Mail) -> F,
+        duty: &dyn LeaderLock,
+        send: impl Fn(MailMessage) -> F,
     ) -> Result<usize> {
         let keys = self.keys()?;
         let (now, until) = (self.now(), self.instant() + RUN_MAX);
-        let due = self.reader(&keys).list::<Letter>(Filter::DueBy(OPEN, now), None, SENT_AT_ONCE).await?;
-        let mut people: BTreeMap<AccountId, Vec<Stored<Letter>>> = BTreeMap::new();
+        let due = self.reader(&keys).list::<MailNotification>(RowFilter::DueBy(OPEN, now), None, SENT_AT_ONCE).await?;
+        let mut people: BTreeMap<AccountId, Vec<Stored<MailNotification>>> = BTreeMap::new();
         for letter in due {
             people.entry(letter.record.account.clone()).or_default().push(letter);
         }
         let mut done = 0;
         for (account, letters) in people {
-            let contact = self.fetch::<Contact>(&keys, account.as_str()).await?.map(|it| it.record);
-            let together = contact.as_ref().is_some_and(|it| it.pace == Pace::Digest);
+            let contact = self.fetch::<MailContact>(&keys, account.as_str()).await?.map(|it| it.record);
+            let together = contact.as_ref().is_some_and(|it| it.pace == MailPace::Digest);
             let at_once = if together { letters.len() } else { 1 };
             for letters in letters.chunks(at_once) {
                 if !duty.stands() || self.instant() >= until {
@@ -79,25 +79,25 @@ impl Service {
     async fn send_together<F: Future<Output = std::result::Result<(), MailError>>>(
         &self,
         keys: &Keys,
-        contact: Option<&Contact>,
-        letters: &[Stored<Letter>],
-        send: &impl Fn(Mail) -> F,
+        contact: Option<&MailContact>,
+        letters: &[Stored<MailNotification>],
+        send: &impl Fn(MailMessage) -> F,
     ) -> Result<()> {
         let (mut told, mut kept, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         for letter in letters {
             let fate = match contact {
                 Some(_) => self.fate_of(keys, &letter.record).await?,
-                None => Fate::Drop,
+                None => MailDisposition::Drop,
             };
             match fate {
-                Fate::Tell(it) => told.push((letter, it)),
-                Fate::Later => kept.push(letter),
-                Fate::Drop => gone.push(letter),
+                MailDisposition::Tell(it) => told.push((letter, it)),
+                MailDisposition::Later => kept.push(letter),
+                MailDisposition::Drop => gone.push(letter),
             }
         }
         let sent = match (contact, told.first()) {
             (Some(contact), Some((first, _))) => {
-                let all: Vec<&Told> = told.iter().map(|it| &it.1).collect();
+                let all: Vec<&MailItemText> = told.iter().map(|it| &it.1).collect();
                 send(mail(contact, &first.record.event, &all)).await
             }
             _ => Ok(()),
@@ -114,7 +114,7 @@ impl Service {
             match (&sent, letter.record.again(now)) {
                 (Err(_), Some(again)) => draft.replace(letter, &again)?,
                 (Err(error), None) => {
-                    let Letter { account, event, .. } = &letter.record;
+                    let MailNotification { account, event, .. } = &letter.record;
                     tracing::error!(%account, %event, %error, "a mail is given up");
                     draft.remove(letter);
                 }
@@ -135,11 +135,11 @@ impl Service {
     }
 
     /// Whether a person is still to be told, and what.
-    async fn fate_of(&self, keys: &Keys, letter: &Letter) -> Result<Fate> {
+    async fn fate_of(&self, keys: &Keys, letter: &MailNotification) -> Result<MailDisposition> {
         let fate = match &letter.about {
-            About::Review(review) => self.fate_of_review(keys, review, &letter.account).await,
-            About::Interrupt(interrupt) => self.fate_of_interrupt(keys, interrupt, &letter.account).await,
-            About::EndpointDisabled(endpoint) | About::EndpointRecovered(endpoint) => {
+            MailTopic::Review(review) => self.fate_of_review(keys, review, &letter.account).await,
+            MailTopic::Interrupt(interrupt) => self.fate_of_interrupt(keys, interrupt, &letter.account).await,
+            MailTopic::EndpointDisabled(endpoint) | MailTopic::EndpointRecovered(endpoint) => {
                 self.fate_of_endpoint(keys, endpoint, letter).await
             }
         };
@@ -148,53 +148,65 @@ impl Service {
             Err(error) if error.is_chain_failure() || matches!(error, Error::NotFound(_)) => {
                 let event = &letter.event;
                 tracing::error!(%event, error = &error as &dyn std::error::Error, "nobody is told by mail");
-                Ok(Fate::Drop)
+                Ok(MailDisposition::Drop)
             }
             fate => fate,
         }
     }
 
-    async fn fate_of_review(&self, keys: &Keys, review: &ReviewId, account: &AccountId) -> Result<Fate> {
+    async fn fate_of_review(&self, keys: &Keys, review: &ReviewId, account: &AccountId) -> Result<MailDisposition> {
         let hold: Option<Stored<Hold>> = self.fetch(keys, review.as_str()).await?;
-        let Some(hold) = hold.map(|it| it.record).filter(|it| it.is_open(self.now())) else { return Ok(Fate::Drop) };
+        let Some(hold) = hold.map(|it| it.record).filter(|it| it.is_open(self.now())) else {
+            return Ok(MailDisposition::Drop);
+        };
         let people = self.electorate(review).await?;
         let elector = people.into_iter().find(|it| it.account.id == *account);
         Ok(match elector.map(|it| it.can_decide) {
-            Some(Ok(_)) => Fate::Tell(Told::waiting(&self.brief_of(keys, &hold).await?)),
-            Some(Err(CannotDecide::Halted | CannotDecide::Writing)) => Fate::Later,
-            Some(Err(_)) | None => Fate::Drop,
+            Some(Ok(_)) => MailDisposition::Tell(MailItemText::waiting(&self.brief_of(keys, &hold).await?)),
+            Some(Err(CannotDecide::Halted | CannotDecide::Writing)) => MailDisposition::Later,
+            Some(Err(_)) | None => MailDisposition::Drop,
         })
     }
 
-    async fn fate_of_interrupt(&self, keys: &Keys, interrupt: &InterruptId, account: &AccountId) -> Result<Fate> {
+    async fn fate_of_interrupt(
+        &self,
+        keys: &Keys,
+        interrupt: &InterruptId,
+        account: &AccountId,
+    ) -> Result<MailDisposition> {
         let interrupt = self.interrupt_row(keys, interrupt).await?.record;
         let people = self.accounts_all(keys).await?;
         let may = people.iter().any(|it| it.id == *account && interrupt.jury().eligible(it).is_ok());
         if !may || !interrupt.is_open(self.now()) {
-            return Ok(Fate::Drop);
+            return Ok(MailDisposition::Drop);
         }
         if self.is_halted(&interrupt.flow).await? {
-            return Ok(Fate::Later);
+            return Ok(MailDisposition::Later);
         }
-        Ok(Fate::Tell(Told::waiting(&self.brief_of_interrupt(&interrupt))))
+        Ok(MailDisposition::Tell(MailItemText::waiting(&self.brief_of_interrupt(&interrupt))))
     }
 
-    async fn fate_of_endpoint(&self, keys: &Keys, endpoint: &EndpointId, letter: &Letter) -> Result<Fate> {
+    async fn fate_of_endpoint(
+        &self,
+        keys: &Keys,
+        endpoint: &EndpointId,
+        letter: &MailNotification,
+    ) -> Result<MailDisposition> {
         let accounts = self.accounts_all(keys).await?;
         if !accounts.iter().any(|it| it.id == letter.account && it.administers()) {
-            return Ok(Fate::Drop);
+            return Ok(MailDisposition::Drop);
         }
         let endpoint = self.need::<Endpoint>(keys, endpoint.as_str(), "endpoint").await?.record;
         let page = format!("{}/endpoints/{}", self.public_url(), endpoint.id);
         Ok(match (&letter.about, &endpoint.state) {
-            (About::EndpointDisabled(_), EndpointState::Disabled { why, .. }) => {
-                Fate::Tell(Told::disabled(&endpoint.name, *why, &page))
+            (MailTopic::EndpointDisabled(_), EndpointState::Disabled { why, .. }) => {
+                MailDisposition::Tell(MailItemText::disabled(&endpoint.name, *why, &page))
             }
-            (About::EndpointRecovered(_), EndpointState::Enabled {}) => {
-                Fate::Tell(Told::recovered(&endpoint.name, &page))
+            (MailTopic::EndpointRecovered(_), EndpointState::Enabled {}) => {
+                MailDisposition::Tell(MailItemText::recovered(&endpoint.name, &page))
             }
             // It is otherwise by now.
-            _ => Fate::Drop,
+            _ => MailDisposition::Drop,
         })
     }
 }

@@ -29,7 +29,7 @@ pub const CHALLENGE_TTL: Duration = Duration::from_secs(300);
 
 /// What a challenge is for, and for whom.
 #[derive(Clone, Copy, Debug)]
-pub enum Purpose<'a> {
+pub enum ChallengePurpose<'a> {
     /// To sign in, by the browser that holds this.
     SignIn {
         /// The secret of its cookie.
@@ -63,7 +63,7 @@ pub enum Purpose<'a> {
     },
 }
 
-impl Purpose<'_> {
+impl ChallengePurpose<'_> {
     const fn parts(&self) -> [&str; 3] {
         match self {
             Self::SignIn { door } => ["sign-in", door, ""],
@@ -87,7 +87,7 @@ impl Purpose<'_> {
 }
 
 /// A new challenge, as pages carry it.
-pub(super) fn new(key: &RowKey, purpose: &Purpose<'_>, now: Timestamp) -> String {
+pub(super) fn new(key: &RowKey, purpose: &ChallengePurpose<'_>, now: Timestamp) -> String {
     let mut bytes = random::bytes::<RANDOM_BYTES>().to_vec();
     bytes.extend_from_slice(&now.plus(CHALLENGE_TTL).millis().to_be_bytes());
     let mac = key.hmac(&purpose.message(&bytes));
@@ -96,7 +96,7 @@ pub(super) fn new(key: &RowKey, purpose: &Purpose<'_>, now: Timestamp) -> String
 }
 
 /// The bytes of a challenge, if it was made here for exactly this and can still be answered.
-pub(super) fn read(key: &RowKey, purpose: &Purpose<'_>, text: &str, now: Timestamp) -> Option<Vec<u8>> {
+pub(super) fn read(key: &RowKey, purpose: &ChallengePurpose<'_>, text: &str, now: Timestamp) -> Option<Vec<u8>> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
     let (nonce, mac) = bytes.split_at_checked(RANDOM_BYTES + MOMENT_BYTES)?;
     let until = i64::from_be_bytes(nonce[RANDOM_BYTES..].try_into().ok()?);
@@ -116,18 +116,18 @@ mod tests {
     #[test]
     fn a_challenge_is_good_for_its_own_browser_and_purpose_only() {
         let (keys, others, now) = (keys(), keys(), Timestamp::from_millis(1000));
-        let purpose = Purpose::AllowAdding { session: "s1", registration: "r1" };
+        let purpose = ChallengePurpose::AllowAdding { session: "s1", registration: "r1" };
         let challenge = new(keys.row(), &purpose, now);
-        let read = |purpose: &Purpose<'_>| read(keys.row(), purpose, &challenge, now);
+        let read = |purpose: &ChallengePurpose<'_>| read(keys.row(), purpose, &challenge, now);
         assert!(read(&purpose).is_some());
         for other in [
-            Purpose::AllowAdding { session: "s2", registration: "r1" },
-            Purpose::AllowAdding { session: "s1", registration: "r2" },
-            Purpose::AllowRemoving { session: "s1", passkey: "r1" },
-            Purpose::AllowDelegating { session: "s1", terms: "r1" },
-            Purpose::Add { session: "s1" },
-            Purpose::SignIn { door: "s1" },
-            Purpose::AllowAdding { session: "s1r", registration: "1" },
+            ChallengePurpose::AllowAdding { session: "s2", registration: "r1" },
+            ChallengePurpose::AllowAdding { session: "s1", registration: "r2" },
+            ChallengePurpose::AllowRemoving { session: "s1", passkey: "r1" },
+            ChallengePurpose::AllowDelegating { session: "s1", terms: "r1" },
+            ChallengePurpose::Add { session: "s1" },
+            ChallengePurpose::SignIn { door: "s1" },
+            ChallengePurpose::AllowAdding { session: "s1r", registration: "1" },
         ] {
             assert_eq!(read(&other), None, "{other:?}");
         }
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_challenge_ends_after_five_minutes_and_its_end_cannot_be_put_off() {
         let (keys, now) = (keys(), Timestamp::from_millis(1000));
-        let purpose = Purpose::SignIn { door: "d" };
+        let purpose = ChallengePurpose::SignIn { door: "d" };
         let challenge = new(keys.row(), &purpose, now);
         let at = |moment| read(keys.row(), &purpose, &challenge, moment).is_some();
         assert!(at(now.plus(CHALLENGE_TTL - Duration::from_millis(1))));

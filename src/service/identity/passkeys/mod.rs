@@ -3,21 +3,21 @@
 mod challenge;
 pub(in crate::service) mod vote_signature;
 
-pub use challenge::{CHALLENGE_TTL, Purpose};
-pub use vote_signature::Signature;
+pub use challenge::{CHALLENGE_TTL, ChallengePurpose};
+pub use vote_signature::VoteSignature;
 pub(in crate::service) use vote_signature::{
-    PasskeyUse, Subject, evidence_of, interrupt_evidence_of, policy_evidence_of,
+    BallotSubject, PasskeyUse, evidence_of, interrupt_evidence_of, policy_evidence_of,
 };
 
 use serde_json::{Value, json};
 
 use super::change_event::hand;
-use super::revocation::Which;
+use super::revocation::SessionFilter;
 use super::session::SignedIn;
-use super::sign_in_method::Way;
-use crate::domain::identity::account::{AccessChange, Account, Origin};
+use super::sign_in_method::SignInMethod;
+use crate::domain::identity::account::{AccessChange, Account, SessionOrigin};
 use crate::domain::identity::delegation::Delegation;
-use crate::domain::identity::passkey::{Assertion, Passkey, Refused, Registration, RelyingParty};
+use crate::domain::identity::passkey::{Assertion, AssertionRejected, Passkey, Registration, RelyingParty};
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{AccountId, PasskeyId, PrincipalId};
@@ -25,8 +25,8 @@ use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::service::threads::history::Who;
-use crate::store::Filter;
+use crate::service::threads::history::RequesterName;
+use crate::store::RowFilter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -38,7 +38,7 @@ pub const PASSKEY_NAME_CHARS_MAX: usize = 64;
 
 /// What somebody has to show, besides a session, to change which passkeys count.
 #[derive(Debug)]
-pub enum Confirmation {
+pub enum PasskeyConfirmation {
     /// Their password: good for the first passkey. Who signs in elsewhere has none, and did so a moment ago.
     Password(String),
     /// One of the passkeys that they have.
@@ -60,7 +60,7 @@ pub struct NewPasskey {
     /// What the browser gave.
     pub registration: Registration,
     /// What shows that it is not merely somebody with the session.
-    pub confirmation: Confirmation,
+    pub confirmation: PasskeyConfirmation,
 }
 
 /// An attempt to sign in.
@@ -75,7 +75,7 @@ pub struct PasskeySignIn<'a> {
     /// Whose passkey its authenticator says it is.
     pub account: &'a str,
     /// What the session remembers of where it began.
-    pub origin: Option<Origin>,
+    pub origin: Option<SessionOrigin>,
 }
 
 const ELSEWHERE: &str = "passkeys need a gateway whose public address is https:// and a host name, or http://localhost";
@@ -88,14 +88,14 @@ impl Service {
     }
 
     /// A challenge for a page.
-    pub fn passkey_challenge(&self, purpose: &Purpose<'_>) -> Result<String> {
+    pub fn passkey_challenge(&self, purpose: &ChallengePurpose<'_>) -> Result<String> {
         Ok(challenge::new(self.keys()?.row(), purpose, self.now()))
     }
 
     /// Everyone's passkeys, those that count no more included: what an auditor pins.
     pub async fn passkeys(&self) -> Result<Vec<Passkey>> {
         let keys = self.keys()?;
-        Ok(self.all_of::<Passkey>(&keys, Filter::All).await?.into_iter().map(|it| it.record).collect())
+        Ok(self.all_of::<Passkey>(&keys, RowFilter::All).await?.into_iter().map(|it| it.record).collect())
     }
 
     /// A person's passkeys that count, in the order in which they were registered.
@@ -109,7 +109,7 @@ impl Service {
         keys: &Keys,
         account: &AccountId,
     ) -> Result<Vec<Stored<Passkey>>> {
-        let mut own = self.all_of::<Passkey>(keys, Filter::Owner(account.as_str())).await?;
+        let mut own = self.all_of::<Passkey>(keys, RowFilter::Owner(account.as_str())).await?;
         own.retain(|it| it.record.removed_at.is_none());
         own.sort_by_key(|it| it.record.added_at);
         Ok(own)
@@ -122,13 +122,13 @@ impl Service {
         let party = self.relying_party().ok_or(Error::WrongState(ELSEWHERE))?;
         let name = passkey_name(&new.name)?;
         let session = person.session.record.id.as_str();
-        let asked = challenge::read(keys.row(), &Purpose::Add { session }, &new.challenge, now);
+        let asked = challenge::read(keys.row(), &ChallengePurpose::Add { session }, &new.challenge, now);
         let enrolled = new.registration.check(&party, &asked.ok_or(Error::WrongState(USED))?)?;
         let own = self.active_passkeys(&keys, &person.account.record.id).await?;
         if own.len() >= PASSKEYS_MAX {
             return Err(Error::WrongState("there are twenty passkeys already; remove one first"));
         }
-        let purpose = Purpose::AllowAdding { session, registration: &new.challenge };
+        let purpose = ChallengePurpose::AllowAdding { session, registration: &new.challenge };
         let confirmed = self.confirmed(&keys, person, (&own, &purpose), new.confirmation).await?;
         let passkey = Passkey {
             id: enrolled.id,
@@ -162,11 +162,11 @@ impl Service {
         &self,
         keys: &Keys,
         person: &SignedIn,
-        (own, purpose): (&[Stored<Passkey>], &Purpose<'_>),
-        confirmation: Confirmation,
+        (own, purpose): (&[Stored<Passkey>], &ChallengePurpose<'_>),
+        confirmation: PasskeyConfirmation,
     ) -> Result<Option<PasskeyUse>> {
         match confirmation {
-            Confirmation::Password(password) if own.is_empty() => match person.account.record.password_hash() {
+            PasskeyConfirmation::Password(password) if own.is_empty() => match person.account.record.password_hash() {
                 Some(_) => {
                     let right = self.is_own_password(&person.account.record, password).await?;
                     if right { Ok(None) } else { Err(Error::Forbidden("the password is not right")) }
@@ -174,11 +174,12 @@ impl Service {
                 None if self.now() < person.session.record.created_at.plus(CHALLENGE_TTL) => Ok(None),
                 None => Err(Error::Forbidden("sign in again, and do it within five minutes")),
             },
-            Confirmation::Password(_) => Err(Error::Forbidden("confirm it with a passkey that you have")),
-            Confirmation::Passkey { challenge, assertion } => {
+            PasskeyConfirmation::Password(_) => Err(Error::Forbidden("confirm it with a passkey that you have")),
+            PasskeyConfirmation::Passkey { challenge, assertion } => {
                 let asked = challenge::read(keys.row(), purpose, &challenge, self.now());
                 let asked = asked.ok_or(Error::WrongState(USED))?;
-                let stored = own.iter().find(|it| it.record.id == assertion.passkey).ok_or(Refused::NotTheirs)?;
+                let stored =
+                    own.iter().find(|it| it.record.id == assertion.passkey).ok_or(AssertionRejected::NotTheirs)?;
                 let counter = assertion.check(&stored.record, &asked);
                 let counter = self.told_if_copied(keys, &stored.record, counter).await?;
                 Ok(Some(PasskeyUse::signed(stored.clone(), counter)))
@@ -187,12 +188,17 @@ impl Service {
     }
 
     /// Takes one of one's own passkeys away, confirmed by one of them. Sessions that it opened end.
-    pub async fn remove_passkey(&self, person: &SignedIn, id: &PasskeyId, confirmation: Confirmation) -> Result<()> {
+    pub async fn remove_passkey(
+        &self,
+        person: &SignedIn,
+        id: &PasskeyId,
+        confirmation: PasskeyConfirmation,
+    ) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let own = self.active_passkeys(&keys, &person.account.record.id).await?;
         let stored = own.iter().find(|it| it.record.id == *id).ok_or(Error::NotFound("passkey"))?;
         let session = person.session.record.id.as_str();
-        let purpose = Purpose::AllowRemoving { session, passkey: id.as_str() };
+        let purpose = ChallengePurpose::AllowRemoving { session, passkey: id.as_str() };
         let confirmed = self.confirmed(&keys, person, (&own, &purpose), confirmation).await?;
         let mut draft = Draft::new(keys.row(), now);
         draft.rely_on(&person.account).rely_on(&person.session);
@@ -205,7 +211,7 @@ impl Service {
         }
         let data = removed_data(&stored.record, &by, confirmed.as_ref().map(PasskeyUse::id));
         event_recorder::outside(&mut draft, None, now, EventType::PasskeyRemoved, data)?;
-        self.end_sessions(&mut draft, &keys, &person.account.record.id, Some(Which::OpenedBy(id))).await?;
+        self.end_sessions(&mut draft, &keys, &person.account.record.id, Some(SessionFilter::OpenedBy(id))).await?;
         let whose = hand(&person.account, now);
         let by_it = |it: &Delegation| it.confirmed_by.as_ref() == Some(id);
         self.take_back_places(&mut draft, &keys, &person.account.record.id, &whose, by_it).await?;
@@ -261,11 +267,12 @@ impl Service {
             draft.replace(stored, &Passkey { removed_at: Some(now), ..stored.record.clone() })?;
             let data = removed_data(&stored.record, by, None);
             event_recorder::outside(draft, None, now, EventType::PasskeyRemoved, data)?;
-            self.end_sessions(draft, keys, &stored.record.account, Some(Which::OpenedBy(&stored.record.id))).await?;
+            self.end_sessions(draft, keys, &stored.record.account, Some(SessionFilter::OpenedBy(&stored.record.id)))
+                .await?;
         }
         let Some(account) = own.first().map(|it| &it.record.account) else { return Ok(()) };
         let name = match self.names_of(keys, [by]).await?.remove(by.as_str()) {
-            Some(Who::Person(name)) => name,
+            Some(RequesterName::Person(name)) => name,
             _ => by.to_string(),
         };
         let by = AccessChange { by: by.clone(), name, at: now };
@@ -278,7 +285,8 @@ impl Service {
         let stored = self.fetch::<Passkey>(&keys, attempt.assertion.passkey.as_str()).await?;
         let stored = stored.filter(|it| it.record.counts_at(now) && self.is_of_here(&it.record));
         let Some(stored) = stored else { return self.sign_in_failed(&keys, None).await };
-        let asked = challenge::read(keys.row(), &Purpose::SignIn { door: attempt.door }, attempt.challenge, now);
+        let asked =
+            challenge::read(keys.row(), &ChallengePurpose::SignIn { door: attempt.door }, attempt.challenge, now);
         let account = self.fetch::<Account>(&keys, stored.record.account.as_str()).await?;
         // Whoever comes by a provider comes by it each time: it says who has left.
         let comes =
@@ -291,7 +299,7 @@ impl Service {
         match self.told_if_copied(&keys, &stored.record, counter).await {
             Ok(counter) => {
                 let used = PasskeyUse::signed(stored, counter);
-                let way = Way::Passkey { used, challenge: attempt.challenge.to_owned() };
+                let way = SignInMethod::Passkey { used, challenge: attempt.challenge.to_owned() };
                 match self.open_session(&keys, account, way, attempt.origin.clone()).await {
                     Err(error) if error.is_conflict() => Err(Error::Unauthenticated),
                     other => other,
@@ -325,9 +333,9 @@ impl Service {
         &self,
         keys: &Keys,
         passkey: &Passkey,
-        checked: std::result::Result<u32, Refused>,
+        checked: std::result::Result<u32, AssertionRejected>,
     ) -> Result<u32> {
-        if checked == Err(Refused::Counter) {
+        if checked == Err(AssertionRejected::Counter) {
             let data = json!({"passkey": passkey.id, "account": passkey.account, "why": "counter"});
             let mut draft = Draft::new(keys.row(), self.now());
             event_recorder::outside(&mut draft, None, self.now(), EventType::PasskeyRefused, data)?;

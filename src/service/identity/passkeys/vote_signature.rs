@@ -2,16 +2,17 @@
 
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::signed_vote::{
-    Evidence, InterruptVoteStatement, PolicyVoteStatement, SIGNATURE_TTL, Signable as _, VoteStatement, comment_hash,
+    InterruptVoteStatement, PolicyVoteStatement, SIGNATURE_TTL, Signable as _, VoteEvidence, VoteStatement,
+    comment_hash,
 };
 use crate::domain::identity::account::Session;
-use crate::domain::identity::passkey::{Assertion, Passkey, Refused};
+use crate::domain::identity::passkey::{Assertion, AssertionRejected, Passkey};
 use crate::domain::interrupts::Interrupt;
 use crate::domain::keys::Keys;
-use crate::domain::policy_changes::change_request::Amendment;
+use crate::domain::policy_changes::change_request::PolicyChangeRequest;
 use crate::domain::primitives::id::{AccountId, AmendmentId, InterruptId, Jti, PasskeyId, ReviewId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Ballot, Hold, Proof, Vote, VoteRefused};
+use crate::domain::reviews::{Ballot, Hold, Vote, VoteRejected, VoterProof};
 use crate::domain::threads::flow::ReceiptRow;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
@@ -20,7 +21,7 @@ use crate::store::record::Stored;
 
 /// A passkey's signature over a vote, as a form brings it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Signature {
+pub struct VoteSignature {
     /// Until when it says it may be used.
     pub expires_at: Timestamp,
     /// The signature.
@@ -61,7 +62,7 @@ impl PasskeyUse {
     }
 }
 
-impl Proof {
+impl VoterProof {
     /// What a session is proof of by itself.
     pub fn of_session(session: &Session) -> Self {
         match &session.passkey {
@@ -73,7 +74,7 @@ impl Proof {
 
 /// What a ballot is on.
 #[derive(Clone, Copy)]
-pub(in crate::service) enum Subject<'a> {
+pub(in crate::service) enum BallotSubject<'a> {
     /// A review.
     Review(&'a ReviewId),
     /// A policy that waits for people.
@@ -147,8 +148,8 @@ pub fn interrupt_evidence_of(
     issuer: &str,
     interrupt: &InterruptId,
     vote: &Vote,
-) -> Option<Evidence<InterruptVoteStatement>> {
-    let Proof::Signature { expires_at, assertion, .. } = &vote.proof else { return None };
+) -> Option<VoteEvidence<InterruptVoteStatement>> {
+    let VoterProof::Signature { expires_at, assertion, .. } = &vote.proof else { return None };
     let statement = InterruptVoteStatement {
         comment: comment_hash(vote.comment.as_deref()),
         digest: vote.transition,
@@ -160,12 +161,16 @@ pub fn interrupt_evidence_of(
         stage: vote.stage,
         verdict: vote.verdict,
     };
-    Some(Evidence { assertion: assertion.clone(), statement })
+    Some(VoteEvidence { assertion: assertion.clone(), statement })
 }
 
 /// The evidence of a vote on a policy that was signed, made again from what is kept.
-pub fn policy_evidence_of(issuer: &str, amendment: &AmendmentId, vote: &Vote) -> Option<Evidence<PolicyVoteStatement>> {
-    let Proof::Signature { expires_at, assertion, .. } = &vote.proof else { return None };
+pub fn policy_evidence_of(
+    issuer: &str,
+    amendment: &AmendmentId,
+    vote: &Vote,
+) -> Option<VoteEvidence<PolicyVoteStatement>> {
+    let VoterProof::Signature { expires_at, assertion, .. } = &vote.proof else { return None };
     let statement = PolicyVoteStatement {
         amendment: amendment.clone(),
         comment: comment_hash(vote.comment.as_deref()),
@@ -177,12 +182,12 @@ pub fn policy_evidence_of(issuer: &str, amendment: &AmendmentId, vote: &Vote) ->
         stage: vote.stage,
         verdict: vote.verdict,
     };
-    Some(Evidence { assertion: assertion.clone(), statement })
+    Some(VoteEvidence { assertion: assertion.clone(), statement })
 }
 
 /// The evidence of a vote that was signed, made again from what is kept.
-pub fn evidence_of(issuer: &str, review: &ReviewId, vote: &Vote) -> Option<Evidence> {
-    let Proof::Signature { expires_at, assertion, .. } = &vote.proof else { return None };
+pub fn evidence_of(issuer: &str, review: &ReviewId, vote: &Vote) -> Option<VoteEvidence> {
+    let VoterProof::Signature { expires_at, assertion, .. } = &vote.proof else { return None };
     let statement = VoteStatement {
         comment: comment_hash(vote.comment.as_deref()),
         expires_at: *expires_at,
@@ -194,7 +199,7 @@ pub fn evidence_of(issuer: &str, review: &ReviewId, vote: &Vote) -> Option<Evide
         transition: vote.transition,
         verdict: vote.verdict,
     };
-    Some(Evidence { assertion: assertion.clone(), statement })
+    Some(VoteEvidence { assertion: assertion.clone(), statement })
 }
 
 impl Service {
@@ -207,7 +212,7 @@ impl Service {
     /// The same of a ballot on a policy.
     pub fn policy_vote_challenge(
         &self,
-        amendment: &Amendment,
+        amendment: &PolicyChangeRequest,
         voter: &AccountId,
         ballot: &Ballot,
     ) -> Result<(Digest, Timestamp)> {
@@ -229,19 +234,22 @@ impl Service {
     }
 
     /// What passkeys signed of the votes on an interrupt.
-    pub fn evidence_of_interrupt(&self, interrupt: &Interrupt) -> Result<Vec<Evidence<InterruptVoteStatement>>> {
+    pub fn evidence_of_interrupt(&self, interrupt: &Interrupt) -> Result<Vec<VoteEvidence<InterruptVoteStatement>>> {
         let keys = self.keys()?;
         Ok(interrupt.votes.iter().filter_map(|it| interrupt_evidence_of(keys.issuer(), &interrupt.id, it)).collect())
     }
 
     /// What passkeys signed of the votes on a policy.
-    pub fn evidence_of_amendment(&self, amendment: &Amendment) -> Result<Vec<Evidence<PolicyVoteStatement>>> {
+    pub fn evidence_of_amendment(
+        &self,
+        amendment: &PolicyChangeRequest,
+    ) -> Result<Vec<VoteEvidence<PolicyVoteStatement>>> {
         let keys = self.keys()?;
         Ok(amendment.votes.iter().filter_map(|it| policy_evidence_of(keys.issuer(), &amendment.id, it)).collect())
     }
 
     /// What passkeys signed of the approvals that a receipt names.
-    pub async fn evidence_of_receipt(&self, jti: &Jti) -> Result<Vec<Evidence>> {
+    pub async fn evidence_of_receipt(&self, jti: &Jti) -> Result<Vec<VoteEvidence>> {
         let keys = self.keys()?;
         let receipt = self.need::<ReceiptRow>(&keys, jti.as_str(), "receipt").await?.record;
         let hold = self.hold_of(&keys, receipt.transition).await?.ok_or(Error::NotFound("receipt"))?.record;
@@ -253,18 +261,18 @@ impl Service {
     pub(in crate::service) async fn proven(
         &self,
         keys: &Keys,
-        (subject, voter): (Subject<'_>, &AccountId),
+        (subject, voter): (BallotSubject<'_>, &AccountId),
         mut ballot: Ballot,
-        signature: Option<&Signature>,
+        signature: Option<&VoteSignature>,
     ) -> Result<(Ballot, Option<PasskeyUse>)> {
         if let Some(signature) = signature {
             let (evidence, used) = self.signed(keys, (subject, voter), &ballot, signature).await?;
-            let Signature { expires_at, assertion } = signature.clone();
-            ballot.proof = Proof::Signature { evidence, expires_at, assertion };
+            let VoteSignature { expires_at, assertion } = signature.clone();
+            ballot.proof = VoterProof::Signature { evidence, expires_at, assertion };
             return Ok((ballot, Some(used)));
         }
-        let Proof::PasskeySession { passkey, .. } = &ballot.proof else {
-            ballot.proof = Proof::Session {};
+        let VoterProof::PasskeySession { passkey, .. } = &ballot.proof else {
+            ballot.proof = VoterProof::Session {};
             return Ok((ballot, None));
         };
         let stored = self.theirs(keys, passkey, voter).await?;
@@ -274,30 +282,30 @@ impl Service {
     async fn signed(
         &self,
         keys: &Keys,
-        (subject, voter): (Subject<'_>, &AccountId),
+        (subject, voter): (BallotSubject<'_>, &AccountId),
         ballot: &Ballot,
-        signature: &Signature,
+        signature: &VoteSignature,
     ) -> Result<(Digest, PasskeyUse)> {
         let now = self.now();
         if now >= signature.expires_at || signature.expires_at > now.plus(SIGNATURE_TTL) {
-            return Err(VoteRefused::SignatureExpired.into());
+            return Err(VoteRejected::SignatureExpired.into());
         }
         let stored = self.theirs(keys, &signature.assertion.passkey, voter).await?;
         let (assertion, until) = (signature.assertion.clone(), signature.expires_at);
         let (evidence, counter) = match subject {
-            Subject::Review(review) => {
+            BallotSubject::Review(review) => {
                 let statement = statement(keys, (review, voter), ballot, until);
-                let evidence = Evidence { assertion, statement };
+                let evidence = VoteEvidence { assertion, statement };
                 (evidence.digest(), evidence.check(&stored.record))
             }
-            Subject::Amendment(amendment) => {
+            BallotSubject::Amendment(amendment) => {
                 let statement = policy_statement(keys, (amendment, voter), ballot, until);
-                let evidence = Evidence { assertion, statement };
+                let evidence = VoteEvidence { assertion, statement };
                 (evidence.digest(), evidence.check(&stored.record))
             }
-            Subject::Interrupt(interrupt) => {
+            BallotSubject::Interrupt(interrupt) => {
                 let statement = interrupt_statement(keys, (interrupt, voter), ballot, until);
-                let evidence = Evidence { assertion, statement };
+                let evidence = VoteEvidence { assertion, statement };
                 (evidence.digest(), evidence.check(&stored.record))
             }
         };
@@ -311,6 +319,6 @@ impl Service {
         let now = self.now();
         let stored =
             stored.filter(|it| it.record.account == *voter && it.record.counts_at(now) && self.is_of_here(&it.record));
-        stored.ok_or_else(|| VoteRefused::from(Refused::NotTheirs).into())
+        stored.ok_or_else(|| VoteRejected::from(AssertionRejected::NotTheirs).into())
     }
 }

@@ -2,27 +2,30 @@
 
 use std::sync::Arc;
 
-use super::Replayed;
-use super::walk::{BROKEN, Past, Recorded, Trial};
-use crate::domain::chain::statement::Kind;
+use super::ReplayedProposal;
+use super::walk::{BROKEN, RecordedProposal, ReplayContext, ReplayState};
+use crate::domain::chain::statement::TransitionType;
 use crate::domain::identity::account::Token;
-use crate::domain::json::patch::{Format, Patch};
-use crate::domain::policy::{Became, Compared, Judgement, Policies, RejectCode, Untold, WouldBe, unreadable};
+use crate::domain::json::patch::{Patch, PatchFormat};
+use crate::domain::policy::{
+    HypotheticalOutcome, Judgement, RejectCode, ReplayComparison, ReplayOutcome, ReplayPolicies, ReplayUnknownCause,
+    unreadable,
+};
 use crate::domain::primitives::id::NodeId;
 use crate::domain::threads::flow::Mode;
-use crate::domain::threads::rejected_request::KeptRequest;
+use crate::domain::threads::rejected_request::RejectedRequest;
 use crate::domain::threads::thread::Thread;
 use crate::domain::threads::usage::Usage;
 use crate::service::Service;
 use crate::service::branches::fork::{not_asked_at_the_join, not_on_a_branch};
 use crate::service::error::{Error, Result};
-use crate::service::platform::judge_queue::{Around, Asks, Judging};
-use crate::service::proposals::request::Asked;
+use crate::service::platform::judge_queue::{JudgedRequest, JudgingContext, JudgingJob};
+use crate::service::proposals::request::ProposalKind;
 use crate::service::threads::heads::Version;
 
 /// What comes of a join under the candidate: a judgement of what its branches amount to, or that they do not.
-enum OfJoin {
-    Judged(Box<(Judgement, KeptRequest)>),
+enum JoinJudgement {
+    Judged(Box<(Judgement, RejectedRequest)>),
     Refused(&'static str),
 }
 
@@ -30,17 +33,19 @@ impl Service {
     /// What the candidate makes of a proposal.
     pub(super) async fn tried(
         &self,
-        trial: &Trial<'_>,
+        trial: &ReplayContext<'_>,
         thread: &Thread,
-        past: &mut Past,
-        recorded: &Recorded,
-    ) -> Result<Compared> {
-        let Recorded { row, parent: Some(parent), request: Some(request), .. } = recorded else {
+        past: &mut ReplayState,
+        recorded: &RecordedProposal,
+    ) -> Result<ReplayComparison> {
+        let RecordedProposal { row, parent: Some(parent), request: Some(request), .. } = recorded else {
             let erased = recorded.row.transition.is_some();
-            return Ok(Compared::Unknown { why: if erased { Untold::Erased } else { Untold::NotKept } });
+            return Ok(ReplayComparison::Unknown {
+                why: if erased { ReplayUnknownCause::Erased } else { ReplayUnknownCause::NotKept },
+            });
         };
         let Some(token) = self.fetch::<Token>(trial.keys, row.principal.as_str()).await? else {
-            return Ok(Compared::Unknown { why: Untold::NoAsker });
+            return Ok(ReplayComparison::Unknown { why: ReplayUnknownCause::NoAsker });
         };
         let head = match past.head.take() {
             Some(head) if head.entry.version == past.version => head,
@@ -51,7 +56,7 @@ impl Service {
         }
         let usage = request.usage.as_ref().map(Usage::read).transpose().map_err(|_| BROKEN)?.unwrap_or_default();
         let context_tokens = self.given(trial.candidate, (&row.node, &head.state), thread.id.as_str()).await?;
-        let around = Around {
+        let around = JudgingContext {
             principal: row.principal.to_string(),
             owner: token.record.owner.clone(),
             committed_nodes: past.committed_nodes.clone(),
@@ -60,11 +65,11 @@ impl Service {
             spent: Some(past.spent.clone()),
             context_tokens,
         };
-        let policies = Policies { candidate: trial.candidate, active: trial.active };
+        let policies = ReplayPolicies { candidate: trial.candidate, active: trial.active };
         let would_be = match request.kind {
-            Kind::Join => match self.judged_join(trial, (thread, recorded), &head, (past, around)).await? {
-                OfJoin::Judged(judged) => WouldBe::of(judged.0, policies, &head.state, &judged.1),
-                OfJoin::Refused(code) => WouldBe::refused(code),
+            TransitionType::Join => match self.judged_join(trial, (thread, recorded), &head, (past, around)).await? {
+                JoinJudgement::Judged(judged) => HypotheticalOutcome::of(judged.0, policies, &head.state, &judged.1),
+                JoinJudgement::Refused(code) => HypotheticalOutcome::refused(code),
             },
             _ => {
                 let judgement = match self.asks_of(trial, (row, request), &head).await? {
@@ -72,7 +77,7 @@ impl Service {
                     Err(unreadable) => unreadable,
                 };
                 match &thread.branch {
-                    None => WouldBe::of(judgement, policies, &head.state, request),
+                    None => HypotheticalOutcome::of(judgement, policies, &head.state, request),
                     Some(_) => on_a_branch(judgement, policies, &head, request),
                 }
             }
@@ -83,13 +88,13 @@ impl Service {
 
     async fn judged_by(
         &self,
-        trial: &Trial<'_>,
+        trial: &ReplayContext<'_>,
         (node, head): (&NodeId, &Arc<Version>),
-        past: &mut Past,
-        (asks, around): (Asks, Around),
+        past: &mut ReplayState,
+        (asks, around): (JudgedRequest, JudgingContext),
     ) -> Result<Judgement> {
         let (policy, head, node) = (Arc::clone(trial.candidate), Arc::clone(head), node.clone());
-        let judging = Judging { policy, head, node, asks, around };
+        let judging = JudgingJob { policy, head, node, asks, around };
         past.judged = past.judged.and(judging.effort(self.limits()));
         self.tried_out(trial.by, judging).await
     }
@@ -97,22 +102,26 @@ impl Service {
     /// What was asked, or the judgement of what is no patch of its format.
     async fn asks_of(
         &self,
-        trial: &Trial<'_>,
-        (row, request): (&Replayed, &KeptRequest),
+        trial: &ReplayContext<'_>,
+        (row, request): (&ReplayedProposal, &RejectedRequest),
         head: &Version,
-    ) -> Result<std::result::Result<Asks, Judgement>> {
+    ) -> Result<std::result::Result<JudgedRequest, Judgement>> {
         Ok(Ok(match request.kind {
-            Kind::Propose => match Patch::read(request.format, request.content.clone()) {
-                Ok(patch) => Asks::Propose(patch),
+            TransitionType::Propose => match Patch::read(request.format, request.content.clone()) {
+                Ok(patch) => JudgedRequest::Propose(patch),
                 Err(error) => return Ok(Err(unreadable(error.pointer()))),
             },
-            Kind::Reaffirm => Asks::Reaffirm,
-            Kind::Rollback => {
+            TransitionType::Reaffirm => JudgedRequest::Reaffirm,
+            TransitionType::Rollback => {
                 let to = request.content.get("to_version").and_then(|it| it.as_u64());
                 let to = to.filter(|it| *it < head.entry.version).ok_or(BROKEN)?;
-                Asks::Rollback(Arc::new(self.version(trial.keys, &row.thread, to).await?))
+                JudgedRequest::Rollback(Arc::new(self.version(trial.keys, &row.thread, to).await?))
             }
-            Kind::Create | Kind::Fork | Kind::Edit | Kind::Join | Kind::Confirm => return Err(BROKEN),
+            TransitionType::Create
+            | TransitionType::Fork
+            | TransitionType::Edit
+            | TransitionType::Join
+            | TransitionType::Confirm => return Err(BROKEN),
         }))
     }
 
@@ -120,38 +129,43 @@ impl Service {
     /// how sure it is, is a policy's to say.
     async fn judged_join(
         &self,
-        trial: &Trial<'_>,
-        (thread, recorded): (&Thread, &Recorded),
+        trial: &ReplayContext<'_>,
+        (thread, recorded): (&Thread, &RecordedProposal),
         head: &Arc<Version>,
-        (past, around): (&mut Past, Around),
-    ) -> Result<OfJoin> {
+        (past, around): (&mut ReplayState, JudgingContext),
+    ) -> Result<JoinJudgement> {
         let (proposal, node) = (recorded.join.as_ref().ok_or(BROKEN)?, &recorded.row.node);
         let proposal = self.in_turn(proposal, thread.id.as_str()).await?.into_owned();
         let proposal = self.gathered(trial.keys, (head, thread), proposal).await?;
-        let Asked::Join(join) = &proposal.ask else { return Err(BROKEN) };
+        let ProposalKind::Join(join) = &proposal.ask else { return Err(BROKEN) };
         let kept = |content| {
             let request = recorded.request.clone().ok_or(BROKEN)?;
-            Ok::<_, Error>(KeptRequest { format: Format::Merge, content, ..request })
+            Ok::<_, Error>(RejectedRequest { format: PatchFormat::Merge, content, ..request })
         };
         let (merged, turn) = match self.joined(trial.candidate, (node, head), join).await {
             Ok(Ok((merged, turn))) => (Arc::new(merged), turn),
             Ok(Err(unread)) => {
                 let judgement = Judgement::Reject { violations: vec![unread] };
-                return Ok(OfJoin::Judged(Box::new((judgement, kept(join.content())?))));
+                return Ok(JoinJudgement::Judged(Box::new((judgement, kept(join.content())?))));
             }
-            Err(Error::Conflict { .. }) => return Ok(OfJoin::Refused("conflict")),
-            Err(Error::Invalid { .. }) => return Ok(OfJoin::Refused("malformed")),
+            Err(Error::Conflict { .. }) => return Ok(JoinJudgement::Refused("conflict")),
+            Err(Error::Invalid { .. }) => return Ok(JoinJudgement::Refused("malformed")),
             Err(error) => return Err(error),
         };
-        let asks = Asks::Join(Arc::clone(&merged), turn);
+        let asks = JudgedRequest::Join(Arc::clone(&merged), turn);
         let judgement = self.judged_by(trial, (node, head), past, (asks, around)).await?;
         // What may be wrong with it stands in what came of the branches, which says what of it is hidden.
-        Ok(OfJoin::Judged(Box::new((judgement, kept(merged.after.clone())?))))
+        Ok(JoinJudgement::Judged(Box::new((judgement, kept(merged.after.clone())?))))
     }
 }
 
 /// On a branch nobody is asked: what would be held for its effect commits there, and the rest is rejected. No tool is called.
-fn on_a_branch(judgement: Judgement, policies: Policies<'_>, head: &Version, request: &KeptRequest) -> WouldBe {
+fn on_a_branch(
+    judgement: Judgement,
+    policies: ReplayPolicies<'_>,
+    head: &Version,
+    request: &RejectedRequest,
+) -> HypotheticalOutcome {
     let refused = |code| Judgement::Reject { violations: vec![not_on_a_branch(code)] };
     let enforced = policies.candidate.mode() == Mode::Enforce;
     let judgement = match judgement {
@@ -161,7 +175,7 @@ fn on_a_branch(judgement: Judgement, policies: Policies<'_>, head: &Version, req
         }
         judgement => judgement,
     };
-    let would_be = WouldBe::of(judgement, policies, &head.state, request);
-    let outcome = if would_be.outcome == Became::Hold { Became::Observe } else { would_be.outcome };
-    WouldBe { outcome, ..would_be }
+    let would_be = HypotheticalOutcome::of(judgement, policies, &head.state, request);
+    let outcome = if would_be.outcome == ReplayOutcome::Hold { ReplayOutcome::Observe } else { would_be.outcome };
+    HypotheticalOutcome { outcome, ..would_be }
 }

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::Kind;
-use crate::domain::policy::{Compared, Effort, PolicySource, Was};
+use crate::domain::chain::statement::TransitionType;
+use crate::domain::policy::{Effort, PolicySource, RecordedOutcome, ReplayComparison};
 use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::thread::Thread;
-use crate::store::{Cursor, Filter};
+use crate::store::{Cursor, RowFilter};
 
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use walk::Trial;
+use walk::ReplayContext;
 
 /// Rows of one call: each is judged, and some need a state to be made again.
 pub const REPLAYED_MAX: u32 = 1_000;
@@ -30,12 +30,12 @@ const THREADS_AT_ONCE: u32 = 50;
 
 /// Where a replay goes on: after this event of that thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ReplayFrom {
+pub struct ReplayCursor {
     thread: ThreadId,
     seq: u64,
 }
 
-impl ReplayFrom {
+impl ReplayCursor {
     /// As it is handed out.
     pub fn token(&self) -> String {
         format!("{}.{}", self.seq, self.thread)
@@ -50,7 +50,7 @@ impl ReplayFrom {
 
 /// A recorded proposal, and its result under the candidate policy.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
-pub struct Replayed {
+pub struct ReplayedProposal {
     /// The thread of the event.
     pub thread: ThreadId,
     /// The version that the proposal was based on.
@@ -64,25 +64,25 @@ pub struct Replayed {
     /// The id of the token or account that sent the request.
     pub principal: PrincipalId,
     /// The kind of request. Unknown for a rejected request that was not stored.
-    pub kind: Option<Kind>,
+    pub kind: Option<TransitionType>,
     /// The time.
     pub at: Timestamp,
     /// The recorded result.
-    pub was: Was,
+    pub was: RecordedOutcome,
     /// The result under the candidate policy.
     #[serde(flatten)]
-    pub compared: Compared,
+    pub compared: ReplayComparison,
 }
 
 /// One page of replayed proposals.
 #[derive(Clone, Debug)]
-pub struct Replay {
+pub struct ReplayResult {
     /// The digest of the candidate policy.
     pub policy: Digest,
     /// Thread by thread in the order of their names, and in each the first proposal first.
-    pub rows: Vec<Replayed>,
+    pub rows: Vec<ReplayedProposal>,
     /// Where to go on; none at the end.
-    pub next: Option<ReplayFrom>,
+    pub next: Option<ReplayCursor>,
 }
 
 /// What the judgements of one call may amount to: about a second of the processor. A call always gets as far as one
@@ -90,16 +90,16 @@ pub struct Replay {
 const JUDGED_MAX: Effort = Effort::of(100_000_000);
 
 /// What one call has come to.
-struct Page {
+struct ReplayProgress {
     judged: Effort,
-    rows: Vec<Replayed>,
+    rows: Vec<ReplayedProposal>,
     rows_max: usize,
     looked: usize,
     /// Events that were only read because they lead up to a branch.
     led_up: usize,
 }
 
-impl Page {
+impl ReplayProgress {
     fn is_full(&self) -> bool {
         // What led up to a branch counts once something of it was looked at: a call always comes further.
         let led_up = if self.looked > 0 { self.led_up } else { 0 };
@@ -116,41 +116,49 @@ impl Service {
         by: &str,
         flow: &FlowId,
         candidate: &PolicySource,
-        after: Option<&ReplayFrom>,
+        after: Option<&ReplayCursor>,
         limit: u32,
-    ) -> Result<Replay> {
+    ) -> Result<ReplayResult> {
         let active = self.active_policy(flow).await?;
         let candidate = Arc::new(self.compiled(by, candidate).await?);
         if candidate.flow() != flow {
             return Err(Error::invalid("/policy", "the policy's flow is not the one in the address"));
         }
         let keys = self.keys()?;
-        let trial = Trial { by, keys: &keys, candidate: &candidate, active: &active };
+        let trial = ReplayContext { by, keys: &keys, candidate: &candidate, active: &active };
         let rows_max = usize::try_from(limit.clamp(1, REPLAYED_MAX)).unwrap_or(1);
-        let mut page = Page { judged: Effort::default(), rows: Vec::new(), rows_max, looked: 0, led_up: 0 };
+        let mut page = ReplayProgress { judged: Effort::default(), rows: Vec::new(), rows_max, looked: 0, led_up: 0 };
         let policy = candidate.digest();
         let mut last = None;
-        if let Some(ReplayFrom { thread, seq }) = after {
+        if let Some(ReplayCursor { thread, seq }) = after {
             let thread = self.thread(&keys, thread).await?.record;
             if thread.flow != *flow {
                 return Err(Error::NotFound("thread"));
             }
             if let Some(seq) = self.walk(&trial, &thread, *seq, &mut page).await? {
-                return Ok(Replay { policy, rows: page.rows, next: Some(ReplayFrom { thread: thread.id, seq }) });
+                return Ok(ReplayResult {
+                    policy,
+                    rows: page.rows,
+                    next: Some(ReplayCursor { thread: thread.id, seq }),
+                });
             }
             last = Some(thread.id);
         }
         loop {
             let cursor = last.as_ref().map(|it| Cursor { due: 0, id: it.to_string() });
-            let filter = Filter::Owner(flow.as_str());
+            let filter = RowFilter::Owner(flow.as_str());
             let threads = self.reader(&keys).list::<Thread>(filter, cursor.as_ref(), THREADS_AT_ONCE).await?;
             if threads.is_empty() {
-                return Ok(Replay { policy, rows: page.rows, next: None });
+                return Ok(ReplayResult { policy, rows: page.rows, next: None });
             }
             for thread in threads {
                 let thread = thread.record;
                 if let Some(seq) = self.walk(&trial, &thread, 0, &mut page).await? {
-                    return Ok(Replay { policy, rows: page.rows, next: Some(ReplayFrom { thread: thread.id, seq }) });
+                    return Ok(ReplayResult {
+                        policy,
+                        rows: page.rows,
+                        next: Some(ReplayCursor { thread: thread.id, seq }),
+                    });
                 }
                 last = Some(thread.id);
             }

@@ -4,22 +4,22 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Page, Replayed};
+use super::{ReplayProgress, ReplayedProposal};
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::{Kind, Statement};
+use crate::domain::chain::statement::{Statement, TransitionType};
 use crate::domain::keys::Keys;
 use crate::domain::log::event::{Event, EventType};
-use crate::domain::policy::{Became, Compared, Effort, Policy, Untold, Was};
+use crate::domain::policy::{Effort, Policy, RecordedOutcome, ReplayComparison, ReplayOutcome, ReplayUnknownCause};
 use crate::domain::primitives::id::{NodeId, ThreadId};
-use crate::domain::threads::join_carryover::Carried;
-use crate::domain::threads::rejected_request::KeptRequest;
+use crate::domain::threads::join_carryover::JoinCarryover;
+use crate::domain::threads::rejected_request::RejectedRequest;
 use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{Outcome, Rejection, Transition, Values};
+use crate::domain::threads::transition::{Rejection, Transition, TransitionOutcome, ValueLocation};
 use crate::domain::threads::usage::{Totals, Usage};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::proposals::join_request::Join;
-use crate::service::proposals::request::{Asked, Proposal};
+use crate::service::proposals::join_request::JoinProposal;
+use crate::service::proposals::request::{Proposal, ProposalKind};
 use crate::service::threads::heads::Version;
 use crate::store::records::event_alias;
 
@@ -30,7 +30,7 @@ const EVENTS_BACK_MAX: u64 = 10_000;
 pub(super) const BROKEN: Error = Error::Broken("what an event tells of a proposal");
 
 /// What recorded proposals are tried on.
-pub(super) struct Trial<'a> {
+pub(super) struct ReplayContext<'a> {
     /// Who tries them.
     pub(super) by: &'a str,
     pub(super) keys: &'a Keys,
@@ -40,14 +40,14 @@ pub(super) struct Trial<'a> {
 
 /// Whether an event is among those that are asked for, or only leads up to them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum ReplayEventScope {
     Before,
     Wanted,
 }
 
 /// What a thread had come to at some event.
 #[derive(Default)]
-pub(super) struct Past {
+pub(super) struct ReplayState {
     /// The work of the judgements that were made on the way.
     pub(super) judged: Effort,
     pub(super) version: u64,
@@ -59,14 +59,18 @@ pub(super) struct Past {
     pub(super) head: Option<Arc<Version>>,
 }
 
-impl Past {
+impl ReplayState {
     fn hear(&mut self, event: &Event) {
         if event.kind == EventType::TransitionSuperseded {
             self.restated = named(event, "by").ok();
         }
     }
 
-    fn advance(&mut self, (statement, carried): (&Statement, Option<&Carried>), given: Option<u64>) -> Result<()> {
+    fn advance(
+        &mut self,
+        (statement, carried): (&Statement, Option<&JoinCarryover>),
+        given: Option<u64>,
+    ) -> Result<()> {
         self.version = statement.version;
         self.committed_nodes.extend(statement.node.clone());
         let spent = std::mem::take(&mut self.spent).counting(statement, given);
@@ -80,7 +84,7 @@ impl Past {
 }
 
 /// What was committed, what a join brought along, and what its node was given.
-type Committed = (Statement, Option<Box<Carried>>, Option<u64>);
+type CommittedStep = (Statement, Option<Box<JoinCarryover>>, Option<u64>);
 
 /// A digest in an event's data.
 fn named(event: &Event, name: &str) -> Result<Digest> {
@@ -89,20 +93,20 @@ fn named(event: &Event, name: &str) -> Result<Digest> {
 }
 
 /// A proposal as it is recorded.
-pub(super) struct Recorded {
-    pub(super) row: Replayed,
+pub(super) struct RecordedProposal {
+    pub(super) row: ReplayedProposal,
     pub(super) parent: Option<Digest>,
-    pub(super) request: Option<KeptRequest>,
+    pub(super) request: Option<RejectedRequest>,
     /// What was stated of a join, or kept of one that was turned away: which branches, and what they had come to.
     pub(super) join: Option<Proposal>,
 }
 
-impl Recorded {
-    fn of_transition(transition: Transition, on: &Past, was: Was) -> Result<Self> {
-        let is_join = transition.statement.kind == Kind::Join && transition.values == Values::Here;
+impl RecordedProposal {
+    fn of_transition(transition: Transition, on: &ReplayState, was: RecordedOutcome) -> Result<Self> {
+        let is_join = transition.statement.kind == TransitionType::Join && transition.values == ValueLocation::Here;
         let join = is_join.then(|| Proposal::of(&transition).ok_or(BROKEN)).transpose()?;
         let statement = transition.statement;
-        let request = (transition.values == Values::Here).then(|| KeptRequest {
+        let request = (transition.values == ValueLocation::Here).then(|| RejectedRequest {
             kind: statement.kind,
             format: transition.format,
             content: transition.patch,
@@ -112,7 +116,7 @@ impl Recorded {
             step: None,
             join: None,
         });
-        let row = Replayed {
+        let row = ReplayedProposal {
             thread: statement.thread,
             on_version: on.version,
             proposal: transition.identity,
@@ -122,15 +126,15 @@ impl Recorded {
             kind: Some(statement.kind),
             at: statement.proposed_at,
             was,
-            compared: Compared::Unknown { why: Untold::TooFar },
+            compared: ReplayComparison::Unknown { why: ReplayUnknownCause::TooFar },
         };
         Ok(Self { row, parent: statement.parent, request, join })
     }
 
-    fn of_rejection(rejection: Rejection, on: &Past) -> Self {
-        let request = rejection.request.as_deref().and_then(KeptRequest::read);
+    fn of_rejection(rejection: Rejection, on: &ReplayState) -> Self {
+        let request = rejection.request.as_deref().and_then(RejectedRequest::read);
         let join = request.as_ref().and_then(|it| turned_away(&rejection, it));
-        let row = Replayed {
+        let row = ReplayedProposal {
             thread: rejection.thread,
             on_version: on.version,
             proposal: rejection.identity,
@@ -139,8 +143,8 @@ impl Recorded {
             principal: rejection.principal,
             kind: request.as_ref().map(|it| it.kind),
             at: rejection.at,
-            was: Was::new(Became::Reject, rejection.errors.into_iter().map(|it| it.code)),
-            compared: Compared::Unknown { why: Untold::TooFar },
+            was: RecordedOutcome::new(ReplayOutcome::Reject, rejection.errors.into_iter().map(|it| it.code)),
+            compared: ReplayComparison::Unknown { why: ReplayUnknownCause::TooFar },
         };
         Self { row, parent: rejection.parent, request, join }
     }
@@ -150,10 +154,10 @@ impl Service {
     /// Tries every proposal of a thread after an event, until the page is full: then after which event to go on.
     pub(super) async fn walk(
         &self,
-        trial: &Trial<'_>,
+        trial: &ReplayContext<'_>,
         thread: &Thread,
         after: u64,
-        page: &mut Page,
+        page: &mut ReplayProgress,
     ) -> Result<Option<u64>> {
         let last = thread.last_event.ok_or(BROKEN)?.seq;
         let begun = self.begun(trial, thread, page).await?;
@@ -161,8 +165,8 @@ impl Service {
         let mut past = begun.unwrap_or_default();
         let first = if after >= EVENTS_BACK_MAX { after.saturating_add(1) } else { 1 };
         for seq in first..=last {
-            let seen = if seq > after { Seen::Wanted } else { Seen::Before };
-            if seen == Seen::Wanted {
+            let seen = if seq > after { ReplayEventScope::Wanted } else { ReplayEventScope::Before };
+            if seen == ReplayEventScope::Wanted {
                 if page.is_full() {
                     return Ok(Some(seq - 1));
                 }
@@ -174,7 +178,7 @@ impl Service {
             if let Some(mut recorded) = recorded {
                 if seq <= known {
                     recorded.row.compared = match self.tried(trial, thread, &mut past, &recorded).await {
-                        Err(Error::Erased) => Compared::Unknown { why: Untold::Erased },
+                        Err(Error::Erased) => ReplayComparison::Unknown { why: ReplayUnknownCause::Erased },
                         tried => tried?,
                     };
                 }
@@ -193,20 +197,27 @@ impl Service {
 
     /// What a thread begins with: of a branch what its thread had come to at the version that it was made of, if that is
     /// not too far into it.
-    async fn begun(&self, trial: &Trial<'_>, thread: &Thread, page: &mut Page) -> Result<Option<Past>> {
-        let Some(origin) = thread.branch.as_ref().filter(|it| it.version > 0) else { return Ok(Some(Past::default())) };
+    async fn begun(
+        &self,
+        trial: &ReplayContext<'_>,
+        thread: &Thread,
+        page: &mut ReplayProgress,
+    ) -> Result<Option<ReplayState>> {
+        let Some(origin) = thread.branch.as_ref().filter(|it| it.version > 0) else {
+            return Ok(Some(ReplayState::default()));
+        };
         let parent = self.thread(trial.keys, &origin.thread).await?.record;
         let last = parent.last_event.ok_or(BROKEN)?.seq.min(EVENTS_BACK_MAX);
-        let mut past = Past::default();
+        let mut past = ReplayState::default();
         for seq in 1..=last {
             page.led_up += 1;
             let event = self.event_of(trial, &parent, seq).await?;
-            let (_, committed) = self.tells(trial, &event, &past, Seen::Before).await?;
+            let (_, committed) = self.tells(trial, &event, &past, ReplayEventScope::Before).await?;
             let Some(committed) = committed else { continue };
             let given = self.given_under(trial, &parent.id, &past, &committed).await?;
             past.advance((&committed.0, committed.1.as_deref()), given)?;
             if past.version == origin.version {
-                return Ok(Some(Past { version: 0, ..past }));
+                return Ok(Some(ReplayState { version: 0, ..past }));
             }
         }
         // So many events do not lead to it.
@@ -217,10 +228,10 @@ impl Service {
     /// candidate does not or the state is erased.
     async fn given_under(
         &self,
-        trial: &Trial<'_>,
+        trial: &ReplayContext<'_>,
         thread: &ThreadId,
-        past: &Past,
-        (statement, _, recorded): &Committed,
+        past: &ReplayState,
+        (statement, _, recorded): &CommittedStep,
     ) -> Result<Option<u64>> {
         let Some(node) = statement.node.as_ref().filter(|it| trial.candidate.bounds_context(it)) else {
             return Ok(*recorded);
@@ -235,7 +246,7 @@ impl Service {
         }
     }
 
-    async fn event_of(&self, trial: &Trial<'_>, thread: &Thread, seq: u64) -> Result<Event> {
+    async fn event_of(&self, trial: &ReplayContext<'_>, thread: &Thread, seq: u64) -> Result<Event> {
         let alias = event_alias(&thread.id, seq);
         Ok(self.reader(trial.keys).get_by_alias::<Event>(&alias).await?.ok_or(BROKEN)?.record)
     }
@@ -243,11 +254,11 @@ impl Service {
     /// The proposal that an event is the first to tell of, if it is asked for; and what it tells was committed.
     async fn tells(
         &self,
-        trial: &Trial<'_>,
+        trial: &ReplayContext<'_>,
         event: &Event,
-        past: &Past,
-        seen: Seen,
-    ) -> Result<(Option<Recorded>, Option<Committed>)> {
+        past: &ReplayState,
+        seen: ReplayEventScope,
+    ) -> Result<(Option<RecordedProposal>, Option<CommittedStep>)> {
         let keys = trial.keys;
         match event.kind {
             EventType::TransitionCommitted => {
@@ -255,28 +266,30 @@ impl Service {
                 let (statement, carried) = (transition.statement.clone(), transition.carried.clone());
                 let given = transition.context_tokens;
                 let was = match &transition.outcome {
-                    Outcome::Committed { .. } => Some(Was::new(Became::Commit, [])),
-                    Outcome::Observed { would_hold, .. } => {
-                        Some(Was::new(Became::Observe, would_hold.iter().map(|it| it.code.clone())))
+                    TransitionOutcome::Committed { .. } => Some(RecordedOutcome::new(ReplayOutcome::Commit, [])),
+                    TransitionOutcome::Observed { would_hold, .. } => {
+                        Some(RecordedOutcome::new(ReplayOutcome::Observe, would_hold.iter().map(|it| it.code.clone())))
                     }
                     // What people approved was told of when they were asked.
-                    Outcome::Approved { .. } | Outcome::Held { .. } | Outcome::Ended { .. } => None,
+                    TransitionOutcome::Approved { .. }
+                    | TransitionOutcome::Held { .. }
+                    | TransitionOutcome::Ended { .. } => None,
                 };
-                let was = was.filter(|_| seen == Seen::Wanted && is_proposal(statement.kind));
-                let recorded = was.map(|was| Recorded::of_transition(transition, past, was)).transpose()?;
+                let was = was.filter(|_| seen == ReplayEventScope::Wanted && is_proposal(statement.kind));
+                let recorded = was.map(|was| RecordedProposal::of_transition(transition, past, was)).transpose()?;
                 Ok((recorded, Some((statement, carried, given))))
             }
-            EventType::TransitionHeld if seen == Seen::Wanted => {
+            EventType::TransitionHeld if seen == ReplayEventScope::Wanted => {
                 let transition = self.as_it_is(keys, named(event, "transition")?).await?;
                 let hold = self.hold_of(keys, transition.digest).await?.ok_or(BROKEN)?.record;
-                let was = Was::new(Became::Hold, hold.reasons.into_iter().map(|it| it.code));
+                let was = RecordedOutcome::new(ReplayOutcome::Hold, hold.reasons.into_iter().map(|it| it.code));
                 let asked = is_proposal(transition.statement.kind) && past.restated != Some(transition.digest);
-                let recorded = asked.then(|| Recorded::of_transition(transition, past, was)).transpose()?;
+                let recorded = asked.then(|| RecordedProposal::of_transition(transition, past, was)).transpose()?;
                 Ok((recorded, None))
             }
-            EventType::TransitionRejected if seen == Seen::Wanted => {
+            EventType::TransitionRejected if seen == ReplayEventScope::Wanted => {
                 let rejection = self.fetch::<Rejection>(keys, &named(event, "identity")?.to_string()).await?;
-                Ok((Some(Recorded::of_rejection(rejection.ok_or(BROKEN)?.record, past)), None))
+                Ok((Some(RecordedProposal::of_rejection(rejection.ok_or(BROKEN)?.record, past)), None))
             }
             _ => Ok((None, None)),
         }
@@ -293,13 +306,13 @@ impl Service {
 }
 
 /// A join that was turned away, to be judged again on what its branches had come to then.
-fn turned_away(rejection: &Rejection, request: &KeptRequest) -> Option<Proposal> {
+fn turned_away(rejection: &Rejection, request: &RejectedRequest) -> Option<Proposal> {
     let usage = request.usage.as_ref().map(Usage::read).transpose().ok()?;
     Some(Proposal {
         thread: rejection.thread.clone(),
         node: rejection.node.clone(),
         parent: rejection.parent?,
-        ask: Asked::Join(Box::new(Join::of_kept(request)?)),
+        ask: ProposalKind::Join(Box::new(JoinProposal::of_kept(request)?)),
         attempt: request.attempt,
         rationale: None,
         tool: None,
@@ -309,6 +322,6 @@ fn turned_away(rejection: &Rejection, request: &KeptRequest) -> Option<Proposal>
 }
 
 /// What agents propose. A host's first state, a fork of it, a reviewer's edit and a writer's result are no proposals.
-const fn is_proposal(kind: Kind) -> bool {
-    matches!(kind, Kind::Propose | Kind::Reaffirm | Kind::Rollback | Kind::Join)
+const fn is_proposal(kind: TransitionType) -> bool {
+    matches!(kind, TransitionType::Propose | TransitionType::Reaffirm | TransitionType::Rollback | TransitionType::Join)
 }

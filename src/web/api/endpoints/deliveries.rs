@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::view::delivery_json;
-use super::{Nothing, id};
+use super::{EmptyRequest, id};
 use crate::domain::delivery::delivery::Delivery;
 use crate::domain::primitives::id::EndpointId;
 use crate::domain::primitives::time::Timestamp;
-use crate::service::delivery::deliveries::{Again, Place, Which};
+use crate::service::delivery::deliveries::{DeliveryCursor, DeliveryFilter, RedeliveryRange};
 use crate::service::error::{Error, Result};
-use crate::service::operations::halt_request::Puller;
-use crate::web::api::idempotency_key::{Post, told};
+use crate::service::operations::halt_request::Actor;
+use crate::web::api::idempotency_key::{IdempotentPost, told};
 use crate::web::auth::extractors::Machine;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// The body of `POST /v1/endpoints/{endpoint}/redeliveries`. Set one of the two members.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RedeliverMany {
+pub struct RedeliverRequest {
     /// The time since which failed deliveries are sent again.
     #[schema(value_type = Option<String>)]
     pub failed_since: Option<String>,
@@ -54,18 +54,18 @@ const PAGE: (u32, u32) = (50, 200);
         ("page_size" = Option<u32>, Query, description = "The page size: 50 by default, at most 200"),
         ("page_token" = Option<String>, Query, description = "The `next_page_token` of the previous page"),
     ),
-    responses((status = 200, description = "A page of deliveries", body = crate::web::api::responses::endpoints::DeliveryPage))
+    responses((status = 200, description = "A page of deliveries", body = crate::web::api::responses::endpoints::DeliveryListResponse))
 )]
 pub async fn deliveries(
-    app: Data<App>,
+    app: Data<AppState>,
     _machine: Machine,
     endpoint: Path<String>,
     query: Query<DeliveriesQuery>,
 ) -> Result<HttpResponse> {
     let which = match query.state.as_deref() {
-        None => Which::All,
-        Some("waiting") => Which::Waiting,
-        Some("failed") => Which::Failed,
+        None => DeliveryFilter::All,
+        Some("waiting") => DeliveryFilter::Waiting,
+        Some("failed") => DeliveryFilter::Failed,
         Some(_) => return Err(Error::invalid("/state", "`waiting`, `failed`, or nothing for all")),
     };
     let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
@@ -76,10 +76,10 @@ pub async fn deliveries(
     Ok(HttpResponse::Ok().json(json!({"deliveries": deliveries, "next_page_token": next})))
 }
 
-fn place(token: &str) -> Result<Place> {
+fn place(token: &str) -> Result<DeliveryCursor> {
     let read = || {
         let (moment, index) = token.split_once('.')?;
-        Some(Place { moment: moment.parse().ok()?, index: index.parse().ok()? })
+        Some(DeliveryCursor { moment: moment.parse().ok()?, index: index.parse().ok()? })
     };
     read().ok_or_else(|| Error::invalid("/page_token", "give `next_page_token` of the page before"))
 }
@@ -93,9 +93,9 @@ fn place(token: &str) -> Result<Place> {
         ("endpoint" = EndpointId, Path, description = "The id of the endpoint"),
         ("delivery" = u64, Path, description = "The log position of the event"),
     ),
-    responses((status = 200, description = "The delivery, with the `body` that is sent", body = crate::web::api::responses::endpoints::DeliveryTold))
+    responses((status = 200, description = "The delivery, with the `body` that is sent", body = crate::web::api::responses::endpoints::DeliveryResponse))
 )]
-pub async fn delivery(app: Data<App>, _machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
+pub async fn delivery(app: Data<AppState>, _machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
     let found = app.service.delivery(&id(&path.0)?, index(&path.1)?).await?;
     let mut answer = delivery_json(&found.delivery);
     answer["body"] = json!(found.body);
@@ -107,16 +107,16 @@ pub async fn delivery(app: Data<App>, _machine: Machine, path: Path<(String, Str
 /// Returns 202 with the delivery, which is sent again as soon as possible, whatever its state. Receivers recognize
 /// a repeated event by `webhook-id`.
 #[utoipa::path(
-    post, path = "/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery", tag = "endpoints", request_body = Nothing,
+    post, path = "/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery", tag = "endpoints", request_body = EmptyRequest,
     params(
         ("endpoint" = EndpointId, Path, description = "The id of the endpoint"),
         ("delivery" = u64, Path, description = "The log position of the event"),
     ),
-    responses((status = 202, description = "The delivery is sent as soon as possible", body = crate::web::api::responses::endpoints::DeliveryTold))
+    responses((status = 202, description = "The delivery is sent as soon as possible", body = crate::web::api::responses::endpoints::DeliveryResponse))
 )]
-pub async fn redeliver(post: Post, path: Path<(String, String)>) -> Result<HttpResponse> {
-    let (id, index, Nothing {}) = (id(&path.0)?, index(&path.1)?, post.read()?);
-    let work = post.app.service.redeliver(Puller::Token(&post.token), &id, index);
+pub async fn redeliver(post: IdempotentPost, path: Path<(String, String)>) -> Result<HttpResponse> {
+    let (id, index, EmptyRequest {}) = (id(&path.0)?, index(&path.1)?, post.read()?);
+    let work = post.app.service.redeliver(Actor::Token(&post.token), &id, index);
     post.once(work, |_, delivery: &Delivery| Ok(told(StatusCode::ACCEPTED, &delivery_json(delivery)))).await
 }
 
@@ -125,24 +125,24 @@ pub async fn redeliver(post: Post, path: Path<(String, String)>) -> Result<HttpR
 /// Returns 202 with the number of deliveries that are sent again. Set either `failed_since` for deliveries that
 /// were given up, or `after` for events after a log position.
 #[utoipa::path(
-    post, path = "/v1/endpoints/{endpoint}/redeliveries", tag = "endpoints", request_body = RedeliverMany,
+    post, path = "/v1/endpoints/{endpoint}/redeliveries", tag = "endpoints", request_body = RedeliverRequest,
     params(
         ("endpoint" = EndpointId, Path, description = "The id of the endpoint"),
     ),
-    responses((status = 202, description = "The number of deliveries", body = crate::web::api::responses::endpoints::Count))
+    responses((status = 202, description = "The number of deliveries", body = crate::web::api::responses::endpoints::CountResponse))
 )]
-pub async fn redeliver_many(post: Post, endpoint: Path<String>) -> Result<HttpResponse> {
-    let ask: RedeliverMany = post.read()?;
+pub async fn redeliver_many(post: IdempotentPost, endpoint: Path<String>) -> Result<HttpResponse> {
+    let ask: RedeliverRequest = post.read()?;
     let since = |text: &str| {
         Timestamp::parse(text).ok_or_else(|| Error::invalid("/failed_since", "a moment like 2026-11-21T10:00:00.000Z"))
     };
     let again = match (ask.failed_since.as_deref(), ask.after) {
-        (Some(text), None) => Again::FailedSince(since(text)?),
-        (None, Some(after)) => Again::LogAfter(after),
+        (Some(text), None) => RedeliveryRange::FailedSince(since(text)?),
+        (None, Some(after)) => RedeliveryRange::LogAfter(after),
         _ => return Err(Error::invalid("", "either `failed_since` or `after`")),
     };
     let id = id(&endpoint)?;
-    let work = post.app.service.redeliver_many(Puller::Token(&post.token), &id, again);
+    let work = post.app.service.redeliver_many(Actor::Token(&post.token), &id, again);
     post.once(work, |_, count: &u64| Ok(told(StatusCode::ACCEPTED, &json!({"count": count})))).await
 }
 

@@ -9,33 +9,36 @@ use std::time::Duration;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path};
+use actix_web::web::{Data, Path, ServiceConfig, delete, get, patch, post};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::idempotency_key::{Post, told};
+use super::idempotency_key::{IdempotentPost, told};
+use super::problem::responder::ProblemResponder;
 use crate::domain::delivery::chat::Chat;
-use crate::domain::delivery::delivery::Attempt;
+use crate::domain::delivery::delivery::DeliveryAttempt;
 use crate::domain::delivery::endpoint::EventPattern;
 use crate::domain::delivery::endpoint_kind::KindName;
 use crate::domain::identity::account::MachineRole;
 use crate::domain::primitives::id::{EndpointId, FlowId};
 use crate::domain::primitives::secret::Secret;
 use crate::domain::primitives::time::Timestamp;
-use crate::service::delivery::endpoint_kind::{NewKind, NewLook, NewTemplate};
-use crate::service::delivery::endpoints::{EndpointEdit, EndpointTold, NewEndpoint, OVERLAP_MAX, Serving};
+use crate::service::delivery::endpoint_kind::{NewKind, NewPreflight, NewTemplate};
+use crate::service::delivery::endpoints::{
+    DeliveryActivation, EndpointDetails, EndpointEdit, NewEndpoint, OVERLAP_MAX,
+};
 use crate::service::error::{Error, Result};
-use crate::service::operations::halt_request::Puller;
+use crate::service::operations::halt_request::Actor;
 use crate::web::auth::extractors::Machine;
-use crate::web::state::App;
+use crate::web::state::AppState;
 use template_body::TemplateBody;
-use view::{Address, attempt_json, endpoint_json};
+use view::{AddressDisclosure, attempt_json, endpoint_json};
 
 /// The body of `POST /v1/endpoints`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AddEndpoint {
+pub struct CreateEndpointRequest {
     /// The name of the endpoint, for people.
     #[schema(min_length = 1, max_length = 64)]
     pub name: String,
@@ -73,7 +76,7 @@ pub struct AddEndpoint {
 /// The body of `PATCH /v1/endpoints/{endpoint}`. Members that are left out stay the same.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ChangeEndpoint {
+pub struct UpdateEndpointRequest {
     /// The name of the endpoint, for people.
     pub name: Option<String>,
     /// The target address.
@@ -95,7 +98,7 @@ pub struct ChangeEndpoint {
 /// The body of `POST /v1/endpoints/{endpoint}/secret`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RotateSecret {
+pub struct RotateSecretRequest {
     /// The time for which the old secret also signs, in seconds. One day by default.
     #[schema(maximum = 604800)]
     pub overlap_secs: Option<u64>,
@@ -104,13 +107,13 @@ pub struct RotateSecret {
 /// An empty body.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Nothing {}
+pub struct EmptyRequest {}
 
 /// A deployment's working day, and its night.
 const OVERLAP: Duration = Duration::from_secs(24 * 3600);
 
 /// The kind that is asked for. What belongs to another one is refused.
-fn kind(ask: &AddEndpoint) -> Result<NewKind> {
+fn kind(ask: &CreateEndpointRequest) -> Result<NewKind> {
     let name = ask.kind.as_deref().map_or(Ok(KindName::default()), KindName::try_from);
     let name = name.map_err(|error| Error::invalid("/kind", error.to_string()))?;
     let webhook = name == KindName::Webhook;
@@ -131,11 +134,33 @@ fn kind(ask: &AddEndpoint) -> Result<NewKind> {
         KindName::Resume => {
             let template = ask.template.clone();
             let template = template.ok_or_else(|| Error::invalid("/template", "say what is sent: `body`"))?;
-            let look =
-                template.look.map(|it| NewLook { url: Secret::new(it.url), pointer: it.pointer, waiting: it.waiting });
+            let look = template.look.map(|it| NewPreflight {
+                url: Secret::new(it.url),
+                pointer: it.pointer,
+                waiting: it.waiting,
+            });
             Ok(NewKind::Resume(NewTemplate { body: template.body, look }))
         }
     }
+}
+
+/// Every route of endpoints and their deliveries.
+pub fn routes(config: &mut ServiceConfig) {
+    config
+        .route("/v1/endpoints", post().to(ProblemResponder(add)))
+        .route("/v1/endpoints", get().to(ProblemResponder(list)))
+        .route("/v1/endpoints/{endpoint}", get().to(ProblemResponder(read)))
+        .route("/v1/endpoints/{endpoint}", patch().to(ProblemResponder(change)))
+        .route("/v1/endpoints/{endpoint}", delete().to(ProblemResponder(remove)))
+        .route("/v1/endpoints/{endpoint}/secret", post().to(ProblemResponder(secret)))
+        .route("/v1/endpoints/{endpoint}/test", post().to(ProblemResponder(test)))
+        .route("/v1/endpoints/{endpoint}/redeliveries", post().to(ProblemResponder(deliveries::redeliver_many)))
+        .route("/v1/endpoints/{endpoint}/deliveries", get().to(ProblemResponder(deliveries::deliveries)))
+        .route("/v1/endpoints/{endpoint}/deliveries/{delivery}", get().to(ProblemResponder(deliveries::delivery)))
+        .route(
+            "/v1/endpoints/{endpoint}/deliveries/{delivery}/redelivery",
+            post().to(ProblemResponder(deliveries::redeliver)),
+        );
 }
 
 /// Create an endpoint.
@@ -143,11 +168,11 @@ fn kind(ask: &AddEndpoint) -> Result<NewKind> {
 /// Returns 201 with the endpoint. `secret` is in this response only, so store it. Returns 400 if a member or the
 /// address is not allowed, and 409 `wrong_state` if 200 endpoints exist.
 #[utoipa::path(
-    post, path = "/v1/endpoints", tag = "endpoints", request_body = AddEndpoint,
-    responses((status = 201, description = "The endpoint, with `secret` if its deliveries are signed", body = super::responses::endpoints::Endpoint))
+    post, path = "/v1/endpoints", tag = "endpoints", request_body = CreateEndpointRequest,
+    responses((status = 201, description = "The endpoint, with `secret` if its deliveries are signed", body = super::responses::endpoints::EndpointResponse))
 )]
-pub async fn add(post: Post) -> Result<HttpResponse> {
-    let ask: AddEndpoint = post.read()?;
+pub async fn add(post: IdempotentPost) -> Result<HttpResponse> {
+    let ask: CreateEndpointRequest = post.read()?;
     let kind = kind(&ask)?;
     let new = NewEndpoint {
         name: ask.name,
@@ -159,9 +184,9 @@ pub async fn add(post: Post) -> Result<HttpResponse> {
         headers: hidden(ask.headers),
         after: ask.after,
     };
-    let work = post.app.service.add_endpoint(Puller::Token(&post.token), &new);
-    post.once(work, |_, (added, secret): &(EndpointTold, Option<Secret<String>>)| {
-        let mut answer = endpoint_json(added, Address::Whole);
+    let work = post.app.service.add_endpoint(Actor::Token(&post.token), &new);
+    post.once(work, |_, (added, secret): &(EndpointDetails, Option<Secret<String>>)| {
+        let mut answer = endpoint_json(added, AddressDisclosure::Whole);
         if let Some(secret) = secret {
             answer["secret"] = json!(secret.expose());
         }
@@ -170,10 +195,10 @@ pub async fn add(post: Post) -> Result<HttpResponse> {
     .await
 }
 
-fn shown_to(machine: &Machine) -> Address {
+fn shown_to(machine: &Machine) -> AddressDisclosure {
     match machine.0.record.role {
-        MachineRole::Admin => Address::Whole,
-        _ => Address::Origin,
+        MachineRole::Admin => AddressDisclosure::Whole,
+        _ => AddressDisclosure::Origin,
     }
 }
 
@@ -182,9 +207,9 @@ fn shown_to(machine: &Machine) -> Address {
 /// Returns 200 with every endpoint. Auditors see only the origin of each address.
 #[utoipa::path(
     get, path = "/v1/endpoints", tag = "endpoints",
-    responses((status = 200, description = "The endpoints", body = super::responses::endpoints::EndpointList))
+    responses((status = 200, description = "The endpoints", body = super::responses::endpoints::EndpointListResponse))
 )]
-pub async fn list(app: Data<App>, machine: Machine) -> Result<HttpResponse> {
+pub async fn list(app: Data<AppState>, machine: Machine) -> Result<HttpResponse> {
     let address = shown_to(&machine);
     let all: Vec<Value> = app.service.endpoints().await?.iter().map(|it| endpoint_json(it, address)).collect();
     Ok(HttpResponse::Ok().json(json!({"endpoints": all})))
@@ -199,9 +224,9 @@ pub async fn list(app: Data<App>, machine: Machine) -> Result<HttpResponse> {
     params(
         ("endpoint" = EndpointId, Path, description = "The id of the endpoint"),
     ),
-    responses((status = 200, description = "The endpoint", body = super::responses::endpoints::Endpoint))
+    responses((status = 200, description = "The endpoint", body = super::responses::endpoints::EndpointResponse))
 )]
-pub async fn read(app: Data<App>, machine: Machine, endpoint: Path<String>) -> Result<HttpResponse> {
+pub async fn read(app: Data<AppState>, machine: Machine, endpoint: Path<String>) -> Result<HttpResponse> {
     let endpoint = app.service.endpoint(&id(&endpoint)?).await?;
     Ok(HttpResponse::Ok().json(endpoint_json(&endpoint, shown_to(&machine))))
 }
@@ -211,14 +236,14 @@ pub async fn read(app: Data<App>, machine: Machine, endpoint: Path<String>) -> R
 /// Returns 200 with the changed endpoint. Members that you leave out stay the same. A new origin needs `headers` in
 /// the same request, if the endpoint has any. Otherwise the response is 400.
 #[utoipa::path(
-    patch, path = "/v1/endpoints/{endpoint}", tag = "endpoints", request_body = ChangeEndpoint,
+    patch, path = "/v1/endpoints/{endpoint}", tag = "endpoints", request_body = UpdateEndpointRequest,
     params(
         ("endpoint" = EndpointId, Path, description = "The id of the endpoint"),
     ),
-    responses((status = 200, description = "The changed endpoint", body = super::responses::endpoints::Endpoint))
+    responses((status = 200, description = "The changed endpoint", body = super::responses::endpoints::EndpointResponse))
 )]
-pub async fn change(post: Post, endpoint: Path<String>) -> Result<HttpResponse> {
-    let ask: ChangeEndpoint = post.read()?;
+pub async fn change(post: IdempotentPost, endpoint: Path<String>) -> Result<HttpResponse> {
+    let ask: UpdateEndpointRequest = post.read()?;
     let app = &post.app;
     let serving = serving(ask.enabled, ask.from.as_deref())?;
     let edit = EndpointEdit {
@@ -229,16 +254,16 @@ pub async fn change(post: Post, endpoint: Path<String>) -> Result<HttpResponse> 
         headers: ask.headers.map(hidden),
         serving,
     };
-    let changed = app.service.change_endpoint(Puller::Token(&post.token), &id(&endpoint)?, &edit).await?;
-    Ok(HttpResponse::Ok().json(endpoint_json(&changed, Address::Whole)))
+    let changed = app.service.change_endpoint(Actor::Token(&post.token), &id(&endpoint)?, &edit).await?;
+    Ok(HttpResponse::Ok().json(endpoint_json(&changed, AddressDisclosure::Whole)))
 }
 
-fn serving(enabled: Option<bool>, from: Option<&str>) -> Result<Option<Serving>> {
+fn serving(enabled: Option<bool>, from: Option<&str>) -> Result<Option<DeliveryActivation>> {
     match (enabled, from) {
         (None, None) => Ok(None),
-        (Some(false), None) => Ok(Some(Serving::Off)),
-        (Some(true), None | Some("where_it_stopped")) => Ok(Some(Serving::WhereItStopped)),
-        (Some(true), Some("now")) => Ok(Some(Serving::Now)),
+        (Some(false), None) => Ok(Some(DeliveryActivation::Off)),
+        (Some(true), None | Some("where_it_stopped")) => Ok(Some(DeliveryActivation::WhereItStopped)),
+        (Some(true), Some("now")) => Ok(Some(DeliveryActivation::Now)),
         _ => Err(Error::invalid("/from", "`where_it_stopped` or `now`, with `enabled: true`")),
     }
 }
@@ -253,8 +278,8 @@ fn serving(enabled: Option<bool>, from: Option<&str>) -> Result<Option<Serving>>
     ),
     responses((status = 204, description = "Deleted"))
 )]
-pub async fn remove(app: Data<App>, machine: Machine, endpoint: Path<String>) -> Result<HttpResponse> {
-    app.service.remove_endpoint(Puller::Token(&machine.0), &id(&endpoint)?).await?;
+pub async fn remove(app: Data<AppState>, machine: Machine, endpoint: Path<String>) -> Result<HttpResponse> {
+    app.service.remove_endpoint(Actor::Token(&machine.0), &id(&endpoint)?).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -263,16 +288,16 @@ pub async fn remove(app: Data<App>, machine: Machine, endpoint: Path<String>) ->
 /// Returns 200 with the new secret, in this response only. The old secret also signs during the overlap, one day by
 /// default. Returns 409 if the endpoint does not sign.
 #[utoipa::path(
-    post, path = "/v1/endpoints/{endpoint}/secret", tag = "endpoints", request_body = RotateSecret,
+    post, path = "/v1/endpoints/{endpoint}/secret", tag = "endpoints", request_body = RotateSecretRequest,
     params(
         ("endpoint" = EndpointId, Path, description = "The id of the endpoint"),
     ),
-    responses((status = 200, description = "The new secret", body = super::responses::endpoints::SecretShown))
+    responses((status = 200, description = "The new secret", body = super::responses::endpoints::SecretResponse))
 )]
-pub async fn secret(post: Post, endpoint: Path<String>) -> Result<HttpResponse> {
-    let ask: RotateSecret = post.read()?;
+pub async fn secret(post: IdempotentPost, endpoint: Path<String>) -> Result<HttpResponse> {
+    let ask: RotateSecretRequest = post.read()?;
     let overlap = ask.overlap_secs.map_or(OVERLAP, Duration::from_secs).min(OVERLAP_MAX + Duration::from_secs(1));
-    let by = Puller::Token(&post.token);
+    let by = Actor::Token(&post.token);
     let id = id(&endpoint)?;
     let work = post.app.service.rotate_endpoint_secret(by, &id, overlap);
     post.once(work, |_, (secret, until): &(Secret<String>, Timestamp)| {
@@ -286,15 +311,15 @@ pub async fn secret(post: Post, endpoint: Path<String>) -> Result<HttpResponse> 
 /// Returns 200 with the result of the attempt. The test is not an event. A successful test enables a disabled
 /// endpoint again.
 #[utoipa::path(
-    post, path = "/v1/endpoints/{endpoint}/test", tag = "endpoints", request_body = Nothing,
+    post, path = "/v1/endpoints/{endpoint}/test", tag = "endpoints", request_body = EmptyRequest,
     params(
         ("endpoint" = EndpointId, Path, description = "The id of the endpoint"),
     ),
-    responses((status = 200, description = "The result of the attempt", body = super::responses::endpoints::AttemptTold))
+    responses((status = 200, description = "The result of the attempt", body = super::responses::endpoints::DeliveryAttemptResponse))
 )]
-pub async fn test(post: Post, endpoint: Path<String>) -> Result<HttpResponse> {
-    let (id, Nothing {}) = (id(&endpoint)?, post.read()?);
-    let tell = |_: &App, attempt: &Attempt| Ok(told(StatusCode::OK, &attempt_json(attempt)));
+pub async fn test(post: IdempotentPost, endpoint: Path<String>) -> Result<HttpResponse> {
+    let (id, EmptyRequest {}) = (id(&endpoint)?, post.read()?);
+    let tell = |_: &AppState, attempt: &DeliveryAttempt| Ok(told(StatusCode::OK, &attempt_json(attempt)));
     post.once(post.app.service.test_endpoint(&id), tell).await
 }
 

@@ -11,13 +11,13 @@ pub struct TemplateBody {
     /// The body: any JSON.
     pub body: Value,
     /// The status request before sending. The request is sent only while the decision is awaited.
-    pub look: Option<LookBody>,
+    pub look: Option<PreflightBody>,
 }
 
 /// The status request before sending.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct LookBody {
+pub struct PreflightBody {
     /// The address of the status request, on the endpoint's own scheme, host and port.
     pub url: String,
     /// The JSON Pointer of the status in the response.

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::delivery::delivery::{Attempt, Delivery, DeliveryState, Ended, OVER};
+use crate::domain::delivery::delivery::{AttemptOutcome, Delivery, DeliveryAttempt, DeliveryState, OVER};
 use crate::domain::delivery::endpoint::EndpointState;
 use crate::domain::delivery::endpoint_kind::EndpointKind;
 use crate::domain::primitives::secret::Secret;
-use crate::service::delivery::endpoints::EndpointTold;
+use crate::service::delivery::endpoints::EndpointDetails;
 
 /// How much of an address is told. Many an address is a secret: whoever has it may post to somebody's chat.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Address {
+pub enum AddressDisclosure {
     /// To who manages endpoints.
     Whole,
     /// To who only looks.
@@ -18,9 +18,9 @@ pub enum Address {
 }
 
 /// An endpoint as machines are told it: no secret, and of its own headers the names.
-pub fn endpoint_json(told: &EndpointTold, address: Address) -> Value {
-    let shown = |it: &Secret<String>| (address == Address::Whole).then(|| it.expose().clone());
-    let EndpointTold { endpoint, url, look, lane, beyond, public_keys } = told;
+pub fn endpoint_json(told: &EndpointDetails, address: AddressDisclosure) -> Value {
+    let shown = |it: &Secret<String>| (address == AddressDisclosure::Whole).then(|| it.expose().clone());
+    let EndpointDetails { endpoint, url, look, lane, beyond, public_keys } = told;
     let signed = endpoint.kind.is_signed();
     let (state, why, since) = match endpoint.state {
         EndpointState::Enabled {} => ("enabled", None, None),
@@ -69,21 +69,21 @@ pub fn delivery_json(delivery: &Delivery) -> Value {
 }
 
 /// How an attempt ended.
-pub fn attempt_json(attempt: &Attempt) -> Value {
+pub fn attempt_json(attempt: &DeliveryAttempt) -> Value {
     let mut told = json!({"at": attempt.at, "took_ms": attempt.took_ms, "arrived": attempt.ended.arrived()});
     match &attempt.ended {
-        Ended::Answered { status, body, cut } => {
+        AttemptOutcome::Answered { status, body, cut } => {
             told["status"] = json!(status);
             told["answer"] = json!(body);
             told["answer_cut"] = json!(cut);
         }
-        Ended::Looked { status, saw } => {
+        AttemptOutcome::Looked { status, saw } => {
             told["status"] = json!(status);
             told["looked"] = json!(saw);
             told["detail"] = json!(saw.sentence());
         }
-        Ended::Over {} => told["detail"] = json!(OVER),
-        Ended::Failed { why } => {
+        AttemptOutcome::Over {} => told["detail"] = json!(OVER),
+        AttemptOutcome::Failed { why } => {
             told["failure"] = json!(why);
             told["detail"] = json!(why.sentence());
         }

@@ -2,18 +2,18 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Fault;
+use super::FieldError;
 use crate::domain::chain::denial::DenialCode;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::threads::thread::Checkpoint;
 use crate::domain::writes::write::ResultError;
-use crate::service::episodes::envelope_error::{NotSealed, Unsealed};
+use crate::service::episodes::envelope_error::{EnvelopeCreationCause, EnvelopeCreationError};
 use crate::service::error::Error;
-use crate::service::platform::rejection_body::Refusal;
+use crate::service::platform::rejection_body::RejectionBody;
 
 /// Each thing that is wrong.
-pub(super) fn faults_of(error: &Error) -> Vec<Fault> {
-    let fault = |pointer: String, code: &str, detail: &str| Fault {
+pub(super) fn faults_of(error: &Error) -> Vec<FieldError> {
+    let fault = |pointer: String, code: &str, detail: &str| FieldError {
         pointer,
         code: code.to_owned(),
         detail: detail.to_owned(),
@@ -22,26 +22,26 @@ pub(super) fn faults_of(error: &Error) -> Vec<Fault> {
         value: None,
     };
     match error {
-        Error::Json(error) => vec![Fault {
+        Error::Json(error) => vec![FieldError {
             offset: error.offset,
             ..fault(error.pointer.to_string(), error.code.as_str(), "the JSON is refused here")
         }],
         Error::Invalid { pointer, detail } => vec![fault(pointer.clone(), "malformed", detail)],
         Error::Rejected(refusal) => {
-            let one = |(index, it): (usize, &ResultError)| Fault {
+            let one = |(index, it): (usize, &ResultError)| FieldError {
                 rule: it.rule.clone(),
                 value: refusal.values.get(&index).cloned(),
                 ..fault(it.pointer.clone(), &it.code, &it.detail)
             };
             refusal.errors.iter().enumerate().map(one).collect()
         }
-        Error::NotSealed(NotSealed { why: Unsealed::Unfit(misfits), .. }) => {
+        Error::NotSealed(EnvelopeCreationError { why: EnvelopeCreationCause::Unfit(misfits), .. }) => {
             misfits.iter().map(|it| fault(it.pointer.to_string(), "schema", it.detail)).collect()
         }
         Error::Envelope(why) => {
             why.misfits.iter().map(|it| fault(it.pointer.to_string(), "schema", it.detail)).collect()
         }
-        Error::NotSealed(NotSealed { why: Unsealed::Missing(places), .. }) => {
+        Error::NotSealed(EnvelopeCreationError { why: EnvelopeCreationCause::Missing(places), .. }) => {
             let one =
                 |it: &Pointer| fault(it.to_string(), "required_missing", "the node requires it, and it is not there");
             places.iter().map(one).collect()
@@ -64,7 +64,7 @@ pub(super) fn facts_of(error: &Error) -> Map<String, Value> {
         }
         Error::StepReused { transition, .. } => put("transition", json!(transition)),
         Error::ThreadHeld(review) => put("review", json!({"id": review})),
-        Error::Rejected(Refusal { instruction: Some(it), .. }) => {
+        Error::Rejected(RejectionBody { instruction: Some(it), .. }) => {
             put("instruction", json!({"action": it.as_str(), "detail": it.detail()}));
         }
         Error::Denied(DenialCode::ReceiptMissing) => put("needs", json!("receipt")),

@@ -13,15 +13,15 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::archives::Unusable;
-use crate::domain::identity::oidc_identity::NotLetIn;
-use crate::domain::interrupts::NotTaken;
+use crate::archives::ArchiveFileError;
+use crate::domain::identity::oidc_identity::SignInRejected;
+use crate::domain::interrupts::InterruptRejected;
 use crate::domain::json::parse::JsonCode;
-use crate::domain::platform::idempotency::NotRepeated;
-use crate::domain::reviews::VoteRefused;
+use crate::domain::platform::idempotency::IdempotencyError;
+use crate::domain::reviews::VoteRejected;
 use crate::service::error::Error;
 use crate::web::request_log::RequestId;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// The body of an error.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -43,10 +43,10 @@ pub struct ProblemBody {
     /// The id of the request, for an administrator.
     pub request_id: String,
     /// Each thing that is wrong.
-    pub errors: Vec<Fault>,
+    pub errors: Vec<FieldError>,
     /// Additional members for certain codes, such as the head or the review.
     #[serde(flatten)]
-    #[schema(value_type = super::responses::Facts)]
+    #[schema(value_type = super::responses::ProblemExtensions)]
     pub facts: Map<String, Value>,
 }
 
@@ -56,15 +56,15 @@ pub struct ProblemCode(pub String);
 
 /// What is wrong; which there are is said in `codes`.
 #[derive(Debug, ToSchema)]
-pub struct FaultCode(pub String);
+pub struct FieldErrorCode(pub String);
 
 /// One item of `errors`.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Fault {
+pub struct FieldError {
     /// The JSON Pointer of the value.
     pub pointer: String,
     /// The error code.
-    #[schema(value_type = FaultCode)]
+    #[schema(value_type = FieldErrorCode)]
     pub code: String,
     /// The description, in words.
     pub detail: String,
@@ -87,14 +87,14 @@ pub struct Problem {
     pub error: Error,
 }
 
-struct Shape {
+struct ProblemType {
     status: StatusCode,
     code: &'static str,
     title: &'static str,
 }
 
-const fn shape(status: StatusCode, code: &'static str, title: &'static str) -> Shape {
-    Shape { status, code, title }
+const fn shape(status: StatusCode, code: &'static str, title: &'static str) -> ProblemType {
+    ProblemType { status, code, title }
 }
 
 impl ProblemBody {
@@ -104,13 +104,13 @@ impl ProblemBody {
         // The store logs what the database refuses, a line a second and not one for each request.
         let logged_by_store = matches!(error, Error::Unavailable(_) | Error::Busy);
         if shape.status.is_server_error() && !logged_by_store {
-            tracing::error!(request_id = id.as_str(), error = %Chain(error), "request failed");
+            tracing::error!(request_id = id.as_str(), error = %ErrorChain(error), "request failed");
         }
         let errors = extensions::faults_of(error);
         Self { detail: detail_of(error), errors, facts: extensions::facts_of(error), ..Self::bare(&shape, path, id) }
     }
 
-    fn bare(shape: &Shape, path: &str, id: &RequestId) -> Self {
+    fn bare(shape: &ProblemType, path: &str, id: &RequestId) -> Self {
         Self {
             kind: format!("urn:countersign:problem:{}", shape.code),
             title: shape.title.to_owned(),
@@ -156,7 +156,7 @@ pub fn wrong_method(request: &HttpRequest, methods: &[&str]) -> HttpResponse {
 
 /// Counts what watchers want to hear of.
 fn count(request: &HttpRequest, error: &Error) {
-    let Some(app) = request.app_data::<Data<App>>() else { return };
+    let Some(app) = request.app_data::<Data<AppState>>() else { return };
     let metrics = app.service.metrics();
     if let Error::Denied(code) = error
         && request.match_pattern().as_deref() == Some("/v1/verify")
@@ -167,16 +167,16 @@ fn count(request: &HttpRequest, error: &Error) {
 }
 
 /// Counts a chain that is not as it was signed.
-pub fn count_broken(app: &App, error: &Error) {
+pub fn count_broken(app: &AppState, error: &Error) {
     if error.is_chain_failure() {
         app.service.metrics().chain_failed();
     }
 }
 
 /// An error with everything that caused it.
-struct Chain<'a>(&'a dyn std::error::Error);
+struct ErrorChain<'a>(&'a dyn std::error::Error);
 
-impl fmt::Display for Chain<'_> {
+impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)?;
         let mut cause = self.0.source();
@@ -221,7 +221,7 @@ impl ResponseError for Problem {
 }
 
 /// Status, code and title of each error; a new error does not compile until it has its own.
-fn shape_of(error: &Error) -> Shape {
+fn shape_of(error: &Error) -> ProblemType {
     match error {
         Error::NotFound(_) => shape(StatusCode::NOT_FOUND, "not_found", "Not found"),
         Error::Forbidden(_) | Error::NotOfRole { .. } => shape(StatusCode::FORBIDDEN, "forbidden", "Forbidden"),
@@ -258,10 +258,10 @@ fn shape_of(error: &Error) -> Shape {
         Error::Expired => shape(StatusCode::CONFLICT, "expired", "The deadline has passed"),
         Error::ClockSkew => shape(StatusCode::SERVICE_UNAVAILABLE, "clock_skew", "The clocks disagree"),
         Error::Erased => shape(StatusCode::GONE, "state_erased", "The values are erased"),
-        Error::Archive(Unusable::Missing(..)) | Error::NoArchives => {
+        Error::Archive(ArchiveFileError::Missing(..)) | Error::NoArchives => {
             shape(StatusCode::SERVICE_UNAVAILABLE, "archive_missing", "An archive is not there")
         }
-        Error::Archive(Unusable::Damaged(..)) => {
+        Error::Archive(ArchiveFileError::Damaged(..)) => {
             shape(StatusCode::SERVICE_UNAVAILABLE, "archive_damaged", "An archive is not the one that was written")
         }
         Error::Broken(_) => {
@@ -281,55 +281,56 @@ fn json_status(code: JsonCode) -> StatusCode {
     if code == JsonCode::TooLarge { StatusCode::PAYLOAD_TOO_LARGE } else { StatusCode::BAD_REQUEST }
 }
 
-const fn not_taken_status(why: NotTaken) -> StatusCode {
+const fn not_taken_status(why: InterruptRejected) -> StatusCode {
     match why {
-        NotTaken::Differs | NotTaken::EarlierAttempt => StatusCode::CONFLICT,
-        NotTaken::Stale => StatusCode::UNAUTHORIZED,
-        NotTaken::PostDiffers | NotTaken::AttemptsExhausted | NotTaken::NobodyAsked | NotTaken::NobodyCanApprove => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
+        InterruptRejected::Differs | InterruptRejected::EarlierAttempt => StatusCode::CONFLICT,
+        InterruptRejected::Stale => StatusCode::UNAUTHORIZED,
+        InterruptRejected::PostDiffers
+        | InterruptRejected::AttemptsExhausted
+        | InterruptRejected::NobodyAsked
+        | InterruptRejected::NobodyCanApprove => StatusCode::UNPROCESSABLE_ENTITY,
     }
 }
 
-const fn not_repeated_status(why: NotRepeated) -> StatusCode {
+const fn not_repeated_status(why: IdempotencyError) -> StatusCode {
     match why {
-        NotRepeated::Differs => StatusCode::UNPROCESSABLE_ENTITY,
-        NotRepeated::Running | NotRepeated::TooLong => StatusCode::CONFLICT,
+        IdempotencyError::Differs => StatusCode::UNPROCESSABLE_ENTITY,
+        IdempotencyError::Running | IdempotencyError::TooLong => StatusCode::CONFLICT,
     }
 }
 
-fn not_let_in_status(reason: NotLetIn) -> StatusCode {
+fn not_let_in_status(reason: SignInRejected) -> StatusCode {
     match reason {
-        NotLetIn::ProviderDown => StatusCode::SERVICE_UNAVAILABLE,
-        NotLetIn::UnknownState => StatusCode::BAD_REQUEST,
+        SignInRejected::ProviderDown => StatusCode::SERVICE_UNAVAILABLE,
+        SignInRejected::UnknownState => StatusCode::BAD_REQUEST,
         _ => StatusCode::FORBIDDEN,
     }
 }
 
 /// The code of each refused vote.
-pub fn vote_code(refused: &VoteRefused) -> &'static str {
+pub fn vote_code(refused: &VoteRejected) -> &'static str {
     match refused {
-        VoteRefused::Ended => "review_ended",
-        VoteRefused::Expired => "expired",
-        VoteRefused::Digest => "digest_mismatch",
-        VoteRefused::Ineligible(_) => "not_eligible",
-        VoteRefused::Stage => "wrong_stage",
-        VoteRefused::Delegation => "not_delegated",
-        VoteRefused::CommentRequired => "comment_required",
-        VoteRefused::CommentTooLong => "comment_too_long",
-        VoteRefused::NonceUsed => "nonce_used",
-        VoteRefused::Mismatch => "browser_mismatch",
-        VoteRefused::OutcomeUnknown => "write_outcome_unknown",
-        VoteRefused::NotTyped => "confirmation_not_typed",
-        VoteRefused::MovedOn => "vote_moved_on",
-        VoteRefused::Alone(_) => "decided_alone",
-        VoteRefused::PolicyChanged => "policy_changed",
-        VoteRefused::NothingToWithdraw => "nothing_to_withdraw",
-        VoteRefused::WithdrawnTooOften => "withdrawn_too_often",
-        VoteRefused::PasskeyRequired => "passkey_required",
-        VoteRefused::PasskeyStale => "passkey_stale",
-        VoteRefused::SignatureExpired => "signature_expired",
-        VoteRefused::Passkey(_) => "passkey_refused",
+        VoteRejected::Ended => "review_ended",
+        VoteRejected::Expired => "expired",
+        VoteRejected::Digest => "digest_mismatch",
+        VoteRejected::Ineligible(_) => "not_eligible",
+        VoteRejected::Stage => "wrong_stage",
+        VoteRejected::Delegation => "not_delegated",
+        VoteRejected::CommentRequired => "comment_required",
+        VoteRejected::CommentTooLong => "comment_too_long",
+        VoteRejected::NonceUsed => "nonce_used",
+        VoteRejected::Mismatch => "browser_mismatch",
+        VoteRejected::OutcomeUnknown => "write_outcome_unknown",
+        VoteRejected::NotTyped => "confirmation_not_typed",
+        VoteRejected::MovedOn => "vote_moved_on",
+        VoteRejected::Alone(_) => "decided_alone",
+        VoteRejected::PolicyChanged => "policy_changed",
+        VoteRejected::NothingToWithdraw => "nothing_to_withdraw",
+        VoteRejected::WithdrawnTooOften => "withdrawn_too_often",
+        VoteRejected::PasskeyRequired => "passkey_required",
+        VoteRejected::PasskeyStale => "passkey_stale",
+        VoteRejected::SignatureExpired => "signature_expired",
+        VoteRejected::Passkey(_) => "passkey_refused",
     }
 }
 

@@ -8,9 +8,9 @@ use crate::service::error::Result as Done;
 
 /// A handler whose errors are answered as problems.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<F>(pub F);
+pub struct ProblemResponder<F>(pub F);
 
-impl<F, Args, R> Handler<(HttpRequest, Args)> for Told<F>
+impl<F, Args, R> Handler<(HttpRequest, Args)> for ProblemResponder<F>
 where
     F: Handler<Args, Output = Done<R>>,
     F::Future: 'static,

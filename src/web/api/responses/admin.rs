@@ -4,25 +4,25 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::operations::halt::Lifting;
+use crate::domain::operations::halt::LiftRequest;
 use crate::domain::primitives::id::{EventId, FlowId, Jti, NodeId, PrincipalId, ThreadId, WriteId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::writes::write::Resolution;
 use crate::domain::writes::write::ResultError;
-use crate::service::policy_changes::replay::Replayed;
+use crate::domain::writes::write::WriteResolution;
+use crate::service::policy_changes::replay::ReplayedProposal;
 
 /// The recorded outcome of a write whose lease expired.
 #[derive(Debug, ToSchema)]
-pub struct WriteResolved {
+pub struct WriteResolutionResponse {
     /// The writer's id of the write.
     pub write_id: WriteId,
     /// The result.
-    pub outcome: Resolution,
+    pub outcome: WriteResolution,
 }
 
 /// An active policy.
 #[derive(Debug, ToSchema)]
-pub struct PolicyActive {
+pub struct PolicyActivatedResponse {
     /// The name of the flow.
     pub flow: FlowId,
     /// The digest of the policy.
@@ -33,7 +33,7 @@ pub struct PolicyActive {
 
 /// The halts of a flow, or of all flows.
 #[derive(Debug, ToSchema)]
-pub struct HaltStanding {
+pub struct HaltResponse {
     /// The name of a flow, or `all`.
     pub scope: String,
     /// Whether proposing and voting are halted.
@@ -42,12 +42,12 @@ pub struct HaltStanding {
     pub verifying: bool,
     /// The request that a second person must confirm.
     #[schema(nullable = false)]
-    pub lifting: Option<Lifting>,
+    pub lifting: Option<LiftRequest>,
 }
 
 /// A revoked receipt.
 #[derive(Debug, ToSchema)]
-pub struct ReceiptRevoked {
+pub struct RevokeReceiptResponse {
     /// The id of the receipt (`jti`).
     pub jti: Jti,
     /// Always true.
@@ -56,11 +56,11 @@ pub struct ReceiptRevoked {
 
 /// One page of replayed proposals.
 #[derive(Debug, ToSchema)]
-pub struct ReplayPage {
+pub struct ReplayResponse {
     /// The digest of the candidate policy.
     pub policy: Digest,
     /// The proposals with both results.
-    pub proposals: Vec<Replayed>,
+    pub proposals: Vec<ReplayedProposal>,
     /// The value of `after` for the next page. Null on the last page.
     #[schema(required)]
     pub next: Option<String>,
@@ -68,9 +68,9 @@ pub struct ReplayPage {
 
 /// One page of rejected requests.
 #[derive(Debug, ToSchema)]
-pub struct RejectionPage {
+pub struct RejectionListResponse {
     /// The items, newest first.
-    pub rejections: Vec<RejectionTold>,
+    pub rejections: Vec<RejectionResponse>,
     /// The `page_token` of the next page. Null on the last page.
     #[schema(required)]
     pub next_page_token: Option<String>,
@@ -78,7 +78,7 @@ pub struct RejectionPage {
 
 /// A rejected request, without redacted values.
 #[derive(Debug, ToSchema)]
-pub struct RejectionTold {
+pub struct RejectionResponse {
     /// The id of the request. A repeated request has the same one.
     pub proposal: Digest,
     /// The name of the thread.
@@ -111,30 +111,30 @@ pub struct RejectionTold {
 
 /// Every passkey that was ever enrolled.
 #[derive(Debug, ToSchema)]
-pub struct PasskeyList {
+pub struct PasskeyListResponse {
     /// The passkeys. Removed ones have `removed_at`.
-    pub passkeys: Vec<crate::domain::chain::verify_receipt_offline::Pinned>,
+    pub passkeys: Vec<crate::domain::chain::verify_receipt_offline::PinnedPasskey>,
 }
 
 /// The passkey signatures of a receipt's approvals.
 #[derive(Debug, ToSchema)]
-pub struct EvidenceList {
+pub struct EvidenceListResponse {
     /// One item for each approval that a passkey signed.
     pub evidence: Vec<Value>,
 }
 
 /// One page of the audit log.
 #[derive(Debug, ToSchema)]
-pub struct EventPage {
+pub struct EventListResponse {
     /// The events, in log order.
-    pub events: Vec<EventTold>,
+    pub events: Vec<EventResponse>,
     /// The value of `after` for the next page.
     pub next: u64,
 }
 
 /// An event of the audit log.
 #[derive(Debug, ToSchema)]
-pub struct EventTold {
+pub struct EventResponse {
     /// The log position of the event.
     pub index: u64,
     /// The permanent id of the event.
@@ -160,7 +160,7 @@ pub struct EventTold {
 
 /// The published keys.
 #[derive(Debug, ToSchema)]
-pub struct KeySet {
+pub struct KeySetResponse {
     /// The gateway that signs.
     pub issuer: String,
     /// Every key that ever signed, as a JWK with `countersign_use` and its state.
@@ -170,7 +170,7 @@ pub struct KeySet {
 
 /// The health of the gateway.
 #[derive(Debug, ToSchema)]
-pub struct Health {
+pub struct HealthResponse {
     /// `alive` or `ready`.
     pub status: String,
 }

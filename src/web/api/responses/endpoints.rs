@@ -4,13 +4,13 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::domain::delivery::failure::FailureCode;
-use crate::domain::delivery::preflight::Saw;
+use crate::domain::delivery::preflight::PreflightResult;
 use crate::domain::primitives::id::{EndpointId, EventId, FlowId, PrincipalId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 
 /// An endpoint and its current state.
 #[derive(Debug, ToSchema)]
-pub struct Endpoint {
+pub struct EndpointResponse {
     /// The unique id of the endpoint.
     pub id: EndpointId,
     /// The name of the endpoint, for people.
@@ -79,14 +79,14 @@ pub struct Endpoint {
 
 /// All endpoints.
 #[derive(Debug, ToSchema)]
-pub struct EndpointList {
+pub struct EndpointListResponse {
     /// The endpoints, oldest first.
-    pub endpoints: Vec<Endpoint>,
+    pub endpoints: Vec<EndpointResponse>,
 }
 
 /// A secret, shown once.
 #[derive(Debug, ToSchema)]
-pub struct SecretShown {
+pub struct SecretResponse {
     /// The secret in the form of Standard Webhooks.
     #[schema(pattern = "^whsec_")]
     pub secret: String,
@@ -96,7 +96,7 @@ pub struct SecretShown {
 
 /// The result of an attempt.
 #[derive(Debug, ToSchema)]
-pub struct AttemptTold {
+pub struct DeliveryAttemptResponse {
     /// The time.
     pub at: Timestamp,
     /// The duration of the attempt.
@@ -114,7 +114,7 @@ pub struct AttemptTold {
     pub answer_cut: Option<bool>,
     /// The result of the status request before sending.
     #[schema(nullable = false)]
-    pub looked: Option<Saw>,
+    pub looked: Option<PreflightResult>,
     /// The cause of a missing response.
     #[schema(nullable = false)]
     pub failure: Option<FailureCode>,
@@ -125,7 +125,7 @@ pub struct AttemptTold {
 
 /// The delivery of an event to an endpoint.
 #[derive(Debug, ToSchema)]
-pub struct DeliveryTold {
+pub struct DeliveryResponse {
     /// The log position of the event, which identifies the delivery.
     pub delivery: u64,
     /// The id of the event.
@@ -147,7 +147,7 @@ pub struct DeliveryTold {
     /// The number of attempts.
     pub tries: u32,
     /// The most recent attempts.
-    pub attempts: Vec<AttemptTold>,
+    pub attempts: Vec<DeliveryAttemptResponse>,
     /// The request body. Only present if one delivery is read.
     #[schema(nullable = false)]
     pub body: Option<String>,
@@ -155,9 +155,9 @@ pub struct DeliveryTold {
 
 /// One page of deliveries.
 #[derive(Debug, ToSchema)]
-pub struct DeliveryPage {
+pub struct DeliveryListResponse {
     /// The deliveries, newest event first.
-    pub deliveries: Vec<DeliveryTold>,
+    pub deliveries: Vec<DeliveryResponse>,
     /// The `page_token` of the next page. Null on the last page.
     #[schema(required)]
     pub next_page_token: Option<String>,
@@ -165,7 +165,7 @@ pub struct DeliveryPage {
 
 /// The number of items.
 #[derive(Debug, ToSchema)]
-pub struct Count {
+pub struct CountResponse {
     /// The number of deliveries that are sent again, or of log positions that are scanned.
     pub count: u64,
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::reviews::ReviewTold;
+use super::reviews::ReviewResponse;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
@@ -15,7 +15,7 @@ use crate::domain::writes::write::ResultError;
 
 /// A committed proposal.
 #[derive(Debug, ToSchema)]
-pub struct Committed {
+pub struct CommittedResponse {
     /// `committed`.
     #[schema(pattern = "^committed$")]
     pub outcome: String,
@@ -32,34 +32,34 @@ pub struct Committed {
     pub would_hold: Option<Vec<HoldReason>>,
     /// The warnings of the policy's rules.
     #[schema(nullable = false)]
-    pub warnings: Option<Vec<WarningTold>>,
+    pub warnings: Option<Vec<WarningResponse>>,
 }
 
 /// The request is held for approval.
 #[derive(Debug, ToSchema)]
-pub struct Held {
+pub struct HeldResponse {
     /// `held`.
     #[schema(pattern = "^held$")]
     pub outcome: String,
     /// The digest of the held transition. Wait for its decision.
     pub transition: Digest,
     /// The review.
-    pub review: ReviewTold,
+    pub review: ReviewResponse,
     /// The reasons, as far as the node may know them.
     pub reasons: Vec<HoldReason>,
     /// The warnings of the policy's rules.
     #[schema(nullable = false)]
-    pub warnings: Option<Vec<WarningTold>>,
+    pub warnings: Option<Vec<WarningResponse>>,
     /// The changes that it would make, as far as the node may know them.
-    pub diff: Vec<ChangeTold>,
+    pub diff: Vec<ChangeResponse>,
     /// The look-alike texts in `diff`.
     #[schema(nullable = false)]
-    pub marks: Option<Vec<Mark>>,
+    pub marks: Option<Vec<ConfusableMark>>,
 }
 
 /// A look-alike in a shown text. At most 100 in a response.
 #[derive(Debug, ToSchema)]
-pub struct Mark {
+pub struct ConfusableMark {
     /// The pointer of the changed line.
     pub pointer: Pointer,
     /// The part with the look-alike: `name` (the pointer) or `value` (the new value).
@@ -75,7 +75,7 @@ pub struct Mark {
 
 /// A warning of a rule.
 #[derive(Debug, ToSchema)]
-pub struct WarningTold {
+pub struct WarningResponse {
     /// The name of the rule.
     pub rule: String,
     /// The JSON Pointer, cut at redacted prefixes.
@@ -86,7 +86,7 @@ pub struct WarningTold {
 
 /// A changed leaf. An absent side is left out. Null is a value.
 #[derive(Debug, ToSchema)]
-pub struct ChangeTold {
+pub struct ChangeResponse {
     /// The JSON Pointer of the value.
     pub pointer: Pointer,
     /// The value before the change.
@@ -97,7 +97,7 @@ pub struct ChangeTold {
 
 /// A transition, with the part of its effect that the caller may see.
 #[derive(Debug, ToSchema)]
-pub struct TransitionTold {
+pub struct TransitionResponse {
     /// The digest of the transition.
     pub transition: Digest,
     /// The name of the thread.
@@ -116,7 +116,7 @@ pub struct TransitionTold {
     pub stopped: Option<String>,
     /// The arguments of its tool, redacted. Agents get them only for their own proposals.
     #[schema(nullable = false)]
-    pub arguments: Option<Vec<LeafTold>>,
+    pub arguments: Option<Vec<LeafResponse>>,
     /// The warnings of the policy's rules.
     #[schema(nullable = false)]
     pub warnings: Option<Vec<Value>>,
@@ -124,21 +124,21 @@ pub struct TransitionTold {
     pub diff: Vec<RedactedChange>,
     /// The look-alike texts in `diff` and `arguments`.
     #[schema(nullable = false)]
-    pub marks: Option<Vec<Mark>>,
+    pub marks: Option<Vec<ConfusableMark>>,
     /// The kind, length class and commitment of each redacted line of the diff, for each side. For auditors only.
     #[schema(nullable = false)]
-    pub hidden: Option<Vec<HiddenTold>>,
+    pub hidden: Option<Vec<RedactedValueResponse>>,
     /// The openings of both trees. For auditors only.
     #[schema(nullable = false)]
     pub opening: Option<Opening>,
     /// The review, if the transition was held.
     #[schema(nullable = false)]
-    pub review: Option<ReviewTold>,
+    pub review: Option<ReviewResponse>,
 }
 
 /// A leaf of a tool's arguments.
 #[derive(Debug, ToSchema)]
-pub struct LeafTold {
+pub struct LeafResponse {
     /// The JSON Pointer of the value.
     pub pointer: Pointer,
     /// The value of the leaf.
@@ -150,20 +150,20 @@ pub struct LeafTold {
 
 /// A redacted change, without its values.
 #[derive(Debug, ToSchema)]
-pub struct HiddenTold {
+pub struct RedactedValueResponse {
     /// The JSON Pointer of the value.
     pub pointer: Pointer,
     /// The kind of the value before the change.
     #[schema(nullable = false)]
-    pub before: Option<HiddenSide>,
+    pub before: Option<RedactedSideResponse>,
     /// The kind of the value after the change.
     #[schema(nullable = false)]
-    pub after: Option<HiddenSide>,
+    pub after: Option<RedactedSideResponse>,
 }
 
 /// One side of a redacted value.
 #[derive(Debug, ToSchema)]
-pub struct HiddenSide {
+pub struct RedactedSideResponse {
     /// `text`, `number`, `scalar`, `list` or `object`.
     #[schema(rename = "type")]
     pub kind: String,
@@ -175,7 +175,7 @@ pub struct HiddenSide {
 
 /// The transition is not decided yet. Send the request again.
 #[derive(Debug, ToSchema)]
-pub struct StillHeld {
+pub struct PendingDecisionResponse {
     /// `held`.
     #[schema(pattern = "^held$")]
     pub status: String,
@@ -183,7 +183,7 @@ pub struct StillHeld {
 
 /// A cancelled proposal.
 #[derive(Debug, ToSchema)]
-pub struct Cancelled {
+pub struct CancelResponse {
     /// The digest of the transition.
     pub transition: Digest,
     /// `cancelled`.
@@ -193,7 +193,7 @@ pub struct Cancelled {
 
 /// The outcome of a write.
 #[derive(Debug, ToSchema)]
-pub struct WriteEnded {
+pub struct WriteOutcomeResponse {
     /// The writer's id of the write.
     pub write_id: WriteId,
     /// `confirmed`, `aborted`, or `late` if the head had changed.

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use crate::domain::chain::hash::Digest;
 use crate::domain::primitives::id::{AccountId, AmendmentId, FlowId, GroupName, InterruptId, PrincipalId, ReviewId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::Verdict;
+use crate::domain::reviews::VoteVerdict;
 
 /// The id and address of a review.
 #[derive(Debug, ToSchema)]
@@ -20,7 +20,7 @@ pub struct ReviewLink {
 
 /// A review, as returned to a token.
 #[derive(Debug, ToSchema)]
-pub struct ReviewTold {
+pub struct ReviewResponse {
     /// The unique id.
     pub id: ReviewId,
     /// The address of the page where reviewers decide.
@@ -30,24 +30,24 @@ pub struct ReviewTold {
     pub expires_at: Timestamp,
     /// The last extension of the deadline.
     #[schema(nullable = false)]
-    pub extended: Option<Extended>,
+    pub extended: Option<ExtensionResponse>,
     /// The stages with their groups.
-    pub needed: Vec<StageNeeded>,
+    pub needed: Vec<StageResponse>,
     /// The escalation, once it applies.
     #[schema(nullable = false)]
-    pub escalated: Option<Escalated>,
+    pub escalated: Option<EscalationResponse>,
     /// Always false: no token can vote.
     pub can_decide: bool,
     /// The reason.
-    pub why_not: WhyNot,
+    pub why_not: IneligibilityResponse,
     /// The people who could decide. For auditors only.
     #[schema(nullable = false)]
-    pub people: Option<Vec<PersonTold>>,
+    pub people: Option<Vec<ReviewerResponse>>,
 }
 
 /// A stage of an approval.
 #[derive(Debug, ToSchema)]
-pub struct StageNeeded {
+pub struct StageResponse {
     /// The groups whose members may vote.
     pub groups: Vec<GroupName>,
     /// The number of distinct people.
@@ -56,7 +56,7 @@ pub struct StageNeeded {
 
 /// An extension of a deadline.
 #[derive(Debug, ToSchema)]
-pub struct Extended {
+pub struct ExtensionResponse {
     /// The account or token that did it.
     pub by: AccountId,
     /// The time.
@@ -67,7 +67,7 @@ pub struct Extended {
 
 /// The escalation of a review to further groups.
 #[derive(Debug, ToSchema)]
-pub struct Escalated {
+pub struct EscalationResponse {
     /// The time since which this applies.
     pub at: Timestamp,
     /// The groups.
@@ -76,7 +76,7 @@ pub struct Escalated {
 
 /// The reason why a person cannot decide.
 #[derive(Debug, ToSchema)]
-pub struct WhyNot {
+pub struct IneligibilityResponse {
     /// `machine`, `ended`, `author`, `disabled`, `group`, `halted`, `role`, `voted` or `write_in_progress`.
     pub code: String,
     /// The description, in words.
@@ -85,7 +85,7 @@ pub struct WhyNot {
 
 /// A person in the groups of a review.
 #[derive(Debug, ToSchema)]
-pub struct PersonTold {
+pub struct ReviewerResponse {
     /// The account.
     pub reviewer: AccountId,
     /// The name of the person.
@@ -97,15 +97,15 @@ pub struct PersonTold {
     pub stages: Option<Vec<u32>>,
     /// The people for whom the person holds a delegation.
     #[schema(rename = "for", nullable = false)]
-    pub absent: Option<Vec<InPlaceOf>>,
+    pub absent: Option<Vec<DelegatedVoteResponse>>,
     /// The reason why it cannot be known.
     #[schema(nullable = false)]
-    pub why_not: Option<WhyNot>,
+    pub why_not: Option<IneligibilityResponse>,
 }
 
 /// A delegated vote.
 #[derive(Debug, ToSchema)]
-pub struct InPlaceOf {
+pub struct DelegatedVoteResponse {
     /// The account.
     pub reviewer: AccountId,
     /// The name of the person.
@@ -116,7 +116,7 @@ pub struct InPlaceOf {
 
 /// A policy change that requires approval.
 #[derive(Debug, ToSchema)]
-pub struct AmendmentTold {
+pub struct PolicyChangeResponse {
     /// The unique id.
     pub amendment: AmendmentId,
     /// `open`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
@@ -141,9 +141,9 @@ pub struct AmendmentTold {
     #[schema(format = "uri")]
     pub url: String,
     /// The groups whose members decide.
-    pub needed: Vec<StageNeeded>,
+    pub needed: Vec<StageResponse>,
     /// The votes.
-    pub votes: Vec<VoteTold>,
+    pub votes: Vec<VoteResponse>,
     /// The passkey signatures of the votes.
     #[schema(nullable = false)]
     pub evidence: Option<Vec<Value>>,
@@ -151,13 +151,13 @@ pub struct AmendmentTold {
 
 /// A vote.
 #[derive(Debug, ToSchema)]
-pub struct VoteTold {
+pub struct VoteResponse {
     /// The account.
     pub reviewer: AccountId,
     /// The name of the person.
     pub name: String,
     /// `approve` or `deny`.
-    pub verdict: Verdict,
+    pub verdict: VoteVerdict,
     /// The comment.
     #[schema(required)]
     pub comment: Option<String>,
@@ -167,14 +167,14 @@ pub struct VoteTold {
 
 /// The policy change requests of a flow.
 #[derive(Debug, ToSchema)]
-pub struct AmendmentList {
+pub struct PolicyChangeListResponse {
     /// The items, newest first.
-    pub amendments: Vec<AmendmentTold>,
+    pub amendments: Vec<PolicyChangeResponse>,
 }
 
 /// An interrupt under review, or decided. Always the same bytes.
 #[derive(Debug, ToSchema)]
-pub struct InterruptTaken {
+pub struct InterruptResponse {
     /// The unique id of the endpoint.
     pub id: InterruptId,
     /// The host framework's id of the interrupt.
@@ -191,12 +191,12 @@ pub struct InterruptTaken {
     /// The deadline.
     pub expires_at: Timestamp,
     /// The groups whose members decide.
-    pub needed: Vec<StageNeeded>,
+    pub needed: Vec<StageResponse>,
 }
 
 /// The interrupt is not decided yet.
 #[derive(Debug, ToSchema)]
-pub struct StillOpen {
+pub struct PendingInterruptResponse {
     /// `open`.
     #[schema(pattern = "^open$")]
     pub status: String,

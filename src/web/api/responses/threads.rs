@@ -12,11 +12,11 @@ use crate::domain::episode::agent_event::Phase;
 use crate::domain::primitives::id::{BranchName, EventId, FlowId, NodeId, ThreadId, ToolName};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::branch::Branch;
-use crate::domain::threads::thread::Status;
+use crate::domain::threads::thread::ThreadStatusCode;
 
 /// A created thread.
 #[derive(Debug, ToSchema)]
-pub struct ThreadMade {
+pub struct ThreadCreatedResponse {
     /// The name of the thread.
     pub thread: ThreadId,
     /// The flow of the thread.
@@ -33,7 +33,7 @@ pub struct ThreadMade {
 
 /// The created branches of a thread.
 #[derive(Debug, ToSchema)]
-pub struct BranchesMade {
+pub struct BranchesCreatedResponse {
     /// The thread that was forked.
     pub thread: ThreadId,
     /// The version that was forked.
@@ -41,12 +41,12 @@ pub struct BranchesMade {
     /// The head that was forked. It is the parent of the join.
     pub transition: Digest,
     /// The branches, in the order of the request.
-    pub branches: Vec<BranchMade>,
+    pub branches: Vec<BranchCreatedResponse>,
 }
 
 /// A created branch.
 #[derive(Debug, ToSchema)]
-pub struct BranchMade {
+pub struct BranchCreatedResponse {
     /// The name of the branch in a join.
     pub name: BranchName,
     /// The thread of the branch, where its agents propose.
@@ -63,7 +63,7 @@ pub struct BranchMade {
 
 /// An event in the timeline of an episode.
 #[derive(Debug, ToSchema)]
-pub struct EventAdded {
+pub struct EpisodeEventAddedResponse {
     /// The id of the event. Later events can name it as their cause.
     pub event: EventId,
     /// The thread of the episode.
@@ -80,13 +80,13 @@ pub struct EventAdded {
 
 /// A thread and its current status.
 #[derive(Debug, ToSchema)]
-pub struct ThreadNow {
+pub struct ThreadResponse {
     /// The name of the thread.
     pub thread: ThreadId,
     /// The flow of the thread.
     pub flow: FlowId,
     /// The status of the thread.
-    pub status: Status,
+    pub status: ThreadStatusCode,
     /// The version of the head.
     pub version: u64,
     /// The head of the thread.
@@ -95,7 +95,7 @@ pub struct ThreadNow {
     pub owes: bool,
     /// The usage of the thread. Not for agents.
     #[schema(nullable = false)]
-    pub spent: Option<Spent>,
+    pub spent: Option<UsageResponse>,
     /// For a branch: the head that it begins with. A branch is never written.
     #[schema(nullable = false)]
     pub branch_of: Option<Branch>,
@@ -106,7 +106,7 @@ pub struct ThreadNow {
 
 /// The usage of a thread.
 #[derive(Debug, ToSchema)]
-pub struct Spent {
+pub struct UsageResponse {
     /// The number of tool calls.
     pub calls: u64,
     /// The number of tokens.
@@ -120,7 +120,7 @@ pub struct Spent {
 
 /// A node's view of a version.
 #[derive(Debug, ToSchema)]
-pub struct StateSeen {
+pub struct StateResponse {
     /// The name of the thread.
     pub thread: ThreadId,
     /// The version of the view.
@@ -134,7 +134,7 @@ pub struct StateSeen {
 
 /// A valid envelope.
 #[derive(Debug, ToSchema)]
-pub struct EnvelopeChecked {
+pub struct EnvelopeVerifiedResponse {
     /// Always true. Anything else is a problem response.
     pub valid: bool,
     /// The thread of the view.
@@ -153,7 +153,7 @@ pub struct EnvelopeChecked {
 
 /// The valid HMAC secrets of a node.
 #[derive(Debug, ToSchema)]
-pub struct NodeSecretsShown {
+pub struct NodeSecretsResponse {
     /// The flow of the node.
     pub flow: FlowId,
     /// The node.
@@ -163,12 +163,12 @@ pub struct NodeSecretsShown {
     /// The start of the next period, which has another secret.
     pub rotates_at: Timestamp,
     /// The secret of this period and, during the overlap, the previous one.
-    pub secrets: Vec<NodeSecretShown>,
+    pub secrets: Vec<NodeSecretResponse>,
 }
 
 /// The secret of one period.
 #[derive(Debug, ToSchema)]
-pub struct NodeSecretShown {
+pub struct NodeSecretResponse {
     /// The start of the period. An HMAC names it.
     pub epoch: Epoch,
     /// The time until which an HMAC with it is valid.
@@ -179,9 +179,9 @@ pub struct NodeSecretShown {
 
 /// One page of a chain.
 #[derive(Debug, ToSchema)]
-pub struct ChainPage {
+pub struct ChainResponse {
     /// The signed entries with their statements, by ascending version.
-    pub entries: Vec<ChainEntry>,
+    pub entries: Vec<ChainEntryResponse>,
     /// The `page_token` of the next page. Null on the last page.
     #[schema(required)]
     pub next_page_token: Option<u64>,
@@ -189,7 +189,7 @@ pub struct ChainPage {
 
 /// One version of a chain.
 #[derive(Debug, ToSchema)]
-pub struct ChainEntry {
+pub struct ChainEntryResponse {
     /// The version.
     pub version: u64,
     /// The digest of the transition.
@@ -205,11 +205,11 @@ pub struct ChainEntry {
 
 /// The status of a thread after an administrator's action.
 #[derive(Debug, ToSchema)]
-pub struct ThreadStatus {
+pub struct ThreadStatusResponse {
     /// The name of the thread.
     pub thread: ThreadId,
     /// The new status.
-    pub status: Status,
+    pub status: ThreadStatusCode,
 }
 
 /// A tool call of an agent.
@@ -226,7 +226,7 @@ pub struct ToolCall {
 /// The usage of a proposal.
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Used {
+pub struct UsageInput {
     /// The number of tokens.
     pub tokens: Option<u64>,
     /// The cost, in the policy's currency.

@@ -11,27 +11,27 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::idempotency_key::{Post, told};
+use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
-use super::threads::Reason;
+use super::threads::ReasonRequest;
 use super::{long_poll, of_own_flow};
 use crate::domain::chain::hash::Digest;
 use crate::domain::identity::party::Party;
-use crate::domain::json::patch::Format;
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::primitives::id::{NodeId, StepKey, ThreadId};
 use crate::domain::threads::tool_call::Tool;
-use crate::domain::threads::usage::{Malformed, Usage};
+use crate::domain::threads::usage::{InvalidUsage, Usage};
 use crate::service::error::{Error, Result};
-use crate::service::proposals::request::{Asked, Proposal};
-use crate::service::reviews::decision::Decision;
+use crate::service::proposals::request::{Proposal, ProposalKind};
+use crate::service::reviews::decision::DecisionResponse;
 use crate::web::auth::extractors::Machine;
-use crate::web::state::App;
+use crate::web::state::AppState;
 use view::{answer, told_to};
 
 /// The body of `POST /v1/threads/{thread}/transitions`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Propose {
+pub struct ProposeRequest {
     /// The node that acts. The token must name it.
     pub node: NodeId,
     /// The digest of the head that the proposal is based on.
@@ -39,7 +39,7 @@ pub struct Propose {
     /// The patch.
     pub patch: Value,
     /// The format of the patch: `merge` (the default), `merge-patch` or `json-patch`.
-    pub format: Option<Format>,
+    pub format: Option<PatchFormat>,
     /// Requests a receipt for the current head. `patch` must be `{}`.
     #[serde(default)]
     pub reaffirm: bool,
@@ -50,7 +50,7 @@ pub struct Propose {
     #[schema(value_type = Option<super::responses::ToolCall>)]
     pub tool: Option<Value>,
     /// The usage of the request: `{tokens, cost}`, both optional.
-    #[schema(value_type = Option<super::responses::Used>)]
+    #[schema(value_type = Option<super::responses::UsageInput>)]
     pub usage: Option<Value>,
     /// The reason in the agent's words. Reviewers see it as untrusted text.
     #[schema(min_length = 1, max_length = 8000)]
@@ -62,7 +62,7 @@ pub struct Propose {
 /// The body of `POST /v1/threads/{thread}/rollbacks`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RollBack {
+pub struct RollbackRequest {
     /// The version whose state is requested.
     pub to_version: u64,
     /// The node that acts. The token must name it.
@@ -81,29 +81,29 @@ pub struct RollBack {
 /// Returns 201 if the policy commits it, 202 if it is held for approval, 422 if it is rejected. Returns 409
 /// `head_moved` if another version was committed first. Then read the view again and propose again.
 #[utoipa::path(
-    post, path = "/v1/threads/{thread}/transitions", tag = "proposals", request_body = Propose,
+    post, path = "/v1/threads/{thread}/transitions", tag = "proposals", request_body = ProposeRequest,
     params(
         ("thread" = ThreadId, Path, description = "The name of the thread"),
     ),
-    responses((status = 201, description = "Committed", body = super::responses::Committed), (status = 202, description = "Held for approval", body = super::responses::Held))
+    responses((status = 201, description = "Committed", body = super::responses::CommittedResponse), (status = 202, description = "Held for approval", body = super::responses::HeldResponse))
 )]
-pub async fn propose(post: Post, thread: Path<String>) -> Result<HttpResponse> {
+pub async fn propose(post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
-    let ask: Propose = post.read()?;
+    let ask: ProposeRequest = post.read()?;
     let proposal = read_proposal(thread, ask)?;
     post.once(post.app.service.propose(&post.token, &proposal), answer).await
 }
 
 /// A proposal as it was asked for.
-pub fn read_proposal(thread: ThreadId, ask: Propose) -> Result<Proposal> {
+pub fn read_proposal(thread: ThreadId, ask: ProposeRequest) -> Result<Proposal> {
     if ask.reaffirm && (ask.tool.is_some() || ask.usage.is_some()) {
         return Err(Error::invalid("", "reaffirm takes no tool and no usage"));
     }
     let (tool, usage) = read_along(ask.tool.as_ref(), ask.usage.as_ref())?;
     let asked = match (ask.reaffirm, &ask.patch) {
-        (true, Value::Object(patch)) if patch.is_empty() && ask.format.is_none() => Asked::Reaffirm,
+        (true, Value::Object(patch)) if patch.is_empty() && ask.format.is_none() => ProposalKind::Reaffirm,
         (true, _) => return Err(Error::invalid("/patch", "reaffirm takes an empty patch and no format")),
-        (false, _) => Asked::Patch { format: ask.format.unwrap_or(Format::Merge), patch: ask.patch },
+        (false, _) => ProposalKind::Patch { format: ask.format.unwrap_or(PatchFormat::Merge), patch: ask.patch },
     };
     let attempt = ask.attempt.unwrap_or(1);
     Ok(Proposal {
@@ -121,7 +121,7 @@ pub fn read_proposal(thread: ThreadId, ask: Propose) -> Result<Proposal> {
 
 /// What comes along with a proposal: a tool and what it took.
 pub(super) fn read_along(tool: Option<&Value>, usage: Option<&Value>) -> Result<(Option<Tool>, Usage)> {
-    let below = |at: &str, wrong: Malformed| Error::invalid(&format!("{at}{}", wrong.pointer), wrong.detail);
+    let below = |at: &str, wrong: InvalidUsage| Error::invalid(&format!("{at}{}", wrong.pointer), wrong.detail);
     let tool = tool.map(Tool::read).transpose().map_err(|it| below("/tool", it))?;
     let usage = usage.map(Usage::read).transpose().map_err(|it| below("/usage", it))?;
     Ok((tool, usage.unwrap_or_default()))
@@ -132,20 +132,20 @@ pub(super) fn read_along(tool: Option<&Value>, usage: Option<&Value>) -> Result<
 /// Returns 202, because a rollback always requires approval. Returns 201 if the flow only observes. Returns 410
 /// `state_erased` if the values of that version are erased.
 #[utoipa::path(
-    post, path = "/v1/threads/{thread}/rollbacks", tag = "proposals", request_body = RollBack,
+    post, path = "/v1/threads/{thread}/rollbacks", tag = "proposals", request_body = RollbackRequest,
     params(
         ("thread" = ThreadId, Path, description = "The name of the thread"),
     ),
-    responses((status = 201, description = "Committed, in a flow that only observes", body = super::responses::Committed), (status = 202, description = "Held for approval", body = super::responses::Held))
+    responses((status = 201, description = "Committed, in a flow that only observes", body = super::responses::CommittedResponse), (status = 202, description = "Held for approval", body = super::responses::HeldResponse))
 )]
-pub async fn roll_back(post: Post, thread: Path<String>) -> Result<HttpResponse> {
+pub async fn roll_back(post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
-    let ask: RollBack = post.read()?;
+    let ask: RollbackRequest = post.read()?;
     let proposal = Proposal {
         thread,
         node: ask.node,
         parent: ask.parent,
-        ask: Asked::Rollback { to_version: ask.to_version },
+        ask: ProposalKind::Rollback { to_version: ask.to_version },
         attempt: ask.attempt.unwrap_or(1),
         rationale: None,
         tool: None,
@@ -164,9 +164,9 @@ pub async fn roll_back(post: Post, thread: Path<String>) -> Result<HttpResponse>
     params(
         ("digest" = Digest, Path, description = "The digest of the transition"),
     ),
-    responses((status = 200, description = "The transition, as far as the caller may see it", body = super::responses::TransitionTold))
+    responses((status = 200, description = "The transition, as far as the caller may see it", body = super::responses::TransitionResponse))
 )]
-pub async fn read(app: Data<App>, machine: Machine, digest: Path<String>) -> Result<HttpResponse> {
+pub async fn read(app: Data<AppState>, machine: Machine, digest: Path<String>) -> Result<HttpResponse> {
     let digest: Digest = json_body::name("/digest", &digest)?;
     Ok(HttpResponse::Ok().json(told_to(&app, &machine, digest).await?))
 }
@@ -181,11 +181,11 @@ pub async fn read(app: Data<App>, machine: Machine, digest: Path<String>) -> Res
         ("digest" = Digest, Path, description = "The digest of the transition"),
         ("Prefer" = Option<String>, Header, description = "`wait=N` waits up to N seconds for the decision", example = "wait=30"),
     ),
-    responses((status = 200, description = "The decision. It is the same each time, except for redaction of `comment`", body = Decision), (status = 202, description = "Still held. Send the request again", body = super::responses::StillHeld))
+    responses((status = 200, description = "The decision. It is the same each time, except for redaction of `comment`", body = DecisionResponse), (status = 202, description = "Still held. Send the request again", body = super::responses::PendingDecisionResponse))
 )]
 pub async fn decision(
     request: HttpRequest,
-    app: Data<App>,
+    app: Data<AppState>,
     machine: Machine,
     digest: Path<String>,
 ) -> Result<HttpResponse> {
@@ -197,7 +197,12 @@ pub async fn decision(
 }
 
 /// What became of a transition, for a machine that wishes to wait for it; `None` while it is held.
-pub async fn decided(app: &App, machine: &Machine, digest: Digest, wished: Duration) -> Result<Option<Decision>> {
+pub async fn decided(
+    app: &AppState,
+    machine: &Machine,
+    digest: Digest,
+    wished: Duration,
+) -> Result<Option<DecisionResponse>> {
     of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
     let reader = &Party::from(&machine.0.record);
     let look = || async move { Ok(app.service.decision(digest, reader).await?.1) };
@@ -214,15 +219,15 @@ pub fn still_held() -> Value {
 /// Returns 200. Only the token that proposed it can cancel it. Returns 409 `wrong_state` if it is no longer held,
 /// and 409 `expired` after its deadline.
 #[utoipa::path(
-    post, path = "/v1/transitions/{digest}/cancellation", tag = "proposals", request_body = Reason,
+    post, path = "/v1/transitions/{digest}/cancellation", tag = "proposals", request_body = ReasonRequest,
     params(
         ("digest" = Digest, Path, description = "The digest of the transition"),
     ),
-    responses((status = 200, description = "Cancelled", body = super::responses::Cancelled))
+    responses((status = 200, description = "Cancelled", body = super::responses::CancelResponse))
 )]
-pub async fn cancel(post: Post, digest: Path<String>) -> Result<HttpResponse> {
+pub async fn cancel(post: IdempotentPost, digest: Path<String>) -> Result<HttpResponse> {
     let digest: Digest = json_body::name("/digest", &digest)?;
-    let ask: Reason = post.read()?;
+    let ask: ReasonRequest = post.read()?;
     let work = post.app.service.cancel(&post.token, digest, &ask.reason);
     let body = json!({"transition": digest, "status": "cancelled"});
     post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await

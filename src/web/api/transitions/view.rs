@@ -6,28 +6,28 @@ use actix_web::http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::opening::{Opened, Opening};
+use crate::domain::chain::opening::{OpenedTree, Opening};
 use crate::domain::identity::account::MachineRole;
-use crate::domain::json::diff::Change;
-use crate::domain::platform::idempotency::Told;
-use crate::domain::policy::{Kind, RedactedLeaf, Warning};
+use crate::domain::json::diff::LeafChange;
+use crate::domain::platform::idempotency::StoredResponse;
+use crate::domain::policy::{JudgedWarning, RedactedLeaf, RedactedValueKind};
 use crate::domain::primitives::id::ReviewId;
-use crate::domain::reviews::{CannotDecide, Hold, Place};
+use crate::domain::reviews::{CannotDecide, Hold, VotingSeat};
 use crate::service::error::{Error, Result};
-use crate::service::reviews::eligible_voters::Elector;
-use crate::service::threads::commit::{Answer, warnings_for_everyone};
-use crate::service::threads::redacted_fields::HiddenPlace;
-use crate::service::threads::redaction::Part;
+use crate::service::reviews::eligible_voters::EligibleVoter;
+use crate::service::threads::commit::{ProposalOutcome, warnings_for_everyone};
+use crate::service::threads::redacted_fields::RedactedField;
+use crate::service::threads::redaction::RedactionDetail;
 use crate::web::api::idempotency_key::told;
 use crate::web::api::marks::put_marks;
 use crate::web::api::of_own_flow;
 use crate::web::auth::extractors::Machine;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// What is told of a proposal to whoever made it.
-pub fn answer(app: &App, answer: &Answer) -> Result<Told> {
+pub fn answer(app: &AppState, answer: &ProposalOutcome) -> Result<StoredResponse> {
     match answer {
-        Answer::Committed { version, transition, entry, changed, would_hold, warnings } => {
+        ProposalOutcome::Committed { version, transition, entry, changed, would_hold, warnings } => {
             let mut body = json!({
                 "outcome": "committed", "version": version, "transition": transition, "entry": entry,
                 "changed": changed,
@@ -38,7 +38,7 @@ pub fn answer(app: &App, answer: &Answer) -> Result<Told> {
             put_warnings(&mut body, warnings);
             Ok(told(StatusCode::CREATED, &body))
         }
-        Answer::Held { transition, hold, reasons, warnings, diff } => {
+        ProposalOutcome::Held { transition, hold, reasons, warnings, diff } => {
             let mut body = json!({
                 "outcome": "held", "transition": transition, "review": review_of(app, hold),
                 "reasons": reasons, "diff": diff_json(diff),
@@ -47,20 +47,20 @@ pub fn answer(app: &App, answer: &Answer) -> Result<Told> {
             put_marks(&mut body);
             Ok(told(StatusCode::ACCEPTED, &body))
         }
-        Answer::Rejected(refusal) => Err(Error::Rejected(refusal.clone())),
+        ProposalOutcome::Rejected(refusal) => Err(Error::Rejected(refusal.clone())),
     }
 }
 
 /// What rules warn of: `[{rule, pointer, detail}]`, if they do.
-fn put_warnings(told: &mut Value, warnings: &[Warning]) {
-    let line = |it: &Warning| json!({"rule": it.rule, "pointer": it.pointer, "detail": it.detail});
+fn put_warnings(told: &mut Value, warnings: &[JudgedWarning]) {
+    let line = |it: &JudgedWarning| json!({"rule": it.rule, "pointer": it.pointer, "detail": it.detail});
     if !warnings.is_empty() {
         told["warnings"] = warnings.iter().map(line).collect();
     }
 }
 
 /// A review as machines are told it. None of them decides, and they are told so by a code like everybody.
-fn review_of(app: &App, hold: &Hold) -> Value {
+fn review_of(app: &AppState, hold: &Hold) -> Value {
     let mut review = review_link(app, &hold.id);
     let needed: Vec<Value> =
         hold.stages.iter().map(|stage| json!({"groups": stage.groups, "need": stage.need})).collect();
@@ -83,8 +83,8 @@ fn review_of(app: &App, hold: &Hold) -> Value {
 const MACHINE: (&str, &str) = ("machine", "people decide, signed in and in a browser; no token does");
 
 /// People and whether each can decide now: `[{reviewer, name, can_decide, stages}]`, or `why_not` for `stages`.
-fn people_json(people: &[Elector]) -> Value {
-    let line = |it: &Elector| {
+fn people_json(people: &[EligibleVoter]) -> Value {
+    let line = |it: &EligibleVoter| {
         let mut line = json!({"reviewer": it.account.id, "name": it.account.name, "can_decide": it.can_decide.is_ok()});
         match &it.can_decide {
             Ok(places) => put_places(&mut line, places),
@@ -96,10 +96,10 @@ fn people_json(people: &[Elector]) -> Value {
 }
 
 /// The stages that somebody may decide; and in whose place, if only so.
-fn put_places(line: &mut Value, places: &[Place]) {
+fn put_places(line: &mut Value, places: &[VotingSeat]) {
     let stages: BTreeSet<u32> = places.iter().map(|it| it.stage).collect();
     line["stages"] = json!(stages);
-    let other = |it: &Place| {
+    let other = |it: &VotingSeat| {
         Some(json!({"reviewer": it.absent.as_ref()?.person, "name": it.absent.as_ref()?.name, "stage": it.stage}))
     };
     let others: Vec<Value> = places.iter().filter_map(other).collect();
@@ -109,7 +109,7 @@ fn put_places(line: &mut Value, places: &[Place]) {
 }
 
 /// A review's name and address.
-pub fn review_link(app: &App, review: &ReviewId) -> Value {
+pub fn review_link(app: &AppState, review: &ReviewId) -> Value {
     json!({"id": review, "url": format!("{}/reviews/{review}", app.service.public_url())})
 }
 
@@ -121,10 +121,10 @@ fn leaf_json(leaf: &RedactedLeaf) -> Value {
 }
 
 /// Something hidden as auditors are told it: type, length class and commitment of each side that is there.
-fn hidden_json(place: &HiddenPlace, opening: &Opening) -> Value {
-    let side = |kind: Option<Kind>, tree: &Opened| {
+fn hidden_json(place: &RedactedField, opening: &Opening) -> Value {
+    let side = |kind: Option<RedactedValueKind>, tree: &OpenedTree| {
         let mut told = json!(kind?);
-        told["commitment"] = json!(tree.at(&place.pointer).and_then(Opened::root));
+        told["commitment"] = json!(tree.at(&place.pointer).and_then(OpenedTree::root));
         Some(told)
     };
     let mut line = json!({"pointer": place.pointer});
@@ -135,8 +135,8 @@ fn hidden_json(place: &HiddenPlace, opening: &Opening) -> Value {
     line
 }
 
-fn diff_json(diff: &[Change]) -> Value {
-    let line = |change: &Change| {
+fn diff_json(diff: &[LeafChange]) -> Value {
+    let line = |change: &LeafChange| {
         let mut line = json!({"pointer": change.pointer});
         if let Some(before) = &change.before {
             line["before"] = before.clone();
@@ -150,10 +150,10 @@ fn diff_json(diff: &[Change]) -> Value {
 }
 
 /// A transition as a machine is told it.
-pub async fn told_to(app: &App, machine: &Machine, digest: Digest) -> Result<Value> {
+pub async fn told_to(app: &AppState, machine: &Machine, digest: Digest) -> Result<Value> {
     of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
     let token = &machine.0.record;
-    let part = if token.role == MachineRole::Agent { Part::OfAnAgent } else { Part::Whole };
+    let part = if token.role == MachineRole::Agent { RedactionDetail::OfAnAgent } else { RedactionDetail::Whole };
     let told = app.service.told(digest, &token.into(), part).await?;
     let mut answer = json!({
         "transition": digest, "thread": told.thread, "status": told.status,

@@ -1,12 +1,12 @@
 use actix_web::test::TestRequest;
 use serde_json::json;
 
-use super::{STREAMS_MAX, STREAMS_OF_ONE_MAX, Streams, frame, is_wanted, last_seen};
+use super::{EventStreams, STREAMS_MAX, STREAMS_OF_ONE_MAX, frame, is_wanted, last_seen};
 use crate::service::error::Error;
 
 #[test]
 fn one_asker_has_so_many_streams_and_gets_a_seat_back_with_each_that_ends() {
-    let streams = Streams::default();
+    let streams = EventStreams::default();
     let mut seats: Vec<_> = (0..STREAMS_OF_ONE_MAX).map(|_| streams.take("a").unwrap()).collect();
     assert!(matches!(streams.take("a"), Err(Error::TooMany)));
     let other = streams.take("b").unwrap();
@@ -20,7 +20,7 @@ fn one_asker_has_so_many_streams_and_gets_a_seat_back_with_each_that_ends() {
 
 #[test]
 fn all_askers_together_have_so_many() {
-    let streams = Streams::default();
+    let streams = EventStreams::default();
     let seats: Vec<_> = (0..STREAMS_MAX).map(|number| streams.take(&number.to_string()).unwrap()).collect();
     assert!(matches!(streams.take("one more"), Err(Error::TooMany)));
     drop(seats);
@@ -29,7 +29,7 @@ fn all_askers_together_have_so_many() {
 
 #[test]
 fn nobody_gets_a_stream_of_a_gateway_that_ends() {
-    let streams = Streams::default();
+    let streams = EventStreams::default();
     streams.close();
     assert!(matches!(streams.take("a"), Err(Error::TooMany)));
 }

@@ -9,15 +9,15 @@ use super::endpoint::id;
 use super::endpoints::may_change;
 use super::endpoints_view::DeliveryPage;
 use crate::service::error::{Error, Result};
-use crate::service::operations::halt_request::Puller;
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::flash::{Done, refusal};
-use crate::web::pages::shared::form::Bare;
+use crate::service::operations::halt_request::Actor;
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::flash::{FlashQuery, refusal};
+use crate::web::pages::shared::form::EmptyForm;
 use crate::web::pages::shared::format::{html, lines, see_other};
-use crate::web::pages::shared::layout::{Notice, Tone};
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::{FlashNotice, Tone};
+use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// What the page says after the form was taken.
 const DONE: &[(&str, Tone, &str)] =
@@ -25,25 +25,25 @@ const DONE: &[(&str, Tone, &str)] =
 
 /// `GET /endpoints/{endpoint}/deliveries/{delivery}`.
 pub async fn show(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     visitor: Visitor,
     path: web::Path<(String, String)>,
-    done: web::Query<Done>,
+    done: web::Query<FlashQuery>,
 ) -> Result<DeliveryPage> {
     page(&app, &visitor, &path, done.notice(DONE)).await
 }
 
 /// `POST /endpoints/{endpoint}/deliveries/{delivery}/redelivery`.
 pub async fn redeliver(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Bare,
+    sent: EmptyForm,
     path: web::Path<(String, String)>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let sent = async {
-        let by = Puller::Person(&visitor.0.signed_in.account);
+        let by = Actor::Person(&visitor.0.signed_in.account);
         app.service.redeliver(by, &id(&path.0)?, index(&path.1)?).await
     };
     match sent.await {
@@ -60,7 +60,12 @@ fn index(text: &str) -> Result<u64> {
     text.parse().map_err(|_| Error::NotFound("delivery"))
 }
 
-async fn page(app: &App, visitor: &Visitor, path: &(String, String), notice: Option<Notice>) -> Result<DeliveryPage> {
+async fn page(
+    app: &AppState,
+    visitor: &Visitor,
+    path: &(String, String),
+    notice: Option<FlashNotice>,
+) -> Result<DeliveryPage> {
     let (service, now) = (&app.service, app.service.now());
     let (endpoint, index) = (service.endpoint(&id(&path.0)?).await?.endpoint, index(&path.1)?);
     let told = service.delivery(&endpoint.id, index).await?;
@@ -68,7 +73,7 @@ async fn page(app: &App, visitor: &Visitor, path: &(String, String), notice: Opt
         shell: visitor.shell(service, notice).await?,
         csrf: visitor.0.csrf.shown(),
         endpoint_url: format!("/endpoints/{}", endpoint.id),
-        endpoint: Line::new(endpoint.name.as_str()),
+        endpoint: SafeLine::new(endpoint.name.as_str()),
         row: delivery_row(&told.delivery, now),
         event: told.delivery.event.to_string(),
         signed: endpoint.kind.is_signed(),

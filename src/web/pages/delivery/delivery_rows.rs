@@ -1,12 +1,12 @@
 //! Deliveries and attempts, as lists and pages have them.
 
-use super::endpoints_view::{AttemptRow, DeliveryRow, Health};
-use crate::domain::delivery::delivery::{Attempt, Delivery, DeliveryState, Ended, OVER};
+use super::endpoints_view::{AttemptRow, DeliveryRow, HealthBadge};
+use crate::domain::delivery::delivery::{AttemptOutcome, Delivery, DeliveryAttempt, DeliveryState, OVER};
 use crate::domain::primitives::time::Timestamp;
 use crate::web::pages::log::event_names;
 use crate::web::pages::shared::format::{lines, moment};
 use crate::web::pages::shared::layout::Tone;
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::safe_text::SafeLine;
 
 /// A delivery as lists have it.
 pub(in crate::web::pages) fn delivery_row(delivery: &Delivery, now: Timestamp) -> DeliveryRow {
@@ -23,23 +23,25 @@ pub(in crate::web::pages) fn delivery_row(delivery: &Delivery, now: Timestamp) -
         words: event_names::of(delivery.kind.name()),
         name: delivery.kind.name(),
         index: delivery.index,
-        thread: thread.map(|it| (Line::new(it.as_str()), format!("/threads/{it}"))),
-        health: Health { tone, word },
+        thread: thread.map(|it| (SafeLine::new(it.as_str()), format!("/threads/{it}"))),
+        health: HealthBadge { tone, word },
         due: due.map(|it| moment(it, now)),
         last: delivery.attempts.last().map(|it| attempt_row(it, now)),
     }
 }
 
 /// An attempt as pages have it.
-pub(in crate::web::pages) fn attempt_row(attempt: &Attempt, now: Timestamp) -> AttemptRow {
+pub(in crate::web::pages) fn attempt_row(attempt: &DeliveryAttempt, now: Timestamp) -> AttemptRow {
     let (words, why, answer, cut) = match &attempt.ended {
-        Ended::Answered { status, body, cut } => (format!("Answered {status}"), None, lines(body.lines()), *cut),
-        Ended::Looked { status, saw } => {
+        AttemptOutcome::Answered { status, body, cut } => {
+            (format!("Answered {status}"), None, lines(body.lines()), *cut)
+        }
+        AttemptOutcome::Looked { status, saw } => {
             let words = if saw.settles() { "Nothing left to do".to_owned() } else { format!("Looked first: {status}") };
             (words, Some(saw.sentence()), Vec::new(), false)
         }
-        Ended::Over {} => ("Nothing left to do".to_owned(), Some(OVER), Vec::new(), false),
-        Ended::Failed { why } => ("No answer".to_owned(), Some(why.sentence()), Vec::new(), false),
+        AttemptOutcome::Over {} => ("Nothing left to do".to_owned(), Some(OVER), Vec::new(), false),
+        AttemptOutcome::Failed { why } => ("No answer".to_owned(), Some(why.sentence()), Vec::new(), false),
     };
     AttemptRow {
         at: moment(attempt.at, now),

@@ -9,26 +9,26 @@ use serde::Deserialize;
 
 use super::delivery_rows::{attempt_row, delivery_row};
 use super::endpoints::{EndpointFields, kinds, may_change, row, secret_page, template_lines};
-use super::endpoints_view::{EndpointFacts, EndpointPage, Tab, TypedEndpoint};
-use crate::domain::delivery::delivery::Attempt;
-use crate::domain::delivery::endpoint::{Endpoint, EndpointState, FAILING_MAX, WhyDisabled};
+use super::endpoints_view::{EndpointFacts, EndpointFormInput, EndpointPage, EndpointTab};
+use crate::domain::delivery::delivery::DeliveryAttempt;
+use crate::domain::delivery::endpoint::{DisabledReason, Endpoint, EndpointState, FAILING_MAX};
 use crate::domain::delivery::endpoint_kind::{EndpointKind, PayloadVersion};
 use crate::domain::primitives::id::EndpointId;
 use crate::domain::primitives::secret::Secret;
 use crate::domain::primitives::time::Timestamp;
-use crate::service::delivery::deliveries::{Again, Place, Which};
-use crate::service::delivery::endpoints::{EndpointEdit, EndpointTold, Serving};
+use crate::service::delivery::deliveries::{DeliveryCursor, DeliveryFilter, RedeliveryRange};
+use crate::service::delivery::endpoints::{DeliveryActivation, EndpointDetails, EndpointEdit};
 use crate::service::error::{Error, Result};
-use crate::service::operations::halt_request::Puller;
+use crate::service::operations::halt_request::Actor;
 use crate::web::pages::log::browse::moment_of;
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::flash::{Done, refusal};
-use crate::web::pages::shared::form::{Bare, Form};
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::flash::{FlashQuery, refusal};
+use crate::web::pages::shared::form::{EmptyForm, SignedInForm};
 use crate::web::pages::shared::format::{html, lines, moment, see_other};
-use crate::web::pages::shared::layout::{Notice, Tone};
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::{FlashNotice, Tone};
+use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Deliveries of one page.
 const ROWS_MAX: u32 = 25;
@@ -46,7 +46,7 @@ const DONE: &[(&str, Tone, &str)] = &[
 /// Which list is looked at, and from where on.
 #[derive(Deserialize, Default, Clone)]
 #[serde(default)]
-pub struct Asked {
+pub struct EndpointPageQuery {
     list: String,
     after: String,
 }
@@ -54,7 +54,7 @@ pub struct Asked {
 /// What the form about serving sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct ServingFields {
+pub struct ActivationFields {
     serving: String,
 }
 
@@ -68,7 +68,7 @@ pub struct SecretFields {
 /// What the forms about sending again send.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct AgainFields {
+pub struct RedeliveryFields {
     what: String,
     since: String,
     after: String,
@@ -76,31 +76,32 @@ pub struct AgainFields {
 
 /// What a page shows beside the endpoint.
 #[derive(Default)]
-struct Beside {
-    notice: Option<Notice>,
-    asked: Asked,
-    typed: Option<TypedEndpoint>,
-    test: Option<Attempt>,
+struct EndpointPageExtras {
+    notice: Option<FlashNotice>,
+    asked: EndpointPageQuery,
+    typed: Option<EndpointFormInput>,
+    test: Option<DeliveryAttempt>,
 }
 
 /// `GET /endpoints/{endpoint}`.
 pub async fn show(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     visitor: Visitor,
     endpoint: web::Path<String>,
-    (done, asked): (web::Query<Done>, web::Query<Asked>),
+    (done, asked): (web::Query<FlashQuery>, web::Query<EndpointPageQuery>),
 ) -> Result<EndpointPage> {
-    let beside = Beside { notice: done.notice(DONE), asked: asked.into_inner(), ..Beside::default() };
+    let beside =
+        EndpointPageExtras { notice: done.notice(DONE), asked: asked.into_inner(), ..EndpointPageExtras::default() };
     page(&app, &visitor, &id(&endpoint)?, beside).await
 }
 
 /// `POST /endpoints/{endpoint}/settings`.
 pub async fn change(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<EndpointFields>,
+    sent: SignedInForm<EndpointFields>,
     endpoint: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let changed = async |id: &EndpointId| {
         let edit = EndpointEdit {
@@ -118,7 +119,7 @@ pub async fn change(
             url: edit.url.filter(|it| *it.expose() != before.url),
             ..edit
         };
-        app.service.change_endpoint(Puller::Person(&visitor.0.signed_in.account), id, &edit).await?;
+        app.service.change_endpoint(Actor::Person(&visitor.0.signed_in.account), id, &edit).await?;
         Ok(see_other(&format!("/endpoints/{id}?done=changed")))
     };
     answered(&app, &request, &visitor, (&endpoint, Some(EndpointFields::clone(&form).typed()), changed)).await
@@ -126,21 +127,21 @@ pub async fn change(
 
 /// `POST /endpoints/{endpoint}/serving`.
 pub async fn serve(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<ServingFields>,
+    sent: SignedInForm<ActivationFields>,
     endpoint: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let served = async |id: &EndpointId| {
         let (serving, done) = match form.serving.as_str() {
-            "off" => (Serving::Off, "off"),
-            "where_it_stopped" => (Serving::WhereItStopped, "on"),
-            "now" => (Serving::Now, "on"),
+            "off" => (DeliveryActivation::Off, "off"),
+            "where_it_stopped" => (DeliveryActivation::WhereItStopped, "on"),
+            "now" => (DeliveryActivation::Now, "on"),
             _ => return Err(Error::invalid("/serving", "say off, where_it_stopped or now")),
         };
         let edit = EndpointEdit { serving: Some(serving), ..EndpointEdit::default() };
-        app.service.change_endpoint(Puller::Person(&visitor.0.signed_in.account), id, &edit).await?;
+        app.service.change_endpoint(Actor::Person(&visitor.0.signed_in.account), id, &edit).await?;
         Ok(see_other(&format!("/endpoints/{id}?done={done}")))
     };
     answered(&app, &request, &visitor, (&endpoint, None, served)).await
@@ -148,15 +149,15 @@ pub async fn serve(
 
 /// `POST /endpoints/{endpoint}/secret`: the answer has it, this once.
 pub async fn rotate(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<SecretFields>,
+    sent: SignedInForm<SecretFields>,
     endpoint: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let rotated = async |id: &EndpointId| {
         let secs = form.overlap.parse().map_err(|_| Error::invalid("/overlap", "say for how many seconds"))?;
-        let (by, overlap) = (Puller::Person(&visitor.0.signed_in.account), Duration::from_secs(secs));
+        let (by, overlap) = (Actor::Person(&visitor.0.signed_in.account), Duration::from_secs(secs));
         let (secret, until) = app.service.rotate_endpoint_secret(by, id, overlap).await?;
         let told = app.service.endpoint(id).await?;
         let until = (!overlap.is_zero()).then_some(until);
@@ -168,15 +169,15 @@ pub async fn rotate(
 
 /// `POST /endpoints/{endpoint}/test`: the answer says how it went.
 pub async fn test(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Bare,
+    sent: EmptyForm,
     endpoint: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let tested = async |id: &EndpointId| {
         let test = Some(app.service.test_endpoint(id).await?);
-        let page = page(&app, &visitor, id, Beside { test, ..Beside::default() }).await?;
+        let page = page(&app, &visitor, id, EndpointPageExtras { test, ..EndpointPageExtras::default() }).await?;
         Ok(html(StatusCode::OK, page.render()))
     };
     answered(&app, &request, &visitor, (&endpoint, None, tested)).await
@@ -184,27 +185,29 @@ pub async fn test(
 
 /// `POST /endpoints/{endpoint}/redeliveries`.
 pub async fn redeliver(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<AgainFields>,
+    sent: SignedInForm<RedeliveryFields>,
     endpoint: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let sent = async |id: &EndpointId| {
         let again = match form.what.as_str() {
-            "failed" if form.since.is_empty() => Again::FailedSince(Timestamp::from_millis(0)),
+            "failed" if form.since.is_empty() => RedeliveryRange::FailedSince(Timestamp::from_millis(0)),
             "failed" => {
                 let since = moment_of(&form.since);
                 let why = "“since” is not a moment, such as 2026-11-03T14:32";
-                Again::FailedSince(since.ok_or_else(|| Error::invalid("/since", why))?)
+                RedeliveryRange::FailedSince(since.ok_or_else(|| Error::invalid("/since", why))?)
             }
             "log" => {
                 let after = form.after.trim().parse();
-                Again::LogAfter(after.map_err(|_| Error::invalid("/after", "say a place in the log: a whole number"))?)
+                RedeliveryRange::LogAfter(
+                    after.map_err(|_| Error::invalid("/after", "say a place in the log: a whole number"))?,
+                )
             }
             _ => return Err(Error::invalid("/what", "say failed or log")),
         };
-        let by = Puller::Person(&visitor.0.signed_in.account);
+        let by = Actor::Person(&visitor.0.signed_in.account);
         let done = if app.service.redeliver_many(by, id, again).await? == 0 { "none" } else { "again" };
         Ok(see_other(&format!("/endpoints/{id}?done={done}")))
     };
@@ -213,32 +216,32 @@ pub async fn redeliver(
 
 /// `POST /endpoints/{endpoint}/removal`.
 pub async fn remove(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Bare,
+    sent: EmptyForm,
     endpoint: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let removed = async |id: &EndpointId| {
-        app.service.remove_endpoint(Puller::Person(&visitor.0.signed_in.account), id).await?;
+        app.service.remove_endpoint(Actor::Person(&visitor.0.signed_in.account), id).await?;
         Ok(see_other("/endpoints?done=removed"))
     };
     answered(&app, &request, &visitor, (&endpoint, None, removed)).await
 }
 
 async fn answered(
-    app: &App,
+    app: &AppState,
     request: &HttpRequest,
     visitor: &Visitor,
-    (endpoint, typed, run): (&str, Option<TypedEndpoint>, impl AsyncFnOnce(&EndpointId) -> Result<HttpResponse>),
-) -> std::result::Result<HttpResponse, Failure> {
-    let failed = |error| Failure::of(request, error);
+    (endpoint, typed, run): (&str, Option<EndpointFormInput>, impl AsyncFnOnce(&EndpointId) -> Result<HttpResponse>),
+) -> std::result::Result<HttpResponse, PageError> {
+    let failed = |error| PageError::of(request, error);
     let id = id(endpoint).map_err(failed)?;
     match run(&id).await {
         Ok(response) => Ok(response),
         Err(error) => {
             let notice = Some(refusal(error).map_err(failed)?);
-            let beside = Beside { notice, typed, ..Beside::default() };
+            let beside = EndpointPageExtras { notice, typed, ..EndpointPageExtras::default() };
             let page = page(app, visitor, &id, beside).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
@@ -249,10 +252,10 @@ pub(in crate::web::pages) fn id(text: &str) -> Result<EndpointId> {
     EndpointId::try_from(text).map_err(|_| Error::NotFound("endpoint"))
 }
 
-async fn page(app: &App, visitor: &Visitor, id: &EndpointId, beside: Beside) -> Result<EndpointPage> {
+async fn page(app: &AppState, visitor: &Visitor, id: &EndpointId, beside: EndpointPageExtras) -> Result<EndpointPage> {
     let (service, now) = (&app.service, app.service.now());
     let told = service.endpoint(id).await?;
-    let which = LISTS.iter().find(|it| it.0 == beside.asked.list).map_or(Which::All, |it| it.1);
+    let which = LISTS.iter().find(|it| it.0 == beside.asked.list).map_or(DeliveryFilter::All, |it| it.1);
     let after = place(&beside.asked.after);
     let (deliveries, next) = service.deliveries(id, which, after, ROWS_MAX).await?;
     let next = next.map(|it| format!("/endpoints/{id}?list={}&after={}.{}", value_of(which), it.moment, it.index));
@@ -274,55 +277,59 @@ async fn page(app: &App, visitor: &Visitor, id: &EndpointId, beside: Beside) -> 
 }
 
 /// The lists of deliveries: as the address says it, and as people read it.
-const LISTS: [(&str, Which, &str); 3] = [
-    ("", Which::All, "All"),
-    ("waiting", Which::Waiting, "Tried again by itself"),
-    ("failed", Which::Failed, "Given up"),
+const LISTS: [(&str, DeliveryFilter, &str); 3] = [
+    ("", DeliveryFilter::All, "All"),
+    ("waiting", DeliveryFilter::Waiting, "Tried again by itself"),
+    ("failed", DeliveryFilter::Failed, "Given up"),
 ];
 
-fn value_of(which: Which) -> &'static str {
+fn value_of(which: DeliveryFilter) -> &'static str {
     LISTS.iter().find(|it| it.1 == which).map_or("", |it| it.0)
 }
 
-fn tab(id: &EndpointId, (value, which, label): &(&str, Which, &'static str), here: Which) -> Tab {
+fn tab(
+    id: &EndpointId,
+    (value, which, label): &(&str, DeliveryFilter, &'static str),
+    here: DeliveryFilter,
+) -> EndpointTab {
     let url = if value.is_empty() { format!("/endpoints/{id}") } else { format!("/endpoints/{id}?list={value}") };
-    Tab { url, label, here: *which == here }
+    EndpointTab { url, label, here: *which == here }
 }
 
 /// Where the page before ended; from the start where that cannot be read.
-fn place(text: &str) -> Option<Place> {
+fn place(text: &str) -> Option<DeliveryCursor> {
     let (moment, index) = text.split_once('.')?;
-    Some(Place { moment: moment.parse().ok()?, index: index.parse().ok()? })
+    Some(DeliveryCursor { moment: moment.parse().ok()?, index: index.parse().ok()? })
 }
 
-fn typed(told: &EndpointTold) -> TypedEndpoint {
+fn typed(told: &EndpointDetails) -> EndpointFormInput {
     let Endpoint { name, events, flows, ordered, .. } = &told.endpoint;
     let events: Vec<&str> = events.iter().map(|it| it.as_str()).collect();
     let flows: Vec<&str> = flows.iter().map(|it| it.as_str()).collect();
-    TypedEndpoint {
+    EndpointFormInput {
         // A form's field is nothing that can be seen through, so the name stands there as it can be shown.
-        name: Line::new(name.as_str()).plain(),
+        name: SafeLine::new(name.as_str()).plain(),
         url: told.url.expose().clone(),
         events: events.join(", "),
         flows: flows.join(", "),
         ordered: *ordered,
-        ..TypedEndpoint::default()
+        ..EndpointFormInput::default()
     }
 }
 
-fn facts(told: &EndpointTold, now: Timestamp) -> EndpointFacts {
+fn facts(told: &EndpointDetails, now: Timestamp) -> EndpointFacts {
     let Endpoint { flows, ordered, kind, headers, secrets, created_at, .. } = &told.endpoint;
     let before = secrets.before.as_ref().map(|it| it.until).filter(|it| *it > now);
     EndpointFacts {
         flows: lines(flows.iter().map(|it| it.as_str())),
         ordered: *ordered,
         payload: match kind {
-            EndpointKind::Webhook { payload: PayloadVersion::V1 } => Line::new("1: type, timestamp and data"),
-            EndpointKind::Chat { .. } => Line::new("a message that something waits, with a link to its page"),
+            EndpointKind::Webhook { payload: PayloadVersion::V1 } => SafeLine::new("1: type, timestamp and data"),
+            EndpointKind::Chat { .. } => SafeLine::new("a message that something waits, with a link to its page"),
             EndpointKind::LangGraph { assistant } => {
-                Line::new(format!("a run of {assistant} that resumes what waits for the decision"))
+                SafeLine::new(format!("a run of {assistant} that resumes what waits for the decision"))
             }
-            EndpointKind::Resume { .. } => Line::new("by its template"),
+            EndpointKind::Resume { .. } => SafeLine::new("by its template"),
         },
         signed: kind.is_signed(),
         resumes: kind.resumes(),
@@ -340,7 +347,7 @@ fn facts(told: &EndpointTold, now: Timestamp) -> EndpointFacts {
 }
 
 /// How it stands, said plainly.
-fn standing(told: &EndpointTold, now: Timestamp) -> Vec<String> {
+fn standing(told: &EndpointDetails, now: Timestamp) -> Vec<String> {
     let mut said = Vec::new();
     match told.endpoint.state {
         EndpointState::Enabled {} => match told.lane.failing_since {
@@ -355,15 +362,15 @@ fn standing(told: &EndpointTold, now: Timestamp) -> Vec<String> {
         },
         EndpointState::Disabled { at, why } => {
             said.push(match why {
-                WhyDisabled::Gone => "It answered 410: nobody will be there again.".to_owned(),
-                WhyDisabled::Failing => "Nothing arrived for five days.".to_owned(),
-                WhyDisabled::ByHand => "An administrator switched it off.".to_owned(),
+                DisabledReason::Gone => "It answered 410: nobody will be there again.".to_owned(),
+                DisabledReason::Failing => "Nothing arrived for five days.".to_owned(),
+                DisabledReason::ByHand => "An administrator switched it off.".to_owned(),
             });
             let or_else = match why {
-                WhyDisabled::Gone | WhyDisabled::Failing => {
+                DisabledReason::Gone | DisabledReason::Failing => {
                     ", or when a test event or something that is sent again arrives"
                 }
-                WhyDisabled::ByHand => "",
+                DisabledReason::ByHand => "",
             };
             said.push(format!("Nothing is sent there since {}. It is enabled below{or_else}.", moment(at, now).words));
         }

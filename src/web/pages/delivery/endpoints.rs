@@ -7,30 +7,30 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::endpoints_view::{EndpointRow, EndpointsPage, Health, TypedEndpoint};
+use super::endpoints_view::{EndpointFormInput, EndpointRow, EndpointsPage, HealthBadge};
 use crate::domain::delivery::chat::Chat;
 use crate::domain::delivery::endpoint::{EndpointState, EventPattern};
 use crate::domain::delivery::endpoint_kind::KindName;
 use crate::domain::delivery::template::Template;
 use crate::domain::identity::account::PersonRole;
-use crate::domain::json::parse::{Limits, parse};
+use crate::domain::json::parse::{ParseLimits, parse};
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{EndpointId, FlowId};
 use crate::domain::primitives::secret::Secret;
 use crate::domain::primitives::time::Timestamp;
-use crate::service::delivery::endpoint_kind::{NewKind, NewLook, NewTemplate};
-use crate::service::delivery::endpoints::{EndpointTold, NewEndpoint};
+use crate::service::delivery::endpoint_kind::{NewKind, NewPreflight, NewTemplate};
+use crate::service::delivery::endpoints::{EndpointDetails, NewEndpoint};
 use crate::service::error::{Error, Result};
-use crate::service::operations::halt_request::Puller;
+use crate::service::operations::halt_request::Actor;
 use crate::web::pages::identity::people_view::SecretPage;
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::flash::{Done, refusal};
-use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::flash::{FlashQuery, refusal};
+use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::{html, lines, moment, see_other};
-use crate::web::pages::shared::layout::{Notice, Tone};
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::{FlashNotice, Tone};
+use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// What the page says after a form was taken.
 const DONE: &[(&str, Tone, &str)] = &[("removed", Tone::Good, "Removed. Nothing is sent there any more.")];
@@ -94,11 +94,11 @@ impl EndpointFields {
         })
     }
 
-    fn look(&self) -> Result<Option<NewLook>> {
+    fn look(&self) -> Result<Option<NewPreflight>> {
         if self.look_url.trim().is_empty() {
             return Ok(None);
         }
-        Ok(Some(NewLook {
+        Ok(Some(NewPreflight {
             url: Secret::new(self.look_url.trim().to_owned()),
             pointer: self.look_pointer.trim().to_owned(),
             waiting: json("/look_waiting", &self.look_waiting)?,
@@ -106,9 +106,9 @@ impl EndpointFields {
     }
 
     /// What the form is filled with when it comes again. Headers are not: they hold secrets.
-    pub(in crate::web::pages) fn typed(self) -> TypedEndpoint {
+    pub(in crate::web::pages) fn typed(self) -> EndpointFormInput {
         let (ordered, from_the_beginning) = (self.ordered == "yes", self.begin == "log");
-        TypedEndpoint {
+        EndpointFormInput {
             name: self.name,
             kind: self.kind,
             assistant: self.assistant,
@@ -126,7 +126,7 @@ impl EndpointFields {
 }
 
 fn json(pointer: &str, text: &str) -> Result<serde_json::Value> {
-    let value = parse(text.trim().as_bytes(), &Limits::default());
+    let value = parse(text.trim().as_bytes(), &ParseLimits::default());
     value.map_err(|error| Error::invalid(pointer, format!("this is no JSON value: {error}")))
 }
 
@@ -135,20 +135,20 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// `GET /endpoints`.
-pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<EndpointsPage> {
+pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<FlashQuery>) -> Result<EndpointsPage> {
     let (kind, events) = (KindName::default().as_str().to_owned(), EventPattern::all().as_str().to_owned());
-    let typed = TypedEndpoint { kind, events, ..TypedEndpoint::default() };
+    let typed = EndpointFormInput { kind, events, ..EndpointFormInput::default() };
     page(&app, &visitor, done.notice(DONE), typed).await
 }
 
 /// `POST /endpoints`: the answer has the secret, this once.
 pub async fn add(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<EndpointFields>,
-) -> std::result::Result<HttpResponse, Failure> {
+    sent: SignedInForm<EndpointFields>,
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     match added(&app, &visitor, &form).await {
         Ok((_, Some(page))) => Ok(html(StatusCode::OK, page.render())),
         Ok((id, None)) => Ok(see_other(&format!("/endpoints/{id}?done=added"))),
@@ -160,7 +160,7 @@ pub async fn add(
     }
 }
 
-async fn added(app: &App, visitor: &Visitor, form: &EndpointFields) -> Result<(EndpointId, Option<SecretPage>)> {
+async fn added(app: &AppState, visitor: &Visitor, form: &EndpointFields) -> Result<(EndpointId, Option<SecretPage>)> {
     let new = NewEndpoint {
         name: form.name.trim().to_owned(),
         kind: form.kind()?,
@@ -171,7 +171,7 @@ async fn added(app: &App, visitor: &Visitor, form: &EndpointFields) -> Result<(E
         headers: form.headers()?,
         after: (form.begin == "log").then_some(0),
     };
-    let by = Puller::Person(&visitor.0.signed_in.account);
+    let by = Actor::Person(&visitor.0.signed_in.account);
     let (told, secret) = app.service.add_endpoint(by, &new).await?;
     let page = match secret {
         Some(secret) => Some(secret_page(app, visitor, &told.endpoint.name, (secret, None)).await?),
@@ -182,7 +182,7 @@ async fn added(app: &App, visitor: &Visitor, form: &EndpointFields) -> Result<(E
 
 /// A secret, this once.
 pub(in crate::web::pages) async fn secret_page(
-    app: &App,
+    app: &AppState,
     visitor: &Visitor,
     name: &str,
     (secret, before_until): (Secret<String>, Option<Timestamp>),
@@ -200,7 +200,7 @@ pub(in crate::web::pages) async fn secret_page(
     let now = app.service.now();
     Ok(SecretPage {
         shell: visitor.shell(&app.service, None).await?,
-        title: format!("Secret of {}", Line::new(name).plain()),
+        title: format!("Secret of {}", SafeLine::new(name).plain()),
         lead,
         label: "Secret",
         secret: secret.expose().clone(),
@@ -211,7 +211,12 @@ pub(in crate::web::pages) async fn secret_page(
     })
 }
 
-async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: TypedEndpoint) -> Result<EndpointsPage> {
+async fn page(
+    app: &AppState,
+    visitor: &Visitor,
+    notice: Option<FlashNotice>,
+    typed: EndpointFormInput,
+) -> Result<EndpointsPage> {
     let now = app.service.now();
     let endpoints = app.service.endpoints().await?;
     Ok(EndpointsPage {
@@ -235,8 +240,8 @@ pub(in crate::web::pages) fn may_change(visitor: &Visitor) -> bool {
 }
 
 /// An endpoint as lists have it.
-pub(in crate::web::pages) fn row(told: &EndpointTold, now: Timestamp) -> EndpointRow {
-    let EndpointTold { endpoint, lane, beyond, .. } = told;
+pub(in crate::web::pages) fn row(told: &EndpointDetails, now: Timestamp) -> EndpointRow {
+    let EndpointDetails { endpoint, lane, beyond, .. } = told;
     let events: Vec<&str> = endpoint.events.iter().map(|it| it.as_str()).collect();
     let (tone, word) = match endpoint.state {
         EndpointState::Enabled {} if lane.failing_since.is_some() => (Tone::Care, "Failing"),
@@ -246,14 +251,14 @@ pub(in crate::web::pages) fn row(told: &EndpointTold, now: Timestamp) -> Endpoin
     };
     EndpointRow {
         url: format!("/endpoints/{}", endpoint.id),
-        name: Line::new(endpoint.name.as_str()),
+        name: SafeLine::new(endpoint.name.as_str()),
         kind: kind_words(endpoint.kind.name()),
-        origin: Line::new(endpoint.origin.as_str()),
-        events: Line::new(match events.as_slice() {
+        origin: SafeLine::new(endpoint.origin.as_str()),
+        events: SafeLine::new(match events.as_slice() {
             ["*"] => "all".to_owned(),
             some => some.join(", "),
         }),
-        health: Health { tone, word },
+        health: HealthBadge { tone, word },
         ahead: *beyond,
         arrived: lane.arrived_at.map(|it| moment(it, now)),
         failed: lane.failed_at.map(|it| moment(it, now)),
@@ -272,7 +277,7 @@ const fn kind_words(kind: KindName) -> &'static str {
 }
 
 /// A template as people read it; of addresses it has none.
-pub(in crate::web::pages) fn template_lines(template: &Template) -> Vec<Line> {
+pub(in crate::web::pages) fn template_lines(template: &Template) -> Vec<SafeLine> {
     let body = serde_json::to_string_pretty(&template.body).unwrap_or_default();
     let look = template.look.as_ref();
     let look = look.map(|it| format!("sent only while {} of what is looked at is {}", it.pointer.as_str(), it.waiting));

@@ -2,15 +2,15 @@
 
 use askama::Template;
 
-use crate::web::pages::shared::layout::{Moment, Shell, Tone};
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::{PageLayout, TimestampView, Tone};
+use crate::web::pages::shared::safe_text::SafeLine;
 
 /// `GET /endpoints`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "endpoints.html")]
 pub struct EndpointsPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The session's token.
     pub csrf: String,
     /// All of them, the first made first.
@@ -18,14 +18,14 @@ pub struct EndpointsPage {
     /// Whether the reader may change anything.
     pub may_change: bool,
     /// What was typed, when the page comes again.
-    pub typed: TypedEndpoint,
+    pub typed: EndpointFormInput,
     /// The events there are.
     pub kinds: Vec<&'static str>,
 }
 
 /// A form about an endpoint.
 #[derive(Clone, Debug, Default)]
-pub struct TypedEndpoint {
+pub struct EndpointFormInput {
     /// What people call it.
     pub name: String,
     /// What is sent there.
@@ -58,26 +58,26 @@ pub struct EndpointRow {
     /// Its page.
     pub url: String,
     /// What people call it.
-    pub name: Line,
+    pub name: SafeLine,
     /// What is sent there.
     pub kind: &'static str,
     /// Scheme and host.
-    pub origin: Line,
+    pub origin: SafeLine,
     /// Which events.
-    pub events: Line,
+    pub events: SafeLine,
     /// How it is.
-    pub health: Health,
+    pub health: HealthBadge,
     /// How many events of the log lie ahead of it.
     pub ahead: u64,
     /// When something last arrived.
-    pub arrived: Option<Moment>,
+    pub arrived: Option<TimestampView>,
     /// When something last failed.
-    pub failed: Option<Moment>,
+    pub failed: Option<TimestampView>,
 }
 
 /// How something is, in a word.
 #[derive(Clone, Copy, Debug)]
-pub struct Health {
+pub struct HealthBadge {
     /// How it is meant.
     pub tone: Tone,
     /// The word.
@@ -89,7 +89,7 @@ pub struct Health {
 #[template(path = "endpoint.html")]
 pub struct EndpointPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The session's token.
     pub csrf: String,
     /// As the list has it.
@@ -103,11 +103,11 @@ pub struct EndpointPage {
     /// Whether the reader may change anything.
     pub may_change: bool,
     /// What the form begins with.
-    pub typed: TypedEndpoint,
+    pub typed: EndpointFormInput,
     /// The events there are.
     pub kinds: Vec<&'static str>,
     /// The lists there are.
-    pub tabs: Vec<Tab>,
+    pub tabs: Vec<EndpointTab>,
     /// What is sent, or was.
     pub deliveries: Vec<DeliveryRow>,
     /// The next page, if there is one.
@@ -120,34 +120,34 @@ pub struct EndpointPage {
 #[derive(Clone, Debug)]
 pub struct EndpointFacts {
     /// Of which flows; none: of all.
-    pub flows: Vec<Line>,
+    pub flows: Vec<SafeLine>,
     /// Whether a thread's events follow one another.
     pub ordered: bool,
     /// The form of the body.
-    pub payload: Line,
+    pub payload: SafeLine,
     /// Whether what is sent is signed.
     pub signed: bool,
     /// Whether what is sent resumes something.
     pub resumes: bool,
     /// What an administrator wrote to be sent, by lines.
-    pub template: Vec<Line>,
+    pub template: Vec<SafeLine>,
     /// The names of its own headers.
-    pub headers: Vec<Line>,
+    pub headers: Vec<SafeLine>,
     /// What second signatures are checked with.
     pub public_keys: Vec<String>,
     /// Since when the secret exists.
-    pub secret_made: Moment,
+    pub secret_made: TimestampView,
     /// Until when the one before signs, too.
-    pub secret_before: Option<Moment>,
+    pub secret_before: Option<TimestampView>,
     /// Up to where in the log it was served.
     pub reached: u64,
     /// Since when it exists.
-    pub created: Moment,
+    pub created: TimestampView,
 }
 
 /// One of several lists.
 #[derive(Clone, Debug)]
-pub struct Tab {
+pub struct EndpointTab {
     /// Where it is.
     pub url: String,
     /// What it is called.
@@ -168,11 +168,11 @@ pub struct DeliveryRow {
     /// The event's place in the log.
     pub index: u64,
     /// Of which thread, and where that is.
-    pub thread: Option<(Line, String)>,
+    pub thread: Option<(SafeLine, String)>,
     /// How it stands.
-    pub health: Health,
+    pub health: HealthBadge,
     /// When it is tried next.
-    pub due: Option<Moment>,
+    pub due: Option<TimestampView>,
     /// How the last one went.
     pub last: Option<AttemptRow>,
 }
@@ -181,7 +181,7 @@ pub struct DeliveryRow {
 #[derive(Clone, Debug)]
 pub struct AttemptRow {
     /// When.
-    pub at: Moment,
+    pub at: TimestampView,
     /// `webhook-timestamp`.
     pub seconds: i64,
     /// How long it took.
@@ -193,7 +193,7 @@ pub struct AttemptRow {
     /// Why there was no answer.
     pub why: Option<&'static str>,
     /// What they answered, by lines.
-    pub answer: Vec<Line>,
+    pub answer: Vec<SafeLine>,
     /// Whether there was more of it.
     pub cut: bool,
 }
@@ -203,13 +203,13 @@ pub struct AttemptRow {
 #[template(path = "delivery.html")]
 pub struct DeliveryPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The session's token.
     pub csrf: String,
     /// The endpoint's page.
     pub endpoint_url: String,
     /// What people call it.
-    pub endpoint: Line,
+    pub endpoint: SafeLine,
     /// As the list has it.
     pub row: DeliveryRow,
     /// The event's id, which is `webhook-id`.
@@ -217,9 +217,9 @@ pub struct DeliveryPage {
     /// Whether what is sent is signed, and has such headers.
     pub signed: bool,
     /// The names of the endpoint's own headers.
-    pub headers: Vec<Line>,
+    pub headers: Vec<SafeLine>,
     /// The body, by lines.
-    pub body: Vec<Line>,
+    pub body: Vec<SafeLine>,
     /// The attempts, the last first.
     pub attempts: Vec<AttemptRow>,
     /// Whether the reader may send it again.

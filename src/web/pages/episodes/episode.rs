@@ -3,40 +3,40 @@
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::episode_view::{EpisodePage, EventRow, Head};
+use super::episode_view::{EpisodeEventRow, EpisodeHeadView, EpisodePage};
 use super::run_parts::{EVENTS_SHOWN, file, outcomes, plan, says, standing, steps, summary};
 use crate::domain::episode::Artefact;
-use crate::domain::episode::event_line::{Record, phase};
+use crate::domain::episode::event_line::{EventRecord, phase};
 use crate::domain::episode::from_thread;
 use crate::domain::episode::state::{self};
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{ReviewId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
-use crate::service::episodes::Run;
+use crate::service::episodes::EpisodeRecord;
 use crate::service::error::{Error, Result};
 use crate::web::pages::log::event_names;
-use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::format::moment;
-use crate::web::pages::shared::layout::{Shell, Tone};
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::{PageLayout, Tone};
+use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// `GET /threads/{thread}/episode`.
-pub async fn show(app: web::Data<App>, visitor: Visitor, thread: web::Path<String>) -> Result<EpisodePage> {
+pub async fn show(app: web::Data<AppState>, visitor: Visitor, thread: web::Path<String>) -> Result<EpisodePage> {
     page(&app, &visitor, &thread).await
 }
 
 /// `GET /threads/{thread}/episode/{artefact}`: one file.
 pub async fn download(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
     visitor: Visitor,
     path: web::Path<(String, String)>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (thread, file) = path.into_inner();
     let (name, bytes) =
-        file_of(&app, &visitor, (&thread, &file)).await.map_err(|error| Failure::of(&request, error))?;
+        file_of(&app, &visitor, (&thread, &file)).await.map_err(|error| PageError::of(&request, error))?;
     Ok(HttpResponse::Ok()
         .content_type("application/octet-stream")
         .insert_header((header::CACHE_CONTROL, "no-store"))
@@ -45,14 +45,14 @@ pub async fn download(
 }
 
 /// A file of a run. What an imported one is called was checked when it was imported: letters, digits and `._-`.
-async fn file_of(app: &App, visitor: &Visitor, (thread, file): (&str, &str)) -> Result<(String, Vec<u8>)> {
+async fn file_of(app: &AppState, visitor: &Visitor, (thread, file): (&str, &str)) -> Result<(String, Vec<u8>)> {
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
     let reader = visitor.account();
     let files = app.service.files_of_run((reader.id.as_str(), &reader.into()), &id).await?;
     files.into_iter().find(|it| it.0 == file).ok_or(Error::NotFound("artefact"))
 }
 
-async fn page(app: &App, visitor: &Visitor, thread: &str) -> Result<EpisodePage> {
+async fn page(app: &AppState, visitor: &Visitor, thread: &str) -> Result<EpisodePage> {
     let service = &app.service;
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
     let (shell, now) = (visitor.shell(service, None).await?, service.now());
@@ -64,17 +64,17 @@ async fn page(app: &App, visitor: &Visitor, thread: &str) -> Result<EpisodePage>
     }
 }
 
-fn of_run(run: &Run, shell: Shell, now: Timestamp) -> EpisodePage {
-    let Run { thread, timeline } = run;
+fn of_run(run: &EpisodeRecord, shell: PageLayout, now: Timestamp) -> EpisodePage {
+    let EpisodeRecord { thread, timeline } = run;
     let (id, status) = (&thread.id, state::status(timeline.events()));
-    let told: Vec<&Record> = timeline.events().iter().filter(|it| !it.is_projection()).collect();
+    let told: Vec<&EventRecord> = timeline.events().iter().filter(|it| !it.is_projection()).collect();
     let state = state::state(timeline.events());
     let files = Artefact::ALL.into_iter().filter(|it| status.is_final() || !it.is_of_finished_runs());
     EpisodePage {
         shell,
-        thread: Line::new(id.as_str()),
-        head: Head::Own { thread_url: format!("/threads/{id}"), flow: Line::new(thread.flow.as_str()) },
-        task: Line::new(state["goal"]["task"].as_str().unwrap_or_default()),
+        thread: SafeLine::new(id.as_str()),
+        head: EpisodeHeadView::Own { thread_url: format!("/threads/{id}"), flow: SafeLine::new(thread.flow.as_str()) },
+        task: SafeLine::new(state["goal"]["task"].as_str().unwrap_or_default()),
         status: standing(status, thread.hold.is_some(), thread.episode.as_ref()),
         summary: summary(&state),
         begun: moment(thread.created_at, now),
@@ -88,7 +88,7 @@ fn of_run(run: &Run, shell: Shell, now: Timestamp) -> EpisodePage {
 }
 
 /// What the gateway did is told in its own words; of an agent, its phase and what it says.
-fn event(record: &Record, now: Timestamp) -> EventRow {
+fn event(record: &EventRecord, now: Timestamp) -> EpisodeEventRow {
     let by_gateway = record.is(phase::RUNTIME) || record.is(phase::START);
     let what = match (&record.event_type, record.phase.as_str()) {
         (Some(name), phase::RUNTIME) => of_gateway(name),
@@ -102,10 +102,10 @@ fn event(record: &Record, now: Timestamp) -> EventRow {
         (Some("thread.forked"), names) => format!("{what}: {}", names.join(", ")),
         (_, names) => format!("{what}, joined out of {}", names.join(", ")),
     };
-    EventRow {
-        what: Line::new(what),
+    EpisodeEventRow {
+        what: SafeLine::new(what),
         tone: tone(record),
-        who: (!by_gateway).then(|| Line::new(record.agent_id.as_str())),
+        who: (!by_gateway).then(|| SafeLine::new(record.agent_id.as_str())),
         review_url: review.map(|it| format!("/reviews/{it}")),
         says: says(record).filter(|_| !by_gateway),
         at: moment(Timestamp::parse(&record.timestamp).unwrap_or(now), now),
@@ -117,7 +117,7 @@ fn of_gateway(name: &str) -> &'static str {
     kind.map_or("Something happened", |it| event_names::of(it.name()))
 }
 
-fn tone(record: &Record) -> Tone {
+fn tone(record: &EventRecord) -> Tone {
     match record.event_type.as_deref().filter(|_| record.is(phase::RUNTIME)) {
         Some("transition.held" | "write.lapsed" | "thread.closed") => Tone::Care,
         Some("transition.approved" | "transition.committed" | "write.confirmed") => Tone::Good,

@@ -2,104 +2,104 @@
 
 use askama::Template;
 
-use crate::web::pages::shared::layout::{Moment, Shell, Tone};
-use crate::web::pages::shared::safe_text::{Json, Line, Prose};
+use crate::web::pages::shared::layout::{PageLayout, TimestampView, Tone};
+use crate::web::pages::shared::safe_text::{SafeJson, SafeLine, SafeText};
 
 /// `GET /threads/{thread}/episode`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "episode.html")]
 pub struct EpisodePage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The thread.
-    pub thread: Line,
+    pub thread: SafeLine,
     /// Where it comes from.
-    pub head: Head,
+    pub head: EpisodeHeadView,
     /// What the run is for.
-    pub task: Line,
+    pub task: SafeLine,
     /// How it stands.
-    pub status: Badge,
+    pub status: StatusBadge,
     /// What it says that it came to.
-    pub summary: Option<Prose>,
+    pub summary: Option<SafeText>,
     /// When it began.
-    pub begun: Moment,
+    pub begun: TimestampView,
     /// Who made the plan, and why it is so.
-    pub plan: Option<PlanHead>,
+    pub plan: Option<PlanHeader>,
     /// The plan's steps, in order.
-    pub steps: Vec<StepRow>,
+    pub steps: Vec<PlanStepRow>,
     /// What happened, in order.
-    pub events: Vec<EventRow>,
+    pub events: Vec<EpisodeEventRow>,
     /// How many earlier events are not listed.
     pub earlier: usize,
     /// The run in numbers, and what it made.
-    pub outcomes: Vec<Fact>,
+    pub outcomes: Vec<NamedValueRow>,
     /// What can be downloaded.
     pub files: Vec<FileRow>,
 }
 
 /// Where a run comes from.
 #[derive(Clone, Debug)]
-pub enum Head {
+pub enum EpisodeHeadView {
     /// A thread of this gateway.
     Own {
         /// Its page.
         thread_url: String,
         /// Its flow.
-        flow: Line,
+        flow: SafeLine,
     },
     /// A folder.
-    Imported(Box<ImportHead>),
+    Imported(Box<ImportHeader>),
 }
 
 /// Of a run that was imported.
 #[derive(Clone, Debug)]
-pub struct ImportHead {
+pub struct ImportHeader {
     /// What it calls itself.
-    pub episode: Line,
+    pub episode: SafeLine,
     /// Who imported it.
-    pub by: Line,
+    pub by: SafeLine,
     /// When.
-    pub at: Moment,
+    pub at: TimestampView,
     /// Who vouches for it.
-    pub vouched: Vouched,
+    pub vouched: ImportSignerView,
     /// What could not be told of it.
-    pub untold: Vec<Untold>,
+    pub untold: Vec<UnverifiedRow>,
 }
 
 /// Who vouches for an imported run, each with the key that the manifest names.
 #[derive(Clone, Debug)]
-pub enum Vouched {
+pub enum ImportSignerView {
     /// Nobody.
     Nobody,
     /// Nobody knows who.
-    Unchecked(Line),
+    Unchecked(SafeLine),
     /// This gateway.
-    Gateway(Line),
+    Gateway(SafeLine),
     /// This gateway did, and its key was revoked since.
-    Revoked(Line),
+    Revoked(SafeLine),
     /// Another gateway, whose key was given along.
     Other {
         /// What it calls itself.
-        issuer: Line,
+        issuer: SafeLine,
         /// By which key.
-        kid: Line,
+        kid: SafeLine,
     },
 }
 
 /// Something that could not be told of a folder.
 #[derive(Clone, Debug)]
-pub struct Untold {
+pub struct UnverifiedRow {
     /// In which file.
-    pub file: Line,
+    pub file: SafeLine,
     /// About what in it.
-    pub about: Option<Line>,
+    pub about: Option<SafeLine>,
     /// What.
     pub words: &'static str,
 }
 
 /// A word that is never told by its colour alone.
 #[derive(Clone, Debug)]
-pub struct Badge {
+pub struct StatusBadge {
     /// The word.
     pub words: &'static str,
     /// How it is meant.
@@ -108,55 +108,55 @@ pub struct Badge {
 
 /// Where a plan comes from.
 #[derive(Clone, Debug)]
-pub struct PlanHead {
+pub struct PlanHeader {
     /// Who made it.
-    pub source: Line,
+    pub source: SafeLine,
     /// Why it is so.
-    pub rationale: Option<Prose>,
+    pub rationale: Option<SafeText>,
 }
 
 /// A step of the plan.
 #[derive(Clone, Debug)]
-pub struct StepRow {
+pub struct PlanStepRow {
     /// What is to be done.
-    pub description: Line,
+    pub description: SafeLine,
     /// Of which kind it is.
-    pub kind: Line,
+    pub kind: SafeLine,
     /// How far it is.
-    pub status: Badge,
+    pub status: StatusBadge,
 }
 
 /// Something that happened.
 #[derive(Clone, Debug)]
-pub struct EventRow {
+pub struct EpisodeEventRow {
     /// What: in the gateway's words of its own doing, else the phase.
-    pub what: Line,
+    pub what: SafeLine,
     /// How it is meant.
     pub tone: Tone,
     /// Who did it; nobody where it was the gateway.
-    pub who: Option<Line>,
+    pub who: Option<SafeLine>,
     /// The review, if one is concerned.
     pub review_url: Option<String>,
     /// What an agent says.
-    pub says: Option<Json>,
+    pub says: Option<SafeJson>,
     /// When.
-    pub at: Moment,
+    pub at: TimestampView,
 }
 
 /// A named value.
 #[derive(Clone, Debug)]
-pub struct Fact {
+pub struct NamedValueRow {
     /// Its name.
-    pub name: Line,
+    pub name: SafeLine,
     /// Its value.
-    pub value: Json,
+    pub value: SafeJson,
 }
 
 /// A file.
 #[derive(Clone, Debug)]
 pub struct FileRow {
     /// Its name.
-    pub name: Line,
+    pub name: SafeLine,
     /// Where it is.
     pub url: String,
     /// What it holds.

@@ -5,32 +5,32 @@ use serde::Deserialize;
 
 use super::imports_view::{ImportRow, ImportsPage};
 use super::run_parts::ended;
-use crate::domain::episode::imported::{Imported, Voucher};
+use crate::domain::episode::imported::{RunImport, RunSigner};
 use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
-use crate::service::proposals::rejection_list::Older;
+use crate::service::proposals::rejection_list::OlderCursor;
 use crate::web::pages::shared::format::moment;
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Runs on one page.
 const ROWS_MAX: u32 = 30;
 
 /// `?older=`: the page after that run.
 #[derive(Deserialize)]
-pub struct Where {
+pub struct ImportsQuery {
     older: Option<String>,
 }
 
 /// `GET /imports`.
-pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Where>) -> Result<ImportsPage> {
+pub async fn show(app: web::Data<AppState>, visitor: Visitor, query: web::Query<ImportsQuery>) -> Result<ImportsPage> {
     page(&app, &visitor, query.older.as_deref()).await
 }
 
-async fn page(app: &App, visitor: &Visitor, older: Option<&str>) -> Result<ImportsPage> {
+async fn page(app: &AppState, visitor: &Visitor, older: Option<&str>) -> Result<ImportsPage> {
     let service = &app.service;
-    let after = older.map(|token| Older::read(token).ok_or(Error::NotFound("page"))).transpose()?;
+    let after = older.map(|token| OlderCursor::read(token).ok_or(Error::NotFound("page"))).transpose()?;
     let (runs, next) = service.imported_runs(after.as_ref(), ROWS_MAX).await?;
     let now = service.now();
     Ok(ImportsPage {
@@ -40,16 +40,16 @@ async fn page(app: &App, visitor: &Visitor, older: Option<&str>) -> Result<Impor
     })
 }
 
-fn row(import: &Imported, now: Timestamp) -> ImportRow {
+fn row(import: &RunImport, now: Timestamp) -> ImportRow {
     ImportRow {
         url: format!("/threads/{}/episode", import.id),
-        task: Line::new(import.task.as_str()),
-        episode: Line::new(import.episode_id.as_str()),
+        task: SafeLine::new(import.task.as_str()),
+        episode: SafeLine::new(import.episode_id.as_str()),
         vouched: match import.voucher {
-            Voucher::Nobody {} => "not signed",
-            Voucher::Unchecked { .. } => "signed, by a key that nobody checked",
-            Voucher::Gateway { .. } => "signed by this gateway",
-            Voucher::Other { .. } => "signed by another gateway",
+            RunSigner::Nobody {} => "not signed",
+            RunSigner::Unchecked { .. } => "signed, by a key that nobody checked",
+            RunSigner::Gateway { .. } => "signed by this gateway",
+            RunSigner::Other { .. } => "signed by another gateway",
         },
         status: ended(import.status),
         at: moment(import.at, now),

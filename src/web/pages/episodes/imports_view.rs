@@ -2,16 +2,16 @@
 
 use askama::Template;
 
-use super::episode_view::Badge;
-use crate::web::pages::shared::layout::{Moment, Shell};
-use crate::web::pages::shared::safe_text::Line;
+use super::episode_view::StatusBadge;
+use crate::web::pages::shared::layout::{PageLayout, TimestampView};
+use crate::web::pages::shared::safe_text::SafeLine;
 
 /// `GET /imports`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "imports.html")]
 pub struct ImportsPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The runs.
     pub rows: Vec<ImportRow>,
     /// The next page, if there is one.
@@ -24,13 +24,13 @@ pub struct ImportRow {
     /// Its page.
     pub url: String,
     /// What it was for.
-    pub task: Line,
+    pub task: SafeLine,
     /// What it calls itself.
-    pub episode: Line,
+    pub episode: SafeLine,
     /// Who vouched for it when it was imported.
     pub vouched: &'static str,
     /// How it ended.
-    pub status: Badge,
+    pub status: StatusBadge,
     /// When it was imported.
-    pub at: Moment,
+    pub at: TimestampView,
 }

@@ -6,21 +6,21 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::account_view::{AccountPage, SessionRow};
-use crate::domain::delivery::mail_contact::{Contact, MailAddress, Pace};
+use crate::domain::delivery::mail_contact::{MailAddress, MailContact, MailPace};
 use crate::domain::identity::account::Session;
 use crate::domain::primitives::id::SessionId;
 use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;
-use crate::service::identity::self_service::Changed;
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::flash::{Done, refusal};
-use crate::web::pages::shared::form::Form;
+use crate::service::identity::self_service::PasswordChangeOutcome;
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::flash::{FlashQuery, refusal};
+use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::{html, lines, moment, see_other};
-use crate::web::pages::shared::layout::{Notice, Tone};
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::{FlashNotice, Tone};
+use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// What the page says after a form was taken.
 const DONE: &[(&str, Tone, &str)] = &[
@@ -56,7 +56,7 @@ pub struct ContactFields {
 
 /// Why a form comes again.
 #[derive(Default)]
-struct Again {
+struct AccountFormState {
     password: Option<String>,
     /// What was typed, and what is wrong with it.
     mail: Option<(String, String)>,
@@ -66,18 +66,18 @@ struct Again {
 const OTHERS: &str = "others";
 
 /// `GET /account`.
-pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<AccountPage> {
-    page(&app, &visitor, done.notice(DONE), Again::default()).await
+pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<FlashQuery>) -> Result<AccountPage> {
+    page(&app, &visitor, done.notice(DONE), AccountFormState::default()).await
 }
 
 /// `POST /account/password`. Wrong old passwords are bounded as failed sign-ins are.
 pub async fn change_password(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<PasswordFields>,
-) -> std::result::Result<HttpResponse, Failure> {
+    sent: SignedInForm<PasswordFields>,
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let (status, problem) = match changed(&app, &visitor, form).await {
         Ok(None) => return Ok(see_other("/account?done=password")),
         Ok(Some(problem)) => (StatusCode::UNPROCESSABLE_ENTITY, problem),
@@ -87,27 +87,27 @@ pub async fn change_password(
         ),
         Err(error) => (StatusCode::CONFLICT, refusal(error).map_err(failed)?.words),
     };
-    let again = Again { password: Some(problem), ..Again::default() };
+    let again = AccountFormState { password: Some(problem), ..AccountFormState::default() };
     let page = page(&app, &visitor, None, again).await.map_err(failed)?;
     Ok(html(status, page.render()))
 }
 
-async fn changed(app: &App, visitor: &Visitor, form: PasswordFields) -> Result<Option<String>> {
+async fn changed(app: &AppState, visitor: &Visitor, form: PasswordFields) -> Result<Option<String>> {
     if form.password != form.again {
         return Ok(Some("The new password was typed differently the second time. Nothing was changed.".to_owned()));
     }
     Ok(match app.service.change_password(&visitor.0.signed_in, form.old, form.password).await? {
-        Changed::Yes => None,
-        Changed::WrongPassword => Some("The old password is not right. Nothing was changed.".to_owned()),
+        PasswordChangeOutcome::Yes => None,
+        PasswordChangeOutcome::WrongPassword => Some("The old password is not right. Nothing was changed.".to_owned()),
     })
 }
 
 /// `POST /account/sessions`: ends one, or all but this one.
 pub async fn end_sessions(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<SessionFields>,
-) -> std::result::Result<HttpResponse, Failure> {
+    sent: SignedInForm<SessionFields>,
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let me = &visitor.0.signed_in;
     let done = async {
@@ -117,18 +117,18 @@ pub async fn end_sessions(
         let which = SessionId::try_from(form.session.as_str()).map_err(|_| Error::NotFound("session"))?;
         app.service.end_session(me, &which).await
     };
-    done.await.map_err(|error| Failure::of(&request, error))?;
+    done.await.map_err(|error| PageError::of(&request, error))?;
     Ok(see_other("/account?done=ended"))
 }
 
 /// `POST /account/contact`: where one is told by mail, or that one is not.
 pub async fn set_contact(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<ContactFields>,
-) -> std::result::Result<HttpResponse, Failure> {
+    sent: SignedInForm<ContactFields>,
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let account = &visitor.account().id;
     let typed = form.mail.trim();
     if typed.is_empty() {
@@ -137,17 +137,23 @@ pub async fn set_contact(
     }
     let Ok(mail) = MailAddress::try_from(typed.to_owned()) else {
         let problem = "That is not a mail address, such as name@example.org. Nothing was changed.";
-        let again = Again { mail: Some((typed.to_owned(), problem.to_owned())), ..Again::default() };
+        let again =
+            AccountFormState { mail: Some((typed.to_owned(), problem.to_owned())), ..AccountFormState::default() };
         let page = page(&app, &visitor, None, again).await.map_err(failed)?;
         return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
     };
-    let pace = if form.pace == "digest" { Pace::Digest } else { Pace::Each };
-    let contact = Contact { account: account.clone(), mail, pace, at: app.service.now() };
+    let pace = if form.pace == "digest" { MailPace::Digest } else { MailPace::Each };
+    let contact = MailContact { account: account.clone(), mail, pace, at: app.service.now() };
     app.service.set_contact(account, Some(contact)).await.map_err(failed)?;
     Ok(see_other("/account?done=mail"))
 }
 
-async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, again: Again) -> Result<AccountPage> {
+async fn page(
+    app: &AppState,
+    visitor: &Visitor,
+    notice: Option<FlashNotice>,
+    again: AccountFormState,
+) -> Result<AccountPage> {
     let (account, now) = (visitor.account(), app.service.now());
     let sessions = app.service.sessions_of(&account.id).await?;
     let ids: Vec<String> = sessions.iter().map(|it| format!("session/{}", it.id)).collect();
@@ -161,11 +167,11 @@ async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, again: Again
     Ok(AccountPage {
         shell: visitor.shell(&app.service, notice).await?,
         csrf: visitor.0.csrf.shown(),
-        name: Line::new(account.name.as_str()),
+        name: SafeLine::new(account.name.as_str()),
         role: account.role.as_str(),
         groups: lines(account.groups.iter().map(|it| it.as_str())),
         mail,
-        digest: contact.is_some_and(|it| it.pace == Pace::Digest),
+        digest: contact.is_some_and(|it| it.pace == MailPace::Digest),
         mail_problem,
         has_password: account.password_hash().is_some(),
         password_chars_min: PASSWORD_CHARS_MIN,
@@ -179,7 +185,7 @@ fn row(session: &Session, this: &SessionId, (seen, now): (Option<Timestamp>, Tim
     SessionRow {
         id: session.id.to_string(),
         this: session.id == *this,
-        origin: origin.map(|it| (Line::new(it.browser.as_str()), Line::new(it.network.as_str()))),
+        origin: origin.map(|it| (SafeLine::new(it.browser.as_str()), SafeLine::new(it.network.as_str()))),
         began: moment(session.created_at, now),
         seen: seen.map(|it| moment(it, now)),
         ends: moment(session.expires_at, now),

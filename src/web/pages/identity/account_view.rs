@@ -2,23 +2,23 @@
 
 use askama::Template;
 
-use crate::web::pages::shared::layout::{Moment, Shell};
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::{PageLayout, TimestampView};
+use crate::web::pages::shared::safe_text::SafeLine;
 
 /// `GET /account`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "account.html")]
 pub struct AccountPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The session's token.
     pub csrf: String,
     /// What one is called.
-    pub name: Line,
+    pub name: SafeLine,
     /// "reviewer".
     pub role: &'static str,
     /// What one stands for.
-    pub groups: Vec<Line>,
+    pub groups: Vec<SafeLine>,
     /// Where they are told by mail, or what they typed.
     pub mail: String,
     /// Whether all that came meanwhile comes in one mail.
@@ -43,13 +43,13 @@ pub struct SessionRow {
     /// Whether it is this one.
     pub this: bool,
     /// "Firefox on Linux, from 192.0.2.0/24".
-    pub origin: Option<(Line, Line)>,
+    pub origin: Option<(SafeLine, SafeLine)>,
     /// Since when.
-    pub began: Moment,
+    pub began: TimestampView,
     /// When it was last used, roughly.
-    pub seen: Option<Moment>,
+    pub seen: Option<TimestampView>,
     /// Until when.
-    pub ends: Moment,
+    pub ends: TimestampView,
 }
 
 /// `GET /password/{secret}`; posts `password`, `again` and `csrf` to the same address.
@@ -57,7 +57,7 @@ pub struct SessionRow {
 #[template(path = "password.html")]
 pub struct PasswordPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// Where the form goes: the one-time link itself.
     pub action: String,
     /// The form's own token.
@@ -65,11 +65,11 @@ pub struct PasswordPage {
     /// "Welcome" or "Choose another password".
     pub title: &'static str,
     /// The person.
-    pub name: Line,
+    pub name: SafeLine,
     /// What an invitation makes of them: role and groups.
-    pub invited: Option<(&'static str, Vec<Line>)>,
+    pub invited: Option<(&'static str, Vec<SafeLine>)>,
     /// Who gave it to them.
-    pub by: Line,
+    pub by: SafeLine,
     /// The shortest password that is taken.
     pub password_chars_min: usize,
     /// Why the page comes again.

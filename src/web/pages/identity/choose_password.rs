@@ -10,40 +10,40 @@ use crate::domain::identity::account::LinkPurpose;
 use crate::service::error::{Error, Result};
 use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;
 use crate::web::pages::shared::anonymous_session;
-use crate::web::pages::shared::anonymous_session::{Door, let_in};
-use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::anonymous_session::{AnonymousSession, let_in};
+use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::flash::refusal;
-use crate::web::pages::shared::form::DoorForm;
+use crate::web::pages::shared::form::AnonymousForm;
 use crate::web::pages::shared::format::{html, lines};
-use crate::web::pages::shared::layout::Shell;
+use crate::web::pages::shared::layout::PageLayout;
 use crate::web::pages::shared::return_path::LocalPath;
-use crate::web::pages::shared::safe_text::Line;
-use crate::web::state::App;
+use crate::web::pages::shared::safe_text::SafeLine;
+use crate::web::state::AppState;
 
 /// What the form sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct ChoiceFields {
+pub struct ChoosePasswordFields {
     password: String,
     again: String,
 }
 
 /// `GET /password/{secret}`. Opening a link does nothing: whoever previews links would use it up.
 pub async fn show(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
     secret: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     answer(&app, &request, &secret, (StatusCode::OK, None)).await
 }
 
 /// `POST /password/{secret}`: uses the link.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: DoorForm<ChoiceFields>,
+    sent: AnonymousForm<ChoosePasswordFields>,
     secret: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (_, form) = sent.parts();
     if form.password != form.again {
         let problem = "The password was typed differently the second time.".to_owned();
@@ -55,28 +55,28 @@ pub async fn submit(
             Ok(anonymous_session::known(&app, &person, let_in(&app, session, &LocalPath::inbox())))
         }
         Err(error) => {
-            let problem = refusal(error).map_err(|error| Failure::of(&request, error))?.words;
+            let problem = refusal(error).map_err(|error| PageError::of(&request, error))?.words;
             answer(&app, &request, &secret, (StatusCode::UNPROCESSABLE_ENTITY, Some(problem))).await
         }
     }
 }
 
 async fn answer(
-    app: &App,
+    app: &AppState,
     request: &HttpRequest,
     secret: &str,
     (status, problem): (StatusCode, Option<String>),
-) -> std::result::Result<HttpResponse, Failure> {
-    let door = Door::of(app, request);
-    let page = page(app, request, secret, (&door, problem)).await.map_err(|error| Failure::of(request, error))?;
+) -> std::result::Result<HttpResponse, PageError> {
+    let door = AnonymousSession::of(app, request);
+    let page = page(app, request, secret, (&door, problem)).await.map_err(|error| PageError::of(request, error))?;
     Ok(door.hold_open(app, html(status, page.render())))
 }
 
 async fn page(
-    app: &App,
+    app: &AppState,
     request: &HttpRequest,
     secret: &str,
-    (door, problem): (&Door, Option<String>),
+    (door, problem): (&AnonymousSession, Option<String>),
 ) -> Result<PasswordPage> {
     let link = app.service.link_of(secret).await?;
     let (title, name, invited, by) = match link.record.purpose {
@@ -89,13 +89,13 @@ async fn page(
         _ => return Err(Error::NotFound("link")),
     };
     Ok(PasswordPage {
-        shell: Shell::anonymous(),
+        shell: PageLayout::anonymous(),
         action: request.path().to_owned(),
         csrf: door.csrf().shown(),
         title,
-        name: Line::new(name),
+        name: SafeLine::new(name),
         invited,
-        by: Line::new(by.name),
+        by: SafeLine::new(by.name),
         password_chars_min: PASSWORD_CHARS_MIN,
         problem,
     })

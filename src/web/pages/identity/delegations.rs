@@ -7,24 +7,27 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::delegations_view::{Chosen, DelegatePage, DelegationRow, DelegationsPage, Length, NamingForm, Standing};
+use super::delegations_view::{
+    DelegatePage, DelegationLengthOption, DelegationOptionState, DelegationRow, DelegationStatusView, DelegationsPage,
+    NewDelegationForm,
+};
 use super::passkeys::{ids, parsed};
-use super::passkeys_view::{Asking, Confirm};
+use super::passkeys_view::{PasskeyChallengeView, PasskeyConfirmationView};
 use crate::domain::identity::account::PersonRole;
 use crate::domain::identity::delegation::Delegation;
 use crate::domain::primitives::id::DelegationId;
 use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
-use crate::service::identity::delegations::{Naming, Whose};
-use crate::service::identity::passkeys::{Confirmation, Purpose};
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::flash::{Done, refusal};
-use crate::web::pages::shared::form::{Bare, Form};
+use crate::service::identity::delegations::{DelegationOwnerFilter, NewDelegation};
+use crate::service::identity::passkeys::{ChallengePurpose, PasskeyConfirmation};
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::flash::{FlashQuery, refusal};
+use crate::web::pages::shared::form::{EmptyForm, SignedInForm};
 use crate::web::pages::shared::format::{html, lines, moment, see_other};
-use crate::web::pages::shared::layout::{Notice, Tone};
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::{FlashNotice, Tone};
+use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Where the page is.
 const URL: &str = "/delegations";
@@ -48,7 +51,7 @@ const GIVEN_SHOWN: usize = 20;
 /// What the forms send. Fields that a form may leave out are empty then.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct Fields {
+pub struct DelegationForm {
     to: String,
     hours: String,
     confirmed: String,
@@ -58,8 +61,8 @@ pub struct Fields {
 }
 
 /// `GET /delegations`.
-pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<DelegationsPage> {
-    page(&app, &visitor, (done.notice(DONE), &Fields::default())).await
+pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<FlashQuery>) -> Result<DelegationsPage> {
+    page(&app, &visitor, (done.notice(DONE), &DelegationForm::default())).await
 }
 
 /// `GET` where only forms go.
@@ -69,12 +72,12 @@ pub async fn back() -> HttpResponse {
 
 /// `POST /delegations`: first the second look, then the naming.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<Fields>,
-) -> std::result::Result<HttpResponse, Failure> {
+    sent: SignedInForm<DelegationForm>,
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let confirmed = form.confirmed == "yes";
     let done = if confirmed { name(&app, &visitor, &form).await } else { look(&app, &visitor, &form, None).await };
     let error = match done {
@@ -97,51 +100,57 @@ pub async fn submit(
 
 /// `POST /delegations/{delegation}/end`.
 pub async fn end(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Bare,
+    sent: EmptyForm,
     delegation: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let done = async {
         let id = DelegationId::try_from(delegation.as_str()).map_err(|_| Error::NotFound("delegation"))?;
         app.service.end_delegation(&visitor.account().id, &id).await
     };
-    done.await.map_err(|error| Failure::of(&request, error))?;
+    done.await.map_err(|error| PageError::of(&request, error))?;
     Ok(see_other(&format!("{URL}?done=ended")))
 }
 
-fn naming(form: &Fields) -> Result<Naming> {
+fn naming(form: &DelegationForm) -> Result<NewDelegation> {
     let hours: u64 = form.hours.parse().map_err(|_| Error::invalid("/length", "say for how long"))?;
     let to = form.to.trim().to_owned();
     if to.is_empty() {
         return Err(Error::invalid("/to", "say who votes for you"));
     }
-    Ok(Naming { to, length: Duration::from_secs(hours.saturating_mul(3600)) })
+    Ok(NewDelegation { to, length: Duration::from_secs(hours.saturating_mul(3600)) })
 }
 
-async fn name(app: &App, visitor: &Visitor, form: &Fields) -> Result<HttpResponse> {
+async fn name(app: &AppState, visitor: &Visitor, form: &DelegationForm) -> Result<HttpResponse> {
     let confirmation = if form.assertion.is_empty() {
-        Confirmation::Password(form.password.clone())
+        PasskeyConfirmation::Password(form.password.clone())
     } else {
-        Confirmation::Passkey { challenge: form.confirm_challenge.clone(), assertion: parsed(&form.assertion)? }
+        PasskeyConfirmation::Passkey { challenge: form.confirm_challenge.clone(), assertion: parsed(&form.assertion)? }
     };
     app.service.delegate_to(&visitor.0.signed_in, &naming(form)?, confirmation).await?;
     Ok(see_other(&format!("{URL}?done=named")))
 }
 
 /// The second look: what is handed on, to whom, until when.
-async fn look(app: &App, visitor: &Visitor, form: &Fields, problem: Option<String>) -> Result<HttpResponse> {
+async fn look(
+    app: &AppState,
+    visitor: &Visitor,
+    form: &DelegationForm,
+    problem: Option<String>,
+) -> Result<HttpResponse> {
     let (service, account, naming) = (&app.service, visitor.account(), naming(form)?);
     let offer = service.offer(account, &naming).await?;
     let own = service.passkeys_of(&account.id).await?;
     let session = visitor.0.signed_in.session.record.id.as_str();
     let confirm = match (own.is_empty(), account.password_hash()) {
-        (true, Some(_)) => Confirm::Password,
-        (true, None) => Confirm::FreshSession,
-        (false, _) => Confirm::Passkey(Asking {
+        (true, Some(_)) => PasskeyConfirmationView::Password,
+        (true, None) => PasskeyConfirmationView::FreshSession,
+        (false, _) => PasskeyConfirmationView::Passkey(PasskeyChallengeView {
             rp_id: service.relying_party().map(|it| it.id().to_owned()).unwrap_or_default(),
-            challenge: service.passkey_challenge(&Purpose::AllowDelegating { session, terms: &offer.terms })?,
+            challenge: service
+                .passkey_challenge(&ChallengePurpose::AllowDelegating { session, terms: &offer.terms })?,
             allow: ids(&own),
         }),
     };
@@ -150,7 +159,7 @@ async fn look(app: &App, visitor: &Visitor, form: &Fields, problem: Option<Strin
     let page = DelegatePage {
         shell: visitor.shell(service, None).await?,
         csrf: visitor.0.csrf.shown(),
-        to: Line::new(offer.to.name.as_str()),
+        to: SafeLine::new(offer.to.name.as_str()),
         hours: naming.length.as_secs() / 3600,
         until: moment(now.plus(naming.length), now),
         groups: lines(account.groups.iter().map(|it| it.as_str())),
@@ -160,10 +169,14 @@ async fn look(app: &App, visitor: &Visitor, form: &Fields, problem: Option<Strin
     Ok(html(status, page.render()))
 }
 
-async fn page(app: &App, visitor: &Visitor, (notice, form): (Option<Notice>, &Fields)) -> Result<DelegationsPage> {
+async fn page(
+    app: &AppState,
+    visitor: &Visitor,
+    (notice, form): (Option<FlashNotice>, &DelegationForm),
+) -> Result<DelegationsPage> {
     let (service, account, now) = (&app.service, visitor.account(), app.service.now());
     let votes = account.role == PersonRole::Reviewer;
-    let whose = if votes { Whose::Own } else { Whose::Everybodys };
+    let whose = if votes { DelegationOwnerFilter::Own } else { DelegationOwnerFilter::Everybodys };
     let found = service.delegations(&account.id, whose).await?;
     let rows = |of: &[Delegation]| of.iter().take(GIVEN_SHOWN).map(|it| row(visitor, it, now)).collect::<Vec<_>>();
     Ok(DelegationsPage {
@@ -176,27 +189,29 @@ async fn page(app: &App, visitor: &Visitor, (notice, form): (Option<Notice>, &Fi
     })
 }
 
-fn naming_form(form: &Fields) -> NamingForm {
+fn naming_form(form: &DelegationForm) -> NewDelegationForm {
     let hours = form.hours.parse().unwrap_or(LENGTH_FIRST);
-    let length = |(it, words): &(u64, &'static str)| Length {
+    let length = |(it, words): &(u64, &'static str)| DelegationLengthOption {
         hours: *it,
         words,
-        chosen: if *it == hours { Chosen::Yes } else { Chosen::No },
+        chosen: if *it == hours { DelegationOptionState::Yes } else { DelegationOptionState::No },
     };
-    NamingForm { to: Line::new(form.to.as_str()), lengths: LENGTHS.iter().map(length).collect() }
+    NewDelegationForm { to: SafeLine::new(form.to.as_str()), lengths: LENGTHS.iter().map(length).collect() }
 }
 
 fn row(visitor: &Visitor, delegation: &Delegation, now: Timestamp) -> DelegationRow {
     let standing = match &delegation.ended {
-        Some(ended) => Standing::Ended { by: Line::new(ended.name.as_str()), at: moment(ended.at, now) },
-        None if !delegation.lasts_at(now) => Standing::Over,
-        None if delegation.may_be_ended_by(visitor.account()) => Standing::Now,
-        None => Standing::NowForOthers,
+        Some(ended) => {
+            DelegationStatusView::Ended { by: SafeLine::new(ended.name.as_str()), at: moment(ended.at, now) }
+        }
+        None if !delegation.lasts_at(now) => DelegationStatusView::Over,
+        None if delegation.may_be_ended_by(visitor.account()) => DelegationStatusView::Now,
+        None => DelegationStatusView::NowForOthers,
     };
     DelegationRow {
         id: delegation.id.to_string(),
-        from: Line::new(delegation.from_name.as_str()),
-        to: Line::new(delegation.to_name.as_str()),
+        from: SafeLine::new(delegation.from_name.as_str()),
+        to: SafeLine::new(delegation.to_name.as_str()),
         since: moment(delegation.begins_at, now),
         until: moment(delegation.ends_at, now),
         standing,

@@ -2,20 +2,20 @@
 
 use askama::Template;
 
-use super::passkeys_view::Confirm;
-use crate::web::pages::shared::layout::{Moment, Shell};
-use crate::web::pages::shared::safe_text::Line;
+use super::passkeys_view::PasskeyConfirmationView;
+use crate::web::pages::shared::layout::{PageLayout, TimestampView};
+use crate::web::pages::shared::safe_text::SafeLine;
 
 /// `GET /delegations`; its forms post to the same address and to `/delegations/{id}/end`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "delegations.html")]
 pub struct DelegationsPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The session's CSRF token.
     pub csrf: String,
     /// The form that names somebody, for who has a vote to hand on.
-    pub naming: Option<NamingForm>,
+    pub naming: Option<NewDelegationForm>,
     /// Whom the reader has named, the latest first.
     pub given: Vec<DelegationRow>,
     /// For whom the reader votes now.
@@ -26,27 +26,27 @@ pub struct DelegationsPage {
 
 /// What was typed, and what can be chosen.
 #[derive(Clone, Debug)]
-pub struct NamingForm {
+pub struct NewDelegationForm {
     /// The name.
-    pub to: Line,
+    pub to: SafeLine,
     /// For how long: what is sent, in words, and whether it is chosen.
-    pub lengths: Vec<Length>,
+    pub lengths: Vec<DelegationLengthOption>,
 }
 
 /// For how long.
 #[derive(Clone, Copy, Debug)]
-pub struct Length {
+pub struct DelegationLengthOption {
     /// As it is sent.
     pub hours: u64,
     /// As it is read.
     pub words: &'static str,
     /// Whether it is chosen.
-    pub chosen: Chosen,
+    pub chosen: DelegationOptionState,
 }
 
 /// Whether it is the one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Chosen {
+pub enum DelegationOptionState {
     /// It is.
     Yes,
     /// It is not.
@@ -59,20 +59,20 @@ pub struct DelegationRow {
     /// Its name.
     pub id: String,
     /// Who is away.
-    pub from: Line,
+    pub from: SafeLine,
     /// Who votes for them.
-    pub to: Line,
+    pub to: SafeLine,
     /// Since when.
-    pub since: Moment,
+    pub since: TimestampView,
     /// Until when.
-    pub until: Moment,
+    pub until: TimestampView,
     /// How it stands.
-    pub standing: Standing,
+    pub standing: DelegationStatusView,
 }
 
 /// How a delegation stands.
 #[derive(Clone, Debug)]
-pub enum Standing {
+pub enum DelegationStatusView {
     /// It stands, and the reader may end it.
     Now,
     /// It stands.
@@ -82,9 +82,9 @@ pub enum Standing {
     /// Somebody ended it.
     Ended {
         /// Who.
-        by: Line,
+        by: SafeLine,
         /// When.
-        at: Moment,
+        at: TimestampView,
     },
 }
 
@@ -93,26 +93,26 @@ pub enum Standing {
 #[template(path = "delegate.html")]
 pub struct DelegatePage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The session's CSRF token.
     pub csrf: String,
     /// Whom.
-    pub to: Line,
+    pub to: SafeLine,
     /// As the form sends it.
     pub hours: u64,
     /// Until when.
-    pub until: Moment,
+    pub until: TimestampView,
     /// What is handed on: the reader's groups.
-    pub groups: Vec<Line>,
+    pub groups: Vec<SafeLine>,
     /// What has to be shown.
-    pub confirm: Confirm,
+    pub confirm: PasskeyConfirmationView,
     /// Why the page comes again.
     pub problem: Option<String>,
 }
 
-impl Length {
+impl DelegationLengthOption {
     /// Whether it is chosen.
     pub fn is_chosen(&self) -> bool {
-        self.chosen == Chosen::Yes
+        self.chosen == DelegationOptionState::Yes
     }
 }

@@ -7,19 +7,19 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::sign_in_view::LeavingPage;
+use super::sign_in_view::RedirectPage;
 use crate::domain::primitives::secret::Secret;
 use crate::service::error::Error;
-use crate::service::identity::oidc_sign_in::Return;
-use crate::service::identity::oidc_sign_in::{Answer, Said};
-use crate::web::limits::rate_limit::Throttle;
-use crate::web::pages::shared::anonymous_session::{Door, let_in, whence};
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::DoorForm;
+use crate::service::identity::oidc_sign_in::OidcCallback;
+use crate::service::identity::oidc_sign_in::{AuthorizationResponse, AuthorizationResult};
+use crate::web::limits::rate_limit::RateLimiter;
+use crate::web::pages::shared::anonymous_session::{AnonymousSession, let_in, whence};
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::AnonymousForm;
 use crate::web::pages::shared::format::html;
-use crate::web::pages::shared::layout::Shell;
-use crate::web::pages::shared::return_path::{LocalPath, Onward};
-use crate::web::state::App;
+use crate::web::pages::shared::layout::PageLayout;
+use crate::web::pages::shared::return_path::{LocalPath, NextPathQuery};
+use crate::web::state::AppState;
 
 /// How many sign-ins one address may begin at once: an office has one address, and starts work at nine.
 const BEGUN_AT_ONCE: u32 = 60;
@@ -30,13 +30,13 @@ const BEGUN_EACH: Duration = Duration::from_secs(2);
 const PARAMETER_CHARS_MAX: usize = 4096;
 
 /// Bounds how many sign-ins an address begins or brings back.
-pub fn throttle() -> Throttle {
-    Throttle::new(BEGUN_AT_ONCE, BEGUN_EACH)
+pub fn throttle() -> RateLimiter {
+    RateLimiter::new(BEGUN_AT_ONCE, BEGUN_EACH)
 }
 
 /// What a provider sends by way of the browser. What else it sends is not looked at.
 #[derive(Deserialize)]
-pub struct Brought {
+pub struct OidcCallbackQuery {
     state: Option<String>,
     code: Option<String>,
     error: Option<String>,
@@ -46,54 +46,54 @@ pub struct Brought {
 /// `POST /sign-in/oidc`: on to the provider. By a page that leads on, not by a redirect: a form may only lead to
 /// this gateway, and where a provider redirects to in turn nobody knows.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: DoorForm<Onward>,
-) -> Result<HttpResponse, Failure> {
+    sent: AnonymousForm<NextPathQuery>,
+) -> Result<HttpResponse, PageError> {
     let (door, form) = sent.parts();
     slowly(&app, &request)?;
     let next = LocalPath::of(&form.next);
     let begun = app.service.begin_elsewhere(door.secret(), next.as_str()).await;
-    let url = begun.map_err(|error| Failure::of(&request, error))?;
+    let url = begun.map_err(|error| PageError::of(&request, error))?;
     Ok(leading_to(url, "Signing in", "Your organisation asks you who you are, and sends you back here."))
 }
 
 /// `GET /sign-in/oidc/return`: back from the provider.
 pub async fn come_back(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    brought: web::Query<Brought>,
-) -> Result<HttpResponse, Failure> {
+    brought: web::Query<OidcCallbackQuery>,
+) -> Result<HttpResponse, PageError> {
     slowly(&app, &request)?;
-    let door = Door::shown(&app, &request);
-    let mut back = read(brought.into_inner()).ok_or_else(|| Failure::unreadable(&request))?;
+    let door = AnonymousSession::shown(&app, &request);
+    let mut back = read(brought.into_inner()).ok_or_else(|| PageError::unreadable(&request))?;
     back.origin = whence(&app, &request).origin;
-    let came_in = app.service.come_back(door.as_ref().map(Door::secret), &back).await;
-    let came_in = came_in.map_err(|error| Failure::of(&request, error))?;
+    let came_in = app.service.come_back(door.as_ref().map(AnonymousSession::secret), &back).await;
+    let came_in = came_in.map_err(|error| PageError::of(&request, error))?;
     Ok(let_in(&app, came_in.secret, &LocalPath::of(&came_in.next)))
 }
 
 /// A page that leads on to an address elsewhere, at once and without a script.
 pub fn leading_to(url: String, title: &str, lead: &str) -> HttpResponse {
-    let page = LeavingPage { shell: Shell::anonymous(), url, title: title.to_owned(), lead: lead.to_owned() };
+    let page = RedirectPage { shell: PageLayout::anonymous(), url, title: title.to_owned(), lead: lead.to_owned() };
     html(StatusCode::OK, page.render())
 }
 
-fn slowly(app: &App, request: &HttpRequest) -> Result<(), Failure> {
+fn slowly(app: &AppState, request: &HttpRequest) -> Result<(), PageError> {
     let address = app.edge.peers.asker_of(request).to_string();
     let taken = app.edge.elsewhere.take(address.as_str(), app.service.now());
-    taken.map_err(|_| Failure::of(request, Error::TooMany))
+    taken.map_err(|_| PageError::of(request, Error::TooMany))
 }
 
-fn read(brought: Brought) -> Option<Return> {
-    let Brought { state, code, error, iss } = brought;
+fn read(brought: OidcCallbackQuery) -> Option<OidcCallback> {
+    let OidcCallbackQuery { state, code, error, iss } = brought;
     let all = [&state, &code, &error, &iss];
     let short = all.into_iter().flatten().all(|it| it.len() <= PARAMETER_CHARS_MAX);
     let said = match (code, error) {
-        (Some(code), None) => Said::Code(Secret::new(code)),
-        (None, Some(error)) => Said::No(error),
+        (Some(code), None) => AuthorizationResult::Code(Secret::new(code)),
+        (None, Some(error)) => AuthorizationResult::No(error),
         _ => return None,
     };
     let state = state.filter(|_| short)?;
-    Some(Return { state: Secret::new(state), answer: Answer { said, issuer: iss }, origin: None })
+    Some(OidcCallback { state: Secret::new(state), answer: AuthorizationResponse { said, issuer: iss }, origin: None })
 }

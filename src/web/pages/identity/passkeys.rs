@@ -5,22 +5,24 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::passkeys_view::{AddForm, Asking, Confirm, PasskeyRow, PasskeysPage, Place};
+use super::passkeys_view::{
+    AddPasskeyForm, PasskeyAvailability, PasskeyChallengeView, PasskeyConfirmationView, PasskeyRow, PasskeysPage,
+};
 use super::sign_in::page_again;
 use crate::domain::identity::passkey::{Assertion, Passkey, Registration};
 use crate::domain::primitives::id::PasskeyId;
 use crate::service::error::{Error, Result};
-use crate::service::identity::passkeys::{Confirmation, NewPasskey, PasskeySignIn, Purpose};
+use crate::service::identity::passkeys::{ChallengePurpose, NewPasskey, PasskeyConfirmation, PasskeySignIn};
 use crate::web::pages::shared::anonymous_session;
 use crate::web::pages::shared::anonymous_session::let_in;
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::{DoorForm, Form};
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::{AnonymousForm, SignedInForm};
 use crate::web::pages::shared::format::{html, moment, see_other};
-use crate::web::pages::shared::layout::{Notice, Tone};
+use crate::web::pages::shared::layout::{FlashNotice, Tone};
 use crate::web::pages::shared::return_path::LocalPath;
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Where the page is.
 pub const PASSKEYS_URL: &str = "/account/passkeys";
@@ -28,7 +30,7 @@ pub const PASSKEYS_URL: &str = "/account/passkeys";
 /// `?done=`: what the form before came to.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct Done {
+pub struct PasskeyFlashQuery {
     done: String,
 }
 
@@ -56,13 +58,17 @@ pub struct SignInFields {
 }
 
 /// `GET /account/passkeys`.
-pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<PasskeysPage> {
+pub async fn show(
+    app: web::Data<AppState>,
+    visitor: Visitor,
+    done: web::Query<PasskeyFlashQuery>,
+) -> Result<PasskeysPage> {
     let notice = match done.done.as_str() {
         "added" => Some("The passkey is registered. It can sign you in, and sign what you decide."),
         "removed" => Some("The passkey is removed. It opens nothing any more."),
         _ => None,
     };
-    let notice = notice.map(|words| Notice { tone: Tone::Good, words: words.to_owned() });
+    let notice = notice.map(|words| FlashNotice { tone: Tone::Good, words: words.to_owned() });
     page(&app, &visitor, (notice, "")).await
 }
 
@@ -73,10 +79,10 @@ pub async fn back() -> HttpResponse {
 
 /// `POST /account/passkeys`: registers one.
 pub async fn add(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<PasskeyFields>,
-) -> std::result::Result<HttpResponse, Failure> {
+    sent: SignedInForm<PasskeyFields>,
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let name = form.name.clone();
     let added = async {
@@ -91,10 +97,10 @@ pub async fn add(
 
 /// `POST /account/passkeys/removal`: takes one away.
 pub async fn remove(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<PasskeyFields>,
-) -> std::result::Result<HttpResponse, Failure> {
+    sent: SignedInForm<PasskeyFields>,
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let removed = async {
         let id = PasskeyId::try_from(form.passkey.as_str()).map_err(|_| Error::NotFound("passkey"))?;
@@ -109,10 +115,10 @@ pub async fn remove(
 
 /// `POST /sign-in/passkey`.
 pub async fn sign_in(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: DoorForm<SignInFields>,
-) -> std::result::Result<HttpResponse, Failure> {
+    sent: AnonymousForm<SignInFields>,
+) -> std::result::Result<HttpResponse, PageError> {
     let (door, form) = sent.parts();
     let next = LocalPath::of(&form.next);
     let again = |status, words: &str| page_again(&app, &request, status, &next, words);
@@ -133,7 +139,7 @@ pub async fn sign_in(
             StatusCode::UNAUTHORIZED,
             "That passkey does not sign anybody in here. Use the password, or try again.",
         ),
-        Err(error) => Err(Failure::of(&request, error)),
+        Err(error) => Err(PageError::of(&request, error)),
     }
 }
 
@@ -143,11 +149,11 @@ fn new_passkey(form: PasskeyFields) -> Result<NewPasskey> {
     Ok(NewPasskey { name, challenge, registration, confirmation: confirmation(form)? })
 }
 
-fn confirmation(form: PasskeyFields) -> Result<Confirmation> {
+fn confirmation(form: PasskeyFields) -> Result<PasskeyConfirmation> {
     if form.assertion.is_empty() {
-        return Ok(Confirmation::Password(form.password));
+        return Ok(PasskeyConfirmation::Password(form.password));
     }
-    Ok(Confirmation::Passkey { challenge: form.confirm_challenge, assertion: parsed(&form.assertion)? })
+    Ok(PasskeyConfirmation::Passkey { challenge: form.confirm_challenge, assertion: parsed(&form.assertion)? })
 }
 
 /// What a script put into a field.
@@ -157,11 +163,11 @@ pub fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
 
 /// The page once more, with what was refused in words.
 async fn again(
-    app: &App,
+    app: &AppState,
     request: &HttpRequest,
     visitor: &Visitor,
     (error, name): (Error, &str),
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (status, words) = match &error {
         Error::Passkey(refused) => (StatusCode::CONFLICT, format!("That passkey does not count: {refused}.")),
         Error::Forbidden(why) => (StatusCode::FORBIDDEN, format!("Not changed: {why}.")),
@@ -171,14 +177,14 @@ async fn again(
             StatusCode::TOO_MANY_REQUESTS,
             "Too many tries in a row. Wait a few minutes; then it works again.".to_owned(),
         ),
-        _ => return Err(Failure::of(request, error)),
+        _ => return Err(PageError::of(request, error)),
     };
-    let notice = Some(Notice { tone: Tone::Bad, words });
-    let page = page(app, visitor, (notice, name)).await.map_err(|error| Failure::of(request, error))?;
+    let notice = Some(FlashNotice { tone: Tone::Bad, words });
+    let page = page(app, visitor, (notice, name)).await.map_err(|error| PageError::of(request, error))?;
     Ok(html(status, page.render()))
 }
 
-async fn page(app: &App, visitor: &Visitor, (notice, typed): (Option<Notice>, &str)) -> Result<PasskeysPage> {
+async fn page(app: &AppState, visitor: &Visitor, (notice, typed): (Option<FlashNotice>, &str)) -> Result<PasskeysPage> {
     let (service, account) = (&app.service, visitor.account());
     let own = service.passkeys_of(&account.id).await?;
     let rows = own.iter().map(|it| row(app, visitor, (it, &own))).collect::<Result<Vec<_>>>()?;
@@ -186,28 +192,36 @@ async fn page(app: &App, visitor: &Visitor, (notice, typed): (Option<Notice>, &s
         shell: visitor.shell(service, notice).await?,
         csrf: visitor.0.csrf.shown(),
         place: match service.relying_party() {
-            Some(party) => Place::Here(add_form(app, visitor, (&own, party.id(), typed))?),
-            None => Place::Nowhere(service.public_url().to_owned()),
+            Some(party) => PasskeyAvailability::Here(add_form(app, visitor, (&own, party.id(), typed))?),
+            None => PasskeyAvailability::Nowhere(service.public_url().to_owned()),
         },
         rows,
     })
 }
 
-fn add_form(app: &App, visitor: &Visitor, (own, rp_id, typed): (&[Passkey], &str, &str)) -> Result<AddForm> {
+fn add_form(
+    app: &AppState,
+    visitor: &Visitor,
+    (own, rp_id, typed): (&[Passkey], &str, &str),
+) -> Result<AddPasskeyForm> {
     let (account, session) = (visitor.account(), visitor.0.signed_in.session.record.id.as_str());
-    let challenge = app.service.passkey_challenge(&Purpose::Add { session })?;
+    let challenge = app.service.passkey_challenge(&ChallengePurpose::Add { session })?;
     let confirm = if own.is_empty() {
-        if account.password_hash().is_some() { Confirm::Password } else { Confirm::FreshSession }
+        if account.password_hash().is_some() {
+            PasskeyConfirmationView::Password
+        } else {
+            PasskeyConfirmationView::FreshSession
+        }
     } else {
-        let purpose = Purpose::AllowAdding { session, registration: &challenge };
-        Confirm::Passkey(Asking {
+        let purpose = ChallengePurpose::AllowAdding { session, registration: &challenge };
+        PasskeyConfirmationView::Passkey(PasskeyChallengeView {
             rp_id: rp_id.to_owned(),
             challenge: app.service.passkey_challenge(&purpose)?,
             allow: ids(own),
         })
     };
-    Ok(AddForm {
-        name: Line::new(typed),
+    Ok(AddPasskeyForm {
+        name: SafeLine::new(typed),
         rp_id: rp_id.to_owned(),
         challenge,
         user: account.id.to_string(),
@@ -216,17 +230,17 @@ fn add_form(app: &App, visitor: &Visitor, (own, rp_id, typed): (&[Passkey], &str
     })
 }
 
-fn row(app: &App, visitor: &Visitor, (passkey, own): (&Passkey, &[Passkey])) -> Result<PasskeyRow> {
+fn row(app: &AppState, visitor: &Visitor, (passkey, own): (&Passkey, &[Passkey])) -> Result<PasskeyRow> {
     let (now, session) = (app.service.now(), visitor.0.signed_in.session.record.id.as_str());
-    let purpose = Purpose::AllowRemoving { session, passkey: passkey.id.as_str() };
+    let purpose = ChallengePurpose::AllowRemoving { session, passkey: passkey.id.as_str() };
     let rp_id = app.service.relying_party().map(|it| it.id().to_owned()).unwrap_or_default();
     Ok(PasskeyRow {
         id: passkey.id.to_string(),
-        name: Line::new(passkey.name.as_str()),
+        name: SafeLine::new(passkey.name.as_str()),
         added: moment(passkey.added_at, now),
         used: passkey.used_at.map(|it| moment(it, now)),
         kept: if passkey.backup_eligible { "may be synced to other devices" } else { "stays on its device" },
-        remove: Asking { rp_id, challenge: app.service.passkey_challenge(&purpose)?, allow: ids(own) },
+        remove: PasskeyChallengeView { rp_id, challenge: app.service.passkey_challenge(&purpose)?, allow: ids(own) },
     })
 }
 

@@ -2,35 +2,35 @@
 
 use askama::Template;
 
-use crate::web::pages::shared::layout::{Moment, Shell};
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::{PageLayout, TimestampView};
+use crate::web::pages::shared::safe_text::SafeLine;
 
 /// `GET /account/passkeys`; its forms post to the same address and to `/account/passkeys/removal`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "passkeys.html")]
 pub struct PasskeysPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The session's CSRF token.
     pub csrf: String,
     /// Whether passkeys work at this gateway's address.
-    pub place: Place,
+    pub place: PasskeyAvailability,
     /// The passkeys, the first one first.
     pub rows: Vec<PasskeyRow>,
 }
 
 /// Whether browsers allow passkeys at the gateway's address.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum PasskeyAvailability {
     /// They do: one can be registered.
-    Here(AddForm),
+    Here(AddPasskeyForm),
     /// They do not; the address.
     Nowhere(String),
 }
 
 /// What a passkey is asked to sign.
 #[derive(Clone, Debug)]
-pub struct Asking {
+pub struct PasskeyChallengeView {
     /// The host that passkeys are bound to.
     pub rp_id: String,
     /// The challenge, in base64url.
@@ -41,9 +41,9 @@ pub struct Asking {
 
 /// The form that registers one.
 #[derive(Clone, Debug)]
-pub struct AddForm {
+pub struct AddPasskeyForm {
     /// What was typed for its name.
-    pub name: Line,
+    pub name: SafeLine,
     /// The host that passkeys are bound to.
     pub rp_id: String,
     /// The challenge, in base64url.
@@ -53,23 +53,23 @@ pub struct AddForm {
     /// The account's name.
     pub user_name: String,
     /// What else has to be shown.
-    pub confirm: Confirm,
+    pub confirm: PasskeyConfirmationView,
 }
 
 /// What has to be shown to register a passkey.
 #[derive(Clone, Debug)]
-pub enum Confirm {
+pub enum PasskeyConfirmationView {
     /// The password: it is the first.
     Password,
     /// That one signed in a moment ago: it is the first, and there is no password.
     FreshSession,
     /// A passkey that is there has to sign this.
-    Passkey(Asking),
+    Passkey(PasskeyChallengeView),
 }
 
-impl Confirm {
+impl PasskeyConfirmationView {
     /// What a passkey that is there has to sign.
-    pub fn asking(&self) -> Option<&Asking> {
+    pub fn asking(&self) -> Option<&PasskeyChallengeView> {
         match self {
             Self::Passkey(asking) => Some(asking),
             Self::Password | Self::FreshSession => None,
@@ -88,13 +88,13 @@ pub struct PasskeyRow {
     /// As its authenticator names it.
     pub id: String,
     /// What its owner calls it.
-    pub name: Line,
+    pub name: SafeLine,
     /// When it was registered.
-    pub added: Moment,
+    pub added: TimestampView,
     /// When it was used last.
-    pub used: Option<Moment>,
+    pub used: Option<TimestampView>,
     /// Where its key is.
     pub kept: &'static str,
     /// What is signed to remove it.
-    pub remove: Asking,
+    pub remove: PasskeyChallengeView,
 }

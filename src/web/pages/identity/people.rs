@@ -7,21 +7,21 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::people_view::{LinkRow, PeoplePage, PersonRow, SecretPage, TypedPerson};
-use crate::domain::identity::account::{Account, LinkPurpose, PersonRole, SignIn};
+use super::people_view::{LinkRow, PeoplePage, PersonFormInput, PersonRow, SecretPage};
+use crate::domain::identity::account::{Account, AccountCredential, LinkPurpose, PersonRole};
 use crate::domain::primitives::id::{GroupName, SessionId};
 use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::identity::accounts::NewAccount;
 use crate::service::identity::administration::{INVITATION_TTL, OpenLink};
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::flash::{Done, refusal};
-use crate::web::pages::shared::form::{Bare, Form};
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::flash::{FlashQuery, refusal};
+use crate::web::pages::shared::form::{EmptyForm, SignedInForm};
 use crate::web::pages::shared::format::{html, lines, listed, moment, see_other};
-use crate::web::pages::shared::layout::{Notice, Tone};
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::{FlashNotice, Tone};
+use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 const ADDRESS: &str = "/people";
 
@@ -38,8 +38,8 @@ pub struct InvitationFields {
 }
 
 /// `GET /people`.
-pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<PeoplePage> {
-    let typed = TypedPerson { role: PersonRole::Reviewer.as_str().to_owned(), ..TypedPerson::default() };
+pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<FlashQuery>) -> Result<PeoplePage> {
+    let typed = PersonFormInput { role: PersonRole::Reviewer.as_str().to_owned(), ..PersonFormInput::default() };
     page(&app, &visitor, done.notice(DONE), typed).await
 }
 
@@ -50,24 +50,25 @@ pub async fn back() -> HttpResponse {
 
 /// `POST /people/invitations`: the answer has the link, this once.
 pub async fn invite(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<InvitationFields>,
-) -> std::result::Result<HttpResponse, Failure> {
+    sent: SignedInForm<InvitationFields>,
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     match invited(&app, &visitor, &form).await {
         Ok(page) => Ok(html(StatusCode::OK, page.render())),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
             let InvitationFields { username: name, role, groups, .. } = form;
-            let page = page(&app, &visitor, Some(notice), TypedPerson { name, role, groups }).await.map_err(failed)?;
+            let page =
+                page(&app, &visitor, Some(notice), PersonFormInput { name, role, groups }).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
     }
 }
 
-async fn invited(app: &App, visitor: &Visitor, form: &InvitationFields) -> Result<SecretPage> {
+async fn invited(app: &AppState, visitor: &Visitor, form: &InvitationFields) -> Result<SecretPage> {
     let (role, groups) = (role_of(&form.role)?, groups_of(&form.groups)?);
     let new = NewAccount { name: form.username.trim().to_owned(), role, groups };
     let secret = app.service.invite(&visitor.0.signed_in.account, &new).await?;
@@ -88,13 +89,13 @@ async fn invited(app: &App, visitor: &Visitor, form: &InvitationFields) -> Resul
 
 /// `POST /people/links/{link}/withdrawal`.
 pub async fn withdraw(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Bare,
+    sent: EmptyForm,
     link: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let done = async {
         let id = SessionId::try_from(link.as_str()).map_err(|_| Error::NotFound("link"))?;
         app.service.withdraw_link(&visitor.0.signed_in.account, &id).await
@@ -103,7 +104,7 @@ pub async fn withdraw(
         Ok(()) => Ok(see_other("/people?done=withdrawn")),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
-            let page = page(&app, &visitor, Some(notice), TypedPerson::default()).await.map_err(failed)?;
+            let page = page(&app, &visitor, Some(notice), PersonFormInput::default()).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
     }
@@ -123,7 +124,12 @@ pub fn groups_of(text: &str) -> Result<BTreeSet<GroupName>> {
     groups.map_err(|error| Error::invalid("/groups", error.to_string()))
 }
 
-async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: TypedPerson) -> Result<PeoplePage> {
+async fn page(
+    app: &AppState,
+    visitor: &Visitor,
+    notice: Option<FlashNotice>,
+    typed: PersonFormInput,
+) -> Result<PeoplePage> {
     let (service, now) = (&app.service, app.service.now());
     let people = service.people().await?;
     let links = service.open_links().await?;
@@ -147,16 +153,16 @@ async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: Typed
 pub fn person_row(account: &Account, visitor: &Visitor, (seen, now): (Option<Timestamp>, Timestamp)) -> PersonRow {
     PersonRow {
         url: format!("{ADDRESS}/{}", account.id),
-        name: Line::new(account.name.as_str()),
+        name: SafeLine::new(account.name.as_str()),
         role: account.role.as_str(),
         groups: lines(account.groups.iter().map(|it| it.as_str())),
         disabled: account.disabled,
         way: match account.sign_in {
-            SignIn::Password { .. } => "a password",
-            SignIn::Oidc { .. } => "an OpenID provider",
+            AccountCredential::Password { .. } => "a password",
+            AccountCredential::Oidc { .. } => "an OpenID provider",
         },
         created: moment(account.created_at, now),
-        changed: account.changed.as_ref().map(|it| (Line::new(it.name.as_str()), moment(it.at, now))),
+        changed: account.changed.as_ref().map(|it| (SafeLine::new(it.name.as_str()), moment(it.at, now))),
         seen: seen.map(|it| moment(it, now)),
         me: account.id == visitor.account().id,
     }
@@ -175,8 +181,8 @@ fn link_row(link: &OpenLink, named: Option<String>, now: Timestamp) -> Option<Li
     Some(LinkRow {
         id: link.id.to_string(),
         words,
-        name: Line::new(name),
-        by: Line::new(by.name.as_str()),
+        name: SafeLine::new(name),
+        by: SafeLine::new(by.name.as_str()),
         until: moment(link.expires_at, now),
     })
 }

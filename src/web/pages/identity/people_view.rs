@@ -2,15 +2,15 @@
 
 use askama::Template;
 
-use crate::web::pages::shared::layout::{Moment, Shell};
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::{PageLayout, TimestampView};
+use crate::web::pages::shared::safe_text::SafeLine;
 
 /// `GET /people`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "people.html")]
 pub struct PeoplePage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The session's token.
     pub csrf: String,
     /// Everybody, by name.
@@ -20,12 +20,12 @@ pub struct PeoplePage {
     /// Whether the reader may change anything.
     pub may_change: bool,
     /// What was typed, when the page comes again.
-    pub typed: TypedPerson,
+    pub typed: PersonFormInput,
 }
 
 /// A form about what a person may do.
 #[derive(Clone, Debug, Default)]
-pub struct TypedPerson {
+pub struct PersonFormInput {
     /// What they sign in with.
     pub name: String,
     /// reviewer, admin or auditor.
@@ -40,21 +40,21 @@ pub struct PersonRow {
     /// Their page.
     pub url: String,
     /// What they are called.
-    pub name: Line,
+    pub name: SafeLine,
     /// "reviewer".
     pub role: &'static str,
     /// What they stand for.
-    pub groups: Vec<Line>,
+    pub groups: Vec<SafeLine>,
     /// Whether they are let in no more.
     pub disabled: bool,
     /// How they sign in: "a password".
     pub way: &'static str,
     /// Since when there is an account.
-    pub created: Moment,
+    pub created: TimestampView,
     /// Who last had a hand in it, and when.
-    pub changed: Option<(Line, Moment)>,
+    pub changed: Option<(SafeLine, TimestampView)>,
     /// When they were last seen, roughly.
-    pub seen: Option<Moment>,
+    pub seen: Option<TimestampView>,
     /// Whether it is the reader.
     pub me: bool,
 }
@@ -67,11 +67,11 @@ pub struct LinkRow {
     /// What it does: "makes the account ana, reviewer".
     pub words: String,
     /// For whom.
-    pub name: Line,
+    pub name: SafeLine,
     /// Who made it.
-    pub by: Line,
+    pub by: SafeLine,
     /// Until when.
-    pub until: Moment,
+    pub until: TimestampView,
 }
 
 /// `GET /people/{account}`.
@@ -79,28 +79,28 @@ pub struct LinkRow {
 #[template(path = "person.html")]
 pub struct PersonPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The session's token.
     pub csrf: String,
     /// The person.
     pub person: PersonRow,
     /// What may be done to them here; why not, otherwise.
-    pub changing: Changing,
+    pub changing: PersonEditability,
     /// What the form begins with.
-    pub typed: TypedPerson,
+    pub typed: PersonFormInput,
     /// How many sessions of theirs are open.
     pub sessions: usize,
     /// How many passkeys of theirs count.
     pub passkeys: usize,
     /// Where they are told by mail.
-    pub mail: Option<Line>,
+    pub mail: Option<SafeLine>,
     /// Until when strangers wait, after too many wrong passwords.
-    pub slowed: Option<Moment>,
+    pub slowed: Option<TimestampView>,
 }
 
 /// Whether the reader may change this person.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Changing {
+pub enum PersonEditability {
     /// They may.
     Open,
     /// It is themselves.
@@ -114,7 +114,7 @@ pub enum Changing {
 #[template(path = "secret.html")]
 pub struct SecretPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// "Invitation for ana".
     pub title: String,
     /// What to do with it.
@@ -124,7 +124,7 @@ pub struct SecretPage {
     /// The secret.
     pub secret: String,
     /// Until when it can be used.
-    pub until: Option<Moment>,
+    pub until: Option<TimestampView>,
     /// What follows from it.
     pub note: Option<String>,
     /// Where to go on to.
@@ -138,22 +138,22 @@ pub struct SecretPage {
 #[template(path = "tokens.html")]
 pub struct TokensPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The session's token.
     pub csrf: String,
     /// Every token, the latest first.
     pub tokens: Vec<TokenRow>,
     /// The flows there are.
-    pub flows: Vec<Line>,
+    pub flows: Vec<SafeLine>,
     /// Whether the reader may change anything.
     pub may_change: bool,
     /// What was typed, when the page comes again.
-    pub typed: TypedToken,
+    pub typed: TokenFormInput,
 }
 
 /// A form about a token.
 #[derive(Clone, Debug, Default)]
-pub struct TypedToken {
+pub struct TokenFormInput {
     /// What people call it.
     pub name: String,
     /// host, agent, writer, auditor or admin.
@@ -174,23 +174,23 @@ pub struct TokenRow {
     /// Its public part.
     pub id: String,
     /// What people call it.
-    pub name: Line,
+    pub name: SafeLine,
     /// "writer".
     pub role: &'static str,
     /// Who answers for it.
-    pub owner: Line,
+    pub owner: SafeLine,
     /// The reviewers who cannot approve what comes of it.
-    pub excludes: Vec<Line>,
+    pub excludes: Vec<SafeLine>,
     /// Whether an account has the owner's name or is in that group.
     pub owner_exists: bool,
     /// The flow it is bound to.
-    pub flow: Option<Line>,
+    pub flow: Option<SafeLine>,
     /// What it acts as.
-    pub nodes: Vec<Line>,
+    pub nodes: Vec<SafeLine>,
     /// Whether nothing is accepted from it any more.
     pub revoked: bool,
     /// When it was last used, roughly.
-    pub used: Option<Moment>,
+    pub used: Option<TimestampView>,
     /// Since when there is one.
-    pub created: Moment,
+    pub created: TimestampView,
 }

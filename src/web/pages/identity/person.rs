@@ -6,20 +6,20 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::people::{groups_of, person_row, role_of};
-use super::people_view::{Changing, PersonPage, SecretPage, TypedPerson};
+use super::people_view::{PersonEditability, PersonFormInput, PersonPage, SecretPage};
 use crate::domain::identity::account::{Account, PersonRole};
 use crate::domain::primitives::id::AccountId;
 use crate::service::error::{Error, Result};
 use crate::service::identity::administration::RESET_TTL;
-use crate::service::identity::revocation::Admission;
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::flash::{Done, refusal};
-use crate::web::pages::shared::form::{Bare, Form};
+use crate::service::identity::revocation::SignInAccess;
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::flash::{FlashQuery, refusal};
+use crate::web::pages::shared::form::{EmptyForm, SignedInForm};
 use crate::web::pages::shared::format::{html, moment, see_other};
-use crate::web::pages::shared::layout::{Notice, Tone};
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::{FlashNotice, Tone};
+use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// What the page says after a form was taken.
 const DONE: &[(&str, Tone, &str)] = &[
@@ -47,10 +47,10 @@ pub struct AdmissionFields {
 
 /// `GET /people/{account}`.
 pub async fn show(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     visitor: Visitor,
     account: web::Path<String>,
-    done: web::Query<Done>,
+    done: web::Query<FlashQuery>,
 ) -> Result<PersonPage> {
     let account = find(&app, &account).await?;
     page(&app, &visitor, &account, done.notice(DONE)).await
@@ -58,11 +58,11 @@ pub async fn show(
 
 /// `POST /people/{account}/access`.
 pub async fn change_access(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<AccessFields>,
+    sent: SignedInForm<AccessFields>,
     account: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let changed = async |account: &Account| {
         let (role, groups) = (role_of(&form.role)?, groups_of(&form.groups)?);
@@ -74,16 +74,16 @@ pub async fn change_access(
 
 /// `POST /people/{account}/admission`.
 pub async fn admit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<AdmissionFields>,
+    sent: SignedInForm<AdmissionFields>,
     account: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let admitted = async |account: &Account| {
         let (admission, done) = match form.admission.as_str() {
-            "disable" => (Admission::Barred, "disabled"),
-            "enable" => (Admission::Open, "enabled"),
+            "disable" => (SignInAccess::Barred, "disabled"),
+            "enable" => (SignInAccess::Open, "enabled"),
             _ => return Err(Error::invalid("/admission", "say disable or enable")),
         };
         app.service.set_admission_by(&visitor.0.signed_in.account, &account.name, admission).await?;
@@ -94,11 +94,11 @@ pub async fn admit(
 
 /// `POST /people/{account}/reset`: the answer has the link, this once.
 pub async fn reset(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Bare,
+    sent: EmptyForm,
     account: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let made = async |account: &Account| {
         let secret = app.service.reset_link(&visitor.0.signed_in.account, &account.id).await?;
@@ -123,11 +123,11 @@ pub async fn reset(
 
 /// `POST /people/{account}/unlocking`.
 pub async fn unlock(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Bare,
+    sent: EmptyForm,
     account: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let unlocked = async |account: &Account| {
         app.service.unlock(&visitor.0.signed_in.account, &account.id).await?;
@@ -138,11 +138,11 @@ pub async fn unlock(
 
 /// `POST /people/{account}/passkeys`: takes those away that somebody has lost.
 pub async fn remove_passkeys(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Bare,
+    sent: EmptyForm,
     account: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let removed = async |account: &Account| {
         app.service.remove_lost_passkeys(&visitor.0.signed_in.account, &account.id).await?;
@@ -152,12 +152,12 @@ pub async fn remove_passkeys(
 }
 
 async fn answered(
-    app: &App,
+    app: &AppState,
     request: &HttpRequest,
     visitor: &Visitor,
     (account, run): (&str, impl AsyncFnOnce(&Account) -> Result<HttpResponse>),
-) -> std::result::Result<HttpResponse, Failure> {
-    let failed = |error| Failure::of(request, error);
+) -> std::result::Result<HttpResponse, PageError> {
+    let failed = |error| PageError::of(request, error);
     let account = find(app, account).await.map_err(failed)?;
     match run(&account).await {
         Ok(response) => Ok(response),
@@ -169,7 +169,7 @@ async fn answered(
     }
 }
 
-async fn find(app: &App, id: &str) -> Result<Account> {
+async fn find(app: &AppState, id: &str) -> Result<Account> {
     let id = AccountId::try_from(id).map_err(|_| Error::NotFound("person"))?;
     match app.service.account_row(&id).await {
         Err(Error::NotFound(_)) => Err(Error::NotFound("person")),
@@ -177,7 +177,7 @@ async fn find(app: &App, id: &str) -> Result<Account> {
     }
 }
 
-async fn page(app: &App, visitor: &Visitor, account: &Account, notice: Option<Notice>) -> Result<PersonPage> {
+async fn page(app: &AppState, visitor: &Visitor, account: &Account, notice: Option<FlashNotice>) -> Result<PersonPage> {
     let now = app.service.now();
     let sessions = app.service.sessions_of(&account.id).await?.len();
     let groups: Vec<&str> = account.groups.iter().map(|it| it.as_str()).collect();
@@ -185,23 +185,23 @@ async fn page(app: &App, visitor: &Visitor, account: &Account, notice: Option<No
     let seen = app.service.last_seen(std::slice::from_ref(&id)).await?.remove(&id);
     let person = person_row(account, visitor, (seen, now));
     let changing = match visitor.account().role {
-        _ if person.me => Changing::Oneself,
-        PersonRole::Admin => Changing::Open,
-        PersonRole::Reviewer | PersonRole::Auditor => Changing::Looking,
+        _ if person.me => PersonEditability::Oneself,
+        PersonRole::Admin => PersonEditability::Open,
+        PersonRole::Reviewer | PersonRole::Auditor => PersonEditability::Looking,
     };
     Ok(PersonPage {
         shell: visitor.shell(&app.service, notice).await?,
         csrf: visitor.0.csrf.shown(),
         person,
         changing,
-        typed: TypedPerson {
+        typed: PersonFormInput {
             name: account.name.clone(),
             role: account.role.as_str().to_owned(),
             groups: groups.join(", "),
         },
         sessions,
         passkeys: app.service.passkeys_of(&account.id).await?.len(),
-        mail: app.service.contact_of(&account.id).await?.map(|it| Line::new(it.mail.as_str())),
+        mail: app.service.contact_of(&account.id).await?.map(|it| SafeLine::new(it.mail.as_str())),
         slowed: app.service.slowed_until(account).await?.map(|it| moment(it, now)),
     })
 }

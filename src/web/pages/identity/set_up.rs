@@ -14,14 +14,14 @@ use crate::service::error::Error;
 use crate::service::identity::accounts::NewAccount;
 use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;
 use crate::web::pages::shared::anonymous_session;
-use crate::web::pages::shared::anonymous_session::{Door, let_in};
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::DoorForm;
+use crate::web::pages::shared::anonymous_session::{AnonymousSession, let_in};
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::AnonymousForm;
 use crate::web::pages::shared::format::html;
-use crate::web::pages::shared::layout::Shell;
+use crate::web::pages::shared::layout::PageLayout;
 use crate::web::pages::shared::return_path::LocalPath;
-use crate::web::pages::shared::safe_text::Line;
-use crate::web::state::App;
+use crate::web::pages::shared::safe_text::SafeLine;
+use crate::web::state::AppState;
 
 /// The group that the first reviewer is in unless another is named.
 const GROUPS_DEFAULT: &str = "reviewers";
@@ -41,13 +41,13 @@ pub struct SetUpForm {
 
 /// `GET /set-up/{secret}`.
 pub async fn show(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
     secret: web::Path<String>,
-) -> Result<HttpResponse, Failure> {
-    let link = app.service.link_of(&secret).await.map_err(|error| Failure::of(&request, error))?;
+) -> Result<HttpResponse, PageError> {
+    let link = app.service.link_of(&secret).await.map_err(|error| PageError::of(&request, error))?;
     if !matches!(link.record.purpose, LinkPurpose::SetUp {}) {
-        return Err(Failure::of(&request, Error::NotFound("link")));
+        return Err(PageError::of(&request, Error::NotFound("link")));
     }
     let typed = SetUpForm { groups: GROUPS_DEFAULT.to_owned(), role: "reviewer".to_owned(), ..SetUpForm::default() };
     Ok(page(&app, &request, StatusCode::OK, &typed, None))
@@ -55,11 +55,11 @@ pub async fn show(
 
 /// `POST /set-up/{secret}`.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: DoorForm<SetUpForm>,
+    sent: AnonymousForm<SetUpForm>,
     secret: web::Path<String>,
-) -> Result<HttpResponse, Failure> {
+) -> Result<HttpResponse, PageError> {
     let (_, form) = sent.parts();
     let made = match new_account(&form) {
         Ok(new) => app.service.use_set_up_link(&secret, &new, form.password.clone()).await,
@@ -73,7 +73,7 @@ pub async fn submit(
             let problem = format!("{}: {detail}.", label(&pointer));
             Ok(page(&app, &request, StatusCode::UNPROCESSABLE_ENTITY, &form, Some(problem)))
         }
-        Err(error) => Err(Failure::of(&request, error)),
+        Err(error) => Err(PageError::of(&request, error)),
     }
 }
 
@@ -100,20 +100,20 @@ fn label(pointer: &str) -> &'static str {
 }
 
 fn page(
-    app: &App,
+    app: &AppState,
     request: &HttpRequest,
     status: StatusCode,
     typed: &SetUpForm,
     problem: Option<String>,
 ) -> HttpResponse {
-    let door = Door::of(app, request);
+    let door = AnonymousSession::of(app, request);
     let page = SetUpPage {
-        shell: Shell::anonymous(),
+        shell: PageLayout::anonymous(),
         action: request.path().to_owned(),
         csrf: door.csrf().shown(),
         purpose: "It is the first account of this gateway.".to_owned(),
-        username: Line::new(typed.username.as_str()),
-        groups: Line::new(typed.groups.as_str()),
+        username: SafeLine::new(typed.username.as_str()),
+        groups: SafeLine::new(typed.groups.as_str()),
         role: if typed.role == "admin" { RoleChoice::Admin } else { RoleChoice::Reviewer },
         password_chars_min: PASSWORD_CHARS_MIN,
         problem,

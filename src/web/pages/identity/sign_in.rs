@@ -7,22 +7,22 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::oidc::leading_to;
-use super::passkeys_view::Asking;
+use super::passkeys_view::PasskeyChallengeView;
 use super::sign_in_view::{SignInLinkPage, SignInPage};
 use crate::domain::identity::account::LinkPurpose;
 use crate::service::error::Error;
-use crate::service::identity::oidc_sign_in::Local;
-use crate::service::identity::passkeys::Purpose;
+use crate::service::identity::oidc_sign_in::LocalAccounts;
+use crate::service::identity::passkeys::ChallengePurpose;
 use crate::web::auth::extractors::cookie_name;
 use crate::web::pages::shared::anonymous_session;
-use crate::web::pages::shared::anonymous_session::{Door, let_in};
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::{Bare, DoorForm};
+use crate::web::pages::shared::anonymous_session::{AnonymousSession, let_in};
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::{AnonymousForm, EmptyForm};
 use crate::web::pages::shared::format::{html, see_other};
-use crate::web::pages::shared::layout::Shell;
-use crate::web::pages::shared::return_path::{LocalPath, Onward};
-use crate::web::pages::shared::safe_text::Line;
-use crate::web::state::App;
+use crate::web::pages::shared::layout::PageLayout;
+use crate::web::pages::shared::return_path::{LocalPath, NextPathQuery};
+use crate::web::pages::shared::safe_text::SafeLine;
+use crate::web::state::AppState;
 
 /// What the form sends.
 #[derive(Deserialize)]
@@ -36,10 +36,10 @@ pub struct SignInForm {
 
 /// `GET /sign-in`.
 pub async fn show(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    onward: web::Query<Onward>,
-) -> Result<HttpResponse, Failure> {
+    onward: web::Query<NextPathQuery>,
+) -> Result<HttpResponse, PageError> {
     let next = LocalPath::of(&onward.next);
     if let Some(cookie) = request.cookie(cookie_name(&app))
         && app.service.session_of(cookie.value()).await.is_ok()
@@ -51,10 +51,10 @@ pub async fn show(
 
 /// `POST /sign-in`. Failed tries are bounded, by the service.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: DoorForm<SignInForm>,
-) -> Result<HttpResponse, Failure> {
+    sent: AnonymousForm<SignInForm>,
+) -> Result<HttpResponse, PageError> {
     let (_, form) = sent.parts();
     let SignInForm { username, password, next, .. } = form;
     let (next, from) = (LocalPath::of(&next), anonymous_session::whence(&app, &request));
@@ -67,26 +67,26 @@ pub async fn submit(
              need not wait.",
         )),
         Err(Error::Unauthenticated) => Ok(again(StatusCode::UNAUTHORIZED, "User name and password do not match.")),
-        Err(error) => Err(Failure::of(&request, error)),
+        Err(error) => Err(PageError::of(&request, error)),
     }
 }
 
 fn page(
-    app: &App,
+    app: &AppState,
     request: &HttpRequest,
     status: StatusCode,
     (next, username): (&LocalPath, &str),
     problem: Option<String>,
 ) -> HttpResponse {
-    let door = Door::of(app, request);
+    let door = AnonymousSession::of(app, request);
     let ways = app.service.ways();
     let page = SignInPage {
-        shell: Shell::anonymous(),
+        shell: PageLayout::anonymous(),
         csrf: door.csrf().shown(),
         next: next.as_str().to_owned(),
-        username: Line::new(username),
-        elsewhere: ways.provider.as_ref().map(|it| Line::new(it.settings.button.as_str())),
-        asks_password: ways.local == Local::On,
+        username: SafeLine::new(username),
+        elsewhere: ways.provider.as_ref().map(|it| SafeLine::new(it.settings.button.as_str())),
+        asks_password: ways.local == LocalAccounts::On,
         problem,
         passkey: passkey(app, &door),
     };
@@ -95,37 +95,37 @@ fn page(
 
 /// The page once more, after something other than the password was refused.
 pub(in crate::web::pages) fn page_again(
-    app: &App,
+    app: &AppState,
     request: &HttpRequest,
     status: StatusCode,
     next: &LocalPath,
     problem: &str,
-) -> Result<HttpResponse, Failure> {
+) -> Result<HttpResponse, PageError> {
     Ok(page(app, request, status, (next, ""), Some(problem.to_owned())))
 }
 
 /// What a passkey would sign to come in; none where browsers allow none.
-fn passkey(app: &App, door: &Door) -> Option<Asking> {
+fn passkey(app: &AppState, door: &AnonymousSession) -> Option<PasskeyChallengeView> {
     app.service.need_local_accounts().ok()?;
     let party = app.service.relying_party()?;
-    let challenge = app.service.passkey_challenge(&Purpose::SignIn { door: door.secret() }).ok()?;
-    Some(Asking { rp_id: party.id().to_owned(), challenge, allow: String::new() })
+    let challenge = app.service.passkey_challenge(&ChallengePurpose::SignIn { door: door.secret() }).ok()?;
+    Some(PasskeyChallengeView { rp_id: party.id().to_owned(), challenge, allow: String::new() })
 }
 
 /// `GET /sign-in/{secret}`. Opening a link does nothing: whoever previews links would use it up.
 pub async fn show_link(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
     secret: web::Path<String>,
-    onward: web::Query<Onward>,
-) -> Result<HttpResponse, Failure> {
-    let link = app.service.link_of(&secret).await.map_err(|error| Failure::of(&request, error))?;
+    onward: web::Query<NextPathQuery>,
+) -> Result<HttpResponse, PageError> {
+    let link = app.service.link_of(&secret).await.map_err(|error| PageError::of(&request, error))?;
     if !matches!(link.record.purpose, LinkPurpose::SignIn { .. }) {
-        return Err(Failure::of(&request, Error::NotFound("link")));
+        return Err(PageError::of(&request, Error::NotFound("link")));
     }
-    let door = Door::of(&app, &request);
+    let door = AnonymousSession::of(&app, &request);
     let page = SignInLinkPage {
-        shell: Shell::anonymous(),
+        shell: PageLayout::anonymous(),
         action: request.path().to_owned(),
         csrf: door.csrf().shown(),
         next: LocalPath::of(&onward.next).as_str().to_owned(),
@@ -135,21 +135,25 @@ pub async fn show_link(
 
 /// `POST /sign-in/{secret}`: uses the link.
 pub async fn use_link(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: DoorForm<Onward>,
+    sent: AnonymousForm<NextPathQuery>,
     secret: web::Path<String>,
-) -> Result<HttpResponse, Failure> {
+) -> Result<HttpResponse, PageError> {
     let (_, form) = sent.parts();
     let used = app.service.use_sign_in_link(&secret).await;
-    let (person, session) = used.map_err(|error| Failure::of(&request, error))?;
+    let (person, session) = used.map_err(|error| PageError::of(&request, error))?;
     Ok(anonymous_session::known(&app, &person, let_in(&app, session, &LocalPath::of(&form.next))))
 }
 
 /// `POST /sign-out`.
-pub async fn sign_out(app: web::Data<App>, request: HttpRequest, sent: Bare) -> Result<HttpResponse, Failure> {
+pub async fn sign_out(
+    app: web::Data<AppState>,
+    request: HttpRequest,
+    sent: EmptyForm,
+) -> Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
-    app.service.sign_out(&visitor.0.signed_in).await.map_err(|error| Failure::of(&request, error))?;
+    app.service.sign_out(&visitor.0.signed_in).await.map_err(|error| PageError::of(&request, error))?;
     let mut response = match app.service.leave_elsewhere(&visitor.0.signed_in).await {
         Some(url) => leading_to(url, "You are signed out here", "You are being signed out at your organisation, too."),
         None => see_other("/sign-in"),

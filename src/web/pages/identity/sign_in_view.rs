@@ -2,30 +2,30 @@
 
 use askama::Template;
 
-use super::passkeys_view::Asking;
-use crate::web::pages::shared::layout::Shell;
-use crate::web::pages::shared::safe_text::Line;
+use super::passkeys_view::PasskeyChallengeView;
+use crate::web::pages::shared::layout::PageLayout;
+use crate::web::pages::shared::safe_text::SafeLine;
 
 /// `GET /sign-in`; posts `username`, `password`, `csrf` and `next` to `/sign-in`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "sign_in.html")]
 pub struct SignInPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The form's own token, from before there is a session.
     pub csrf: String,
     /// The path to go on to, on this gateway.
     pub next: String,
     /// What was typed, when the page comes again.
-    pub username: Line,
+    pub username: SafeLine,
     /// What the button says that leads to an OpenID provider, where there is one.
-    pub elsewhere: Option<Line>,
+    pub elsewhere: Option<SafeLine>,
     /// Whether names and passwords of this gateway's own are asked for.
     pub asks_password: bool,
     /// Why it comes again: "User name and password do not match. Nothing else was tried."
     pub problem: Option<String>,
     /// What a passkey would sign, where passkeys work. Posts to `/sign-in/passkey`.
-    pub passkey: Option<Asking>,
+    pub passkey: Option<PasskeyChallengeView>,
 }
 
 /// `GET /sign-in/{secret}`: a one-time link's only button. Posts `csrf` and `next` to the same address.
@@ -33,7 +33,7 @@ pub struct SignInPage {
 #[template(path = "sign_in_link.html")]
 pub struct SignInLinkPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// Where the form goes: the one-time link itself.
     pub action: String,
     /// The form's own token.
@@ -45,9 +45,9 @@ pub struct SignInLinkPage {
 /// A page that leads on to another site.
 #[derive(Template, Clone, Debug)]
 #[template(path = "leaving.html")]
-pub struct LeavingPage {
+pub struct RedirectPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// Where to.
     pub url: String,
     /// What happens: "Signing in".
@@ -77,7 +77,7 @@ impl RoleChoice {
 #[template(path = "set_up.html")]
 pub struct SetUpPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// Where the form goes: the one-time link itself.
     pub action: String,
     /// The form's own token.
@@ -85,9 +85,9 @@ pub struct SetUpPage {
     /// What the account is for: "It is the first account of this gateway."
     pub purpose: String,
     /// What was typed or is proposed, when there is something.
-    pub username: Line,
+    pub username: SafeLine,
     /// The groups it stands for, as typed: "reviewers, finance".
-    pub groups: Line,
+    pub groups: SafeLine,
     /// What it will be.
     pub role: RoleChoice,
     /// The shortest password that is taken.

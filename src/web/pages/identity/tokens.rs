@@ -7,21 +7,21 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::people_view::{SecretPage, TokenRow, TokensPage, TypedToken};
+use super::people_view::{SecretPage, TokenFormInput, TokenRow, TokensPage};
 use crate::domain::identity::account::{Account, MachineRole, PersonRole, Token};
 use crate::domain::primitives::id::{FlowId, NodeId, TokenId};
 use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::identity::accounts::NewToken;
 use crate::service::identity::owner_names::{NewOwner, excluded_by};
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::flash::{Done, refusal};
-use crate::web::pages::shared::form::{Bare, Form};
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::flash::{FlashQuery, refusal};
+use crate::web::pages::shared::form::{EmptyForm, SignedInForm};
 use crate::web::pages::shared::format::{html, lines, moment, see_other};
-use crate::web::pages::shared::layout::{Notice, Tone};
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::{FlashNotice, Tone};
+use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// What the page says after a form was taken.
 const DONE: &[(&str, Tone, &str)] =
@@ -43,32 +43,32 @@ pub struct TokenFields {
 }
 
 /// `GET /tokens`.
-pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<TokensPage> {
-    let typed = TypedToken { role: MachineRole::Agent.as_str().to_owned(), ..TypedToken::default() };
+pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<FlashQuery>) -> Result<TokensPage> {
+    let typed = TokenFormInput { role: MachineRole::Agent.as_str().to_owned(), ..TokenFormInput::default() };
     page(&app, &visitor, done.notice(DONE), typed).await
 }
 
 /// `POST /tokens`: the answer has the token, this once.
 pub async fn add(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<TokenFields>,
-) -> std::result::Result<HttpResponse, Failure> {
+    sent: SignedInForm<TokenFields>,
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     match added(&app, &visitor, &form).await {
         Ok(page) => Ok(html(StatusCode::OK, page.render())),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
             let TokenFields { name, role, owner, new_group, flow, nodes } = form;
-            let typed = TypedToken { name, role, owner, new_group: !new_group.is_empty(), flow, nodes };
+            let typed = TokenFormInput { name, role, owner, new_group: !new_group.is_empty(), flow, nodes };
             let page = page(&app, &visitor, Some(notice), typed).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
     }
 }
 
-async fn added(app: &App, visitor: &Visitor, form: &TokenFields) -> Result<SecretPage> {
+async fn added(app: &AppState, visitor: &Visitor, form: &TokenFields) -> Result<SecretPage> {
     use crate::domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
     let all = [Host, Agent, Writer, Auditor, Admin, Monitor];
     let role = all.into_iter().find(|it| it.as_str() == form.role);
@@ -100,21 +100,26 @@ async fn added(app: &App, visitor: &Visitor, form: &TokenFields) -> Result<Secre
 
 /// `POST /tokens/{token}/revocation`.
 pub async fn revoke(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Bare,
+    sent: EmptyForm,
     token: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let done = async {
         let id = TokenId::try_from(token.as_str()).map_err(|_| Error::NotFound("token"))?;
         app.service.revoke_token_by(&visitor.0.signed_in.account, &id).await
     };
-    done.await.map_err(|error| Failure::of(&request, error))?;
+    done.await.map_err(|error| PageError::of(&request, error))?;
     Ok(see_other("/tokens?done=revoked"))
 }
 
-async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: TypedToken) -> Result<TokensPage> {
+async fn page(
+    app: &AppState,
+    visitor: &Visitor,
+    notice: Option<FlashNotice>,
+    typed: TokenFormInput,
+) -> Result<TokensPage> {
     let now = app.service.now();
     let mut tokens = app.service.tokens().await?;
     tokens.sort_by(|one, other| (one.revoked, other.created_at).cmp(&(other.revoked, one.created_at)));
@@ -142,12 +147,12 @@ fn exclusion(excluded: &[String]) -> String {
 fn row((token, people): (&Token, &[Account]), seen: Option<Timestamp>, now: Timestamp) -> TokenRow {
     TokenRow {
         id: token.id.to_string(),
-        name: Line::new(token.name.as_str()),
+        name: SafeLine::new(token.name.as_str()),
         role: token.role.as_str(),
-        owner: Line::new(token.owner.as_str()),
+        owner: SafeLine::new(token.owner.as_str()),
         excludes: lines(excluded_by(&token.owner, people).iter().map(String::as_str)),
         owner_exists: people.iter().any(|it| it.answers_for(&token.owner)),
-        flow: token.flow.as_ref().map(|it| Line::new(it.as_str())),
+        flow: token.flow.as_ref().map(|it| SafeLine::new(it.as_str())),
         nodes: lines(token.nodes.iter().map(|it| it.as_str())),
         revoked: token.revoked,
         used: seen.map(|it| moment(it, now)),

@@ -13,44 +13,44 @@ use askama::Template as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::bulk_decide_view::{ApartPage, ApartRow, LeftOutRow, SeveralPage, SeveralRow};
+use super::bulk_decide_view::{BulkDecisionPage, BulkGroupRow, BulkGroupsPage, BulkReviewRow, ExcludedReviewRow};
 use crate::domain::chain::hash::Digest;
 use crate::domain::primitives::id::ReviewId;
-use crate::domain::reviews::{Ballot, BrowserCheck, Place, Proof, Ticked, Verdict, VoteRefused};
+use crate::domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteRejected, VoteVerdict, VoterProof, VotingSeat};
 use crate::random;
 use crate::service::error::{Error, Result};
-use crate::service::inbox::bulk_decisions::LeftOut;
+use crate::service::inbox::bulk_decisions::BulkExclusion;
 use crate::service::reviews::details::ReviewFacts;
 use crate::web::pages::reviews::decide::{alone_words, committed};
 use crate::web::pages::reviews::review::{change, progress};
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::Form;
-use crate::web::pages::shared::form_nonce::{Binding, Nonce};
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::SignedInForm;
+use crate::web::pages::shared::form_nonce::{Nonce, NonceBinding};
 use crate::web::pages::shared::format::{cannot_decide, headline, html, moment, see_other, urgency};
-use crate::web::pages::shared::layout::Hash;
-use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::layout::DigestText;
+use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::pages::shared::vote_form;
-use crate::web::pages::shared::widgets::CommentWish;
+use crate::web::pages::shared::widgets::CommentRequirement;
 use crate::web::pages::threads::version::asker;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// 128 bits name a page among all.
 const SHEET_BYTES: usize = 16;
 
 /// What both forms send; fields that come several times are rows.
 #[derive(Clone, Debug, Default)]
-struct Sent {
+struct BulkDecisionForm {
     reviews: Vec<ReviewId>,
     sheet: String,
-    rows: Vec<Row>,
+    rows: Vec<BulkDecisionRow>,
     verdict: String,
     comment: String,
 }
 
 /// A row of the page that is voted on.
 #[derive(Clone, Debug)]
-struct Row {
+struct BulkDecisionRow {
     review: ReviewId,
     stage: u32,
     transition: Digest,
@@ -59,14 +59,14 @@ struct Row {
 
 /// `POST /votes`.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<Vec<(String, String)>>,
-) -> std::result::Result<HttpResponse, Failure> {
+    sent: SignedInForm<Vec<(String, String)>>,
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
-    let sent = Sent::read(form).map_err(failed)?;
-    let asked = Asked { app: &app, request: &request, visitor: &visitor, sent: &sent };
+    let failed = |error| PageError::of(&request, error);
+    let sent = BulkDecisionForm::read(form).map_err(failed)?;
+    let asked = BulkDecisionContext { app: &app, request: &request, visitor: &visitor, sent: &sent };
     let answer = if sent.verdict.is_empty() { asked.ask().await } else { asked.count().await };
     answer.map_err(failed)
 }
@@ -76,7 +76,7 @@ pub async fn back() -> HttpResponse {
     see_other("/")
 }
 
-impl Sent {
+impl BulkDecisionForm {
     fn read(fields: Vec<(String, String)>) -> Result<Self> {
         let mut sent = Self::default();
         let mut seen = BTreeSet::new();
@@ -92,7 +92,8 @@ impl Sent {
                     }
                 }
                 "row" => {
-                    let row = Row::read(&value).ok_or_else(|| Error::invalid("/row", "a row cannot be read"))?;
+                    let row =
+                        BulkDecisionRow::read(&value).ok_or_else(|| Error::invalid("/row", "a row cannot be read"))?;
                     if seen.insert(row.review.clone()) {
                         sent.rows.push(row);
                     }
@@ -104,7 +105,7 @@ impl Sent {
     }
 }
 
-impl Row {
+impl BulkDecisionRow {
     /// What a page put into a row. No part of it has a blank.
     fn read(token: &str) -> Option<Self> {
         let mut parts = token.split(' ');
@@ -125,14 +126,14 @@ fn page_name(sheet: &str, review: &ReviewId) -> String {
     format!("several/{sheet}/{review}")
 }
 
-struct Asked<'a> {
-    app: &'a App,
+struct BulkDecisionContext<'a> {
+    app: &'a AppState,
     request: &'a HttpRequest,
     visitor: &'a Visitor,
-    sent: &'a Sent,
+    sent: &'a BulkDecisionForm,
 }
 
-impl Asked<'_> {
+impl BulkDecisionContext<'_> {
     /// What was ticked, as one page if it can be decided at once.
     async fn ask(&self) -> Result<HttpResponse> {
         if let [only] = self.sent.reviews.as_slice() {
@@ -155,21 +156,25 @@ impl Asked<'_> {
                 ),
             };
             let groups = sorted.alike.iter().map(|it| it.iter().map(apart_row).collect()).collect();
-            let page = ApartPage { shell, csrf, problem, groups, left_out };
+            let page = BulkGroupsPage { shell, csrf, problem, groups, left_out };
             return Ok(html(StatusCode::CONFLICT, page.render()));
         };
         let sheet = URL_SAFE_NO_PAD.encode(random::bytes::<SHEET_BYTES>());
         let first = alike.first().ok_or(Error::NotFound("review"))?;
-        let rows: Result<Vec<(SeveralRow, CommentWish)>> = alike.iter().map(|it| self.row(&sheet, it)).collect();
+        let rows: Result<Vec<(BulkReviewRow, CommentRequirement)>> =
+            alike.iter().map(|it| self.row(&sheet, it)).collect();
         let (rows, wishes): (Vec<_>, Vec<_>) = rows?.into_iter().unzip();
-        let page = SeveralPage {
+        let page = BulkDecisionPage {
             shell,
             csrf,
-            flow: Line::new(first.hold.flow.as_str()),
-            policy: Hash::new(first.hold.policy.to_string()),
+            flow: SafeLine::new(first.hold.flow.as_str()),
+            policy: DigestText::new(first.hold.policy.to_string()),
             reasons: change::reasons(&first.hold.reasons),
-            comment: wishes.into_iter().find(|it| *it == CommentWish::Required).unwrap_or(CommentWish::Optional),
-            typed: Prose::new(self.sent.comment.as_str()),
+            comment: wishes
+                .into_iter()
+                .find(|it| *it == CommentRequirement::Required)
+                .unwrap_or(CommentRequirement::Optional),
+            typed: SafeText::new(self.sent.comment.as_str()),
             problem: problem.map(str::to_owned),
             consequence: format!("Where your approval is the last that is needed, the {}", committed(first)),
             sheet,
@@ -179,25 +184,29 @@ impl Asked<'_> {
         Ok(html(if problem.is_some() { StatusCode::CONFLICT } else { StatusCode::OK }, page.render()))
     }
 
-    fn row(&self, sheet: &str, facts: &ReviewFacts) -> Result<(SeveralRow, CommentWish)> {
+    fn row(&self, sheet: &str, facts: &ReviewFacts) -> Result<(BulkReviewRow, CommentRequirement)> {
         let hold = &facts.hold;
         let places = facts.can_decide.as_deref().unwrap_or_default();
-        let own: Vec<&Place> = places.iter().filter(|it| it.absent.is_none()).collect();
+        let own: Vec<&VotingSeat> = places.iter().filter(|it| it.absent.is_none()).collect();
         let stage = progress::place_to_vote_in(facts, &own).map_or(0, |it| it.stage);
         let page = page_name(sheet, &hold.id);
         let nonce = Nonce::new(self.app.service.keys()?.row(), &self.binding(&page, hold.transition, stage));
-        let token =
-            Row { review: hold.id.clone(), stage, transition: hold.transition, nonce: nonce.as_str().to_owned() };
+        let token = BulkDecisionRow {
+            review: hold.id.clone(),
+            stage,
+            transition: hold.transition,
+            nonce: nonce.as_str().to_owned(),
+        };
         let shown = change::read(facts)?;
-        let row = SeveralRow {
+        let row = BulkReviewRow {
             token: token.token(),
             url: format!("/reviews/{}", hold.id),
             headline: shown.headline,
-            thread: Line::new(hold.thread.as_str()),
-            title: hold.context.title.as_deref().map(Line::new),
-            on_behalf_of: hold.context.on_behalf_of.as_deref().map(Line::new),
+            thread: SafeLine::new(hold.thread.as_str()),
+            title: hold.context.title.as_deref().map(SafeLine::new),
+            on_behalf_of: hold.context.on_behalf_of.as_deref().map(SafeLine::new),
             asked_by: facts.by.as_ref().map(asker),
-            digest: Hash::new(hold.transition.to_string()),
+            digest: DigestText::new(hold.transition.to_string()),
             needs: progress::needs(facts),
             deadline: moment(hold.expires_at, facts.now),
             urgency: urgency(hold.expires_at, facts.now),
@@ -209,11 +218,11 @@ impl Asked<'_> {
             rationale: facts.transition.rationale.as_deref().map(|it| change::rationale(facts, it)),
         };
         let asks = hold.stages.get(stage as usize).is_some_and(|it| it.comment_required);
-        Ok((row, if asks { CommentWish::Required } else { CommentWish::Optional }))
+        Ok((row, if asks { CommentRequirement::Required } else { CommentRequirement::Optional }))
     }
 
-    fn binding<'a>(&'a self, page: &'a str, digest: Digest, stage: u32) -> Binding<'a> {
-        Binding { session: &self.visitor.0.signed_in.session.record.id, page, digest, stage }
+    fn binding<'a>(&'a self, page: &'a str, digest: Digest, stage: u32) -> NonceBinding<'a> {
+        NonceBinding { session: &self.visitor.0.signed_in.session.record.id, page, digest, stage }
     }
 
     /// Votes on each row. What cannot be counted of any of them is asked again; all else is told row by row.
@@ -222,14 +231,14 @@ impl Asked<'_> {
         let reviews: Vec<ReviewId> = self.sent.rows.iter().map(|it| it.review.clone()).collect();
         let before = self.app.service.several(&reviews, self.visitor.account()).await?;
         let silent = self.sent.comment.trim().is_empty();
-        let asks = |(row, item): (&Row, &crate::service::inbox::InboxItem)| {
+        let asks = |(row, item): (&BulkDecisionRow, &crate::service::inbox::InboxItem)| {
             item.hold.stages.get(row.stage as usize).is_some_and(|it| it.comment_required)
         };
         if silent && self.sent.rows.iter().zip(&before).any(asks) {
             let problem = "A comment is required here: say why. None of your votes was counted.";
             return self.page(&reviews, Some(problem)).await;
         }
-        let ballot = |row: &Row| Ok((row.review.clone(), self.ballot(row, verdict)?));
+        let ballot = |row: &BulkDecisionRow| Ok((row.review.clone(), self.ballot(row, verdict)?));
         let ballots: Vec<(ReviewId, Ballot)> = match self.sent.rows.iter().map(ballot).collect() {
             Err(Error::Vote(_)) => {
                 let problem = "That form is not from a page of yours. Read what this one shows, and decide. None of your \
@@ -243,10 +252,10 @@ impl Asked<'_> {
     }
 
     /// The ballot that a row is, if its page was this visitor's own.
-    fn ballot(&self, row: &Row, verdict: Verdict) -> Result<Ballot> {
+    fn ballot(&self, row: &BulkDecisionRow, verdict: VoteVerdict) -> Result<Ballot> {
         let page = page_name(&self.sent.sheet, &row.review);
         let binding = self.binding(&page, row.transition, row.stage);
-        let nonce = Nonce::read(self.app.service.keys()?.row(), &binding, &row.nonce).ok_or(VoteRefused::NonceUsed)?;
+        let nonce = Nonce::read(self.app.service.keys()?.row(), &binding, &row.nonce).ok_or(VoteRejected::NonceUsed)?;
         Ok(Ballot {
             transition: row.transition,
             delegation: None,
@@ -255,34 +264,34 @@ impl Asked<'_> {
             nonce: nonce.as_str().to_owned(),
             comment: Some(self.sent.comment.clone()).filter(|it| !it.trim().is_empty()),
             browser_check: BrowserCheck::NotRecomputed,
-            proof: Proof::of_session(&self.visitor.0.signed_in.session.record),
+            proof: VoterProof::of_session(&self.visitor.0.signed_in.session.record),
             typed: None,
-            outcome_unknown_accepted: Ticked::No,
+            outcome_unknown_accepted: CheckboxState::No,
             told: None,
         })
     }
 }
 
-fn apart_row(facts: &ReviewFacts) -> ApartRow {
-    ApartRow {
+fn apart_row(facts: &ReviewFacts) -> BulkGroupRow {
+    BulkGroupRow {
         review: facts.hold.id.to_string(),
         url: format!("/reviews/{}", facts.hold.id),
         headline: headline(&facts.hold, Some(&facts.transition), &facts.diff),
-        flow: Line::new(facts.hold.flow.as_str()),
-        thread: Line::new(facts.hold.thread.as_str()),
+        flow: SafeLine::new(facts.hold.flow.as_str()),
+        thread: SafeLine::new(facts.hold.thread.as_str()),
     }
 }
 
-fn left_out_row(facts: &ReviewFacts, why: LeftOut) -> LeftOutRow {
-    LeftOutRow {
+fn left_out_row(facts: &ReviewFacts, why: BulkExclusion) -> ExcludedReviewRow {
+    ExcludedReviewRow {
         url: format!("/reviews/{}", facts.hold.id),
         headline: headline(&facts.hold, Some(&facts.transition), &facts.diff),
-        thread: Line::new(facts.hold.thread.as_str()),
+        thread: SafeLine::new(facts.hold.thread.as_str()),
         why: match why {
-            LeftOut::CannotDecide(why) => cannot_decide(why).to_owned(),
-            LeftOut::ForAnother => "You vote there for somebody who is away: open it by itself.".to_owned(),
-            LeftOut::Alone(why) => alone_words(why).to_owned(),
-            LeftOut::OutcomeUnknown => {
+            BulkExclusion::CannotDecide(why) => cannot_decide(why).to_owned(),
+            BulkExclusion::ForAnother => "You vote there for somebody who is away: open it by itself.".to_owned(),
+            BulkExclusion::Alone(why) => alone_words(why).to_owned(),
+            BulkExclusion::OutcomeUnknown => {
                 "An earlier write of this thread may or may not have happened: decide it on its own page, which says \
                  more."
                     .to_owned()

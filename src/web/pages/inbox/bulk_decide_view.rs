@@ -4,38 +4,38 @@ use askama::Template;
 
 use crate::web::pages::reviews::review_view::Rationale;
 use crate::web::pages::shared::headline::Headline;
-use crate::web::pages::shared::layout::{Hash, Moment, Shell, Tone};
-use crate::web::pages::shared::proof_rows::Row;
+use crate::web::pages::shared::layout::{DigestText, PageLayout, TimestampView, Tone};
+use crate::web::pages::shared::proof_rows::OpeningRow;
 use crate::web::pages::shared::proof_rows::WriterReads;
-use crate::web::pages::shared::safe_text::{Line, Prose};
-use crate::web::pages::shared::widgets::Asker;
+use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
+use crate::web::pages::shared::widgets::RequesterView;
 use crate::web::pages::shared::widgets::Urgency;
-use crate::web::pages::shared::widgets::{Call, CommentWish, Reason, Verdict};
+use crate::web::pages::shared::widgets::{CommentRequirement, HoldReasonView, ToolCallView, VerdictView};
 
 /// Answers the ticks: what is decided is what this page shows.
 #[derive(Template, Clone, Debug)]
 #[template(path = "several.html")]
-pub struct SeveralPage {
+pub struct BulkDecisionPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The session's CSRF token.
     pub csrf: String,
     /// Which page this is; part of what its nonces are for.
     pub sheet: String,
     /// The flow of all of them.
-    pub flow: Line,
+    pub flow: SafeLine,
     /// The policy of all of them.
-    pub policy: Hash,
+    pub policy: DigestText,
     /// Why all of them are held.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<HoldReasonView>,
     /// Each of them.
-    pub rows: Vec<SeveralRow>,
+    pub rows: Vec<BulkReviewRow>,
     /// What was ticked and is not among them.
-    pub left_out: Vec<LeftOutRow>,
+    pub left_out: Vec<ExcludedReviewRow>,
     /// Whether a comment must be given.
-    pub comment: CommentWish,
+    pub comment: CommentRequirement,
     /// What was typed, when the page comes again.
-    pub typed: Prose,
+    pub typed: SafeText,
     /// Why the page comes again.
     pub problem: Option<String>,
     /// What follows where a vote is the last that is needed.
@@ -44,7 +44,7 @@ pub struct SeveralPage {
 
 /// One of them.
 #[derive(Clone, Debug)]
-pub struct SeveralRow {
+pub struct BulkReviewRow {
     /// Review, stage, digest and one-time nonce, as the form sends them.
     pub token: String,
     /// The review's page.
@@ -52,44 +52,44 @@ pub struct SeveralRow {
     /// The change in words.
     pub headline: Headline,
     /// Its thread.
-    pub thread: Line,
+    pub thread: SafeLine,
     /// What the host calls the thread.
-    pub title: Option<Line>,
+    pub title: Option<SafeLine>,
     /// For whom the thread works, if the host said.
-    pub on_behalf_of: Option<Line>,
+    pub on_behalf_of: Option<SafeLine>,
     /// Who asked for it.
-    pub asked_by: Option<Asker>,
+    pub asked_by: Option<RequesterView>,
     /// What is signed.
-    pub digest: Hash,
+    pub digest: DigestText,
     /// "1 more from finance".
     pub needs: String,
     /// When it ends by itself.
-    pub deadline: Moment,
+    pub deadline: TimestampView,
     /// Whether that is near.
     pub urgency: Urgency,
     /// Everything that differs, protected keys first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<OpeningRow>,
     /// What each writer node would read.
     pub writers: Vec<WriterReads>,
     /// The tool that the agent calls along with it.
-    pub call: Option<Call>,
+    pub call: Option<ToolCallView>,
     /// What the agent says it used.
-    pub usage: Option<Line>,
+    pub usage: Option<SafeLine>,
     /// What rules warn of.
-    pub warnings: Vec<Reason>,
+    pub warnings: Vec<HoldReasonView>,
     /// What the agent says of it.
     pub rationale: Option<Rationale>,
 }
 
 /// One that is not among them.
 #[derive(Clone, Debug)]
-pub struct LeftOutRow {
+pub struct ExcludedReviewRow {
     /// The review's page.
     pub url: String,
     /// The change in words.
     pub headline: Headline,
     /// Its thread.
-    pub thread: Line,
+    pub thread: SafeLine,
     /// Why it is not.
     pub why: String,
 }
@@ -97,22 +97,22 @@ pub struct LeftOutRow {
 /// Answers ticks that cannot be decided at once.
 #[derive(Template, Clone, Debug)]
 #[template(path = "several_apart.html")]
-pub struct ApartPage {
+pub struct BulkGroupsPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The session's CSRF token.
     pub csrf: String,
     /// Why not.
     pub problem: String,
     /// Those that are alike, to go on with.
-    pub groups: Vec<Vec<ApartRow>>,
+    pub groups: Vec<Vec<BulkGroupRow>>,
     /// What cannot be decided at once at all.
-    pub left_out: Vec<LeftOutRow>,
+    pub left_out: Vec<ExcludedReviewRow>,
 }
 
 /// One of those that are alike.
 #[derive(Clone, Debug)]
-pub struct ApartRow {
+pub struct BulkGroupRow {
     /// The review's id, as the form sends it.
     pub review: String,
     /// The review's page.
@@ -120,36 +120,36 @@ pub struct ApartRow {
     /// The change in words.
     pub headline: Headline,
     /// Its flow.
-    pub flow: Line,
+    pub flow: SafeLine,
     /// Its thread.
-    pub thread: Line,
+    pub thread: SafeLine,
 }
 
 /// What became of each vote.
 #[derive(Template, Clone, Debug)]
 #[template(path = "several_told.html")]
-pub struct ToldPage {
+pub struct BulkResultPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// What the votes said.
-    pub verdict: Verdict,
+    pub verdict: VerdictView,
     /// How many were counted.
     pub counted: usize,
     /// Each of them.
-    pub rows: Vec<ToldRow>,
+    pub rows: Vec<BulkResultRow>,
     /// What was typed, if some of it was not counted.
-    pub unsent: Option<Prose>,
+    pub unsent: Option<SafeText>,
 }
 
 /// What became of one vote.
 #[derive(Clone, Debug)]
-pub struct ToldRow {
+pub struct BulkResultRow {
     /// The review's page.
     pub url: String,
     /// The change in words.
     pub headline: Headline,
     /// Its thread.
-    pub thread: Line,
+    pub thread: SafeLine,
     /// In a word.
     pub word: &'static str,
     /// How it is meant.
@@ -157,12 +157,12 @@ pub struct ToldRow {
     /// What happened.
     pub words: String,
     /// Who decided it, if somebody did.
-    pub by: Vec<Line>,
+    pub by: Vec<SafeLine>,
     /// When it ended, if it did.
-    pub at: Option<Moment>,
+    pub at: Option<TimestampView>,
 }
 
-impl ToldPage {
+impl BulkResultPage {
     /// The heading.
     pub fn title(&self) -> String {
         match (self.counted, self.rows.len()) {

@@ -5,24 +5,30 @@ use std::collections::BTreeSet;
 use actix_web::web;
 use serde::Deserialize;
 
-use super::list_view::{Choice, DecidedRow, InboxPage, Mark, Scope, SearchForm, Show, Tab, Votes, WaitingRow};
+use super::list_view::{
+    ActiveMark, DecidedRow, InboxFilterOption, InboxPage, InboxScope, InboxTab, InboxTabKind, SearchForm,
+    StageVotesView, WaitingRow,
+};
 use crate::domain::identity::account::Account;
 use crate::domain::primitives::id::{FlowId, GroupName, ThreadId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Hold, Ineligible, Place as VotingPlace, SearchKey, Verdict};
+use crate::domain::reviews::{Hold, Ineligible, SearchKey, VoteVerdict, VotingSeat};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::inbox::{DIGEST_DIGITS_MIN, Found, InboxItem, Part, Place, Search, Wanted, Which};
+use crate::service::inbox::{
+    DIGEST_DIGITS_MIN, InboxCursor, InboxFilter, InboxItem, InboxListing, InboxPageSelection, InboxSearch,
+    InboxStateFilter,
+};
 use crate::web::pages::interrupts;
 use crate::web::pages::policies::list;
 use crate::web::pages::shared::format::{
     SOON, deciders, ending, headline, is_protected, lines, listed, moment, place, urgency, why_not,
 };
 use crate::web::pages::shared::return_path::encoded;
-use crate::web::pages::shared::safe_text::{Line, Path, Prose};
+use crate::web::pages::shared::safe_text::{SafeLine, SafePath, SafeText};
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::pages::shared::widgets::Badge;
-use crate::web::state::App;
+use crate::web::pages::shared::widgets::ReviewBadge;
+use crate::web::state::AppState;
 
 /// Reviews on one page.
 const ROWS_MAX: usize = 50;
@@ -44,7 +50,7 @@ const FLOWS_MAX: usize = 200;
 
 /// `?show=&flow=&q=`, a place that the page is after or before, and one after which it lists what hosts ask.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Asked {
+pub struct InboxQuery {
     show: Option<String>,
     flow: Option<String>,
     q: Option<String>,
@@ -54,20 +60,20 @@ pub struct Asked {
 }
 
 /// What a page is about, once it was read.
-struct Reading {
-    show: Show,
+struct ParsedInboxQuery {
+    show: InboxTabKind,
     flow: Option<FlowId>,
     typed: String,
-    part: Part,
-    asked: Option<Place>,
+    part: InboxPageSelection,
+    asked: Option<InboxCursor>,
 }
 
 /// `GET /`.
-pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Asked>) -> Result<InboxPage> {
+pub async fn show(app: web::Data<AppState>, visitor: Visitor, query: web::Query<InboxQuery>) -> Result<InboxPage> {
     page(&app, &visitor, query.into_inner()).await
 }
 
-async fn page(app: &App, visitor: &Visitor, asked: Asked) -> Result<InboxPage> {
+async fn page(app: &AppState, visitor: &Visitor, asked: InboxQuery) -> Result<InboxPage> {
     let (service, viewer) = (&app.service, visitor.account());
     let reading = read(asked)?;
     let found = find(service, viewer, &reading).await?;
@@ -89,7 +95,7 @@ async fn page(app: &App, visitor: &Visitor, asked: Asked) -> Result<InboxPage> {
     }
     Ok(InboxPage {
         shell: visitor.shell(service, None).await?,
-        scope: if overview { Scope::Overview } else { Scope::Chosen(reading.show) },
+        scope: if overview { InboxScope::Overview } else { InboxScope::Chosen(reading.show) },
         tabs: reading.tabs(),
         form: reading.form(service.flows().await?),
         deciding_several: several.then(|| visitor.0.csrf.shown()),
@@ -105,7 +111,7 @@ async fn page(app: &App, visitor: &Visitor, asked: Asked) -> Result<InboxPage> {
 }
 
 /// A name that cannot be is like a page that is not there; an empty field is none.
-fn read(asked: Asked) -> Result<Reading> {
+fn read(asked: InboxQuery) -> Result<ParsedInboxQuery> {
     const NOT_THERE: Error = Error::NotFound("page");
     let some = |it: Option<String>| it.filter(|it| !it.trim().is_empty());
     let typed = some(asked.q).map(|it| it.trim().to_owned()).unwrap_or_default();
@@ -113,33 +119,33 @@ fn read(asked: Asked) -> Result<Reading> {
         return Err(Error::invalid("/q", "no digest, thread or key is as long as that"));
     }
     let show = match some(asked.show) {
-        Some(word) => Show::read(&word).ok_or(NOT_THERE)?,
-        None if typed.is_empty() => Show::Waiting,
-        None => Show::Everything,
+        Some(word) => InboxTabKind::read(&word).ok_or(NOT_THERE)?,
+        None if typed.is_empty() => InboxTabKind::Waiting,
+        None => InboxTabKind::Everything,
     };
-    let place = |token: String| Place::read(&token).ok_or(NOT_THERE);
+    let place = |token: String| InboxCursor::read(&token).ok_or(NOT_THERE);
     let part = match (some(asked.after), some(asked.before)) {
-        (None, None) => Part::First,
-        (Some(token), None) => Part::After(place(token)?),
-        (None, Some(token)) => Part::Before(place(token)?),
+        (None, None) => InboxPageSelection::First,
+        (Some(token), None) => InboxPageSelection::After(place(token)?),
+        (None, Some(token)) => InboxPageSelection::Before(place(token)?),
         (Some(_), Some(_)) => return Err(NOT_THERE),
     };
     let asked_after = some(asked.asked).map(place).transpose()?;
     let flow = some(asked.flow).map(|it| FlowId::try_from(it).map_err(|_| NOT_THERE)).transpose()?;
-    Ok(Reading { show, flow, typed, part, asked: asked_after })
+    Ok(ParsedInboxQuery { show, flow, typed, part, asked: asked_after })
 }
 
 /// A digest's beginning is looked for as one; where there is none, it may be a thread's name or a key.
-async fn find(service: &Service, viewer: &Account, reading: &Reading) -> Result<Found> {
-    let mut wanted = Wanted { flow: reading.flow.clone(), ..reading.show.wanted(service.now()) };
+async fn find(service: &Service, viewer: &Account, reading: &ParsedInboxQuery) -> Result<InboxListing> {
+    let mut wanted = InboxFilter { flow: reading.flow.clone(), ..reading.show.wanted(service.now()) };
     if let Some(prefix) = digest_prefix(&reading.typed) {
-        wanted.search = Some(Search::Digest(prefix));
+        wanted.search = Some(InboxSearch::Digest(prefix));
         let found = service.find(viewer, &wanted, &reading.part, ROWS_MAX).await?;
         if !found.items.is_empty() {
             return Ok(found);
         }
     }
-    wanted.search = (!reading.typed.is_empty()).then(|| Search::Words {
+    wanted.search = (!reading.typed.is_empty()).then(|| InboxSearch::Words {
         thread: ThreadId::try_from(reading.typed.as_str()).ok(),
         key: SearchKey::read(&reading.typed),
     });
@@ -154,9 +160,12 @@ fn digest_prefix(typed: &str) -> Option<String> {
     (hex && digits.len() >= DIGEST_DIGITS_MIN).then(|| format!("sha256:{digits}"))
 }
 
-impl Reading {
+impl ParsedInboxQuery {
     fn is_overview(&self) -> bool {
-        self.show == Show::Waiting && self.flow.is_none() && self.typed.is_empty() && self.part == Part::First
+        self.show == InboxTabKind::Waiting
+            && self.flow.is_none()
+            && self.typed.is_empty()
+            && self.part == InboxPageSelection::First
     }
 
     /// The address of another page of the same.
@@ -169,46 +178,52 @@ impl Reading {
         if query.is_empty() { "/".to_owned() } else { format!("/?{}", query.join("&")) }
     }
 
-    fn show_unless_said(&self) -> Show {
-        if self.typed.is_empty() { Show::Waiting } else { Show::Everything }
+    fn show_unless_said(&self) -> InboxTabKind {
+        if self.typed.is_empty() { InboxTabKind::Waiting } else { InboxTabKind::Everything }
     }
 
     /// The lists that people go to most, of the same flow.
-    fn tabs(&self) -> Vec<Tab> {
-        let tab = |show: Show| {
-            let there = Reading { show, flow: self.flow.clone(), typed: String::new(), part: Part::First, asked: None };
-            let mark = if self.typed.is_empty() && show == self.show { Mark::On } else { Mark::Off };
-            Tab { url: there.url(&[]), words: show.words(), mark }
+    fn tabs(&self) -> Vec<InboxTab> {
+        let tab = |show: InboxTabKind| {
+            let there = ParsedInboxQuery {
+                show,
+                flow: self.flow.clone(),
+                typed: String::new(),
+                part: InboxPageSelection::First,
+                asked: None,
+            };
+            let mark = if self.typed.is_empty() && show == self.show { ActiveMark::On } else { ActiveMark::Off };
+            InboxTab { url: there.url(&[]), words: show.words(), mark }
         };
-        [Show::Waiting, Show::Mine, Show::Soon, Show::Past].map(tab).into()
+        [InboxTabKind::Waiting, InboxTabKind::Mine, InboxTabKind::Soon, InboxTabKind::Past].map(tab).into()
     }
 
     fn form(&self, flows: Vec<FlowId>) -> SearchForm {
-        let show = Show::ALL.iter().map(|it| Choice {
+        let show = InboxTabKind::ALL.iter().map(|it| InboxFilterOption {
             value: it.word().to_owned(),
             words: it.words().to_owned(),
-            mark: if *it == self.show { Mark::On } else { Mark::Off },
+            mark: if *it == self.show { ActiveMark::On } else { ActiveMark::Off },
         });
-        let flow = flows.into_iter().take(FLOWS_MAX).map(|it| Choice {
-            mark: if self.flow.as_ref() == Some(&it) { Mark::On } else { Mark::Off },
+        let flow = flows.into_iter().take(FLOWS_MAX).map(|it| InboxFilterOption {
+            mark: if self.flow.as_ref() == Some(&it) { ActiveMark::On } else { ActiveMark::Off },
             value: it.to_string(),
             words: it.to_string(),
         });
-        SearchForm { typed: Prose::new(self.typed.as_str()), show: show.collect(), flows: flow.collect() }
+        SearchForm { typed: SafeText::new(self.typed.as_str()), show: show.collect(), flows: flow.collect() }
     }
 }
 
-impl Show {
-    fn wanted(self, now: Timestamp) -> Wanted {
+impl InboxTabKind {
+    fn wanted(self, now: Timestamp) -> InboxFilter {
         let which = match self {
-            Self::Waiting => Which::Open,
-            Self::Mine => return Wanted::mine(),
-            Self::Soon => Which::EndingBy(now.plus(SOON)),
-            Self::Past => Which::Past,
-            Self::Ended(ending) => Which::Ended(ending),
-            Self::Everything => Which::Any,
+            Self::Waiting => InboxStateFilter::Open,
+            Self::Mine => return InboxFilter::mine(),
+            Self::Soon => InboxStateFilter::EndingBy(now.plus(SOON)),
+            Self::Past => InboxStateFilter::Past,
+            Self::Ended(ending) => InboxStateFilter::Ended(ending),
+            Self::Everything => InboxStateFilter::Any,
         };
-        Wanted { which, ..Wanted::open() }
+        InboxFilter { which, ..InboxFilter::open() }
     }
 }
 
@@ -224,11 +239,11 @@ fn waiting_row(item: &InboxItem, now: Timestamp) -> WaitingRow {
         tick: (has_own_place(item) && hold.alone().is_none()).then(|| hold.id.to_string()),
         url: format!("/reviews/{}", hold.id),
         headline: headline(hold, item.transition.as_ref(), &item.diff),
-        flow: Line::new(hold.flow.as_str()),
-        thread: Line::new(hold.context.title.as_deref().unwrap_or(hold.thread.as_str())),
-        protected: protected.take(PROTECTED_SHOWN).map(|it| Path::new(it.to_string())).collect(),
+        flow: SafeLine::new(hold.flow.as_str()),
+        thread: SafeLine::new(hold.context.title.as_deref().unwrap_or(hold.thread.as_str())),
+        protected: protected.take(PROTECTED_SHOWN).map(|it| SafePath::new(it.to_string())).collect(),
         reasons: lines(hold.reasons.iter().filter(|it| it.code != "protected").map(|it| it.text.as_str())),
-        on_behalf_of: hold.context.on_behalf_of.as_deref().map(Line::new),
+        on_behalf_of: hold.context.on_behalf_of.as_deref().map(SafeLine::new),
         votes: votes(hold, &item.eligible, now),
         deadline: moment(hold.expires_at, now),
         urgency: urgency(hold.expires_at, now),
@@ -236,22 +251,23 @@ fn waiting_row(item: &InboxItem, now: Timestamp) -> WaitingRow {
     }
 }
 
-fn badges(item: &InboxItem, now: Timestamp) -> Vec<Badge> {
+fn badges(item: &InboxItem, now: Timestamp) -> Vec<ReviewBadge> {
     let own = match &item.eligible {
-        Ok(_) => Badge::Yours,
-        Err(Ineligible::Voted) => Badge::Voted,
-        Err(reason) => Badge::CannotDecide(why_not(*reason).1.to_owned()),
+        Ok(_) => ReviewBadge::Yours,
+        Err(Ineligible::Voted) => ReviewBadge::Voted,
+        Err(reason) => ReviewBadge::CannotDecide(why_not(*reason).1.to_owned()),
     };
     let names = |to: &BTreeSet<GroupName>| listed(&to.iter().map(ToString::to_string).collect::<Vec<_>>(), "and");
-    let escalated = item.hold.also_asked(now).map(|to| Badge::Escalated(names(to)));
-    let reminded = item.hold.notices.reminder.filter(|it| it.from <= now).map(|_| Badge::Reminded);
+    let escalated = item.hold.also_asked(now).map(|to| ReviewBadge::Escalated(names(to)));
+    let reminded = item.hold.notices.reminder.filter(|it| it.from <= now).map(|_| ReviewBadge::Reminded);
     [Some(own), escalated.or(reminded)].into_iter().flatten().collect()
 }
 
 /// How far the stage is that the reader can vote in, or else the first that lacks votes.
-fn votes(hold: &Hold, eligible: &std::result::Result<Vec<VotingPlace>, Ineligible>, now: Timestamp) -> Votes {
+fn votes(hold: &Hold, eligible: &std::result::Result<Vec<VotingSeat>, Ineligible>, now: Timestamp) -> StageVotesView {
     let got = |stage: usize| {
-        let counts = |it: &&crate::domain::reviews::Vote| it.verdict == Verdict::Approve && it.stage as usize == stage;
+        let counts =
+            |it: &&crate::domain::reviews::Vote| it.verdict == VoteVerdict::Approve && it.stage as usize == stage;
         u32::try_from(hold.standing_votes().filter(counts).count()).unwrap_or(u32::MAX)
     };
     let mine = |stage: usize| eligible.as_ref().is_ok_and(|it| it.iter().any(|place| place.stage as usize == stage));
@@ -260,7 +276,7 @@ fn votes(hold: &Hold, eligible: &std::result::Result<Vec<VotingPlace>, Ineligibl
     let stage = all.clone().find(|it| mine(*it) && lacks(*it)).or_else(|| all.clone().find(|it| lacks(*it)));
     let stage = stage.unwrap_or_default();
     let asked = hold.stages.get(stage);
-    Votes {
+    StageVotesView {
         got: got(stage),
         need: asked.map_or(0, |it| it.need),
         groups: lines(hold.groups_asked(stage, now).iter().map(|group| group.as_str())),
@@ -273,8 +289,8 @@ fn decided_row(item: &InboxItem, now: Timestamp) -> Option<DecidedRow> {
     Some(DecidedRow {
         url: format!("/reviews/{}", hold.id),
         headline: headline(hold, item.transition.as_ref(), &item.diff),
-        flow: Line::new(hold.flow.as_str()),
-        thread: Line::new(hold.context.title.as_deref().unwrap_or(hold.thread.as_str())),
+        flow: SafeLine::new(hold.flow.as_str()),
+        thread: SafeLine::new(hold.context.title.as_deref().unwrap_or(hold.thread.as_str())),
         outcome,
         by: deciders(hold),
         at: moment(at, now),

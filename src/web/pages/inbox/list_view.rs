@@ -2,24 +2,24 @@
 
 use askama::Template;
 
-use crate::domain::reviews::Ending;
+use crate::domain::reviews::HoldOutcome;
 use crate::web::pages::interrupts::view::InterruptRow;
-use crate::web::pages::policies::list_view::AmendmentRow;
+use crate::web::pages::policies::list_view::PolicyChangeRow;
 use crate::web::pages::shared::headline::Headline;
-use crate::web::pages::shared::layout::{Moment, Shell};
-use crate::web::pages::shared::safe_text::{Line, Path, Prose};
-use crate::web::pages::shared::widgets::{Badge, Outcome, Urgency};
+use crate::web::pages::shared::layout::{PageLayout, TimestampView};
+use crate::web::pages::shared::safe_text::{SafeLine, SafePath, SafeText};
+use crate::web::pages::shared::widgets::{HoldOutcomeView, ReviewBadge, Urgency};
 
 /// `GET /`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "inbox.html")]
 pub struct InboxPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// Whether it is the inbox as one comes to it.
-    pub scope: Scope,
+    pub scope: InboxScope,
     /// The lists that people go to most.
-    pub tabs: Vec<Tab>,
+    pub tabs: Vec<InboxTab>,
     /// The form that finds others.
     pub form: SearchForm,
     /// The CSRF token of the form that decides several at once, where there are several.
@@ -27,7 +27,7 @@ pub struct InboxPage {
     /// Open holds, the one with the nearest deadline first unless something was searched for.
     pub waiting: Vec<WaitingRow>,
     /// Policies that wait for the reader's approval.
-    pub policies: Vec<AmendmentRow>,
+    pub policies: Vec<PolicyChangeRow>,
     /// What hosts ask people about, the nearest deadline first.
     pub interrupts: Vec<InterruptRow>,
     /// Where their first are, if these come later.
@@ -44,16 +44,16 @@ pub struct InboxPage {
 
 /// What the page lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Scope {
+pub enum InboxScope {
     /// What waits, and a little of what was decided.
     Overview,
     /// What was chosen.
-    Chosen(Show),
+    Chosen(InboxTabKind),
 }
 
 /// What can be chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Show {
+pub enum InboxTabKind {
     /// Everything that waits.
     Waiting,
     /// What waits for the reader.
@@ -63,14 +63,14 @@ pub enum Show {
     /// Everything that has ended.
     Past,
     /// What has ended in one way.
-    Ended(Ending),
+    Ended(HoldOutcome),
     /// All of it.
     Everything,
 }
 
 /// Whether it is the one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mark {
+pub enum ActiveMark {
     /// It is.
     On,
     /// It is not.
@@ -79,45 +79,45 @@ pub enum Mark {
 
 /// A list to go to.
 #[derive(Clone, Debug)]
-pub struct Tab {
+pub struct InboxTab {
     /// Where it is.
     pub url: String,
     /// What it lists.
     pub words: &'static str,
     /// Whether it is this page.
-    pub mark: Mark,
+    pub mark: ActiveMark,
 }
 
 /// What finds others.
 #[derive(Clone, Debug)]
 pub struct SearchForm {
     /// What was typed.
-    pub typed: Prose,
+    pub typed: SafeText,
     /// States to choose from.
-    pub show: Vec<Choice>,
+    pub show: Vec<InboxFilterOption>,
     /// Flows to choose from.
-    pub flows: Vec<Choice>,
+    pub flows: Vec<InboxFilterOption>,
 }
 
 /// One of several.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct InboxFilterOption {
     /// As it is sent.
     pub value: String,
     /// As it is read.
     pub words: String,
     /// Whether it is chosen.
-    pub mark: Mark,
+    pub mark: ActiveMark,
 }
 
-impl Mark {
+impl ActiveMark {
     /// Whether it is the one.
     pub const fn is_on(self) -> bool {
         matches!(self, Self::On)
     }
 }
 
-impl Scope {
+impl InboxScope {
     /// Whether it is the inbox as one comes to it.
     pub const fn is_overview(self) -> bool {
         matches!(self, Self::Overview)
@@ -126,24 +126,24 @@ impl Scope {
     /// Over the list.
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Overview => Show::Waiting.words(),
+            Self::Overview => InboxTabKind::Waiting.words(),
             Self::Chosen(show) => show.words(),
         }
     }
 }
 
-impl Show {
+impl InboxTabKind {
     /// All, as they are offered.
     pub const ALL: [Self; 10] = [
         Self::Waiting,
         Self::Mine,
         Self::Soon,
         Self::Past,
-        Self::Ended(Ending::Approved),
-        Self::Ended(Ending::Denied),
-        Self::Ended(Ending::Expired),
-        Self::Ended(Ending::Cancelled),
-        Self::Ended(Ending::Superseded),
+        Self::Ended(HoldOutcome::Approved),
+        Self::Ended(HoldOutcome::Denied),
+        Self::Ended(HoldOutcome::Expired),
+        Self::Ended(HoldOutcome::Cancelled),
+        Self::Ended(HoldOutcome::Superseded),
         Self::Everything,
     ];
 
@@ -166,11 +166,11 @@ impl Show {
             Self::Mine => "Yours to decide",
             Self::Soon => "Expiring soon",
             Self::Past => "Past",
-            Self::Ended(Ending::Approved) => "Approved",
-            Self::Ended(Ending::Denied) => "Denied",
-            Self::Ended(Ending::Expired) => "Expired",
-            Self::Ended(Ending::Cancelled) => "Cancelled",
-            Self::Ended(Ending::Superseded) => "Superseded",
+            Self::Ended(HoldOutcome::Approved) => "Approved",
+            Self::Ended(HoldOutcome::Denied) => "Denied",
+            Self::Ended(HoldOutcome::Expired) => "Expired",
+            Self::Ended(HoldOutcome::Cancelled) => "Cancelled",
+            Self::Ended(HoldOutcome::Superseded) => "Superseded",
             Self::Everything => "Everything",
         }
     }
@@ -191,34 +191,34 @@ pub struct WaitingRow {
     /// The change in words.
     pub headline: Headline,
     /// Its flow.
-    pub flow: Line,
+    pub flow: SafeLine,
     /// Its thread.
-    pub thread: Line,
+    pub thread: SafeLine,
     /// Protected keys that it touches.
-    pub protected: Vec<Path>,
+    pub protected: Vec<SafePath>,
     /// Why it was held, a phrase each.
-    pub reasons: Vec<Line>,
+    pub reasons: Vec<SafeLine>,
     /// For whom the thread works, if the host said.
-    pub on_behalf_of: Option<Line>,
+    pub on_behalf_of: Option<SafeLine>,
     /// Votes of the stage that is open.
-    pub votes: Votes,
+    pub votes: StageVotesView,
     /// When it ends by itself.
-    pub deadline: Moment,
+    pub deadline: TimestampView,
     /// Whether the deadline is near.
     pub urgency: Urgency,
     /// What the reader is to it, and what to beware of.
-    pub badges: Vec<Badge>,
+    pub badges: Vec<ReviewBadge>,
 }
 
 /// How far a stage is.
 #[derive(Clone, Debug)]
-pub struct Votes {
+pub struct StageVotesView {
     /// Approvals so far.
     pub got: u32,
     /// Approvals needed.
     pub need: u32,
     /// From which groups.
-    pub groups: Vec<Line>,
+    pub groups: Vec<SafeLine>,
 }
 
 /// A hold that has ended.
@@ -229,13 +229,13 @@ pub struct DecidedRow {
     /// The change in words.
     pub headline: Headline,
     /// Its flow.
-    pub flow: Line,
+    pub flow: SafeLine,
     /// Its thread.
-    pub thread: Line,
+    pub thread: SafeLine,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: HoldOutcomeView,
     /// By whom: names, or nobody for an expiry.
-    pub by: Vec<Line>,
+    pub by: Vec<SafeLine>,
     /// When.
-    pub at: Moment,
+    pub at: TimestampView,
 }

@@ -6,50 +6,50 @@ use askama::Template as _;
 
 use super::view::InterruptConfirmPage;
 use super::{find, page, said};
-use crate::domain::reviews::{Ballot, Prospect, VoteRefused};
+use crate::domain::reviews::{Ballot, VotePreview, VoteRejected};
 use crate::service::error::{Error, Result};
-use crate::service::interrupts::Shown;
-use crate::web::pages::reviews::decide::{Needed, signing, words};
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::Form;
+use crate::service::interrupts::InterruptView;
+use crate::web::pages::reviews::decide::{MissingPasskeySignature, signing, words};
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::{html, moment, see_other, span};
-use crate::web::pages::shared::layout::Hash;
-use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::layout::DigestText;
+use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::pages::shared::vote_form::{Again, VoteFields};
-use crate::web::state::App;
+use crate::web::pages::shared::vote_form::{VoteFields, VoteFormState};
+use crate::web::state::AppState;
 
 /// `POST /interrupts/{interrupt}/decision`.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<VoteFields>,
+    sent: SignedInForm<VoteFields>,
     id: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let shown = find(&app, &id).await.map_err(failed)?;
-    let asked = Asked { app: &app, visitor: &visitor, shown: &shown, form: &form };
+    let asked = InterruptDecisionContext { app: &app, visitor: &visitor, shown: &shown, form: &form };
     let error = match asked.decide().await {
         Ok(response) => return Ok(response),
         Err(error) => error,
     };
     let Some(problem) = words(&error) else { return Err(failed(error)) };
-    let again = Again { problem: Some(problem), typed: form.comment() };
+    let again = VoteFormState { problem: Some(problem), typed: form.comment() };
     let now = find(&app, &id).await.map_err(failed)?;
     let page = page(&app, &visitor, &now, again).await.map_err(failed)?;
     Ok(html(StatusCode::CONFLICT, page.render()))
 }
 
 /// A decision that a form asks for.
-struct Asked<'a> {
-    app: &'a App,
+struct InterruptDecisionContext<'a> {
+    app: &'a AppState,
     visitor: &'a Visitor,
-    shown: &'a Shown,
+    shown: &'a InterruptView,
     form: &'a VoteFields,
 }
 
-impl Asked<'_> {
+impl InterruptDecisionContext<'_> {
     async fn decide(&self) -> Result<HttpResponse> {
         let ballot = self.ballot()?;
         if !self.form.is_confirmed() || ballot.told.is_none() {
@@ -60,7 +60,7 @@ impl Asked<'_> {
         let voter = &self.visitor.account().id;
         match service.vote_on_interrupt(voter, &interrupt.id, &ballot, signature.as_ref()).await {
             Ok(_) => Ok(see_other(&format!("/interrupts/{}", interrupt.id))),
-            Err(error @ Error::Vote(VoteRefused::NotTyped | VoteRefused::MovedOn)) => {
+            Err(error @ Error::Vote(VoteRejected::NotTyped | VoteRejected::MovedOn)) => {
                 self.look_again(&ballot, &error).await
             }
             Err(error) => Err(error),
@@ -70,7 +70,7 @@ impl Asked<'_> {
     /// The second look once more, as the question stands by now: what is to be typed was not, or others have voted.
     async fn look_again(&self, ballot: &Ballot, refused: &Error) -> Result<HttpResponse> {
         let shown = find(self.app, self.shown.interrupt.id.as_str()).await?;
-        Asked { shown: &shown, ..*self }.confirm(ballot, words(refused)).await
+        InterruptDecisionContext { shown: &shown, ..*self }.confirm(ballot, words(refused)).await
     }
 
     /// The ballot that the form is, if its page was this visitor's own. Whether it counts is not said here.
@@ -79,7 +79,7 @@ impl Asked<'_> {
     }
 
     /// What would come of a ballot now.
-    async fn prospect(&self, ballot: &Ballot) -> Result<Prospect> {
+    async fn prospect(&self, ballot: &Ballot) -> Result<VotePreview> {
         let (interrupt, voter) = (&self.shown.interrupt, self.visitor.account());
         let typed = interrupt.asks_to_type(ballot.stage, ballot.verdict);
         let roll = self.app.service.roll_of_interrupt(interrupt, &voter.id).await?;
@@ -100,18 +100,18 @@ impl Asked<'_> {
             interrupt_url: format!("/interrupts/{}", interrupt.id),
             action: format!("/interrupts/{}/decision", interrupt.id),
             csrf: visitor.0.csrf.shown(),
-            digest: Hash::new(ballot.transition.to_string()),
+            digest: DigestText::new(ballot.transition.to_string()),
             nonce: ballot.nonce.clone(),
             stage: ballot.stage,
             verdict: ballot.verdict.into(),
-            host: Line::new(interrupt.source.name.as_str()),
-            flow: Line::new(interrupt.flow.as_str()),
+            host: SafeLine::new(interrupt.source.name.as_str()),
+            flow: SafeLine::new(interrupt.flow.as_str()),
             said: said(shown),
             deadline: moment(interrupt.expires_at, now),
             consequence: consequence(shown, prospect),
             expects: prospect.word(),
-            comment: Prose::new(ballot.comment.clone().unwrap_or_default()),
-            signing: signing(service, &voter.id, must.then_some(Needed), challenge).await?,
+            comment: SafeText::new(ballot.comment.clone().unwrap_or_default()),
+            signing: signing(service, &voter.id, must.then_some(MissingPasskeySignature), challenge).await?,
             typing: interrupt.asks_to_type(ballot.stage, ballot.verdict),
             problem,
         };
@@ -121,11 +121,11 @@ impl Asked<'_> {
 }
 
 /// What this vote leads to, if it is confirmed.
-fn consequence(shown: &Shown, prospect: Prospect) -> String {
+fn consequence(shown: &InterruptView, prospect: VotePreview) -> String {
     match prospect {
-        Prospect::Waits => "Your vote is counted, and others are waited for.".to_owned(),
-        Prospect::Ends => "The host is told no.".to_owned(),
-        Prospect::Passes => {
+        VotePreview::Waits => "Your vote is counted, and others are waited for.".to_owned(),
+        VotePreview::Ends => "The host is told no.".to_owned(),
+        VotePreview::Passes => {
             let good_for = span(shown.good_for().as_secs());
             format!("The host is told yes, and may go on within {good_for}. Nothing is written under this gateway.")
         }

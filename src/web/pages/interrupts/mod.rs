@@ -7,34 +7,34 @@ pub use decide::submit;
 
 use actix_web::{HttpResponse, web};
 
-use super::shared::decision_form::{CommentWish, DecideForm, Deciding, Seats};
-use super::shared::form_nonce::{Binding, Nonce};
+use super::shared::decision_form::{CommentRequirement, DecideForm, DecideFormView, StageProgressView};
+use super::shared::form_nonce::{Nonce, NonceBinding};
 use super::shared::format::{cannot_decide, lines, moment, see_other, why_not};
-use super::shared::layout::{Hash, Tone};
-use super::shared::safe_text::{Json, Line, Path, Prose};
+use super::shared::layout::{DigestText, Tone};
+use super::shared::safe_text::{SafeJson, SafeLine, SafePath, SafeText};
 use super::shared::visitor::Visitor;
-use super::shared::vote_form::Again;
-use super::shared::widgets::Badge;
+use super::shared::vote_form::VoteFormState;
+use super::shared::widgets::ReviewBadge;
 use super::shared::widgets::TimelineItem;
 use crate::domain::identity::account::Account;
-use crate::domain::interrupts::{Decision, Interrupt};
+use crate::domain::interrupts::{Interrupt, InterruptDecision};
 use crate::domain::json::canonical::canonical;
 use crate::domain::policy::RedactedLeaf;
 use crate::domain::primitives::id::{AccountId, InterruptId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{CannotDecide, Roll, Verdict};
+use crate::domain::reviews::{CannotDecide, VoteVerdict, VoterRoll};
 use crate::service::error::{Error, Result};
-use crate::service::interrupts::Shown;
-use crate::web::state::App;
-use view::{InterruptPage, InterruptRow, Part, Said};
+use crate::service::interrupts::InterruptView;
+use crate::web::state::AppState;
+use view::{HostAssertionView, InterruptPage, InterruptRow, InterruptValueRow};
 
 /// Keys that a row of a list names.
 const KEYS_IN_ROW: usize = 4;
 
 /// `GET /interrupts/{interrupt}`.
-pub async fn show(app: web::Data<App>, visitor: Visitor, id: web::Path<String>) -> Result<InterruptPage> {
+pub async fn show(app: web::Data<AppState>, visitor: Visitor, id: web::Path<String>) -> Result<InterruptPage> {
     let shown = find(&app, &id).await?;
-    page(&app, &visitor, &shown, Again::default()).await
+    page(&app, &visitor, &shown, VoteFormState::default()).await
 }
 
 /// `GET` where only forms go: whoever loads such an address again means the interrupt.
@@ -43,32 +43,32 @@ pub async fn back(id: web::Path<String>) -> HttpResponse {
     see_other(&id.map_or_else(|_| "/".to_owned(), |it| format!("/interrupts/{it}")))
 }
 
-async fn find(app: &App, id: &str) -> Result<Shown> {
+async fn find(app: &AppState, id: &str) -> Result<InterruptView> {
     let id = InterruptId::try_from(id).map_err(|_| Error::NotFound("interrupt"))?;
     app.service.interrupt_shown(&id).await
 }
 
-fn binding<'a>(visitor: &'a Visitor, interrupt: &'a Interrupt, stage: u32) -> Binding<'a> {
+fn binding<'a>(visitor: &'a Visitor, interrupt: &'a Interrupt, stage: u32) -> NonceBinding<'a> {
     let session = &visitor.0.signed_in.session.record.id;
-    Binding { session, page: interrupt.id.as_str(), digest: interrupt.digest, stage }
+    NonceBinding { session, page: interrupt.id.as_str(), digest: interrupt.digest, stage }
 }
 
-async fn page(app: &App, visitor: &Visitor, shown: &Shown, again: Again) -> Result<InterruptPage> {
+async fn page(app: &AppState, visitor: &Visitor, shown: &InterruptView, again: VoteFormState) -> Result<InterruptPage> {
     let (service, interrupt) = (&app.service, &shown.interrupt);
     let now = service.now();
     let (words, tone) = standing(interrupt, now);
     Ok(InterruptPage {
         shell: visitor.shell(service, None).await?,
         problem: again.problem.clone(),
-        host: Line::new(interrupt.source.name.as_str()),
-        flow: Line::new(interrupt.flow.as_str()),
+        host: SafeLine::new(interrupt.source.name.as_str()),
+        flow: SafeLine::new(interrupt.flow.as_str()),
         words,
         tone,
         standing: explained(interrupt, now),
         said: said(shown),
         deadline: interrupt.is_open(now).then(|| moment(interrupt.expires_at, now)),
-        digest: Hash::new(interrupt.digest.to_string()),
-        policy: Hash::new(interrupt.policy.to_string()),
+        digest: DigestText::new(interrupt.digest.to_string()),
+        policy: DigestText::new(interrupt.policy.to_string()),
         stages: seats(interrupt),
         timeline: timeline(shown, &visitor.account().id, now),
         deciding: deciding(app, visitor, shown, again.typed).await?,
@@ -76,31 +76,32 @@ async fn page(app: &App, visitor: &Visitor, shown: &Shown, again: Again) -> Resu
 }
 
 /// What the host says, without what the policy hides.
-fn said(shown: &Shown) -> Said {
+fn said(shown: &InterruptView) -> HostAssertionView {
     let asserted = &shown.interrupt.asserted;
-    let line = |text: &str| Line::new(shown.masked(text));
+    let line = |text: &str| SafeLine::new(shown.masked(text));
     let part = |leaf: RedactedLeaf| match leaf {
-        RedactedLeaf::Shown { pointer, value } => {
-            Part { path: Path::new(pointer.to_string()), value: Some(Json::new(canonical(&value))) }
-        }
-        RedactedLeaf::Hidden { pointer } => Part { path: Path::new(pointer.to_string()), value: None },
+        RedactedLeaf::Shown { pointer, value } => InterruptValueRow {
+            path: SafePath::new(pointer.to_string()),
+            value: Some(SafeJson::new(canonical(&value))),
+        },
+        RedactedLeaf::Hidden { pointer } => InterruptValueRow { path: SafePath::new(pointer.to_string()), value: None },
     };
-    Said {
+    HostAssertionView {
         title: asserted.title.as_deref().map(line),
-        reason: asserted.reason.as_deref().map(|it| Prose::new(shown.masked(it))),
+        reason: asserted.reason.as_deref().map(|it| SafeText::new(shown.masked(it))),
         thread: asserted.thread_ref.as_deref().map(line),
-        interrupt_id: Line::new(asserted.interrupt_id.as_str()),
-        digest: Line::new(asserted.transition_digest.as_str()),
+        interrupt_id: SafeLine::new(asserted.interrupt_id.as_str()),
+        digest: SafeLine::new(asserted.transition_digest.as_str()),
         attempt: (asserted.attempt > 1).then_some(asserted.attempt),
         keys: asserted.changed_keys.iter().map(|it| line(it)).collect(),
         diff: shown.leaves().into_iter().map(part).collect(),
     }
 }
 
-async fn deciding(app: &App, visitor: &Visitor, shown: &Shown, typed: String) -> Result<Deciding> {
+async fn deciding(app: &AppState, visitor: &Visitor, shown: &InterruptView, typed: String) -> Result<DecideFormView> {
     let interrupt = &shown.interrupt;
     if !interrupt.is_open(app.service.now()) {
-        return Ok(Deciding::Closed("It has ended. Nothing more can be decided here.".to_owned()));
+        return Ok(DecideFormView::Closed("It has ended. Nothing more can be decided here.".to_owned()));
     }
     let stage = match stage_for(
         interrupt,
@@ -108,20 +109,20 @@ async fn deciding(app: &App, visitor: &Visitor, shown: &Shown, typed: String) ->
         &app.service.roll_of_interrupt(interrupt, &visitor.account().id).await?,
     ) {
         Ok(stage) => stage,
-        Err(reason) => return Ok(Deciding::Closed(format!("You cannot decide this. {}", why_not(reason).0))),
+        Err(reason) => return Ok(DecideFormView::Closed(format!("You cannot decide this. {}", why_not(reason).0))),
     };
     if app.service.is_halted(&interrupt.flow).await? {
-        return Ok(Deciding::Closed(format!("You cannot decide this. {}", cannot_decide(CannotDecide::Halted))));
+        return Ok(DecideFormView::Closed(format!("You cannot decide this. {}", cannot_decide(CannotDecide::Halted))));
     }
     let required = interrupt.asking.stages.get(stage as usize).is_some_and(|it| it.comment_required);
-    Ok(Deciding::Open(DecideForm {
+    Ok(DecideFormView::Open(DecideForm {
         action: format!("/interrupts/{}/decision", interrupt.id),
         csrf: visitor.0.csrf.shown(),
         nonce: Nonce::new(app.service.keys()?.row(), &binding(visitor, interrupt, stage)).as_str().to_owned(),
         stage,
         asks: true,
-        comment: if required { CommentWish::Required } else { CommentWish::Optional },
-        typed: Prose::new(typed),
+        comment: if required { CommentRequirement::Required } else { CommentRequirement::Optional },
+        typed: SafeText::new(typed),
     }))
 }
 
@@ -129,7 +130,7 @@ async fn deciding(app: &App, visitor: &Visitor, shown: &Shown, typed: String) ->
 fn stage_for(
     interrupt: &Interrupt,
     person: &Account,
-    roll: &Roll,
+    roll: &VoterRoll,
 ) -> std::result::Result<u32, crate::domain::reviews::Ineligible> {
     let jury = interrupt.jury();
     let own = jury.eligible(person)?;
@@ -143,10 +144,10 @@ fn stage_for(
 fn standing(interrupt: &Interrupt, now: Timestamp) -> (&'static str, Tone) {
     match interrupt.ending().map(|it| it.0) {
         None if interrupt.is_open(now) => ("Waits for approval", Tone::Care),
-        None | Some(Decision::Expired) => ("Expired", Tone::Plain),
-        Some(Decision::Approved) => ("Approved", Tone::Good),
-        Some(Decision::Denied) => ("Denied", Tone::Bad),
-        Some(Decision::Superseded) => ("Superseded", Tone::Plain),
+        None | Some(InterruptDecision::Expired) => ("Expired", Tone::Plain),
+        Some(InterruptDecision::Approved) => ("Approved", Tone::Good),
+        Some(InterruptDecision::Denied) => ("Denied", Tone::Bad),
+        Some(InterruptDecision::Superseded) => ("Superseded", Tone::Plain),
     }
 }
 
@@ -155,32 +156,32 @@ fn explained(interrupt: &Interrupt, now: Timestamp) -> String {
         return "The host has stopped its graph and waits for the answer.".to_owned();
     };
     match decision {
-        Decision::Approved => {
+        InterruptDecision::Approved => {
             let until = answer.expires_at.map(|it| moment(it, now).words).unwrap_or_default();
             format!("The host was told yes. Its answer is good until {until}.")
         }
-        Decision::Denied => "The host was told no.".to_owned(),
-        Decision::Expired => "Nobody decided in time, and the host was told so.".to_owned(),
-        Decision::Superseded => {
+        InterruptDecision::Denied => "The host was told no.".to_owned(),
+        InterruptDecision::Expired => "Nobody decided in time, and the host was told so.".to_owned(),
+        InterruptDecision::Superseded => {
             "Another policy judges the flow and asks other people. The host was told so, and may ask again.".to_owned()
         }
     }
 }
 
-fn seats(interrupt: &Interrupt) -> Vec<Seats> {
+fn seats(interrupt: &Interrupt) -> Vec<StageProgressView> {
     let approved = |index: u32| {
-        let votes = interrupt.votes.iter().filter(move |it| it.stage == index && it.verdict == Verdict::Approve);
+        let votes = interrupt.votes.iter().filter(move |it| it.stage == index && it.verdict == VoteVerdict::Approve);
         lines(votes.map(|it| it.name.as_str()))
     };
     let stages = (0u32..).zip(&interrupt.asking.stages);
-    let groups = |stage: &crate::domain::reviews::Stage| lines(stage.groups.iter().map(|it| it.as_str()));
-    stages.map(|(at, it)| Seats { groups: groups(it), need: it.need, approved_by: approved(at) }).collect()
+    let groups = |stage: &crate::domain::reviews::ApprovalStage| lines(stage.groups.iter().map(|it| it.as_str()));
+    stages.map(|(at, it)| StageProgressView { groups: groups(it), need: it.need, approved_by: approved(at) }).collect()
 }
 
-fn timeline(shown: &Shown, viewer: &AccountId, now: Timestamp) -> Vec<TimelineItem> {
+fn timeline(shown: &InterruptView, viewer: &AccountId, now: Timestamp) -> Vec<TimelineItem> {
     let interrupt = &shown.interrupt;
     let item = |who: Option<&str>, words: &str, tone, at| TimelineItem {
-        who: who.map(Line::new),
+        who: who.map(SafeLine::new),
         words: words.to_owned(),
         comment: None,
         claim: None,
@@ -190,38 +191,40 @@ fn timeline(shown: &Shown, viewer: &AccountId, now: Timestamp) -> Vec<TimelineIt
     let mut items = vec![item(Some(&interrupt.source.name), "asked for it", Tone::Plain, interrupt.received_at)];
     for vote in &interrupt.votes {
         let (words, tone) = match vote.verdict {
-            Verdict::Approve => ("approved it", Tone::Good),
-            Verdict::Deny => ("denied it", Tone::Bad),
+            VoteVerdict::Approve => ("approved it", Tone::Good),
+            VoteVerdict::Deny => ("denied it", Tone::Bad),
         };
-        let comment = vote.comment.as_deref().map(|it| Prose::new(shown.said((viewer, &vote.reviewer), it)));
+        let comment = vote.comment.as_deref().map(|it| SafeText::new(shown.said((viewer, &vote.reviewer), it)));
         items.push(TimelineItem { comment, ..item(Some(&vote.name), words, tone, vote.at) });
     }
     let end = interrupt.ending().map(|(decision, at, _)| match decision {
-        Decision::Approved => item(None, "The host was answered: yes", Tone::Good, at),
-        Decision::Denied => item(None, "The host was answered: no", Tone::Bad, at),
-        Decision::Expired => item(None, "The deadline passed without a decision", Tone::Plain, at),
-        Decision::Superseded => item(None, "Another policy was activated, which asks other people", Tone::Plain, at),
+        InterruptDecision::Approved => item(None, "The host was answered: yes", Tone::Good, at),
+        InterruptDecision::Denied => item(None, "The host was answered: no", Tone::Bad, at),
+        InterruptDecision::Expired => item(None, "The deadline passed without a decision", Tone::Plain, at),
+        InterruptDecision::Superseded => {
+            item(None, "Another policy was activated, which asks other people", Tone::Plain, at)
+        }
     });
     items.extend(end);
     items
 }
 
 /// An interrupt in a list.
-pub fn row(shown: &Shown, viewer: &Account, now: Timestamp) -> InterruptRow {
+pub fn row(shown: &InterruptView, viewer: &Account, now: Timestamp) -> InterruptRow {
     let (interrupt, asserted) = (&shown.interrupt, &shown.interrupt.asserted);
-    let line = |text: &str| Line::new(shown.masked(text));
+    let line = |text: &str| SafeLine::new(shown.masked(text));
     InterruptRow {
         url: format!("/interrupts/{}", interrupt.id),
-        host: Line::new(interrupt.source.name.as_str()),
-        flow: Line::new(interrupt.flow.as_str()),
+        host: SafeLine::new(interrupt.source.name.as_str()),
+        flow: SafeLine::new(interrupt.flow.as_str()),
         title: asserted.title.as_deref().map(line),
-        digest: Line::new(asserted.transition_digest.as_str()),
+        digest: SafeLine::new(asserted.transition_digest.as_str()),
         keys: asserted.changed_keys.iter().take(KEYS_IN_ROW).map(|it| line(it)).collect(),
         more: asserted.changed_keys.len().saturating_sub(KEYS_IN_ROW),
         badge: match interrupt.jury().eligible(viewer) {
-            Ok(_) => Badge::Yours,
-            Err(crate::domain::reviews::Ineligible::Voted) => Badge::Voted,
-            Err(reason) => Badge::CannotDecide(why_not(reason).1.to_owned()),
+            Ok(_) => ReviewBadge::Yours,
+            Err(crate::domain::reviews::Ineligible::Voted) => ReviewBadge::Voted,
+            Err(reason) => ReviewBadge::CannotDecide(why_not(reason).1.to_owned()),
         },
         deadline: moment(interrupt.expires_at, now),
     }

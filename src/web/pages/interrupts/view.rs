@@ -2,24 +2,24 @@
 
 use askama::Template;
 
-use crate::web::pages::shared::confirm::Signing;
-use crate::web::pages::shared::decision_form::{Deciding, Seats};
-use crate::web::pages::shared::layout::{Hash, Moment, Shell, Tone};
-use crate::web::pages::shared::safe_text::{Json, Line, Path, Prose};
-use crate::web::pages::shared::widgets::{TimelineItem, Verdict};
+use crate::web::pages::shared::confirm::PasskeySigningView;
+use crate::web::pages::shared::decision_form::{DecideFormView, StageProgressView};
+use crate::web::pages::shared::layout::{DigestText, PageLayout, TimestampView, Tone};
+use crate::web::pages::shared::safe_text::{SafeJson, SafeLine, SafePath, SafeText};
+use crate::web::pages::shared::widgets::{TimelineItem, VerdictView};
 
 /// `GET /interrupts/{interrupt}`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "interrupt.html")]
 pub struct InterruptPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// What was refused, above everything.
     pub problem: Option<String>,
     /// Whose word all of it is.
-    pub host: Line,
+    pub host: SafeLine,
     /// The flow whose people are asked.
-    pub flow: Line,
+    pub flow: SafeLine,
     /// How it stands.
     pub words: &'static str,
     /// How that is meant.
@@ -27,49 +27,49 @@ pub struct InterruptPage {
     /// What that means.
     pub standing: String,
     /// What the host says.
-    pub said: Said,
+    pub said: HostAssertionView,
     /// When it ends by itself, if it has not.
-    pub deadline: Option<Moment>,
+    pub deadline: Option<TimestampView>,
     /// What people vote on.
-    pub digest: Hash,
+    pub digest: DigestText,
     /// The policy by which people are asked.
-    pub policy: Hash,
+    pub policy: DigestText,
     /// Whose approval is needed.
-    pub stages: Vec<Seats>,
+    pub stages: Vec<StageProgressView>,
     /// What happened so far.
     pub timeline: Vec<TimelineItem>,
     /// What the visitor can do about it.
-    pub deciding: Deciding,
+    pub deciding: DecideFormView,
 }
 
 /// What a host says: none of it is the gateway's own.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct HostAssertionView {
     /// In a line.
-    pub title: Option<Line>,
+    pub title: Option<SafeLine>,
     /// Why people are asked.
-    pub reason: Option<Prose>,
+    pub reason: Option<SafeText>,
     /// Its own thread.
-    pub thread: Option<Line>,
+    pub thread: Option<SafeLine>,
     /// What its framework calls the interrupt.
-    pub interrupt_id: Line,
+    pub interrupt_id: SafeLine,
     /// Its own digest of the step.
-    pub digest: Line,
+    pub digest: SafeLine,
     /// Which try it is, where it is not the first.
     pub attempt: Option<u32>,
     /// The keys that the step changes.
-    pub keys: Vec<Line>,
+    pub keys: Vec<SafeLine>,
     /// What the step changes.
-    pub diff: Vec<Part>,
+    pub diff: Vec<InterruptValueRow>,
 }
 
 /// One value of what a host says.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct InterruptValueRow {
     /// Where it stands.
-    pub path: Path,
+    pub path: SafePath,
     /// What stands there; nothing where it is hidden.
-    pub value: Option<Json>,
+    pub value: Option<SafeJson>,
 }
 
 /// Answers the first submit of a decision; its own submit carries `confirmed=yes`.
@@ -77,7 +77,7 @@ pub struct Part {
 #[template(path = "interrupt_confirm.html")]
 pub struct InterruptConfirmPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The interrupt's page, to go back to.
     pub interrupt_url: String,
     /// Where the form goes.
@@ -85,29 +85,29 @@ pub struct InterruptConfirmPage {
     /// The session's CSRF token.
     pub csrf: String,
     /// What is voted on.
-    pub digest: Hash,
+    pub digest: DigestText,
     /// The one-time nonce.
     pub nonce: String,
     /// The stage voted in.
     pub stage: u32,
     /// What the vote says.
-    pub verdict: Verdict,
+    pub verdict: VerdictView,
     /// Whose word all of it is.
-    pub host: Line,
+    pub host: SafeLine,
     /// The flow.
-    pub flow: Line,
+    pub flow: SafeLine,
     /// What the host says.
-    pub said: Said,
+    pub said: HostAssertionView,
     /// When it ends by itself.
-    pub deadline: Moment,
+    pub deadline: TimestampView,
     /// What follows.
     pub consequence: String,
     /// The same in one word, which the form says back: if others have voted meanwhile, it is asked again.
     pub expects: &'static str,
     /// The comment as typed, sent again unchanged.
-    pub comment: Prose,
+    pub comment: SafeText,
     /// What a passkey may or must sign.
-    pub signing: Signing,
+    pub signing: PasskeySigningView,
     /// What has to be typed, if something.
     pub typing: Option<String>,
     /// Why the page comes again.
@@ -120,19 +120,19 @@ pub struct InterruptRow {
     /// Its page.
     pub url: String,
     /// Whose word it is.
-    pub host: Line,
+    pub host: SafeLine,
     /// Its flow.
-    pub flow: Line,
+    pub flow: SafeLine,
     /// What the host says of it.
-    pub title: Option<Line>,
+    pub title: Option<SafeLine>,
     /// The host's own digest.
-    pub digest: Line,
+    pub digest: SafeLine,
     /// The keys that it says change, the first few.
-    pub keys: Vec<Line>,
+    pub keys: Vec<SafeLine>,
     /// How many more there are.
     pub more: usize,
     /// Whether it waits for the reader, or why not.
-    pub badge: crate::web::pages::shared::widgets::Badge,
+    pub badge: crate::web::pages::shared::widgets::ReviewBadge,
     /// When it ends by itself.
-    pub deadline: Moment,
+    pub deadline: TimestampView,
 }

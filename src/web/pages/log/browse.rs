@@ -8,7 +8,7 @@ use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::browse_view::{EventFact, EventPage, LogPage, LogRow};
+use super::browse_view::{EventFact, EventPage, LogEventRow, LogPage};
 use crate::domain::json::canonical::canonical;
 use crate::domain::log::event::Event;
 use crate::domain::primitives::id::{EventId, FlowId, InterruptId, ReviewId, ThreadId};
@@ -16,18 +16,18 @@ use crate::domain::primitives::sanitize;
 use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::log::browse as service;
-use crate::service::log::browse::{Audience, LogSought};
-use crate::service::log::sequencer::Placed;
-use crate::service::threads::history::Who;
+use crate::service::log::browse::{LogAudience, LogFilter};
+use crate::service::log::sequencer::SequencedEvent;
+use crate::service::threads::history::RequesterName;
 use crate::web::api::events::event_json;
-use crate::web::pages::shared::error_page::Failure;
+use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::format::moment;
-use crate::web::pages::shared::layout::Hash;
+use crate::web::pages::shared::layout::DigestText;
 use crate::web::pages::shared::return_path::encoded;
-use crate::web::pages::shared::safe_text::{Json, Line};
+use crate::web::pages::shared::safe_text::{SafeJson, SafeLine};
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::pages::threads::list_view::{Choice, Filter};
-use crate::web::state::App;
+use crate::web::pages::threads::list_view::{FilterState, SelectOption};
+use crate::web::state::AppState;
 
 /// Events of one page.
 const ROWS_MAX: usize = 50;
@@ -42,7 +42,7 @@ const FILE_PAGES_MAX: usize = 100;
 /// What the address asks for. An empty text asks for nothing.
 #[derive(Deserialize, Default, Clone)]
 #[serde(default)]
-pub struct Asked {
+pub struct LogQuery {
     kind: String,
     flow: String,
     thread: String,
@@ -53,32 +53,32 @@ pub struct Asked {
 }
 
 /// `GET /log`.
-pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Asked>) -> Result<LogPage> {
+pub async fn show(app: web::Data<AppState>, visitor: Visitor, query: web::Query<LogQuery>) -> Result<LogPage> {
     page(&app, &visitor, &query).await
 }
 
-async fn page(app: &App, visitor: &Visitor, asked: &Asked) -> Result<LogPage> {
+async fn page(app: &AppState, visitor: &Visitor, asked: &LogQuery) -> Result<LogPage> {
     let (service, now) = (&app.service, app.service.now());
-    let audience = Audience::of(visitor.account().role);
+    let audience = LogAudience::of(visitor.account().role);
     let sought = sought(asked);
     let (found, problem) = match &sought {
         Ok(sought) => match service.log_page(sought, audience, asked.below, ROWS_MAX).await {
-            Err(Error::NotFound(_)) => (service::LogPage::default(), Some("There is no such thread.".to_owned())),
+            Err(Error::NotFound(_)) => (service::LogListing::default(), Some("There is no such thread.".to_owned())),
             found => (found?, None),
         },
-        Err(problem) => (service::LogPage::default(), Some((*problem).to_owned())),
+        Err(problem) => (service::LogListing::default(), Some((*problem).to_owned())),
     };
-    let filter = if sought == Ok(LogSought::default()) { Filter::None } else { Filter::Some };
+    let filter = if sought == Ok(LogFilter::default()) { FilterState::None } else { FilterState::Some };
     let full = found.lines.len() == ROWS_MAX;
     let flows = service.flows().await?;
-    let flows = flows.iter().map(|it| Choice::new(it.as_str(), it.as_str(), &asked.flow));
-    let kinds = super::event_names::KINDS.iter().filter(|it| audience == Audience::Overseers || it.0 != "access");
-    let kinds = kinds.map(|(kind, label)| Choice::new(kind, label, &asked.kind));
-    let typed = |text: &str| Line::new(text);
+    let flows = flows.iter().map(|it| SelectOption::new(it.as_str(), it.as_str(), &asked.flow));
+    let kinds = super::event_names::KINDS.iter().filter(|it| audience == LogAudience::Overseers || it.0 != "access");
+    let kinds = kinds.map(|(kind, label)| SelectOption::new(kind, label, &asked.kind));
+    let typed = |text: &str| SafeLine::new(text);
     Ok(LogPage {
         shell: visitor.shell(service, None).await?,
-        kinds: std::iter::once(Choice::new("", "All kinds", &asked.kind)).chain(kinds).collect(),
-        flows: std::iter::once(Choice::new("", "All flows", &asked.flow)).chain(flows).collect(),
+        kinds: std::iter::once(SelectOption::new("", "All kinds", &asked.kind)).chain(kinds).collect(),
+        flows: std::iter::once(SelectOption::new("", "All flows", &asked.flow)).chain(flows).collect(),
         thread: typed(&asked.thread),
         who: typed(&asked.who),
         since: typed(&asked.since),
@@ -88,14 +88,15 @@ async fn page(app: &App, visitor: &Visitor, asked: &Asked) -> Result<LogPage> {
         rows: found.lines.iter().map(|it| row(&it.event, it.index, &found.names, now)).collect(),
         looked: (!full && found.below.is_some()).then_some(found.looked),
         more_url: found.below.map(|it| address("/log", asked, Some(it))),
-        download_url: (audience == Audience::Overseers && sought.is_ok()).then(|| address("/log.jsonl", asked, None)),
+        download_url: (audience == LogAudience::Overseers && sought.is_ok())
+            .then(|| address("/log.jsonl", asked, None)),
     })
 }
 
-fn sought(asked: &Asked) -> std::result::Result<LogSought, &'static str> {
+fn sought(asked: &LogQuery) -> std::result::Result<LogFilter, &'static str> {
     let said = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
     let time = |text: &str, why: &'static str| said(text).map(|it| moment_of(&it).ok_or(why)).transpose();
-    Ok(LogSought {
+    Ok(LogFilter {
         kind: said(&asked.kind),
         flow: said(&asked.flow).map(FlowId::try_from).transpose().map_err(|_| "No flow has such a name.")?,
         thread: said(&asked.thread).map(ThreadId::try_from).transpose().map_err(|_| "No thread has such a name.")?,
@@ -116,7 +117,7 @@ pub(in crate::web::pages) fn moment_of(text: &str) -> Option<Timestamp> {
 }
 
 /// The same question, from there on.
-fn address(page: &str, asked: &Asked, below: Option<u64>) -> String {
+fn address(page: &str, asked: &LogQuery, below: Option<u64>) -> String {
     let given = [
         ("kind", &asked.kind),
         ("flow", &asked.flow),
@@ -131,15 +132,15 @@ fn address(page: &str, asked: &Asked, below: Option<u64>) -> String {
     if parts.is_empty() { page.to_owned() } else { format!("{page}?{}", parts.join("&")) }
 }
 
-fn row(event: &Event, index: Option<u64>, names: &BTreeMap<String, Who>, now: Timestamp) -> LogRow {
+fn row(event: &Event, index: Option<u64>, names: &BTreeMap<String, RequesterName>, now: Timestamp) -> LogEventRow {
     let name = event.kind.name();
-    let thread = event.thread.as_ref().map(|it| (Line::new(it.as_str()), format!("/threads/{it}")));
-    LogRow {
+    let thread = event.thread.as_ref().map(|it| (SafeLine::new(it.as_str()), format!("/threads/{it}")));
+    LogEventRow {
         url: format!("/log/{}", event.id),
-        words: Line::new(super::event_names::of(name)),
-        name: Line::new(name),
+        words: SafeLine::new(super::event_names::of(name)),
+        name: SafeLine::new(name),
         index,
-        flow: event.flow.as_ref().map(|it| Line::new(it.as_str())),
+        flow: event.flow.as_ref().map(|it| SafeLine::new(it.as_str())),
         thread,
         who: named(event, names),
         at: moment(event.at, now),
@@ -147,24 +148,24 @@ fn row(event: &Event, index: Option<u64>, names: &BTreeMap<String, Who>, now: Ti
 }
 
 /// Who an event names, in the order of its members.
-fn named(event: &Event, names: &BTreeMap<String, Who>) -> Vec<Line> {
+fn named(event: &Event, names: &BTreeMap<String, RequesterName>) -> Vec<SafeLine> {
     let members = event.data.as_object().into_iter().flat_map(|it| it.values());
     members.filter_map(|it| names.get(it.as_str()?)).map(called).collect()
 }
 
-fn called(who: &Who) -> Line {
+fn called(who: &RequesterName) -> SafeLine {
     match who {
-        Who::Token { name, owner } => Line::new(format!("{name}, of {owner}")),
-        Who::Person(name) => Line::new(name.as_str()),
+        RequesterName::Token { name, owner } => SafeLine::new(format!("{name}, of {owner}")),
+        RequesterName::Person(name) => SafeLine::new(name.as_str()),
     }
 }
 
 /// `GET /log/{event}`.
-pub async fn show_event(app: web::Data<App>, visitor: Visitor, event: web::Path<String>) -> Result<EventPage> {
+pub async fn show_event(app: web::Data<AppState>, visitor: Visitor, event: web::Path<String>) -> Result<EventPage> {
     event_page(&app, &visitor, &event).await
 }
 
-async fn event_page(app: &App, visitor: &Visitor, event: &str) -> Result<EventPage> {
+async fn event_page(app: &AppState, visitor: &Visitor, event: &str) -> Result<EventPage> {
     let (service, now) = (&app.service, app.service.now());
     let id = EventId::try_from(event).map_err(|_| Error::NotFound("event"))?;
     let told = service.event_told(&id, visitor.account()).await?;
@@ -173,14 +174,14 @@ async fn event_page(app: &App, visitor: &Visitor, event: &str) -> Result<EventPa
         shell: visitor.shell(service, None).await?,
         row: row(&told.event, told.index, &told.names, now),
         seq: told.event.seq,
-        id: Line::new(id.as_str()),
-        hash: Hash::new(told.hash.to_string()),
-        previous: told.event.previous.map(|it| Hash::new(it.to_string())),
+        id: SafeLine::new(id.as_str()),
+        hash: DigestText::new(told.hash.to_string()),
+        previous: told.event.previous.map(|it| DigestText::new(it.to_string())),
         facts: members.map(|(name, value)| fact(name, value, &told)).collect(),
     })
 }
 
-fn fact(name: &str, value: &Value, told: &service::EventTold) -> EventFact {
+fn fact(name: &str, value: &Value, told: &service::EventView) -> EventFact {
     let text = value.as_str().unwrap_or_default();
     let url = match (name, &told.event.thread) {
         ("review", Some(_)) => ReviewId::try_from(text).ok().map(|it| format!("/reviews/{it}")),
@@ -189,22 +190,23 @@ fn fact(name: &str, value: &Value, told: &service::EventTold) -> EventFact {
         _ => None,
     };
     let called = told.names.get(text).map(called);
-    EventFact { name: Line::new(name), value: Json::new(canonical(value)), called, url }
+    EventFact { name: SafeLine::new(name), value: SafeJson::new(canonical(value)), called, url }
 }
 
 /// `GET /log.jsonl`: a line for each event that fits, the last first; sent as it is found.
 pub async fn download(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
     visitor: Visitor,
-    query: web::Query<Asked>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let failed = |error| Failure::of(&request, error);
+    query: web::Query<LogQuery>,
+) -> std::result::Result<HttpResponse, PageError> {
+    let failed = |error| PageError::of(&request, error);
     let sought = sought(&query).map_err(|problem| failed(Error::invalid("", problem)))?;
-    let audience = Audience::of(visitor.account().role);
+    let audience = LogAudience::of(visitor.account().role);
     // What cannot be found is told before anything is sent.
     let first = app.service.log_page(&sought, audience, query.below, FILE_PAGE).await.map_err(failed)?;
-    let begun = Sending { app, sought, audience, next: Some(Next::Have(Box::new(first))), sent: 0, pages: 0 };
+    let begun =
+        LogDownload { app, sought, audience, next: Some(LogDownloadStep::Have(Box::new(first))), sent: 0, pages: 0 };
     let lines = stream::unfold(begun, |mut sending| async move {
         let chunk = sending.chunk().await?;
         Some((chunk, sending))
@@ -217,28 +219,28 @@ pub async fn download(
 }
 
 /// A file while it is sent.
-struct Sending {
-    app: web::Data<App>,
-    sought: LogSought,
-    audience: Audience,
-    next: Option<Next>,
+struct LogDownload {
+    app: web::Data<AppState>,
+    sought: LogFilter,
+    audience: LogAudience,
+    next: Option<LogDownloadStep>,
     sent: usize,
     pages: usize,
 }
 
 /// What is sent next.
-enum Next {
+enum LogDownloadStep {
     /// This.
-    Have(Box<service::LogPage>),
+    Have(Box<service::LogListing>),
     /// What stands below there.
     Below(u64),
 }
 
-impl Sending {
+impl LogDownload {
     async fn chunk(&mut self) -> Option<std::result::Result<web::Bytes, Error>> {
         let page = match self.next.take()? {
-            Next::Have(page) => *page,
-            Next::Below(below) => {
+            LogDownloadStep::Have(page) => *page,
+            LogDownloadStep::Below(below) => {
                 match self.app.service.log_page(&self.sought, self.audience, Some(below), FILE_PAGE).await {
                     Ok(page) => page,
                     Err(error) => {
@@ -252,7 +254,7 @@ impl Sending {
         self.pages += 1;
         let mut text = String::new();
         for line in page.lines {
-            let placed = Placed::untraced(line.index.unwrap_or_default(), line.event);
+            let placed = SequencedEvent::untraced(line.index.unwrap_or_default(), line.event);
             let mut told = event_json(&placed);
             if line.index.is_none() {
                 told["index"] = Value::Null;
@@ -264,7 +266,7 @@ impl Sending {
             if self.sent + FILE_PAGE > FILE_EVENTS_MAX || self.pages == FILE_PAGES_MAX {
                 text.push_str(&format!("{}\n", json!({"go_on_below": below})));
             } else {
-                self.next = Some(Next::Below(below));
+                self.next = Some(LogDownloadStep::Below(below));
             }
         }
         Some(Ok(web::Bytes::from(text)))

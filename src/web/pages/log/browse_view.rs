@@ -2,34 +2,34 @@
 
 use askama::Template;
 
-use crate::web::pages::shared::layout::{Hash, Moment, Shell};
-use crate::web::pages::shared::safe_text::{Json, Line};
-use crate::web::pages::threads::list_view::{Choice, Filter};
+use crate::web::pages::shared::layout::{DigestText, PageLayout, TimestampView};
+use crate::web::pages::shared::safe_text::{SafeJson, SafeLine};
+use crate::web::pages::threads::list_view::{FilterState, SelectOption};
 
 /// `GET /log`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "log.html")]
 pub struct LogPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The kinds to choose from.
-    pub kinds: Vec<Choice>,
+    pub kinds: Vec<SelectOption>,
     /// The flows to choose from.
-    pub flows: Vec<Choice>,
+    pub flows: Vec<SelectOption>,
     /// The thread, as typed.
-    pub thread: Line,
+    pub thread: SafeLine,
     /// Who, as typed.
-    pub who: Line,
+    pub who: SafeLine,
     /// From when on, as typed.
-    pub since: Line,
+    pub since: SafeLine,
     /// Until when, as typed.
-    pub until: Line,
+    pub until: SafeLine,
     /// Whether anything was asked for.
-    pub filter: Filter,
+    pub filter: FilterState,
     /// Why nothing was looked for.
     pub problem: Option<String>,
     /// The last first.
-    pub rows: Vec<LogRow>,
+    pub rows: Vec<LogEventRow>,
     /// How many were looked at, where more might be found further on.
     pub looked: Option<u64>,
     /// The next page, if there is one.
@@ -40,23 +40,23 @@ pub struct LogPage {
 
 /// An event.
 #[derive(Clone, Debug)]
-pub struct LogRow {
+pub struct LogEventRow {
     /// Its page.
     pub url: String,
     /// What happened, in words.
-    pub words: Line,
+    pub words: SafeLine,
     /// Its name on the wire.
-    pub name: Line,
+    pub name: SafeLine,
     /// Its place in the log.
     pub index: Option<u64>,
     /// Its flow.
-    pub flow: Option<Line>,
+    pub flow: Option<SafeLine>,
     /// Its thread, and that one's page.
-    pub thread: Option<(Line, String)>,
+    pub thread: Option<(SafeLine, String)>,
     /// Who did it, or to whom it was done.
-    pub who: Vec<Line>,
+    pub who: Vec<SafeLine>,
     /// When.
-    pub at: Moment,
+    pub at: TimestampView,
 }
 
 /// `GET /log/{event}`.
@@ -64,17 +64,17 @@ pub struct LogRow {
 #[template(path = "event.html")]
 pub struct EventPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The event.
-    pub row: LogRow,
+    pub row: LogEventRow,
     /// Its number in its thread.
     pub seq: Option<u64>,
     /// Its id.
-    pub id: Line,
+    pub id: SafeLine,
     /// Its hash.
-    pub hash: Hash,
+    pub hash: DigestText,
     /// The hash of the event before it in its thread.
-    pub previous: Option<Hash>,
+    pub previous: Option<DigestText>,
     /// What it tells.
     pub facts: Vec<EventFact>,
 }
@@ -83,11 +83,11 @@ pub struct EventPage {
 #[derive(Clone, Debug)]
 pub struct EventFact {
     /// Its name.
-    pub name: Line,
+    pub name: SafeLine,
     /// Its value.
-    pub value: Json,
+    pub value: SafeJson,
     /// What that is called, if it is an id of something that has a name.
-    pub called: Option<Line>,
+    pub called: Option<SafeLine>,
     /// Its page, if it has one.
     pub url: Option<String>,
 }

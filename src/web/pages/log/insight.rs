@@ -9,28 +9,30 @@ use actix_web::web;
 use chrono::DateTime;
 use serde::Deserialize;
 
-use super::insight_view::{Chart, GroupRow, Groups, InsightPage, OutcomeRow, Shown, Table, Told};
-use crate::domain::log::insight::{Counts, FlowCounts, Histogram, Period, Step};
+use super::insight_view::{
+    Chart, ChartTable, InsightContent, InsightFigures, InsightGroupRow, InsightGroups, InsightPage, OutcomeRow,
+};
+use crate::domain::log::insight::{BucketWidth, Counts, FlowCounts, Histogram, Period};
 use crate::domain::primitives::id::FlowId;
 use crate::service::error::{Error, Result};
 use crate::service::log::insight::InsightFacts;
-use crate::web::pages::inbox::list_view::{Mark, Tab};
+use crate::web::pages::inbox::list_view::{ActiveMark, InboxTab};
 use crate::web::pages::shared::format::moment;
 use crate::web::pages::shared::return_path::encoded;
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::pages::threads::list_view::Choice;
-use crate::web::state::App;
-use chart::{Drawn, HEIGHT, Titled, lasting, of_counts, of_times, share};
+use crate::web::pages::threads::list_view::SelectOption;
+use crate::web::state::AppState;
+use chart::{ChartLabels, ChartPoint, HEIGHT, lasting, of_counts, of_times, share};
 
 /// How far back one can look: the word of the address, its name, what the page says, and how many minutes,
 /// hours or days.
-const SPANS: [(&str, &str, &str, Step, u32); 5] = [
-    ("1h", "1 hour", "the last hour", Step::Minute, 60),
-    ("24h", "24 hours", "the last 24 hours", Step::Hour, 24),
-    ("7d", "7 days", "the last 7 days", Step::Day, 7),
-    ("30d", "30 days", "the last 30 days", Step::Day, 30),
-    ("90d", "90 days", "the last 90 days", Step::Day, 90),
+const SPANS: [(&str, &str, &str, BucketWidth, u32); 5] = [
+    ("1h", "1 hour", "the last hour", BucketWidth::Minute, 60),
+    ("24h", "24 hours", "the last 24 hours", BucketWidth::Hour, 24),
+    ("7d", "7 days", "the last 7 days", BucketWidth::Day, 7),
+    ("30d", "30 days", "the last 30 days", BucketWidth::Day, 30),
+    ("90d", "90 days", "the last 90 days", BucketWidth::Day, 90),
 ];
 
 /// Where one begins: a week has its days.
@@ -42,17 +44,17 @@ const GROUPS_MAX: usize = 30;
 /// What is asked for. An empty text asks for nothing.
 #[derive(Deserialize, Default, Clone)]
 #[serde(default)]
-pub struct Asked {
+pub struct InsightQuery {
     span: String,
     flow: String,
 }
 
 /// `GET /insight`.
-pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Asked>) -> Result<InsightPage> {
+pub async fn show(app: web::Data<AppState>, visitor: Visitor, query: web::Query<InsightQuery>) -> Result<InsightPage> {
     page(&app, &visitor, &query).await
 }
 
-async fn page(app: &App, visitor: &Visitor, asked: &Asked) -> Result<InsightPage> {
+async fn page(app: &AppState, visitor: &Visitor, asked: &InsightQuery) -> Result<InsightPage> {
     let wanted = if asked.span.is_empty() { FIRST } else { &asked.span };
     let chosen = SPANS.into_iter().find(|it| it.0 == wanted).ok_or(Error::NotFound("page"))?;
     let (span, _, span_words, step, periods) = chosen;
@@ -60,18 +62,18 @@ async fn page(app: &App, visitor: &Visitor, asked: &Asked) -> Result<InsightPage
     let flow = flow.map(FlowId::try_from).transpose().map_err(|_| Error::NotFound("flow"))?;
     let facts = app.service.insight(step, periods).await?;
     let now = facts.now;
-    let tab = |(word, words, ..): (&str, &'static str, &str, Step, u32)| Tab {
+    let tab = |(word, words, ..): (&str, &'static str, &str, BucketWidth, u32)| InboxTab {
         url: address(word, flow.as_ref()),
         words,
-        mark: if word == span { Mark::On } else { Mark::Off },
+        mark: if word == span { ActiveMark::On } else { ActiveMark::Off },
     };
-    let flows = facts.flows.iter().map(|it| Choice::new(it.as_str(), it.as_str(), &asked.flow));
+    let flows = facts.flows.iter().map(|it| SelectOption::new(it.as_str(), it.as_str(), &asked.flow));
     Ok(InsightPage {
         shell: visitor.shell(&app.service, None).await?,
         spans: SPANS.into_iter().map(tab).collect(),
         span,
         span_words,
-        flows: std::iter::once(Choice::new("", "All flows", &asked.flow)).chain(flows).collect(),
+        flows: std::iter::once(SelectOption::new("", "All flows", &asked.flow)).chain(flows).collect(),
         counted_until: (facts.counted.index > 0).then(|| moment(facts.counted.at, now)),
         behind: facts.behind,
         since: facts.since.map(|it| moment(it, now)),
@@ -87,7 +89,7 @@ fn address(span: &str, flow: Option<&FlowId>) -> String {
 }
 
 /// Each period with what was counted of the flow, or of all.
-fn told(facts: &InsightFacts, flow: Option<&FlowId>) -> Told {
+fn told(facts: &InsightFacts, flow: Option<&FlowId>) -> InsightContent {
     let mut periods: Vec<(Period, FlowCounts)> = Vec::new();
     let mut flows: BTreeMap<Option<&FlowId>, Counts> = BTreeMap::new();
     for figures in &facts.figures {
@@ -104,14 +106,14 @@ fn told(facts: &InsightFacts, flow: Option<&FlowId>) -> Told {
     periods.iter().for_each(|(_, counts)| total.merge(counts));
     let open = facts.counted.open_reviews(flow);
     if total == FlowCounts::default() && open == 0 {
-        return Told::Nothing;
+        return InsightContent::Nothing;
     }
     let waiting = waiting(&periods, open);
-    let name = |it: &FlowId| Line::new(it.as_str());
+    let name = |it: &FlowId| SafeLine::new(it.as_str());
     let by_flow = flows.into_iter().map(|(flow, counts)| (flow.map(name), counts));
-    let reasons = total.reasons.iter().map(|(reason, counts)| (Some(Line::new(reason.as_str())), counts.clone()));
+    let reasons = total.reasons.iter().map(|(reason, counts)| (Some(SafeLine::new(reason.as_str())), counts.clone()));
     let by_reason = reasons.chain(total.other_reasons.clone().map(|counts| (None, counts)));
-    Told::Figures(Box::new(Shown {
+    InsightContent::Figures(Box::new(InsightFigures {
         summary: summary(&total.all, open),
         waiting: waiting_chart(&periods, &waiting, open),
         times: times_chart(&periods, &total.all.times),
@@ -148,9 +150,9 @@ fn quantile(times: &Histogram, percent: u64) -> String {
 
 fn named(period: Period) -> String {
     let format = match period.step {
-        Step::Minute => "%H:%M",
-        Step::Hour => "%-d %b, %H:00",
-        Step::Day => "%-d %b",
+        BucketWidth::Minute => "%H:%M",
+        BucketWidth::Hour => "%-d %b, %H:00",
+        BucketWidth::Day => "%-d %b",
     };
     DateTime::from_timestamp_millis(period.begins.millis()).unwrap_or_default().format(format).to_string()
 }
@@ -163,9 +165,9 @@ fn ends(periods: &[(Period, FlowCounts)]) -> (String, String) {
 /// What the first column of a table names.
 fn step(periods: &[(Period, FlowCounts)]) -> &'static str {
     match periods.first().map(|it| it.0.step) {
-        Some(Step::Minute) => "Minute, UTC",
-        Some(Step::Hour) => "Hour, UTC",
-        Some(Step::Day) | None => "Day, UTC",
+        Some(BucketWidth::Minute) => "Minute, UTC",
+        Some(BucketWidth::Hour) => "Hour, UTC",
+        Some(BucketWidth::Day) | None => "Day, UTC",
     }
 }
 
@@ -174,18 +176,18 @@ fn waiting_chart(periods: &[(Period, FlowCounts)], waiting: &[u64], open: u64) -
     let row = |((period, counts), waiting): (&(Period, FlowCounts), &u64)| {
         [named(*period), counts.all.opened.to_string(), counts.all.ended().to_string(), waiting.to_string()]
     };
-    let table = Table {
+    let table = ChartTable {
         columns: [step(periods), "Opened", "Ended", "Waiting at its end"],
         rows: periods.iter().zip(waiting).rev().map(row).collect(),
     };
-    let titled = Titled {
+    let titled = ChartLabels {
         id: "waiting",
         title: "Waiting over time",
         told: format!("The most that waited at the end of a period: {most}. Waiting now: {open}."),
         ends: ends(periods),
         table,
     };
-    let drawn = periods.iter().zip(waiting).map(|((period, _), waiting)| Drawn {
+    let drawn = periods.iter().zip(waiting).map(|((period, _), waiting)| ChartPoint {
         value: *waiting,
         mark: None,
         words: format!("{}: {waiting} waiting", named(*period)),
@@ -205,8 +207,8 @@ fn times_chart(periods: &[(Period, FlowCounts)], all: &Histogram) -> Chart {
         [named(*period), times.count().to_string(), quantile(times, 50), quantile(times, 95)]
     };
     let columns = [step(periods), "Decided by people", "Median", "95 of 100"];
-    let table = Table { columns, rows: periods.iter().rev().map(row).collect() };
-    let titled = Titled { id: "times", title: "Time to decision", told, ends: ends(periods), table };
+    let table = ChartTable { columns, rows: periods.iter().rev().map(row).collect() };
+    let titled = ChartLabels { id: "times", title: "Time to decision", told, ends: ends(periods), table };
     let millis = |time: Option<Duration>| time.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
     let drawn = periods.iter().map(|(period, counts)| {
         let times = &counts.all.times;
@@ -219,7 +221,7 @@ fn times_chart(periods: &[(Period, FlowCounts)], all: &Histogram) -> Chart {
                 quantile(times, 95)
             ),
         };
-        Drawn { value: millis(times.quantile(50)).unwrap_or_default(), mark: millis(times.quantile(95)), words }
+        ChartPoint { value: millis(times.quantile(50)).unwrap_or_default(), mark: millis(times.quantile(95)), words }
     });
     of_times(titled, drawn.collect())
 }
@@ -242,7 +244,7 @@ fn outcomes(all: &Counts) -> Vec<OutcomeRow> {
 }
 
 /// Those with the most reviews first.
-fn groups(mut counted: Vec<(Option<Line>, Counts)>) -> Groups {
+fn groups(mut counted: Vec<(Option<SafeLine>, Counts)>) -> InsightGroups {
     counted.retain(|(_, counts)| counts.opened + counts.ended() > 0);
     counted.sort_by(|a, b| (b.1.opened, b.1.ended(), &a.0).cmp(&(a.1.opened, a.1.ended(), &b.0)));
     let more = counted.len().saturating_sub(GROUPS_MAX);
@@ -250,7 +252,7 @@ fn groups(mut counted: Vec<(Option<Line>, Counts)>) -> Groups {
     let millis = |counts: &Counts, percent| counts.times.quantile(percent).unwrap_or_default().as_millis();
     let millis = |counts: &Counts, percent| u64::try_from(millis(counts, percent)).unwrap_or(u64::MAX);
     let longest = counted.iter().map(|it| millis(&it.1, 95)).max().unwrap_or_default();
-    let row = |(name, counts): (Option<Line>, Counts)| GroupRow {
+    let row = |(name, counts): (Option<SafeLine>, Counts)| InsightGroupRow {
         name,
         opened: counts.opened,
         approved: counts.approved,
@@ -261,5 +263,9 @@ fn groups(mut counted: Vec<(Option<Line>, Counts)>) -> Groups {
         bar: (!counts.times.is_empty())
             .then(|| (share(millis(&counts, 50), longest, HEIGHT), share(millis(&counts, 95), longest, HEIGHT))),
     };
-    Groups { rows: counted.into_iter().map(row).collect(), more, longest: lasting(Duration::from_millis(longest)) }
+    InsightGroups {
+        rows: counted.into_iter().map(row).collect(),
+        more,
+        longest: lasting(Duration::from_millis(longest)),
+    }
 }

@@ -2,47 +2,47 @@
 
 use askama::Template;
 
-use crate::web::pages::inbox::list_view::Tab;
-use crate::web::pages::shared::layout::{Moment, Shell};
-use crate::web::pages::shared::safe_text::Line;
-use crate::web::pages::threads::list_view::Choice;
+use crate::web::pages::inbox::list_view::InboxTab;
+use crate::web::pages::shared::layout::{PageLayout, TimestampView};
+use crate::web::pages::shared::safe_text::SafeLine;
+use crate::web::pages::threads::list_view::SelectOption;
 
 /// `GET /insight`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "insight.html")]
 pub struct InsightPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// How far back one can look.
-    pub spans: Vec<Tab>,
+    pub spans: Vec<InboxTab>,
     /// How far back this page looks, as the address has it.
     pub span: &'static str,
     /// The same in words: `the last 7 days`.
     pub span_words: &'static str,
     /// The flows to choose from.
-    pub flows: Vec<Choice>,
+    pub flows: Vec<SelectOption>,
     /// Until when the log was counted; never where nothing was.
-    pub counted_until: Option<Moment>,
+    pub counted_until: Option<TimestampView>,
     /// Events that were not counted yet.
     pub behind: u64,
     /// Since when, where not all that happened was looked through.
-    pub since: Option<Moment>,
+    pub since: Option<TimestampView>,
     /// What happened.
-    pub told: Told,
+    pub told: InsightContent,
 }
 
 /// What the page tells.
 #[derive(Clone, Debug)]
-pub enum Told {
+pub enum InsightContent {
     /// Nothing was asked, and nothing is open.
     Nothing,
     /// This.
-    Figures(Box<Shown>),
+    Figures(Box<InsightFigures>),
 }
 
 /// Everything that is drawn and listed.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct InsightFigures {
     /// The figures at the top, each with its name.
     pub summary: Vec<(&'static str, String)>,
     /// How many reviews waited.
@@ -52,9 +52,9 @@ pub struct Shown {
     /// What became of proposals.
     pub outcomes: Vec<OutcomeRow>,
     /// By flow.
-    pub by_flow: Groups,
+    pub by_flow: InsightGroups,
     /// By reason.
-    pub by_reason: Groups,
+    pub by_reason: InsightGroups,
 }
 
 /// Bars over time. Its words stand around the picture, which stretches.
@@ -79,12 +79,12 @@ pub struct Chart {
     /// Where it ends.
     pub to: String,
     /// The same as a table.
-    pub table: Table,
+    pub table: ChartTable,
 }
 
 /// What a chart is drawn from.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct ChartTable {
     /// What stands in its columns; the first names the row.
     pub columns: [&'static str; 4],
     /// The last period first.
@@ -119,9 +119,9 @@ pub struct OutcomeRow {
 
 /// Reviews by something that they have.
 #[derive(Clone, Debug)]
-pub struct Groups {
+pub struct InsightGroups {
     /// The most first.
-    pub rows: Vec<GroupRow>,
+    pub rows: Vec<InsightGroupRow>,
     /// How many more there are.
     pub more: usize,
     /// What the longest bar means.
@@ -130,9 +130,9 @@ pub struct Groups {
 
 /// Reviews that have one thing in common.
 #[derive(Clone, Debug)]
-pub struct GroupRow {
+pub struct InsightGroupRow {
     /// What; those that are counted together have no name.
-    pub name: Option<Line>,
+    pub name: Option<SafeLine>,
     /// Reviews that were opened.
     pub opened: u64,
     /// Those that people approved.

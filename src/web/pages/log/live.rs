@@ -7,36 +7,36 @@ use serde_json::json;
 use crate::domain::log::event::EventType;
 use crate::service::error::{Error, Result};
 use crate::service::identity::session::SignedIn;
-use crate::service::log::browse::Audience;
-use crate::service::log::sequencer::Placed;
+use crate::service::log::browse::LogAudience;
+use crate::service::log::sequencer::SequencedEvent;
 use crate::web::limits::sse;
-use crate::web::limits::sse::{BEAT, Source, Told};
-use crate::web::pages::shared::error_page::Failure;
+use crate::web::limits::sse::{BEAT, EventSource, EventStreamChunk};
+use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Events that are told at once. Who missed more is told only that, and looks again.
 const BATCH: u32 = 100;
 
 /// Where the page that asks was in the log.
 #[derive(Debug, Deserialize)]
-pub struct Asked {
+pub struct LiveQuery {
     after: Option<u64>,
 }
 
 /// `GET /live?after=`: a stream. Each message says which threads something happened to, and what kind of thing.
 pub async fn show(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
     visitor: Visitor,
-    query: web::Query<Asked>,
-) -> std::result::Result<HttpResponse, Failure> {
+    query: web::Query<LiveQuery>,
+) -> std::result::Result<HttpResponse, PageError> {
     let told = stream(app, &request, visitor, query.after).await;
-    told.map_err(|error| Failure::of(&request, error))
+    told.map_err(|error| PageError::of(&request, error))
 }
 
 async fn stream(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: &HttpRequest,
     visitor: Visitor,
     after: Option<u64>,
@@ -48,36 +48,36 @@ async fn stream(
     let after = sse::last_seen(request)?.or(after).unwrap_or(reach);
     let signed_in = visitor.0.signed_in;
     let seat = app.edge.streams.take(signed_in.account.record.id.as_str())?;
-    Ok(sse::answer(seat, after.min(reach), OfPerson { app, signed_in }))
+    Ok(sse::answer(seat, after.min(reach), PersonEventSource { app, signed_in }))
 }
 
-struct OfPerson {
-    app: web::Data<App>,
+struct PersonEventSource {
+    app: web::Data<AppState>,
     signed_in: SignedIn,
 }
 
-impl Source for OfPerson {
-    async fn next(&self, after: u64) -> Result<Told> {
+impl EventSource for PersonEventSource {
+    async fn next(&self, after: u64) -> Result<EventStreamChunk> {
         let service = &self.app.service;
         let reach = service.log_beyond(after, BEAT).await?;
         let person = service.still_signed_in(&self.signed_in).await?;
         if reach > after.saturating_add(u64::from(BATCH)) {
-            return Ok(Told { frames: sse::frame(reach, None, &json!({"missed": true})), reach });
+            return Ok(EventStreamChunk { frames: sse::frame(reach, None, &json!({"missed": true})), reach });
         }
         let (events, reach) = service.events_after(after, None, BATCH).await?;
-        let audience = Audience::of(person.account.record.role);
+        let audience = LogAudience::of(person.account.record.role);
         let told: Vec<_> = events.iter().filter(|it| is_told(audience, it)).map(hint).collect();
         let frames = if told.is_empty() { String::new() } else { sse::frame(reach, None, &json!({"events": told})) };
-        Ok(Told { frames, reach })
+        Ok(EventStreamChunk { frames, reach })
     }
 }
 
 /// Stops are everybody's concern; for the rest it is as in the log.
-fn is_told(audience: Audience, placed: &Placed) -> bool {
+fn is_told(audience: LogAudience, placed: &SequencedEvent) -> bool {
     let kind = placed.event.kind;
     audience.may_see(kind) || matches!(kind, EventType::Halted | EventType::HaltLifting | EventType::HaltLifted)
 }
 
-fn hint(placed: &Placed) -> serde_json::Value {
+fn hint(placed: &SequencedEvent) -> serde_json::Value {
     json!({"type": placed.event.kind, "thread": placed.event.thread})
 }

@@ -5,46 +5,48 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::receipt_verifier_view::{CheckRow, KnownRow, Said, Told, Typed, VerifierPage};
+use super::receipt_verifier_view::{
+    CheckRow, GatewayFactRow, ReceiptCheckResult, ReceiptClaimRow, VerifierInputView, VerifierPage,
+};
 use crate::domain::chain::receipt::Receipt;
 use crate::domain::chain::statement::Statement;
-use crate::domain::chain::verify_receipt_offline::{Check, Conclusion, Outcome, conclusion};
-use crate::domain::json::parse::{Limits, parse};
+use crate::domain::chain::verify_receipt_offline::{CheckOutcome, Conclusion, ReceiptCheck, conclusion};
+use crate::domain::json::parse::{ParseLimits, parse};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::writes::write::WriteState;
 use crate::service::error::Result;
-use crate::service::writes::receipt_lookup::{Issued, Known, Shown};
+use crate::service::writes::receipt_lookup::{IssuedReceiptState, PresentedReceipt, ReceiptLookupResult};
 use crate::service::writes::verify::peek_receipt;
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::{html, moment};
 use crate::web::pages::shared::layout::Tone;
-use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// What the form sends. The form's own bound is the bound of each.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct Fields {
+pub struct VerifierForm {
     receipt: String,
     entry: String,
     statement: String,
 }
 
 /// `GET /verifier`.
-pub async fn show(app: web::Data<App>, visitor: Visitor) -> Result<VerifierPage> {
-    page(&app, &visitor, &Fields::default(), Ok(None)).await
+pub async fn show(app: web::Data<AppState>, visitor: Visitor) -> Result<VerifierPage> {
+    page(&app, &visitor, &VerifierForm::default(), Ok(None)).await
 }
 
 /// `POST /verifier`.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<Fields>,
-) -> std::result::Result<HttpResponse, Failure> {
+    sent: SignedInForm<VerifierForm>,
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let told = match shown(&form) {
         Ok(shown) => Ok(Some(told(&app, &shown).await.map_err(failed)?)),
         Err(problem) => Err(problem),
@@ -55,10 +57,10 @@ pub async fn submit(
 }
 
 async fn page(
-    app: &App,
+    app: &AppState,
     visitor: &Visitor,
-    fields: &Fields,
-    told: std::result::Result<Option<Told>, String>,
+    fields: &VerifierForm,
+    told: std::result::Result<Option<ReceiptCheckResult>, String>,
 ) -> Result<VerifierPage> {
     let (told, problem) = match told {
         Ok(told) => (told, None),
@@ -67,10 +69,10 @@ async fn page(
     Ok(VerifierPage {
         shell: visitor.shell(&app.service, None).await?,
         csrf: visitor.0.csrf.shown(),
-        typed: Typed {
-            receipt: Prose::new(fields.receipt.as_str()),
-            entry: Prose::new(fields.entry.as_str()),
-            statement: Prose::new(fields.statement.as_str()),
+        typed: VerifierInputView {
+            receipt: SafeText::new(fields.receipt.as_str()),
+            entry: SafeText::new(fields.entry.as_str()),
+            statement: SafeText::new(fields.statement.as_str()),
         },
         problem,
         told,
@@ -78,22 +80,22 @@ async fn page(
 }
 
 /// What was pasted. Blanks around a text are the clipboard's, and all that is forgiven.
-fn shown(fields: &Fields) -> std::result::Result<Shown, String> {
+fn shown(fields: &VerifierForm) -> std::result::Result<PresentedReceipt, String> {
     let given = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
     let receipt = given(&fields.receipt).ok_or("Paste a receipt first.")?;
     let statement = given(&fields.statement).map(|it| statement(&it)).transpose()?;
-    Ok(Shown { receipt, entry: given(&fields.entry), statement })
+    Ok(PresentedReceipt { receipt, entry: given(&fields.entry), statement })
 }
 
 fn statement(text: &str) -> std::result::Result<Statement, String> {
-    let limits = Limits { bytes_max: text.len(), ..Limits::default() };
+    let limits = ParseLimits { bytes_max: text.len(), ..ParseLimits::default() };
     let value = parse(text.as_bytes(), &limits)
         .map_err(|error| format!("The statement is not strict JSON: {}. Nothing was checked.", error.code.as_str()))?;
     serde_json::from_value(value)
         .map_err(|_| "The statement has not the members of a statement. Nothing was checked.".to_owned())
 }
 
-async fn told(app: &App, shown: &Shown) -> Result<Told> {
+async fn told(app: &AppState, shown: &PresentedReceipt) -> Result<ReceiptCheckResult> {
     let (service, now) = (&app.service, app.service.now());
     let checks = service.check_offline(shown)?;
     let (tone, words) = match conclusion(&checks) {
@@ -102,11 +104,13 @@ async fn told(app: &App, shown: &Shown) -> Result<Told> {
         Conclusion::CouldNotTell => (Tone::Care, "Could not tell"),
     };
     let known = match service.known_receipt(&shown.receipt).await? {
-        Known::Nothing => vec![row(Tone::Care, "It issued no receipt of that id")],
-        Known::Another => vec![row(Tone::Bad, "It issued another receipt of that id: this is not its own")],
-        Known::Issued(issued) => known(&issued, now),
+        ReceiptLookupResult::Nothing => vec![row(Tone::Care, "It issued no receipt of that id")],
+        ReceiptLookupResult::Another => {
+            vec![row(Tone::Bad, "It issued another receipt of that id: this is not its own")]
+        }
+        ReceiptLookupResult::Issued(issued) => known(&issued, now),
     };
-    Ok(Told {
+    Ok(ReceiptCheckResult {
         tone,
         conclusion: words,
         checks: checks.iter().map(check_row).collect(),
@@ -115,18 +119,18 @@ async fn told(app: &App, shown: &Shown) -> Result<Told> {
     })
 }
 
-fn check_row(check: &Check) -> CheckRow {
+fn check_row(check: &ReceiptCheck) -> CheckRow {
     let (tone, outcome, code, says) = match check.outcome {
-        Outcome::Passed => (Tone::Good, "passed", None, check.name.says()),
-        Outcome::Failed { code, detail } => (Tone::Bad, "failed", Some(code.as_str()), detail),
-        Outcome::CouldNotTell { detail } => (Tone::Care, "could not tell", None, detail),
-        Outcome::NotChecked { detail } => (Tone::Plain, "not reached", None, detail),
+        CheckOutcome::Passed => (Tone::Good, "passed", None, check.name.says()),
+        CheckOutcome::Failed { code, detail } => (Tone::Bad, "failed", Some(code.as_str()), detail),
+        CheckOutcome::CouldNotTell { detail } => (Tone::Care, "could not tell", None, detail),
+        CheckOutcome::NotChecked { detail } => (Tone::Plain, "not reached", None, detail),
     };
     CheckRow { name: check.name.as_str(), tone, outcome, says, code }
 }
 
-fn says(receipt: &Receipt) -> Vec<Said> {
-    let said = |name, value: String| Said { name, value: Line::new(value) };
+fn says(receipt: &Receipt) -> Vec<ReceiptClaimRow> {
+    let said = |name, value: String| ReceiptClaimRow { name, value: SafeLine::new(value) };
     let second = |secs: i64| Timestamp::from_millis(secs.saturating_mul(1000)).to_string();
     let people: Vec<&str> = receipt.approvals.iter().map(|it| it.reviewer.as_str()).collect();
     let writers: Vec<&str> = receipt.aud.iter().map(|it| it.as_str()).collect();
@@ -144,19 +148,20 @@ fn says(receipt: &Receipt) -> Vec<Said> {
     ]
 }
 
-fn row(tone: Tone, words: impl Into<String>) -> KnownRow {
-    KnownRow { tone, words: Line::new(words.into()), at: None, url: None }
+fn row(tone: Tone, words: impl Into<String>) -> GatewayFactRow {
+    GatewayFactRow { tone, words: SafeLine::new(words.into()), at: None, url: None }
 }
 
-fn known(issued: &Issued, now: Timestamp) -> Vec<KnownRow> {
-    let mut rows = vec![KnownRow {
+fn known(issued: &IssuedReceiptState, now: Timestamp) -> Vec<GatewayFactRow> {
+    let mut rows = vec![GatewayFactRow {
         url: Some(format!("/threads/{}/versions/{}", issued.thread.id, issued.version)),
         ..row(Tone::Good, format!("It issued exactly this, for version {} of {}", issued.version, issued.thread.id))
     }];
     rows.push(match &issued.row.revoked {
-        Some(revoked) => {
-            KnownRow { at: Some(moment(revoked.at, now)), ..row(Tone::Bad, "It was taken back: verify refuses it") }
-        }
+        Some(revoked) => GatewayFactRow {
+            at: Some(moment(revoked.at, now)),
+            ..row(Tone::Bad, "It was taken back: verify refuses it")
+        },
         None => row(Tone::Good, "It was not taken back"),
     });
     rows.push(match &issued.write {
@@ -170,7 +175,7 @@ fn known(issued: &Issued, now: Timestamp) -> Vec<KnownRow> {
                 WriteState::Resolved { .. } => "never answered, and an administrator settled it",
             };
             let words = format!("It was used: {} was let through, and {ended}", write.node);
-            KnownRow { at: Some(moment(write.reserved_at, now)), ..row(Tone::Care, words) }
+            GatewayFactRow { at: Some(moment(write.reserved_at, now)), ..row(Tone::Care, words) }
         }
         None => row(Tone::Good, "It was not used"),
     });
@@ -183,7 +188,7 @@ fn known(issued: &Issued, now: Timestamp) -> Vec<KnownRow> {
         row(Tone::Care, format!("Its version is not the thread’s head any more: that is version {head}"))
     });
     if issued.expires_at <= now {
-        rows.push(KnownRow { at: Some(moment(issued.expires_at, now)), ..row(Tone::Care, "It expired") });
+        rows.push(GatewayFactRow { at: Some(moment(issued.expires_at, now)), ..row(Tone::Care, "It expired") });
     }
     rows
 }

@@ -2,39 +2,39 @@
 
 use askama::Template;
 
-use crate::web::pages::shared::layout::{Moment, Shell, Tone};
-use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::layout::{PageLayout, TimestampView, Tone};
+use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 
 /// `GET /verifier`, and what a submit there comes to.
 #[derive(Template, Clone, Debug)]
 #[template(path = "verifier.html")]
 pub struct VerifierPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The session's token.
     pub csrf: String,
     /// What was typed.
-    pub typed: Typed,
+    pub typed: VerifierInputView,
     /// Why nothing was checked.
     pub problem: Option<String>,
     /// What came out.
-    pub told: Option<Told>,
+    pub told: Option<ReceiptCheckResult>,
 }
 
 /// What was typed.
 #[derive(Clone, Debug)]
-pub struct Typed {
+pub struct VerifierInputView {
     /// The receipt.
-    pub receipt: Prose,
+    pub receipt: SafeText,
     /// The entry.
-    pub entry: Prose,
+    pub entry: SafeText,
     /// The statement.
-    pub statement: Prose,
+    pub statement: SafeText,
 }
 
 /// What came out.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct ReceiptCheckResult {
     /// How it is meant.
     pub tone: Tone,
     /// All checks together, in a sentence.
@@ -42,9 +42,9 @@ pub struct Told {
     /// The checks, in their order.
     pub checks: Vec<CheckRow>,
     /// What the receipt says, if it can be read.
-    pub says: Vec<Said>,
+    pub says: Vec<ReceiptClaimRow>,
     /// What this gateway knows of it.
-    pub known: Vec<KnownRow>,
+    pub known: Vec<GatewayFactRow>,
 }
 
 /// A check.
@@ -64,22 +64,22 @@ pub struct CheckRow {
 
 /// A claim.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct ReceiptClaimRow {
     /// Its name.
     pub name: &'static str,
     /// Its value.
-    pub value: Line,
+    pub value: SafeLine,
 }
 
 /// A fact that only the gateway has.
 #[derive(Clone, Debug)]
-pub struct KnownRow {
+pub struct GatewayFactRow {
     /// How it is meant.
     pub tone: Tone,
     /// In words.
-    pub words: Line,
+    pub words: SafeLine,
     /// When.
-    pub at: Option<Moment>,
+    pub at: Option<TimestampView>,
     /// Where to read more.
     pub url: Option<String>,
 }

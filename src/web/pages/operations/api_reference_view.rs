@@ -6,48 +6,48 @@ use askama::Template;
 use serde_json::Value;
 
 use crate::web::api::openapi::description;
-use crate::web::pages::shared::layout::Shell;
+use crate::web::pages::shared::layout::PageLayout;
 
 /// The page.
 #[derive(Template, Clone, Debug)]
 #[template(path = "reference.html")]
 pub struct ReferencePage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// What is told.
-    pub told: &'static Reference,
+    pub told: &'static ApiReference,
 }
 
 /// Everything that is told, made once.
-pub static REFERENCE: LazyLock<Reference> = LazyLock::new(|| Reference::of(&description()));
+pub static REFERENCE: LazyLock<ApiReference> = LazyLock::new(|| ApiReference::of(&description()));
 
 /// Calls by their parts, and what they are made of.
 #[derive(Clone, Debug)]
-pub struct Reference {
+pub struct ApiReference {
     /// Of which version.
     pub version: String,
     /// Part by part.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ApiSection>,
     /// Every type.
-    pub types: Vec<Member>,
+    pub types: Vec<ApiMember>,
     /// Every status of a problem, with its codes.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ApiStatusView>,
 }
 
 /// Calls that belong together.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct ApiSection {
     /// What it is called.
     pub name: String,
     /// What it is for.
     pub what: String,
     /// Its calls.
-    pub calls: Vec<Call>,
+    pub calls: Vec<ApiOperation>,
 }
 
 /// One call.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ApiOperation {
     /// By which method.
     pub method: String,
     /// At which path.
@@ -59,18 +59,18 @@ pub struct Call {
     /// In full.
     pub description: String,
     /// What it takes: in the path, the query, headers and the body.
-    pub takes: Vec<Member>,
+    pub takes: Vec<ApiMember>,
     /// What it answers with success.
-    pub answers: Vec<Member>,
+    pub answers: Vec<ApiMember>,
     /// With which other statuses.
     pub failures: Vec<String>,
     /// What was sent once, and answered.
-    pub examples: Vec<Example>,
+    pub examples: Vec<ApiExample>,
 }
 
 /// JSON as it was sent or answered.
 #[derive(Clone, Debug)]
-pub struct Example {
+pub struct ApiExample {
     /// `body`, or a status.
     pub name: String,
     /// The JSON, indented.
@@ -79,22 +79,22 @@ pub struct Example {
 
 /// Something with a name and a type.
 #[derive(Clone, Debug)]
-pub struct Member {
+pub struct ApiMember {
     /// Its name.
     pub name: String,
     /// Where it stands, or whether it must be there.
     pub place: String,
     /// Of which kind.
-    pub kind: Kind,
+    pub kind: ApiTypeLabel,
     /// What it is.
     pub what: String,
     /// What it is made of.
-    pub members: Vec<Member>,
+    pub members: Vec<ApiMember>,
 }
 
 /// A type in words, of which one may be described further down.
 #[derive(Clone, Debug, Default)]
-pub struct Kind {
+pub struct ApiTypeLabel {
     /// As `list of`.
     pub before: &'static str,
     /// The type.
@@ -107,7 +107,7 @@ pub struct Kind {
 
 /// A status that is no success.
 #[derive(Clone, Debug)]
-pub struct Problem {
+pub struct ApiStatusView {
     /// Its name.
     pub name: String,
     /// What it means.
@@ -128,9 +128,9 @@ fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
 
-impl Reference {
+impl ApiReference {
     fn of(told: &Value) -> Self {
-        let part = |tag: &Value| Part {
+        let part = |tag: &Value| ApiSection {
             name: text(&tag["name"]),
             what: text(&tag["description"]),
             calls: calls(told, &tag["name"]),
@@ -138,7 +138,7 @@ impl Reference {
         let types = members(&told["components"]["schemas"]).map(|(name, it)| described(name, "", it));
         let problem = |(name, it): (&String, &Value)| {
             let codes = &it["content"]["application/problem+json"]["schema"]["allOf"][1]["properties"]["code"]["enum"];
-            Problem { name: name.clone(), what: text(&it["description"]), codes: list(codes).map(text).collect() }
+            ApiStatusView { name: name.clone(), what: text(&it["description"]), codes: list(codes).map(text).collect() }
         };
         Self {
             version: text(&told["info"]["version"]),
@@ -149,29 +149,29 @@ impl Reference {
     }
 }
 
-fn examples(call: &Value) -> Vec<Example> {
+fn examples(call: &Value) -> Vec<ApiExample> {
     let answers = members(&call["responses"]).map(|(status, it)| (status.as_str(), &it["content"]));
     let all = [("body", &call["requestBody"]["content"])].into_iter().chain(answers);
     let one = |(name, content): (&str, &Value)| {
         let example = &content["application/json"]["example"];
         let json = serde_json::to_string_pretty(example).unwrap_or_default();
-        (!example.is_null()).then(|| Example { name: name.to_owned(), json })
+        (!example.is_null()).then(|| ApiExample { name: name.to_owned(), json })
     };
     all.filter_map(one).collect()
 }
 
-fn calls(told: &Value, tag: &Value) -> Vec<Call> {
+fn calls(told: &Value, tag: &Value) -> Vec<ApiOperation> {
     let all =
         members(&told["paths"]).flat_map(|(path, item)| members(item).map(move |(method, it)| (path, method, it)));
     let own = all.filter(|(_, _, it)| it["tags"][0] == *tag);
     own.map(|(path, method, it)| {
         let parameter = |it: &Value| described(&text(&it["name"]), &text(&it["in"]), it);
-        let mut takes: Vec<Member> = list(&it["parameters"]).map(parameter).collect();
+        let mut takes: Vec<ApiMember> = list(&it["parameters"]).map(parameter).collect();
         for (_, body) in members(&it["requestBody"]["content"]) {
             takes.push(described("body", "", body));
         }
         let (good, bad): (Vec<_>, Vec<_>) = members(&it["responses"]).partition(|(_, it)| it["$ref"].is_null());
-        Call {
+        ApiOperation {
             method: method.to_uppercase(),
             path: path.clone(),
             id: text(&it["operationId"]),
@@ -186,13 +186,19 @@ fn calls(told: &Value, tag: &Value) -> Vec<Call> {
     .collect()
 }
 
-fn answer(status: &str, it: &Value) -> Member {
+fn answer(status: &str, it: &Value) -> ApiMember {
     let first = members(&it["content"]).next();
     let kind = first.map(|(_, it)| kind(&it["schema"])).unwrap_or_default();
-    Member { name: status.to_owned(), place: String::new(), kind, what: text(&it["description"]), members: Vec::new() }
+    ApiMember {
+        name: status.to_owned(),
+        place: String::new(),
+        kind,
+        what: text(&it["description"]),
+        members: Vec::new(),
+    }
 }
 
-fn described(name: &str, place: &str, it: &Value) -> Member {
+fn described(name: &str, place: &str, it: &Value) -> ApiMember {
     let schema = if it["schema"].is_null() { it } else { &it["schema"] };
     let of_one = list(&it["oneOf"]).map(|it| &it["description"]).find(|it| it.is_string());
     let what = it["description"].as_str().or(of_one.and_then(Value::as_str)).unwrap_or_default();
@@ -200,20 +206,20 @@ fn described(name: &str, place: &str, it: &Value) -> Member {
     let forms = list(&schema["oneOf"]).chain(list(&schema["allOf"])).chain([schema]);
     let inner = forms.flat_map(|it| members(&it["properties"])).map(|(name, it)| {
         let place = if required.contains(&name.as_str()) { "required" } else { "" };
-        Member { members: Vec::new(), ..described(name, place, it) }
+        ApiMember { members: Vec::new(), ..described(name, place, it) }
     });
     let place = if it["required"] == true { format!("{place}, required") } else { place.to_owned() };
-    Member { name: name.to_owned(), place, kind: kind(schema), what: what.to_owned(), members: inner.collect() }
+    ApiMember { name: name.to_owned(), place, kind: kind(schema), what: what.to_owned(), members: inner.collect() }
 }
 
-fn kind(schema: &Value) -> Kind {
+fn kind(schema: &Value) -> ApiTypeLabel {
     if let Some(to) = schema["$ref"].as_str() {
         let name = to.rsplit('/').next().unwrap_or_default().to_owned();
-        return Kind { name, described: true, ..Kind::default() };
+        return ApiTypeLabel { name, described: true, ..ApiTypeLabel::default() };
     }
     if let Some(one) = list(&schema["oneOf"]).find(|it| !it["$ref"].is_null()) {
         let null = list(&schema["oneOf"]).any(|it| it["type"] == "null");
-        return Kind { after: if null { " or null" } else { "" }, ..kind(one) };
+        return ApiTypeLabel { after: if null { " or null" } else { "" }, ..kind(one) };
     }
     let words = |it: &Value| it.as_str().map(str::to_owned);
     let (name, null) = match &schema["type"] {
@@ -221,8 +227,10 @@ fn kind(schema: &Value) -> Kind {
         one => (words(one), false),
     };
     match name.as_deref() {
-        Some("array") => Kind { before: "list of ", ..kind(&schema["items"]) },
-        Some(name) => Kind { name: name.to_owned(), after: if null { " or null" } else { "" }, ..Kind::default() },
-        None => Kind { name: "any JSON".to_owned(), ..Kind::default() },
+        Some("array") => ApiTypeLabel { before: "list of ", ..kind(&schema["items"]) },
+        Some(name) => {
+            ApiTypeLabel { name: name.to_owned(), after: if null { " or null" } else { "" }, ..ApiTypeLabel::default() }
+        }
+        None => ApiTypeLabel { name: "any JSON".to_owned(), ..ApiTypeLabel::default() },
     }
 }

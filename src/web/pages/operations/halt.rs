@@ -5,22 +5,22 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::halt_view::{EmergencyPage, HaltConfirmPage, LiftChoice, LiftingRow, ScopeCard, StopRow};
+use super::halt_view::{ActiveHaltRow, HaltConfirmPage, HaltPage, LiftOption, LiftRequestRow, ScopeCard};
 use crate::domain::identity::account::PersonRole;
-use crate::domain::operations::halt::{Halt, LiftNeeds, Stop};
+use crate::domain::operations::halt::{Halt, HaltRecord, LiftQuorum};
 use crate::domain::primitives::id::FlowId;
 use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
-use crate::service::operations::halt::{Halting, Scope};
-use crate::service::operations::halt_request::{Foreseen, Puller, Wish};
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::flash::{Done, refusal};
-use crate::web::pages::shared::form::Form;
+use crate::service::operations::halt::{HaltScope, HaltState};
+use crate::service::operations::halt_request::{Actor, HaltPreview, HaltRequest};
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::flash::{FlashQuery, refusal};
+use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::{html, moment, see_other};
-use crate::web::pages::shared::layout::{Notice, Tone};
-use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::layout::{FlashNotice, Tone};
+use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 const ADDRESS: &str = "/emergency";
 
@@ -50,20 +50,20 @@ const DONE: &[(&str, Tone, &str)] = &[
 
 /// What a form is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Pull {
+enum HaltFormKind {
     Stop,
     Lift,
 }
 
 /// Which of the two, as forms say it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
+enum HaltAspect {
     Both,
     Proposing,
     Verifying,
 }
 
-impl What {
+impl HaltAspect {
     const fn value(self) -> &'static str {
         match self {
             Self::Both => "both",
@@ -101,7 +101,7 @@ impl What {
 }
 
 /// `GET /emergency`.
-pub async fn show(app: web::Data<App>, visitor: Visitor, done: web::Query<Done>) -> Result<EmergencyPage> {
+pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<FlashQuery>) -> Result<HaltPage> {
     let notice = done.notice(DONE);
     page(&app, &visitor, notice, &HaltFields::default()).await
 }
@@ -113,33 +113,33 @@ pub async fn back() -> HttpResponse {
 
 /// `POST /emergency`: stops.
 pub async fn stop(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<HaltFields>,
-) -> std::result::Result<HttpResponse, Failure> {
+    sent: SignedInForm<HaltFields>,
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    submitted(&app, &request, &visitor, (Pull::Stop, &form)).await
+    submitted(&app, &request, &visitor, (HaltFormKind::Stop, &form)).await
 }
 
 /// `POST /emergency/lifting`: lets go on, or asks for it.
 pub async fn lift(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<HaltFields>,
-) -> std::result::Result<HttpResponse, Failure> {
+    sent: SignedInForm<HaltFields>,
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    submitted(&app, &request, &visitor, (Pull::Lift, &form)).await
+    submitted(&app, &request, &visitor, (HaltFormKind::Lift, &form)).await
 }
 
 async fn submitted(
-    app: &App,
+    app: &AppState,
     request: &HttpRequest,
     visitor: &Visitor,
-    (pull, form): (Pull, &HaltFields),
-) -> std::result::Result<HttpResponse, Failure> {
-    let failed = |error| Failure::of(request, error);
+    (pull, form): (HaltFormKind, &HaltFields),
+) -> std::result::Result<HttpResponse, PageError> {
+    let failed = |error| PageError::of(request, error);
     let done = match (form.confirmed.as_str(), pull, told(form)) {
-        ("yes", Pull::Stop, _) | ("yes", Pull::Lift, Some(_)) => pulled(app, visitor, pull, form).await,
+        ("yes", HaltFormKind::Stop, _) | ("yes", HaltFormKind::Lift, Some(_)) => pulled(app, visitor, pull, form).await,
         _ => confirm(app, visitor, pull, form).await,
     };
     match done {
@@ -153,28 +153,28 @@ async fn submitted(
 }
 
 /// What a wish comes to, as forms say it back.
-const fn foreseen_word(foreseen: Foreseen) -> &'static str {
+const fn foreseen_word(foreseen: HaltPreview) -> &'static str {
     match foreseen {
-        Foreseen::Asked => "asked",
-        Foreseen::Done => "done",
+        HaltPreview::Asked => "asked",
+        HaltPreview::Done => "done",
     }
 }
 
-fn told(form: &HaltFields) -> Option<Foreseen> {
-    [Foreseen::Asked, Foreseen::Done].into_iter().find(|it| foreseen_word(*it) == form.expects)
+fn told(form: &HaltFields) -> Option<HaltPreview> {
+    [HaltPreview::Asked, HaltPreview::Done].into_iter().find(|it| foreseen_word(*it) == form.expects)
 }
 
-fn wish(pull: Pull, halt: Halt) -> Wish {
+fn wish(pull: HaltFormKind, halt: Halt) -> HaltRequest {
     match pull {
-        Pull::Stop => Wish::Stop(halt),
-        Pull::Lift => Wish::Lift(halt),
+        HaltFormKind::Stop => HaltRequest::Stop(halt),
+        HaltFormKind::Lift => HaltRequest::Lift(halt),
     }
 }
 
-fn scope_of(form: &HaltFields) -> Result<Scope> {
+fn scope_of(form: &HaltFields) -> Result<HaltScope> {
     match form.scope.as_str() {
-        ALL => Ok(Scope::All),
-        flow => Ok(Scope::Flow(FlowId::try_from(flow).map_err(|_| Error::NotFound("flow"))?)),
+        ALL => Ok(HaltScope::All),
+        flow => Ok(HaltScope::Flow(FlowId::try_from(flow).map_err(|_| Error::NotFound("flow"))?)),
     }
 }
 
@@ -186,35 +186,35 @@ fn reason_of(form: &HaltFields) -> Result<String> {
     Ok(reason.to_owned())
 }
 
-async fn pulled(app: &App, visitor: &Visitor, pull: Pull, form: &HaltFields) -> Result<HttpResponse> {
-    let (scope, halt) = (scope_of(form)?, What::read(&form.what)?.halt(&reason_of(form)?));
-    let me = Puller::Person(&visitor.0.signed_in.account);
+async fn pulled(app: &AppState, visitor: &Visitor, pull: HaltFormKind, form: &HaltFields) -> Result<HttpResponse> {
+    let (scope, halt) = (scope_of(form)?, HaltAspect::read(&form.what)?.halt(&reason_of(form)?));
+    let me = Actor::Person(&visitor.0.signed_in.account);
     let standing = app.service.wish_halt_as_told(me, &scope, &wish(pull, halt), told(form)).await?;
     let asked = standing.stops.as_ref().is_some_and(|it| it.lifting.is_some());
     let done = match pull {
-        Pull::Stop => "stopped",
-        Pull::Lift if asked => "asked",
-        Pull::Lift => "lifted",
+        HaltFormKind::Stop => "stopped",
+        HaltFormKind::Lift if asked => "asked",
+        HaltFormKind::Lift => "lifted",
     };
     Ok(see_other(&format!("{ADDRESS}?done={done}")))
 }
 
-async fn confirm(app: &App, visitor: &Visitor, pull: Pull, form: &HaltFields) -> Result<HttpResponse> {
-    let (scope, what, reason) = (scope_of(form)?, What::read(&form.what)?, reason_of(form)?);
+async fn confirm(app: &AppState, visitor: &Visitor, pull: HaltFormKind, form: &HaltFields) -> Result<HttpResponse> {
+    let (scope, what, reason) = (scope_of(form)?, HaltAspect::read(&form.what)?, reason_of(form)?);
     let halts = app.service.halts().await?;
     let standing = halts.iter().find(|it| it.scope == scope).ok_or(Error::NotFound("flow"))?;
-    let me = Puller::Person(&visitor.0.signed_in.account);
+    let me = Actor::Person(&visitor.0.signed_in.account);
     let foreseen = app.service.foresee(me, &scope, &wish(pull, what.halt(&reason))).await?;
     let page = HaltConfirmPage {
         shell: visitor.shell(&app.service, None).await?,
         action: match pull {
-            Pull::Stop => ADDRESS.to_owned(),
-            Pull::Lift => format!("{ADDRESS}/lifting"),
+            HaltFormKind::Stop => ADDRESS.to_owned(),
+            HaltFormKind::Lift => format!("{ADDRESS}/lifting"),
         },
         csrf: visitor.0.csrf.shown(),
         title: match pull {
-            Pull::Stop => "Stop",
-            Pull::Lift => "Lift the halt of",
+            HaltFormKind::Stop => "Stop",
+            HaltFormKind::Lift => "Lift the halt of",
         },
         what: what.words(),
         what_value: what.value(),
@@ -222,111 +222,115 @@ async fn confirm(app: &App, visitor: &Visitor, pull: Pull, form: &HaltFields) ->
         scope_value: value_of(&scope),
         consequences: consequences((pull, foreseen), what, needs(app, standing)),
         expects: foreseen_word(foreseen),
-        reason: Prose::new(reason),
-        stops: pull == Pull::Stop,
+        reason: SafeText::new(reason),
+        stops: pull == HaltFormKind::Stop,
     };
     Ok(html(StatusCode::OK, page.render()))
 }
 
-fn needs(app: &App, standing: &Halting) -> LiftNeeds {
+fn needs(app: &AppState, standing: &HaltState) -> LiftQuorum {
     app.service.lift_needs(standing.stops.as_ref())
 }
 
-fn consequences((pull, foreseen): (Pull, Foreseen), what: What, needs: LiftNeeds) -> Vec<&'static str> {
+fn consequences(
+    (pull, foreseen): (HaltFormKind, HaltPreview),
+    what: HaltAspect,
+    needs: LiftQuorum,
+) -> Vec<&'static str> {
     let mut said = Vec::new();
-    let two = needs == LiftNeeds::Two;
+    let two = needs == LiftQuorum::Two;
     match pull {
-        Pull::Stop => {
-            if what != What::Verifying {
+        HaltFormKind::Stop => {
+            if what != HaltAspect::Verifying {
                 said.push("Nothing can be proposed, no thread is made, and no vote counts.");
             }
-            if what != What::Proposing {
+            if what != HaltAspect::Proposing {
                 said.push("No writer is let through, not even one that asks again.");
             }
             said.push("What is written already stays. Writers that were let through can still say how it went.");
             said.push(if two { "Two administrators lift it." } else { "An administrator lifts it." });
         }
-        Pull::Lift if foreseen == Foreseen::Asked => {
+        HaltFormKind::Lift if foreseen == HaltPreview::Asked => {
             said.push("It goes on once a second administrator asks for the same.");
         }
-        Pull::Lift if two => said.push("You are the second who asks for it: it goes on at once."),
-        Pull::Lift => said.push("It goes on at once."),
+        HaltFormKind::Lift if two => said.push("You are the second who asks for it: it goes on at once."),
+        HaltFormKind::Lift => said.push("It goes on at once."),
     }
     said
 }
 
-fn title_of(scope: &Scope) -> Line {
+fn title_of(scope: &HaltScope) -> SafeLine {
     match scope {
-        Scope::All => Line::new("all flows"),
-        Scope::Flow(flow) => Line::new(flow.as_str()),
+        HaltScope::All => SafeLine::new("all flows"),
+        HaltScope::Flow(flow) => SafeLine::new(flow.as_str()),
     }
 }
 
-fn value_of(scope: &Scope) -> String {
+fn value_of(scope: &HaltScope) -> String {
     match scope {
-        Scope::All => ALL.to_owned(),
-        Scope::Flow(flow) => flow.to_string(),
+        HaltScope::All => ALL.to_owned(),
+        HaltScope::Flow(flow) => flow.to_string(),
     }
 }
 
-async fn page(app: &App, visitor: &Visitor, notice: Option<Notice>, typed: &HaltFields) -> Result<EmergencyPage> {
+async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, typed: &HaltFields) -> Result<HaltPage> {
     let now = app.service.now();
     let halts = app.service.halts().await?;
     let role = visitor.account().role;
     // An address can be kept or sent on, and somebody else may have acted since.
     let stopped = halts.iter().any(|it| it.halt.proposing || it.halt.verifying);
     let notice = notice.filter(|it| stopped || it.tone != Tone::Care);
-    Ok(EmergencyPage {
+    Ok(HaltPage {
         shell: visitor.shell(&app.service, notice).await?,
         csrf: visitor.0.csrf.shown(),
         scopes: halts.iter().map(|it| card(app, visitor, it, now)).collect(),
-        all_stopped: halts.iter().any(|it| it.scope == Scope::All && (it.halt.proposing || it.halt.verifying)),
+        all_stopped: halts.iter().any(|it| it.scope == HaltScope::All && (it.halt.proposing || it.halt.verifying)),
         may_stop: role != PersonRole::Auditor,
         chosen: if typed.scope.is_empty() { ALL.to_owned() } else { typed.scope.clone() },
-        reason: Line::new(typed.reason.as_str()),
+        reason: SafeLine::new(typed.reason.as_str()),
     })
 }
 
-fn card(app: &App, visitor: &Visitor, standing: &Halting, now: Timestamp) -> ScopeCard {
-    let Halting { scope, halt, stops } = standing;
-    let row = |what: What, stop: Option<&Stop>| StopRow {
+fn card(app: &AppState, visitor: &Visitor, standing: &HaltState, now: Timestamp) -> ScopeCard {
+    let HaltState { scope, halt, stops } = standing;
+    let row = |what: HaltAspect, stop: Option<&HaltRecord>| ActiveHaltRow {
         what: what.words(),
-        by: stop.filter(|it| !it.name.is_empty()).map(|it| Line::new(it.name.as_str())),
+        by: stop.filter(|it| !it.name.is_empty()).map(|it| SafeLine::new(it.name.as_str())),
         at: stop.map(|it| moment(it.at, now)),
-        reason: Prose::new(stop.map_or(halt.reason.as_str(), |it| it.reason.as_str())),
+        reason: SafeText::new(stop.map_or(halt.reason.as_str(), |it| it.reason.as_str())),
     };
     let mut rows = Vec::new();
     if halt.proposing {
-        rows.push(row(What::Proposing, stops.as_ref().and_then(|it| it.proposing.as_ref())));
+        rows.push(row(HaltAspect::Proposing, stops.as_ref().and_then(|it| it.proposing.as_ref())));
     }
     if halt.verifying {
-        rows.push(row(What::Verifying, stops.as_ref().and_then(|it| it.verifying.as_ref())));
+        rows.push(row(HaltAspect::Verifying, stops.as_ref().and_then(|it| it.verifying.as_ref())));
     }
     let lifting = stops.as_ref().and_then(|it| it.lifting.as_ref()).and_then(|it| {
-        let what = What::of(halt.proposing && !it.proposing, halt.verifying && !it.verifying)?;
-        Some(LiftingRow {
+        let what = HaltAspect::of(halt.proposing && !it.proposing, halt.verifying && !it.verifying)?;
+        Some(LiftRequestRow {
             what: what.words(),
             what_value: what.value(),
-            by: Line::new(it.name.as_str()),
+            by: SafeLine::new(it.name.as_str()),
             at: moment(it.at, now),
-            reason: Prose::new(it.reason.as_str()),
+            reason: SafeText::new(it.reason.as_str()),
             mine: it.person == visitor.account().id,
         })
     });
-    let choices = match What::of(halt.proposing, halt.verifying) {
-        Some(What::Both) => vec![What::Both, What::Proposing, What::Verifying],
+    let choices = match HaltAspect::of(halt.proposing, halt.verifying) {
+        Some(HaltAspect::Both) => vec![HaltAspect::Both, HaltAspect::Proposing, HaltAspect::Verifying],
         Some(one) => vec![one],
         None => Vec::new(),
     };
-    let choice = |it: What| LiftChoice { value: it.value(), words: it.words() };
+    let choice = |it: HaltAspect| LiftOption { value: it.value(), words: it.words() };
     ScopeCard {
         title: title_of(scope),
         value: value_of(scope),
-        whole: *scope == Scope::All,
+        whole: *scope == HaltScope::All,
         rows,
         lifting,
         may_lift: visitor.account().role == PersonRole::Admin,
         choices: choices.into_iter().map(choice).collect(),
-        needs_two: needs(app, standing) == LiftNeeds::Two,
+        needs_two: needs(app, standing) == LiftQuorum::Two,
     }
 }

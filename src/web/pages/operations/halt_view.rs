@@ -2,16 +2,16 @@
 
 use askama::Template;
 
-use crate::web::pages::shared::layout::{Moment, Shell};
-use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::layout::{PageLayout, TimestampView};
+use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 
 /// `GET /emergency`; stops by a post to the same address, lifts by one to `/emergency/lifting`. Both send `csrf`,
 /// `scope`, `what` and `reason`, and are confirmed once.
 #[derive(Template, Clone, Debug)]
 #[template(path = "emergency.html")]
-pub struct EmergencyPage {
+pub struct HaltPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The session's token.
     pub csrf: String,
     /// The whole first, then each flow.
@@ -23,63 +23,63 @@ pub struct EmergencyPage {
     /// The scope that is chosen in the form.
     pub chosen: String,
     /// What was typed, when the page comes again.
-    pub reason: Line,
+    pub reason: SafeLine,
 }
 
 /// How one scope stands.
 #[derive(Clone, Debug)]
 pub struct ScopeCard {
     /// "all flows", or the flow.
-    pub title: Line,
+    pub title: SafeLine,
     /// As forms send it.
     pub value: String,
     /// Whether it is all of them.
     pub whole: bool,
     /// What is stopped; empty where everything goes on.
-    pub rows: Vec<StopRow>,
+    pub rows: Vec<ActiveHaltRow>,
     /// What somebody asked to lift.
-    pub lifting: Option<LiftingRow>,
+    pub lifting: Option<LiftRequestRow>,
     /// Whether the reader may lift.
     pub may_lift: bool,
     /// What could be lifted.
-    pub choices: Vec<LiftChoice>,
+    pub choices: Vec<LiftOption>,
     /// Whether lifting takes two.
     pub needs_two: bool,
 }
 
 /// One thing that is stopped.
 #[derive(Clone, Debug)]
-pub struct StopRow {
+pub struct ActiveHaltRow {
     /// "proposing" or "verifying".
     pub what: &'static str,
     /// Who stopped it, if that is known.
-    pub by: Option<Line>,
+    pub by: Option<SafeLine>,
     /// Since when.
-    pub at: Option<Moment>,
+    pub at: Option<TimestampView>,
     /// Why.
-    pub reason: Prose,
+    pub reason: SafeText,
 }
 
 /// What one of two asked for.
 #[derive(Clone, Debug)]
-pub struct LiftingRow {
+pub struct LiftRequestRow {
     /// "proposing and verifying".
     pub what: &'static str,
     /// As forms send it.
     pub what_value: &'static str,
     /// Who asked.
-    pub by: Line,
+    pub by: SafeLine,
     /// When.
-    pub at: Moment,
+    pub at: TimestampView,
     /// Why.
-    pub reason: Prose,
+    pub reason: SafeText,
     /// Whether it was the reader.
     pub mine: bool,
 }
 
 /// What could be lifted.
 #[derive(Clone, Copy, Debug)]
-pub struct LiftChoice {
+pub struct LiftOption {
     /// As forms send it.
     pub value: &'static str,
     /// For people.
@@ -91,7 +91,7 @@ pub struct LiftChoice {
 #[template(path = "emergency_confirm.html")]
 pub struct HaltConfirmPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// Where the form goes.
     pub action: String,
     /// The session's token.
@@ -103,7 +103,7 @@ pub struct HaltConfirmPage {
     /// As the form sends it.
     pub what_value: &'static str,
     /// "all flows", or the flow.
-    pub scope: Line,
+    pub scope: SafeLine,
     /// As the form sends it.
     pub scope_value: String,
     /// What happens then.
@@ -111,7 +111,7 @@ pub struct HaltConfirmPage {
     /// The same in a word, as the form says it back.
     pub expects: &'static str,
     /// Why.
-    pub reason: Prose,
+    pub reason: SafeText,
     /// Whether it stops rather than lifts.
     pub stops: bool,
 }

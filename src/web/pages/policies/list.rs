@@ -2,27 +2,27 @@
 
 use actix_web::web;
 
-use super::list_view::{AmendmentRow, FlowCard, PoliciesPage};
-use crate::domain::policy_changes::change_request::{Amendment, AmendmentState};
+use super::list_view::{FlowCard, PoliciesPage, PolicyChangeRow};
+use crate::domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
 use crate::domain::primitives::id::FlowId;
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::flow::Mode;
 use crate::service::error::Result;
 use crate::web::pages::shared::format::moment;
-use crate::web::pages::shared::layout::{Hash, Tone};
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::{DigestText, Tone};
+use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Amendments that a flow's card lists.
 const AMENDMENTS_SHOWN: usize = 10;
 
 /// `GET /policies`.
-pub async fn show(app: web::Data<App>, visitor: Visitor) -> Result<PoliciesPage> {
+pub async fn show(app: web::Data<AppState>, visitor: Visitor) -> Result<PoliciesPage> {
     page(&app, &visitor).await
 }
 
-async fn page(app: &App, visitor: &Visitor) -> Result<PoliciesPage> {
+async fn page(app: &AppState, visitor: &Visitor) -> Result<PoliciesPage> {
     let mut flows = Vec::new();
     for flow in app.service.flows().await? {
         flows.push(card(app, &flow).await?);
@@ -30,34 +30,34 @@ async fn page(app: &App, visitor: &Visitor) -> Result<PoliciesPage> {
     Ok(PoliciesPage { shell: visitor.shell(&app.service, None).await?, flows })
 }
 
-async fn card(app: &App, id: &FlowId) -> Result<FlowCard> {
+async fn card(app: &AppState, id: &FlowId) -> Result<FlowCard> {
     let (service, now) = (&app.service, app.service.now());
     let flow = service.flow_as_it_stands(id).await?;
     let policy = service.active_policy(id).await?;
     let amendments = service.amendments_of(id).await?;
     Ok(FlowCard {
-        name: Line::new(id.as_str()),
+        name: SafeLine::new(id.as_str()),
         mode: match policy.mode() {
             Mode::Enforce => "Enforced",
             Mode::Observe => "Observed only",
         },
-        policy: Hash::new(flow.policy.to_string()),
+        policy: DigestText::new(flow.policy.to_string()),
         since: moment(flow.activated_at, now),
-        by: Line::new(flow.activated_by.as_str()),
-        accepts: flow.accepts.iter().map(|it| Hash::new(it.to_string())).collect(),
-        text: policy.source().text.lines().map(Line::new).collect(),
+        by: SafeLine::new(flow.activated_by.as_str()),
+        accepts: flow.accepts.iter().map(|it| DigestText::new(it.to_string())).collect(),
+        text: policy.source().text.lines().map(SafeLine::new).collect(),
         amendments: amendments.iter().take(AMENDMENTS_SHOWN).map(|it| row(it, now)).collect(),
     })
 }
 
 /// An amendment in a list.
-pub fn row(amendment: &Amendment, now: Timestamp) -> AmendmentRow {
+pub fn row(amendment: &PolicyChangeRequest, now: Timestamp) -> PolicyChangeRow {
     let (words, tone) = standing(amendment, now);
-    AmendmentRow {
+    PolicyChangeRow {
         url: format!("/amendments/{}", amendment.id),
-        flow: Line::new(amendment.change.flow.as_str()),
-        policy: Hash::new(amendment.change.policy.to_string()),
-        proposer: Line::new(amendment.proposer.as_str()),
+        flow: SafeLine::new(amendment.change.flow.as_str()),
+        policy: DigestText::new(amendment.change.policy.to_string()),
+        proposer: SafeLine::new(amendment.proposer.as_str()),
         words,
         tone,
         at: moment(amendment.state.ended_at().unwrap_or(amendment.expires_at), now),
@@ -65,13 +65,13 @@ pub fn row(amendment: &Amendment, now: Timestamp) -> AmendmentRow {
 }
 
 /// How an amendment stands, in a word.
-pub fn standing(amendment: &Amendment, now: Timestamp) -> (&'static str, Tone) {
+pub fn standing(amendment: &PolicyChangeRequest, now: Timestamp) -> (&'static str, Tone) {
     match &amendment.state {
-        AmendmentState::Open {} if amendment.is_open(now) => ("Waits for approval", Tone::Care),
-        AmendmentState::Open {} | AmendmentState::Expired { .. } => ("Expired", Tone::Plain),
-        AmendmentState::Activated { .. } => ("Activated", Tone::Good),
-        AmendmentState::Denied { .. } => ("Denied", Tone::Bad),
-        AmendmentState::Cancelled { .. } => ("Cancelled", Tone::Plain),
-        AmendmentState::Superseded { .. } => ("Superseded", Tone::Plain),
+        PolicyChangeState::Open {} if amendment.is_open(now) => ("Waits for approval", Tone::Care),
+        PolicyChangeState::Open {} | PolicyChangeState::Expired { .. } => ("Expired", Tone::Plain),
+        PolicyChangeState::Activated { .. } => ("Activated", Tone::Good),
+        PolicyChangeState::Denied { .. } => ("Denied", Tone::Bad),
+        PolicyChangeState::Cancelled { .. } => ("Cancelled", Tone::Plain),
+        PolicyChangeState::Superseded { .. } => ("Superseded", Tone::Plain),
     }
 }

@@ -8,12 +8,12 @@ use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::transition::Rejection;
 use crate::domain::writes::write::ResultError;
 use crate::service::error::{Error, Result};
-use crate::service::proposals::rejection_list::Older;
+use crate::service::proposals::rejection_list::OlderCursor;
 use crate::web::pages::shared::format::{error_row, moment};
-use crate::web::pages::shared::layout::Hash;
-use crate::web::pages::shared::safe_text::{Json, Line};
+use crate::web::pages::shared::layout::DigestText;
+use crate::web::pages::shared::safe_text::{SafeJson, SafeLine};
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Attempts on one page.
 const ROWS_MAX: u32 = 25;
@@ -23,18 +23,22 @@ const ERRORS_SHOWN: usize = 6;
 
 /// `?older=`: the page after that attempt.
 #[derive(Deserialize)]
-pub struct Where {
+pub struct RejectionsQuery {
     older: Option<String>,
 }
 
 /// `GET /rejections`.
-pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Where>) -> Result<RejectionsPage> {
+pub async fn show(
+    app: web::Data<AppState>,
+    visitor: Visitor,
+    query: web::Query<RejectionsQuery>,
+) -> Result<RejectionsPage> {
     page(&app, &visitor, query.older.as_deref()).await
 }
 
-async fn page(app: &App, visitor: &Visitor, older: Option<&str>) -> Result<RejectionsPage> {
+async fn page(app: &AppState, visitor: &Visitor, older: Option<&str>) -> Result<RejectionsPage> {
     let service = &app.service;
-    let after = older.map(|token| Older::read(token).ok_or(Error::NotFound("page"))).transpose()?;
+    let after = older.map(|token| OlderCursor::read(token).ok_or(Error::NotFound("page"))).transpose()?;
     let (rejections, next) = service.rejections(&visitor.account().into(), after.as_ref(), ROWS_MAX).await?;
     let now = service.now();
     Ok(RejectionsPage {
@@ -48,15 +52,15 @@ fn row(rejection: &Rejection, now: Timestamp) -> RejectedRow {
     let errors = rejection.errors_shown();
     let error = |it: &ResultError| error_row(&it.code, &it.pointer, &it.detail);
     RejectedRow {
-        node: Line::new(rejection.node.as_str()),
-        flow: Line::new(rejection.flow.as_str()),
-        thread: Line::new(rejection.thread.as_str()),
+        node: SafeLine::new(rejection.node.as_str()),
+        flow: SafeLine::new(rejection.flow.as_str()),
+        thread: SafeLine::new(rejection.thread.as_str()),
         thread_url: format!("/threads/{}", rejection.thread),
-        principal: Line::new(rejection.principal.as_str()),
+        principal: SafeLine::new(rejection.principal.as_str()),
         errors: errors.iter().take(ERRORS_SHOWN).map(error).collect(),
         more_errors: errors.len().saturating_sub(ERRORS_SHOWN),
-        patch: Hash::new(rejection.patch.to_string()),
-        excerpt: Json::new(rejection.excerpt.as_str()),
+        patch: DigestText::new(rejection.patch.to_string()),
+        excerpt: SafeJson::new(rejection.excerpt.as_str()),
         at: moment(rejection.at, now),
     }
 }

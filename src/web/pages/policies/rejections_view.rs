@@ -2,15 +2,15 @@
 
 use askama::Template;
 
-use crate::web::pages::shared::layout::{Hash, Moment, Shell};
-use crate::web::pages::shared::safe_text::{Json, Line, Path};
+use crate::web::pages::shared::layout::{DigestText, PageLayout, TimestampView};
+use crate::web::pages::shared::safe_text::{SafeJson, SafeLine, SafePath};
 
 /// `GET /rejections`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "rejections.html")]
 pub struct RejectionsPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The latest first.
     pub rows: Vec<RejectedRow>,
     /// The next page, if there is one.
@@ -21,34 +21,34 @@ pub struct RejectionsPage {
 #[derive(Clone, Debug)]
 pub struct RejectedRow {
     /// As which node.
-    pub node: Line,
+    pub node: SafeLine,
     /// Its flow.
-    pub flow: Line,
+    pub flow: SafeLine,
     /// Its thread.
-    pub thread: Line,
+    pub thread: SafeLine,
     /// The thread's page.
     pub thread_url: String,
     /// The token that tried.
-    pub principal: Line,
+    pub principal: SafeLine,
     /// Why it was turned away.
     pub errors: Vec<ErrorRow>,
     /// Violations beyond those listed.
     pub more_errors: usize,
     /// The patch's hash.
-    pub patch: Hash,
+    pub patch: DigestText,
     /// Its beginning.
-    pub excerpt: Json,
+    pub excerpt: SafeJson,
     /// When.
-    pub at: Moment,
+    pub at: TimestampView,
 }
 
 /// One violation.
 #[derive(Clone, Debug)]
 pub struct ErrorRow {
     /// The rejection's code.
-    pub code: Line,
+    pub code: SafeLine,
     /// Where, unless it is about the whole.
-    pub path: Option<Path>,
+    pub path: Option<SafePath>,
     /// What is wrong.
-    pub detail: Line,
+    pub detail: SafeLine,
 }

@@ -6,24 +6,26 @@ use askama::Template as _;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::what_if_view::{ChangeRow, Chosen, FlowChoice, Side, Told, Typed, WhatIfPage};
+use super::what_if_view::{
+    ChangeRow, FlowChoice, JudgementView, WhatIfInputView, WhatIfOptionState, WhatIfPage, WhatIfSideView,
+};
 use crate::domain::json::canonical::canonical;
-use crate::domain::json::parse::{Limits, parse};
-use crate::domain::json::patch::Format;
-use crate::domain::policy::{Around, RedactedChange, Verdict, WhatIf};
+use crate::domain::json::parse::{ParseLimits, parse};
+use crate::domain::json::patch::PatchFormat;
+use crate::domain::policy::{HypotheticalContext, JudgedOutcome, RedactedChange, WhatIf};
 use crate::domain::primitives::id::{FlowId, NodeId};
-use crate::domain::threads::usage::Malformed;
+use crate::domain::threads::usage::InvalidUsage;
 use crate::service::error::{Error, Result};
 use crate::service::policy_changes::dry_run::DryRun;
 use crate::web::auth::permissions;
-use crate::web::auth::permissions::Caller;
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::Form;
+use crate::web::auth::permissions::CallerRole;
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::{error_row, html};
 use crate::web::pages::shared::layout::Tone;
-use crate::web::pages::shared::safe_text::{Json, Line, Path};
+use crate::web::pages::shared::safe_text::{SafeJson, SafeLine, SafePath};
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Changes that are listed.
 const CHANGES_SHOWN: usize = 200;
@@ -41,19 +43,19 @@ pub struct WhatIfFields {
 }
 
 /// `GET /what-if`.
-pub async fn show(app: web::Data<App>, visitor: Visitor) -> Result<WhatIfPage> {
-    let fields = WhatIfFields { format: Format::Merge.as_str().to_owned(), ..WhatIfFields::default() };
+pub async fn show(app: web::Data<AppState>, visitor: Visitor) -> Result<WhatIfPage> {
+    let fields = WhatIfFields { format: PatchFormat::Merge.as_str().to_owned(), ..WhatIfFields::default() };
     page(&app, &visitor, &fields, Ok(None)).await
 }
 
 /// `POST /what-if`.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<WhatIfFields>,
-) -> std::result::Result<HttpResponse, Failure> {
+    sent: SignedInForm<WhatIfFields>,
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let judged = judged(&app, &visitor, &form).await.map_err(failed)?;
     let status = if judged.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
     let page = page(&app, &visitor, &form, judged.map(Some)).await.map_err(failed)?;
@@ -61,7 +63,7 @@ pub async fn submit(
 }
 
 /// The judgement, or what could not be read, in words for the page.
-async fn judged(app: &App, visitor: &Visitor, form: &WhatIfFields) -> Result<std::result::Result<WhatIf, String>> {
+async fn judged(app: &AppState, visitor: &Visitor, form: &WhatIfFields) -> Result<std::result::Result<WhatIf, String>> {
     let (flow, dry_run) = match read(app, form) {
         Ok(asked) => asked,
         Err(problem) => return Ok(Err(problem)),
@@ -74,12 +76,12 @@ async fn judged(app: &App, visitor: &Visitor, form: &WhatIfFields) -> Result<std
     }
 }
 
-fn read(app: &App, form: &WhatIfFields) -> std::result::Result<(FlowId, DryRun), String> {
-    let limits = Limits { bytes_max: app.edge.body_bytes_max, depth_max: app.edge.depth_max };
+fn read(app: &AppState, form: &WhatIfFields) -> std::result::Result<(FlowId, DryRun), String> {
+    let limits = ParseLimits { bytes_max: app.edge.body_bytes_max, depth_max: app.edge.depth_max };
     let json = |what: &str, text: &str| {
         parse(text.as_bytes(), &limits).map_err(|error| format!("The {what} is not JSON that can be read: {error}."))
     };
-    let formats = [Format::Merge, Format::MergePatch, Format::JsonPatch];
+    let formats = [PatchFormat::Merge, PatchFormat::MergePatch, PatchFormat::JsonPatch];
     let flow = FlowId::try_from(form.flow.as_str()).map_err(|_| "Choose a flow.".to_owned())?;
     let dry_run = DryRun {
         node: NodeId::try_from(form.node.trim()).map_err(|_| "Say which node asks.".to_owned())?,
@@ -87,15 +89,16 @@ fn read(app: &App, form: &WhatIfFields) -> std::result::Result<(FlowId, DryRun),
         state: json("state", &form.state)?,
         patch: json("patch", &form.patch)?,
         around: match form.around.trim() {
-            "" => Around::default(),
-            text => Around::read(&json("rest", text)?).map_err(|it| format!("In the rest, {}.", sentence(&it)))?,
+            "" => HypotheticalContext::default(),
+            text => HypotheticalContext::read(&json("rest", text)?)
+                .map_err(|it| format!("In the rest, {}.", sentence(&it)))?,
         },
     };
     Ok((flow, dry_run))
 }
 
 /// A fault of what was typed, with its place if it has one.
-fn sentence(wrong: &Malformed) -> String {
+fn sentence(wrong: &InvalidUsage) -> String {
     match wrong.pointer.as_str() {
         "" => wrong.detail.to_owned(),
         at => format!("at {at}: {}", wrong.detail),
@@ -103,14 +106,14 @@ fn sentence(wrong: &Malformed) -> String {
 }
 
 async fn page(
-    app: &App,
+    app: &AppState,
     visitor: &Visitor,
     form: &WhatIfFields,
     judged: std::result::Result<Option<WhatIf>, String>,
 ) -> Result<WhatIfPage> {
     let choice = |flow: &FlowId| FlowChoice {
-        name: Line::new(flow.as_str()),
-        chosen: if flow.as_str() == form.flow { Chosen::Yes } else { Chosen::No },
+        name: SafeLine::new(flow.as_str()),
+        chosen: if flow.as_str() == form.flow { WhatIfOptionState::Yes } else { WhatIfOptionState::No },
     };
     let flows = app.service.flows().await?;
     let (told, problem) = match judged {
@@ -121,7 +124,7 @@ async fn page(
         shell: visitor.shell(&app.service, None).await?,
         replays_url: may_replay(visitor).then_some("/replays"),
         flows: flows.iter().map(choice).collect(),
-        typed: Typed {
+        typed: WhatIfInputView {
             node: form.node.clone(),
             format: form.format.clone(),
             state: form.state.clone(),
@@ -135,19 +138,19 @@ async fn page(
 }
 
 fn may_replay(visitor: &Visitor) -> bool {
-    permissions::may(Caller::Person(visitor.account().role), &Method::GET, "/replays")
+    permissions::may(CallerRole::Person(visitor.account().role), &Method::GET, "/replays")
 }
 
-fn in_words(told: &WhatIf) -> Told {
+fn in_words(told: &WhatIf) -> JudgementView {
     let (tone, words) = match told.outcome {
-        Verdict::Commit => (Tone::Good, "It would commit by itself."),
-        Verdict::Hold => (Tone::Care, "It would be held: people would be asked."),
-        Verdict::Reject => (Tone::Bad, "It would be rejected."),
+        JudgedOutcome::Commit => (Tone::Good, "It would commit by itself."),
+        JudgedOutcome::Hold => (Tone::Care, "It would be held: people would be asked."),
+        JudgedOutcome::Reject => (Tone::Bad, "It would be rejected."),
     };
-    Told {
+    JudgementView {
         tone,
         words,
-        reasons: told.reasons.iter().map(|it| Line::new(it.text.as_str())).collect(),
+        reasons: told.reasons.iter().map(|it| SafeLine::new(it.text.as_str())).collect(),
         warnings: told.warnings.iter().map(|it| error_row("warning", &it.pointer.to_string(), &it.detail)).collect(),
         errors: told.errors.iter().map(|it| error_row(it.code.as_str(), &it.pointer.to_string(), &it.detail)).collect(),
         changes: told.diff.iter().take(CHANGES_SHOWN).map(change_row).collect(),
@@ -156,11 +159,13 @@ fn in_words(told: &WhatIf) -> Told {
 }
 
 fn change_row(change: &RedactedChange) -> ChangeRow {
-    let side = |value: &Option<Value>| value.as_ref().map_or(Side::Nothing, |it| Side::Value(Json::new(canonical(it))));
+    let side = |value: &Option<Value>| {
+        value.as_ref().map_or(WhatIfSideView::Nothing, |it| WhatIfSideView::Value(SafeJson::new(canonical(it))))
+    };
     match change {
-        RedactedChange::Hidden { pointer, .. } => ChangeRow { path: Path::new(pointer.to_string()), sides: None },
+        RedactedChange::Hidden { pointer, .. } => ChangeRow { path: SafePath::new(pointer.to_string()), sides: None },
         RedactedChange::Shown { pointer, before, after } => {
-            ChangeRow { path: Path::new(pointer.to_string()), sides: Some((side(before), side(after))) }
+            ChangeRow { path: SafePath::new(pointer.to_string()), sides: Some((side(before), side(after))) }
         }
     }
 }

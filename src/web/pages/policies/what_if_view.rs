@@ -2,25 +2,25 @@
 
 use askama::Template;
 
-use crate::web::pages::shared::layout::{Shell, Tone};
-use crate::web::pages::shared::safe_text::{Json, Line, Path};
+use crate::web::pages::shared::layout::{PageLayout, Tone};
+use crate::web::pages::shared::safe_text::{SafeJson, SafeLine, SafePath};
 
 /// `GET /what-if`, and what a submit there comes to.
 #[derive(Template, Clone, Debug)]
 #[template(path = "what_if.html")]
 pub struct WhatIfPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// Where a policy can be tried on what was recorded, for those who may.
     pub replays_url: Option<&'static str>,
     /// What there is to choose from.
     pub flows: Vec<FlowChoice>,
     /// What was typed.
-    pub typed: Typed,
+    pub typed: WhatIfInputView,
     /// What could not be read of it.
     pub problem: Option<String>,
     /// The judgement.
-    pub told: Option<Told>,
+    pub told: Option<JudgementView>,
     /// The session's CSRF token.
     pub csrf: String,
 }
@@ -29,21 +29,21 @@ pub struct WhatIfPage {
 #[derive(Clone, Debug)]
 pub struct FlowChoice {
     /// Its name.
-    pub name: Line,
+    pub name: SafeLine,
     /// Whether it is the one chosen.
-    pub chosen: Chosen,
+    pub chosen: WhatIfOptionState,
 }
 
 /// Whether one of several is the one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Chosen {
+pub enum WhatIfOptionState {
     /// It is.
     Yes,
     /// It is not.
     No,
 }
 
-impl Chosen {
+impl WhatIfOptionState {
     /// For the template.
     pub const fn is_yes(self) -> bool {
         matches!(self, Self::Yes)
@@ -52,7 +52,7 @@ impl Chosen {
 
 /// The person's own words, to go on from.
 #[derive(Clone, Debug, Default)]
-pub struct Typed {
+pub struct WhatIfInputView {
     /// The node.
     pub node: String,
     /// The patch's form.
@@ -67,13 +67,13 @@ pub struct Typed {
 
 /// A judgement in words.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct JudgementView {
     /// How it is meant.
     pub tone: Tone,
     /// "It would be held: people would be asked."
     pub words: &'static str,
     /// Why it would be held.
-    pub reasons: Vec<Line>,
+    pub reasons: Vec<SafeLine>,
     /// What rules warn of.
     pub warnings: Vec<super::rejections_view::ErrorRow>,
     /// Why it would be rejected.
@@ -88,16 +88,16 @@ pub struct Told {
 #[derive(Clone, Debug)]
 pub struct ChangeRow {
     /// Where.
-    pub path: Path,
+    pub path: SafePath,
     /// Before and after; `None` of a hidden one.
-    pub sides: Option<(Side, Side)>,
+    pub sides: Option<(WhatIfSideView, WhatIfSideView)>,
 }
 
 /// One side of a change.
 #[derive(Clone, Debug)]
-pub enum Side {
+pub enum WhatIfSideView {
     /// The value.
-    Value(Json),
+    Value(SafeJson),
     /// There is none.
     Nothing,
 }

@@ -8,25 +8,25 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use similar::{ChangeTag, TextDiff};
 
-use super::change_request_view::{AmendmentPage, DiffLine, Fate, FileDiff, SignPolicyPage};
+use super::change_request_view::{DiffLine, DiffLineKind, FileDiff, PolicyChangePage, SignPolicyPage};
 use crate::domain::policy::PolicySource;
-use crate::domain::policy_changes::change_request::{Amendment, AmendmentState};
+use crate::domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
 use crate::domain::primitives::id::AmendmentId;
-use crate::domain::reviews::{Ballot, Roll, Verdict};
+use crate::domain::reviews::{Ballot, VoteVerdict, VoterRoll};
 use crate::service::error::{Error, Result};
 use crate::web::pages::policies::list::standing;
-use crate::web::pages::reviews::decide::{Needed, signing, vote_words};
-use crate::web::pages::shared::decision_form::{CommentWish, DecideForm, Deciding, Seats};
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::Form;
-use crate::web::pages::shared::form_nonce::{Binding, Nonce};
+use crate::web::pages::reviews::decide::{MissingPasskeySignature, signing, vote_words};
+use crate::web::pages::shared::decision_form::{CommentRequirement, DecideForm, DecideFormView, StageProgressView};
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::SignedInForm;
+use crate::web::pages::shared::form_nonce::{Nonce, NonceBinding};
 use crate::web::pages::shared::format::{html, lines, moment, see_other, why_not};
-use crate::web::pages::shared::layout::{Hash, Notice, Tone};
-use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::layout::{DigestText, FlashNotice, Tone};
+use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::pages::shared::vote_form::{Again, VoteFields};
+use crate::web::pages::shared::vote_form::{VoteFields, VoteFormState};
 use crate::web::pages::shared::widgets::TimelineItem;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Lines around a change that are shown with it.
 const LINES_AROUND: usize = 3;
@@ -38,9 +38,9 @@ const DIFF_TIME_MAX: Duration = Duration::from_millis(300);
 const STAGE: u32 = 0;
 
 /// `GET /amendments/{amendment}`.
-pub async fn show(app: web::Data<App>, visitor: Visitor, id: web::Path<String>) -> Result<AmendmentPage> {
+pub async fn show(app: web::Data<AppState>, visitor: Visitor, id: web::Path<String>) -> Result<PolicyChangePage> {
     let amendment = find(&app, &id).await?;
-    page(&app, &visitor, &amendment, Again::default()).await
+    page(&app, &visitor, &amendment, VoteFormState::default()).await
 }
 
 /// `GET` where only forms go: whoever loads such an address again means the amendment.
@@ -51,19 +51,19 @@ pub async fn back(id: web::Path<String>) -> HttpResponse {
 
 /// `POST /amendments/{amendment}/decision`.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<VoteFields>,
+    sent: SignedInForm<VoteFields>,
     id: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let amendment = find(&app, &id).await.map_err(failed)?;
     match decide(&app, &visitor, &amendment, &form).await {
         Ok(None) => Ok(see_other(&format!("/amendments/{}", amendment.id))),
         Ok(Some(page)) => Ok(html(StatusCode::OK, page.render())),
         Err(Error::Vote(refused)) => {
-            let again = Again {
+            let again = VoteFormState {
                 problem: Some(format!("{} Your vote was not counted.", vote_words(&refused))),
                 typed: form.comment(),
             };
@@ -75,16 +75,16 @@ pub async fn submit(
     }
 }
 
-async fn find(app: &App, id: &str) -> Result<Amendment> {
+async fn find(app: &AppState, id: &str) -> Result<PolicyChangeRequest> {
     let id = AmendmentId::try_from(id).map_err(|_| Error::NotFound("amendment"))?;
     app.service.amendment(&id).await
 }
 
 /// Counts the vote; or gives the page on which a passkey signs it, where it must and has not.
 async fn decide(
-    app: &App,
+    app: &AppState,
     visitor: &Visitor,
-    amendment: &Amendment,
+    amendment: &PolicyChangeRequest,
     form: &VoteFields,
 ) -> Result<Option<SignPolicyPage>> {
     let ballot = form.ballot(app, visitor, amendment.id.as_str())?;
@@ -100,9 +100,14 @@ async fn decide(
 }
 
 /// The page on which a passkey signs a vote. One that would not count is refused here already, by the same rules.
-async fn sign(app: &App, visitor: &Visitor, amendment: &Amendment, ballot: &Ballot) -> Result<SignPolicyPage> {
+async fn sign(
+    app: &AppState,
+    visitor: &Visitor,
+    amendment: &PolicyChangeRequest,
+    ballot: &Ballot,
+) -> Result<SignPolicyPage> {
     let (service, voter) = (&app.service, visitor.account());
-    let roll = Roll { people: vec![voter.clone()], delegations: Vec::new(), now: service.now() };
+    let roll = VoterRoll { people: vec![voter.clone()], delegations: Vec::new(), now: service.now() };
     amendment.clone().vote(ballot.clone(), voter, &roll)?;
     let asked = || service.policy_vote_challenge(amendment, &voter.id, ballot);
     Ok(SignPolicyPage {
@@ -110,106 +115,116 @@ async fn sign(app: &App, visitor: &Visitor, amendment: &Amendment, ballot: &Ball
         amendment_url: format!("/amendments/{}", amendment.id),
         action: format!("/amendments/{}/decision", amendment.id),
         csrf: visitor.0.csrf.shown(),
-        digest: Hash::new(ballot.transition.to_string()),
+        digest: DigestText::new(ballot.transition.to_string()),
         stage: ballot.stage,
         nonce: ballot.nonce.clone(),
         verdict: ballot.verdict.into(),
-        flow: Line::new(amendment.change.flow.as_str()),
-        policy: Hash::new(amendment.change.policy.to_string()),
+        flow: SafeLine::new(amendment.change.flow.as_str()),
+        policy: DigestText::new(amendment.change.policy.to_string()),
         deadline: moment(amendment.expires_at, service.now()),
-        comment: Prose::new(ballot.comment.clone().unwrap_or_default()),
-        signing: signing(service, &voter.id, Some(Needed), asked).await?,
+        comment: SafeText::new(ballot.comment.clone().unwrap_or_default()),
+        signing: signing(service, &voter.id, Some(MissingPasskeySignature), asked).await?,
     })
 }
 
-fn binding<'a>(visitor: &'a Visitor, amendment: &'a Amendment) -> Binding<'a> {
+fn binding<'a>(visitor: &'a Visitor, amendment: &'a PolicyChangeRequest) -> NonceBinding<'a> {
     let session = &visitor.0.signed_in.session.record.id;
-    Binding { session, page: amendment.id.as_str(), digest: amendment.digest, stage: STAGE }
+    NonceBinding { session, page: amendment.id.as_str(), digest: amendment.digest, stage: STAGE }
 }
 
-async fn page(app: &App, visitor: &Visitor, amendment: &Amendment, again: Again) -> Result<AmendmentPage> {
+async fn page(
+    app: &AppState,
+    visitor: &Visitor,
+    amendment: &PolicyChangeRequest,
+    again: VoteFormState,
+) -> Result<PolicyChangePage> {
     let (service, change) = (&app.service, &amendment.change);
     let now = service.now();
     let old = service.policy_source(change.over.policy).await?;
     let new = service.policy_source(change.policy).await?;
-    let notice = again.problem.clone().map(|words| Notice { tone: Tone::Bad, words });
+    let notice = again.problem.clone().map(|words| FlashNotice { tone: Tone::Bad, words });
     let (words, tone) = standing(amendment, now);
-    Ok(AmendmentPage {
+    Ok(PolicyChangePage {
         shell: visitor.shell(service, notice).await?,
-        flow: Line::new(change.flow.as_str()),
+        flow: SafeLine::new(change.flow.as_str()),
         words,
         tone,
         standing: explained(amendment, amendment.is_open(now)),
-        proposer: Line::new(amendment.proposer.as_str()),
+        proposer: SafeLine::new(amendment.proposer.as_str()),
         deadline: moment(amendment.expires_at, now),
-        digest: Hash::new(amendment.digest.to_string()),
-        policy: Hash::new(change.policy.to_string()),
-        over: Hash::new(change.over.policy.to_string()),
-        accepts: change.accepts.iter().map(|it| Hash::new(it.to_string())).collect(),
+        digest: DigestText::new(amendment.digest.to_string()),
+        policy: DigestText::new(change.policy.to_string()),
+        over: DigestText::new(change.over.policy.to_string()),
+        accepts: change.accepts.iter().map(|it| DigestText::new(it.to_string())).collect(),
         files: differences(&old, &new),
-        text: new.text.lines().map(Line::new).collect(),
+        text: new.text.lines().map(SafeLine::new).collect(),
         stages: seats(amendment),
         timeline: timeline(amendment, now),
         deciding: deciding(app, visitor, amendment, again.typed)?,
     })
 }
 
-fn deciding(app: &App, visitor: &Visitor, amendment: &Amendment, typed: String) -> Result<Deciding> {
+fn deciding(
+    app: &AppState,
+    visitor: &Visitor,
+    amendment: &PolicyChangeRequest,
+    typed: String,
+) -> Result<DecideFormView> {
     if !amendment.is_open(app.service.now()) {
-        return Ok(Deciding::Closed("It has ended. Nothing more can be decided here.".to_owned()));
+        return Ok(DecideFormView::Closed("It has ended. Nothing more can be decided here.".to_owned()));
     }
     if let Err(reason) = amendment.jury().eligible(visitor.account()) {
-        return Ok(Deciding::Closed(format!("You cannot decide this. {}", why_not(reason).0)));
+        return Ok(DecideFormView::Closed(format!("You cannot decide this. {}", why_not(reason).0)));
     }
     let required = amendment.stages.iter().any(|it| it.comment_required);
-    Ok(Deciding::Open(DecideForm {
+    Ok(DecideFormView::Open(DecideForm {
         action: format!("/amendments/{}/decision", amendment.id),
         csrf: visitor.0.csrf.shown(),
         nonce: Nonce::new(app.service.keys()?.row(), &binding(visitor, amendment)).as_str().to_owned(),
-        comment: if required { CommentWish::Required } else { CommentWish::Optional },
+        comment: if required { CommentRequirement::Required } else { CommentRequirement::Optional },
         stage: STAGE,
         asks: false,
-        typed: Prose::new(typed),
+        typed: SafeText::new(typed),
     }))
 }
 
-fn explained(amendment: &Amendment, open: bool) -> String {
+fn explained(amendment: &PolicyChangeRequest, open: bool) -> String {
     match &amendment.state {
-        AmendmentState::Open {} if open => {
+        PolicyChangeState::Open {} if open => {
             "Until it is approved, the flow goes on under its old policy. Once it is, what people are being asked is \
              judged again by the new one."
         }
-        AmendmentState::Open {} | AmendmentState::Expired { .. } => {
+        PolicyChangeState::Open {} | PolicyChangeState::Expired { .. } => {
             "Nobody decided in time. The flow goes on under its old policy."
         }
-        AmendmentState::Activated { .. } => "It was approved, and its policy judged the flow from then on.",
-        AmendmentState::Denied { .. } => "It was refused. The flow goes on under its old policy.",
-        AmendmentState::Cancelled { .. } => "It was taken back. The flow goes on under its old policy.",
-        AmendmentState::Superseded { .. } => {
+        PolicyChangeState::Activated { .. } => "It was approved, and its policy judged the flow from then on.",
+        PolicyChangeState::Denied { .. } => "It was refused. The flow goes on under its old policy.",
+        PolicyChangeState::Cancelled { .. } => "It was taken back. The flow goes on under its old policy.",
+        PolicyChangeState::Superseded { .. } => {
             "Another policy was activated meanwhile, so this one is not over the active one any more."
         }
     }
     .to_owned()
 }
 
-fn seats(amendment: &Amendment) -> Vec<Seats> {
-    let seats = |(index, stage): (u32, &crate::domain::reviews::Stage)| Seats {
+fn seats(amendment: &PolicyChangeRequest) -> Vec<StageProgressView> {
+    let seats = |(index, stage): (u32, &crate::domain::reviews::ApprovalStage)| StageProgressView {
         groups: lines(stage.groups.iter().map(|it| it.as_str())),
         need: stage.need,
         approved_by: lines(
             amendment
                 .votes
                 .iter()
-                .filter(|it| it.stage == index && it.verdict == Verdict::Approve)
+                .filter(|it| it.stage == index && it.verdict == VoteVerdict::Approve)
                 .map(|it| it.name.as_str()),
         ),
     };
     (0u32..).zip(&amendment.stages).map(seats).collect()
 }
 
-fn timeline(amendment: &Amendment, now: crate::domain::primitives::time::Timestamp) -> Vec<TimelineItem> {
+fn timeline(amendment: &PolicyChangeRequest, now: crate::domain::primitives::time::Timestamp) -> Vec<TimelineItem> {
     let item = |who: Option<&str>, words: &str, tone, at| TimelineItem {
-        who: who.map(Line::new),
+        who: who.map(SafeLine::new),
         words: words.to_owned(),
         comment: None,
         claim: None,
@@ -219,23 +234,23 @@ fn timeline(amendment: &Amendment, now: crate::domain::primitives::time::Timesta
     let mut items = vec![item(Some(amendment.proposer.as_str()), "proposed it", Tone::Plain, amendment.opened_at)];
     for vote in &amendment.votes {
         let (words, tone) = match vote.verdict {
-            Verdict::Approve => ("approved it", Tone::Good),
-            Verdict::Deny => ("denied it", Tone::Bad),
+            VoteVerdict::Approve => ("approved it", Tone::Good),
+            VoteVerdict::Deny => ("denied it", Tone::Bad),
         };
-        let comment = vote.comment.as_deref().map(Prose::new);
+        let comment = vote.comment.as_deref().map(SafeText::new);
         items.push(TimelineItem { comment, ..item(Some(&vote.name), words, tone, vote.at) });
     }
     match &amendment.state {
-        AmendmentState::Open {} | AmendmentState::Denied { .. } => {}
-        AmendmentState::Activated { at } => items.push(item(None, "The gateway activated it", Tone::Good, *at)),
-        AmendmentState::Expired { at } => {
+        PolicyChangeState::Open {} | PolicyChangeState::Denied { .. } => {}
+        PolicyChangeState::Activated { at } => items.push(item(None, "The gateway activated it", Tone::Good, *at)),
+        PolicyChangeState::Expired { at } => {
             items.push(item(None, "The deadline passed without a decision", Tone::Plain, *at));
         }
-        AmendmentState::Cancelled { at, by, reason } => items.push(TimelineItem {
-            comment: Some(Prose::new(reason.as_str())),
+        PolicyChangeState::Cancelled { at, by, reason } => items.push(TimelineItem {
+            comment: Some(SafeText::new(reason.as_str())),
             ..item(Some(by.as_str()), "took it back", Tone::Plain, *at)
         }),
-        AmendmentState::Superseded { at } => {
+        PolicyChangeState::Superseded { at } => {
             items.push(item(None, "Another policy was activated", Tone::Plain, *at));
         }
     }
@@ -265,15 +280,15 @@ fn difference(name: String, (old, new): (Option<&str>, Option<&str>), time: Dura
     let diff = TextDiff::configure().timeout(time).diff_lines(old, new);
     let line = |change: similar::Change<&str>| DiffLine {
         fate: match change.tag() {
-            ChangeTag::Equal => Fate::Kept,
-            ChangeTag::Insert => Fate::Added,
-            ChangeTag::Delete => Fate::Removed,
+            ChangeTag::Equal => DiffLineKind::Kept,
+            ChangeTag::Insert => DiffLineKind::Added,
+            ChangeTag::Delete => DiffLineKind::Removed,
         },
         // A line end that is not the plain one is seen as what it is.
-        text: Line::new(change.value().strip_suffix('\n').unwrap_or(change.value())),
+        text: SafeLine::new(change.value().strip_suffix('\n').unwrap_or(change.value())),
     };
     let hunk = |ops: &Vec<similar::DiffOp>| ops.iter().flat_map(|op| diff.iter_changes(op)).map(line).collect();
-    FileDiff { name: Line::new(name), hunks: diff.grouped_ops(LINES_AROUND).iter().map(hunk).collect() }
+    FileDiff { name: SafeLine::new(name), hunks: diff.grouped_ops(LINES_AROUND).iter().map(hunk).collect() }
 }
 
 #[cfg(test)]

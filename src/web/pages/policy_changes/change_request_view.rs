@@ -2,20 +2,20 @@
 
 use askama::Template;
 
-use crate::web::pages::shared::confirm::Signing;
-use crate::web::pages::shared::decision_form::{Deciding, Seats};
-use crate::web::pages::shared::layout::{Hash, Moment, Shell, Tone};
-use crate::web::pages::shared::safe_text::{Line, Prose};
-use crate::web::pages::shared::widgets::{TimelineItem, Verdict};
+use crate::web::pages::shared::confirm::PasskeySigningView;
+use crate::web::pages::shared::decision_form::{DecideFormView, StageProgressView};
+use crate::web::pages::shared::layout::{DigestText, PageLayout, TimestampView, Tone};
+use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
+use crate::web::pages::shared::widgets::{TimelineItem, VerdictView};
 
 /// `GET /amendments/{amendment}`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "amendment.html")]
-pub struct AmendmentPage {
+pub struct PolicyChangePage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// Its flow.
-    pub flow: Line,
+    pub flow: SafeLine,
     /// How it stands.
     pub words: &'static str,
     /// How that is meant.
@@ -23,27 +23,27 @@ pub struct AmendmentPage {
     /// What that means.
     pub standing: String,
     /// Who proposed it.
-    pub proposer: Line,
+    pub proposer: SafeLine,
     /// When it ends by itself.
-    pub deadline: Moment,
+    pub deadline: TimestampView,
     /// What people vote on.
-    pub digest: Hash,
+    pub digest: DigestText,
     /// The policy that would judge.
-    pub policy: Hash,
+    pub policy: DigestText,
     /// The one that it takes the place of.
-    pub over: Hash,
+    pub over: DigestText,
     /// Older policies whose heads could still be written.
-    pub accepts: Vec<Hash>,
+    pub accepts: Vec<DigestText>,
     /// What differs, file by file.
     pub files: Vec<FileDiff>,
     /// The whole text that would judge.
-    pub text: Vec<Line>,
+    pub text: Vec<SafeLine>,
     /// Whose approval is needed.
-    pub stages: Vec<Seats>,
+    pub stages: Vec<StageProgressView>,
     /// What happened so far.
     pub timeline: Vec<TimelineItem>,
     /// What the visitor can do about it.
-    pub deciding: Deciding,
+    pub deciding: DecideFormView,
 }
 
 /// The second look before a vote on a policy that a passkey signs.
@@ -51,7 +51,7 @@ pub struct AmendmentPage {
 #[template(path = "sign_policy.html")]
 pub struct SignPolicyPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The amendment's page, to go back to.
     pub amendment_url: String,
     /// Where the form goes.
@@ -61,28 +61,28 @@ pub struct SignPolicyPage {
     /// Which stage it is voted in.
     pub stage: u32,
     /// What is voted on.
-    pub digest: Hash,
+    pub digest: DigestText,
     /// The one-time nonce.
     pub nonce: String,
     /// What the vote says.
-    pub verdict: Verdict,
+    pub verdict: VerdictView,
     /// The flow.
-    pub flow: Line,
+    pub flow: SafeLine,
     /// The policy that would judge.
-    pub policy: Hash,
+    pub policy: DigestText,
     /// When it ends by itself.
-    pub deadline: Moment,
+    pub deadline: TimestampView,
     /// The comment as typed, sent again unchanged.
-    pub comment: Prose,
+    pub comment: SafeText,
     /// What a passkey must sign.
-    pub signing: Signing,
+    pub signing: PasskeySigningView,
 }
 
 /// What differs in one file.
 #[derive(Clone, Debug)]
 pub struct FileDiff {
     /// The file's name; the policy itself is called so.
-    pub name: Line,
+    pub name: SafeLine,
     /// Runs of lines, each with a few around.
     pub hunks: Vec<Vec<DiffLine>>,
 }
@@ -91,14 +91,14 @@ pub struct FileDiff {
 #[derive(Clone, Debug)]
 pub struct DiffLine {
     /// What became of it.
-    pub fate: Fate,
+    pub fate: DiffLineKind,
     /// What it says.
-    pub text: Line,
+    pub text: SafeLine,
 }
 
 /// What became of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
+pub enum DiffLineKind {
     /// It stays.
     Kept,
     /// It is new.
@@ -110,7 +110,7 @@ pub enum Fate {
 impl DiffLine {
     /// What a reader should be told about a line that comes or goes: letters that look alike are not the same.
     pub fn flags(&self) -> Vec<String> {
-        if self.fate == Fate::Kept {
+        if self.fate == DiffLineKind::Kept {
             return Vec::new();
         }
         let mut flags: Vec<String> = self.text.warnings().into_iter().map(|it| it.words()).collect();
@@ -121,7 +121,7 @@ impl DiffLine {
     }
 }
 
-impl Fate {
+impl DiffLineKind {
     /// The class of the style sheet.
     pub const fn class(self) -> &'static str {
         match self {

@@ -5,20 +5,20 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::replay_view::{ReplayRow, ReplayTold, ReplaysPage, Would};
-use crate::domain::policy::{Became, Compared, PolicySource, WouldBe};
+use super::replay_view::{ReplayResultView, ReplayRow, ReplaySummary, ReplaysPage};
+use crate::domain::policy::{HypotheticalOutcome, PolicySource, ReplayComparison, ReplayOutcome};
 use crate::domain::primitives::id::FlowId;
 use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
-use crate::service::policy_changes::replay::{Replay, ReplayFrom, Replayed};
-use crate::web::pages::policies::what_if_view::{Chosen, FlowChoice};
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::Form;
+use crate::service::policy_changes::replay::{ReplayCursor, ReplayResult, ReplayedProposal};
+use crate::web::pages::policies::what_if_view::{FlowChoice, WhatIfOptionState};
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::{error_row, html, lines, moment};
 use crate::web::pages::shared::layout::Tone;
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Proposals that are judged for one page; those that would end as they did are only counted.
 const PROPOSALS_MAX: u32 = 200;
@@ -28,7 +28,7 @@ const ERRORS_SHOWN: usize = 6;
 
 /// `?flow=`: whose active policy to begin with.
 #[derive(Deserialize)]
-pub struct Which {
+pub struct ReplayQuery {
     flow: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub struct ReplayFields {
 }
 
 /// `GET /replays`.
-pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Which>) -> Result<ReplaysPage> {
+pub async fn show(app: web::Data<AppState>, visitor: Visitor, query: web::Query<ReplayQuery>) -> Result<ReplaysPage> {
     let mut fields = ReplayFields::default();
     if let Some(flow) = &query.flow {
         let flow = FlowId::try_from(flow.as_str()).map_err(|_| Error::NotFound("flow"))?;
@@ -54,12 +54,12 @@ pub async fn show(app: web::Data<App>, visitor: Visitor, query: web::Query<Which
 
 /// `POST /replays`.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<ReplayFields>,
-) -> std::result::Result<HttpResponse, Failure> {
+    sent: SignedInForm<ReplayFields>,
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let replayed = replayed(&app, &visitor, &form).await.map_err(failed)?;
     let status = if replayed.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
     let page = page(&app, &visitor, &form, replayed.map(Some)).await.map_err(failed)?;
@@ -67,11 +67,15 @@ pub async fn submit(
 }
 
 /// The replay, or what could not be read, in words for the page.
-async fn replayed(app: &App, visitor: &Visitor, form: &ReplayFields) -> Result<std::result::Result<Replay, String>> {
+async fn replayed(
+    app: &AppState,
+    visitor: &Visitor,
+    form: &ReplayFields,
+) -> Result<std::result::Result<ReplayResult, String>> {
     let Ok(flow) = FlowId::try_from(form.flow.as_str()) else { return Ok(Err("Choose a flow.".to_owned())) };
     let after = match form.after.as_str() {
         "" => None,
-        token => Some(ReplayFrom::read(token).ok_or(Error::NotFound("page"))?),
+        token => Some(ReplayCursor::read(token).ok_or(Error::NotFound("page"))?),
     };
     let active = app.service.active_policy(&flow).await?;
     // A form ends its lines otherwise than a file does.
@@ -87,14 +91,14 @@ async fn replayed(app: &App, visitor: &Visitor, form: &ReplayFields) -> Result<s
 }
 
 async fn page(
-    app: &App,
+    app: &AppState,
     visitor: &Visitor,
     form: &ReplayFields,
-    replayed: std::result::Result<Option<Replay>, String>,
+    replayed: std::result::Result<Option<ReplayResult>, String>,
 ) -> Result<ReplaysPage> {
     let choice = |flow: &FlowId| FlowChoice {
-        name: Line::new(flow.as_str()),
-        chosen: if flow.as_str() == form.flow { Chosen::Yes } else { Chosen::No },
+        name: SafeLine::new(flow.as_str()),
+        chosen: if flow.as_str() == form.flow { WhatIfOptionState::Yes } else { WhatIfOptionState::No },
     };
     let flows = app.service.flows().await?;
     let (told, problem) = match replayed {
@@ -111,10 +115,10 @@ async fn page(
     })
 }
 
-fn in_words(replay: &Replay, now: Timestamp) -> ReplayTold {
-    let count = |is: fn(&Compared) -> bool| replay.rows.iter().filter(|it| is(&it.compared)).count();
-    let differs = count(|it| matches!(it, Compared::Differs { .. }));
-    let unknown = count(|it| matches!(it, Compared::Unknown { .. }));
+fn in_words(replay: &ReplayResult, now: Timestamp) -> ReplaySummary {
+    let count = |is: fn(&ReplayComparison) -> bool| replay.rows.iter().filter(|it| is(&it.compared)).count();
+    let differs = count(|it| matches!(it, ReplayComparison::Differs { .. }));
+    let unknown = count(|it| matches!(it, ReplayComparison::Unknown { .. }));
     let all = match replay.rows.len() {
         1 => "1 proposal".to_owned(),
         many => format!("{many} proposals"),
@@ -127,30 +131,30 @@ fn in_words(replay: &Replay, now: Timestamp) -> ReplayTold {
     };
     let nothing = replay.rows.is_empty() && replay.next.is_none();
     let words = format!("Of {all} {otherwise} end otherwise{untold}.");
-    ReplayTold {
+    ReplaySummary {
         tone: if nothing { Tone::Plain } else { tone },
         words: if nothing { "Nothing was proposed in this flow yet, or nothing more.".to_owned() } else { words },
         rows: replay.rows.iter().filter_map(|it| row(it, now)).collect(),
-        next: replay.next.as_ref().map(|it| Line::new(it.token())),
+        next: replay.next.as_ref().map(|it| SafeLine::new(it.token())),
     }
 }
 
 /// What would end as it did has no row.
-fn row(replayed: &Replayed, now: Timestamp) -> Option<ReplayRow> {
+fn row(replayed: &ReplayedProposal, now: Timestamp) -> Option<ReplayRow> {
     let would_be = match &replayed.compared {
-        Compared::Same { .. } => return None,
-        Compared::Differs { would_be } => would(would_be),
-        Compared::Unknown { why } => Would::Unknown(why.detail()),
+        ReplayComparison::Same { .. } => return None,
+        ReplayComparison::Differs { would_be } => would(would_be),
+        ReplayComparison::Unknown { why } => ReplayResultView::Unknown(why.detail()),
     };
     let was = match replayed.was.outcome {
-        Became::Commit => "was let through",
-        Became::Observe => "was let through, and marked",
-        Became::Hold => "was held",
-        Became::Reject => "was rejected",
+        ReplayOutcome::Commit => "was let through",
+        ReplayOutcome::Observe => "was let through, and marked",
+        ReplayOutcome::Hold => "was held",
+        ReplayOutcome::Reject => "was rejected",
     };
     Some(ReplayRow {
-        node: Line::new(replayed.node.as_str()),
-        thread: Line::new(replayed.thread.as_str()),
+        node: SafeLine::new(replayed.node.as_str()),
+        thread: SafeLine::new(replayed.thread.as_str()),
         thread_url: format!("/threads/{}", replayed.thread),
         version: replayed.on_version,
         was,
@@ -160,15 +164,15 @@ fn row(replayed: &Replayed, now: Timestamp) -> Option<ReplayRow> {
     })
 }
 
-fn would(it: &WouldBe) -> Would {
+fn would(it: &HypotheticalOutcome) -> ReplayResultView {
     let (tone, words) = match it.outcome {
-        Became::Commit => (Tone::Good, "Would be let through"),
-        Became::Observe => (Tone::Care, "Would be let through, and marked"),
-        Became::Hold => (Tone::Care, "Would be held"),
-        Became::Reject => (Tone::Bad, "Would be rejected"),
+        ReplayOutcome::Commit => (Tone::Good, "Would be let through"),
+        ReplayOutcome::Observe => (Tone::Care, "Would be let through, and marked"),
+        ReplayOutcome::Hold => (Tone::Care, "Would be held"),
+        ReplayOutcome::Reject => (Tone::Bad, "Would be rejected"),
     };
     let errors = it.errors.iter().take(ERRORS_SHOWN);
-    Would::Be {
+    ReplayResultView::Be {
         tone,
         words,
         reasons: lines(it.reasons.iter().map(String::as_str)),

@@ -4,15 +4,15 @@ use askama::Template;
 
 use crate::web::pages::policies::rejections_view::ErrorRow;
 use crate::web::pages::policies::what_if_view::FlowChoice;
-use crate::web::pages::shared::layout::{Moment, Shell, Tone};
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::{PageLayout, TimestampView, Tone};
+use crate::web::pages::shared::safe_text::SafeLine;
 
 /// `GET /replays`, and what a submit there comes to.
 #[derive(Template, Clone, Debug)]
 #[template(path = "replays.html")]
 pub struct ReplaysPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// What there is to choose from.
     pub flows: Vec<FlowChoice>,
     /// The policy as it was typed.
@@ -20,14 +20,14 @@ pub struct ReplaysPage {
     /// What could not be read of it.
     pub problem: Option<String>,
     /// What came of it.
-    pub told: Option<ReplayTold>,
+    pub told: Option<ReplaySummary>,
     /// The session's CSRF token.
     pub csrf: String,
 }
 
 /// Some proposals, held against the policy.
 #[derive(Clone, Debug)]
-pub struct ReplayTold {
+pub struct ReplaySummary {
     /// How it is meant.
     pub tone: Tone,
     /// "Of 12 proposals 1 would end otherwise."
@@ -35,16 +35,16 @@ pub struct ReplayTold {
     /// Those that would end otherwise, and those of which it cannot be told.
     pub rows: Vec<ReplayRow>,
     /// Where to go on.
-    pub next: Option<Line>,
+    pub next: Option<SafeLine>,
 }
 
 /// A proposal that would end otherwise, or of which it cannot be told.
 #[derive(Clone, Debug)]
 pub struct ReplayRow {
     /// As which node.
-    pub node: Line,
+    pub node: SafeLine,
     /// Its thread.
-    pub thread: Line,
+    pub thread: SafeLine,
     /// The thread's page.
     pub thread_url: String,
     /// On which version.
@@ -52,16 +52,16 @@ pub struct ReplayRow {
     /// What became of it.
     pub was: &'static str,
     /// The codes that it had.
-    pub was_codes: Vec<Line>,
+    pub was_codes: Vec<SafeLine>,
     /// What would become of it.
-    pub would_be: Would,
+    pub would_be: ReplayResultView,
     /// When.
-    pub at: Moment,
+    pub at: TimestampView,
 }
 
 /// What would become of a proposal.
 #[derive(Clone, Debug)]
-pub enum Would {
+pub enum ReplayResultView {
     /// This.
     Be {
         /// How it is meant.
@@ -69,7 +69,7 @@ pub enum Would {
         /// "it would be held".
         words: &'static str,
         /// Why it would be held.
-        reasons: Vec<Line>,
+        reasons: Vec<SafeLine>,
         /// Why it would be rejected.
         errors: Vec<ErrorRow>,
         /// Errors beyond those listed.

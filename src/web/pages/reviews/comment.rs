@@ -7,20 +7,20 @@ use serde::Deserialize;
 
 use super::decide::vote_words;
 use super::review;
-use super::review::{Again, forms};
+use super::review::{ReviewFormState, forms};
 use crate::domain::chain::hash::Digest;
-use crate::domain::reviews::VoteRefused;
+use crate::domain::reviews::VoteRejected;
 use crate::service::error::{Error, Result};
-use crate::service::reviews::comment::Saying;
+use crate::service::reviews::comment::NewComment;
 use crate::service::reviews::details::ReviewFacts;
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::form_nonce::Nonce;
 use crate::web::pages::shared::format::{html, see_other};
-use crate::web::pages::shared::safe_text::Prose;
+use crate::web::pages::shared::safe_text::SafeText;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::pages::shared::vote_form::as_typed;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// What the form sends.
 #[derive(Deserialize, Default)]
@@ -33,13 +33,13 @@ pub struct CommentFields {
 
 /// `POST /reviews/{review}/comments`.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<CommentFields>,
+    sent: SignedInForm<CommentFields>,
     review: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let words = as_typed(&form.comment);
     let why = match say(&app, &visitor, &facts, (&form, &words)).await {
@@ -50,21 +50,21 @@ pub async fn submit(
         Err(error) => return Err(failed(error)),
     };
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
-    let mut page = review::page(&app, &visitor, &facts, &Again::default()).await.map_err(failed)?;
+    let mut page = review::page(&app, &visitor, &facts, &ReviewFormState::default()).await.map_err(failed)?;
     if let Some(again) = &mut page.commenting {
         again.problem = Some(format!("{why} Nothing was added."));
-        again.typed = Prose::new(words);
+        again.typed = SafeText::new(words);
     }
     Ok(html(StatusCode::CONFLICT, page.render()))
 }
 
-async fn say(app: &App, visitor: &Visitor, facts: &ReviewFacts, of: (&CommentFields, &str)) -> Result<()> {
+async fn say(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, of: (&CommentFields, &str)) -> Result<()> {
     let (form, words) = of;
-    let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRefused::Digest)?;
+    let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRejected::Digest)?;
     let page = forms::comment_page(facts);
     let nonce =
         Nonce::read(app.service.keys()?.row(), &forms::comment_binding(visitor, &page, transition), &form.nonce)
-            .ok_or(VoteRefused::NonceUsed)?;
-    let saying = Saying { transition, words: words.to_owned(), nonce: nonce.as_str().to_owned() };
+            .ok_or(VoteRejected::NonceUsed)?;
+    let saying = NewComment { transition, words: words.to_owned(), nonce: nonce.as_str().to_owned() };
     app.service.comment(&visitor.account().id, &facts.hold.id, &saying).await
 }

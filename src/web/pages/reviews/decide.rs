@@ -7,43 +7,43 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::review;
-use super::review::Again;
+use super::review::ReviewFormState;
 use crate::domain::chain::hash::Digest;
 use crate::domain::primitives::id::AccountId;
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Alone, Ballot, Bench, Prospect, VoteRefused};
-use crate::domain::threads::thread::Status;
+use crate::domain::reviews::{Ballot, NotBulkDecidable, VoteContext, VotePreview, VoteRejected};
+use crate::domain::threads::thread::ThreadStatusCode;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::inbox::Waiting;
+use crate::service::inbox::WaitingCount;
 use crate::service::reviews::details::ReviewFacts;
-use crate::service::reviews::vote::Voted;
+use crate::service::reviews::vote::VoteOutcome;
 use crate::web::pages::identity::passkeys::ids;
-use crate::web::pages::identity::passkeys_view::Asking;
-use crate::web::pages::shared::confirm::{ConfirmPage, SignForm, Signing};
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::Form;
+use crate::web::pages::identity::passkeys_view::PasskeyChallengeView;
+use crate::web::pages::shared::confirm::{ConfirmPage, PasskeySignForm, PasskeySigningView};
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::{headline, html, moment, see_other, span};
-use crate::web::pages::shared::layout::Hash;
-use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::layout::DigestText;
+use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::pages::shared::vote_form::VoteFields;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// `POST /reviews/{review}/decision`.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<VoteFields>,
+    sent: SignedInForm<VoteFields>,
     review: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
-    let asked = Asked { app: &app, visitor: &visitor, facts: &facts, form: &form };
+    let asked = ReviewDecisionContext { app: &app, visitor: &visitor, facts: &facts, form: &form };
     let answer = match asked.ballot() {
         Ok(ballot) if form.is_confirmed() => match asked.count(&ballot).await {
-            Err(Error::Vote(refused @ (VoteRefused::NotTyped | VoteRefused::MovedOn))) => {
+            Err(Error::Vote(refused @ (VoteRejected::NotTyped | VoteRejected::MovedOn))) => {
                 asked.look_again(&ballot, &refused).await
             }
             done => done,
@@ -60,14 +60,14 @@ pub async fn submit(
     }
 }
 
-struct Asked<'a> {
-    app: &'a App,
+struct ReviewDecisionContext<'a> {
+    app: &'a AppState,
     visitor: &'a Visitor,
     facts: &'a ReviewFacts,
     form: &'a VoteFields,
 }
 
-impl Asked<'_> {
+impl ReviewDecisionContext<'_> {
     /// The ballot that the form is, if its page was this visitor's own. Whether it counts is not said here.
     fn ballot(&self) -> Result<Ballot> {
         self.form.ballot(self.app, self.visitor, self.facts.hold.id.as_str())
@@ -79,61 +79,64 @@ impl Asked<'_> {
         let (service, signature) = (&self.app.service, self.form.signature()?);
         let voted = service.vote_signed(&self.visitor.account().id, review, ballot, signature.as_ref()).await?;
         match voted {
-            Voted::Waiting | Voted::Approved | Voted::Denied => Ok(see_other(&format!("/reviews/{review}"))),
+            VoteOutcome::Waiting | VoteOutcome::Approved | VoteOutcome::Denied => {
+                Ok(see_other(&format!("/reviews/{review}")))
+            }
         }
     }
 
     /// What a passkey may or must sign before the vote counts.
-    async fn signing(&self, ballot: &Ballot) -> Result<Signing> {
+    async fn signing(&self, ballot: &Ballot) -> Result<PasskeySigningView> {
         let (service, hold, voter) = (&self.app.service, &self.facts.hold, &self.visitor.account().id);
         let must = hold.passkey_need(ballot.stage).met_by(&ballot.proof, self.facts.now).is_err();
-        signing(service, voter, must.then_some(Needed), || service.vote_challenge(hold, voter, ballot)).await
+        signing(service, voter, must.then_some(MissingPasskeySignature), || service.vote_challenge(hold, voter, ballot))
+            .await
     }
 
     /// What would come of a ballot now.
-    fn prospect(&self, ballot: &Ballot) -> Result<Prospect> {
+    fn prospect(&self, ballot: &Ballot) -> Result<VotePreview> {
         let (facts, hold) = (self.facts, &self.facts.hold);
         let mut roll = facts.roll.clone();
         roll.people.push(self.visitor.account().clone());
-        let bench = Bench { roll: &roll, outcome_unknown: facts.outcome_unknown };
+        let bench = VoteContext { roll: &roll, outcome_unknown: facts.outcome_unknown };
         let typed = hold.asks_to_type(ballot.stage, ballot.verdict);
         let confirmed = Ballot { typed, told: None, ..ballot.clone() };
         Ok(hold.clone().vote(confirmed, self.visitor.account(), &bench)?.prospect())
     }
 
     /// The second look once more, as the review stands by now: what is to be typed was not, or others have voted.
-    async fn look_again(&self, ballot: &Ballot, refused: &VoteRefused) -> Result<HttpResponse> {
+    async fn look_again(&self, ballot: &Ballot, refused: &VoteRejected) -> Result<HttpResponse> {
         let facts = review::facts(self.app, self.visitor, self.facts.hold.id.as_str()).await?;
-        Asked { facts: &facts, ..*self }.confirm(ballot, Some(vote_words(refused))).await
+        ReviewDecisionContext { facts: &facts, ..*self }.confirm(ballot, Some(vote_words(refused))).await
     }
 
     /// The second look. A ballot that would not count is refused here already, by the same rules; but for what is typed
     /// here, of which `problem` says that it was not what is asked for.
     async fn confirm(&self, ballot: &Ballot, problem: Option<String>) -> Result<HttpResponse> {
         let (facts, hold) = (self.facts, &self.facts.hold);
-        if facts.status == Status::Writing {
+        if facts.status == ThreadStatusCode::Writing {
             return Err(Error::WriteInProgress);
         }
         let typing = hold.asks_to_type(ballot.stage, ballot.verdict);
         let prospect = self.prospect(ballot)?;
         let status = if problem.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
         let page = ConfirmPage {
-            shell: self.visitor.shell_beside(Waiting::Exactly(0), None),
+            shell: self.visitor.shell_beside(WaitingCount::Exactly(0), None),
             review_url: format!("/reviews/{}", hold.id),
             action: format!("/reviews/{}/decision", hold.id),
             csrf: self.visitor.0.csrf.shown(),
-            digest: Hash::new(ballot.transition.to_string()),
+            digest: DigestText::new(ballot.transition.to_string()),
             nonce: ballot.nonce.clone(),
             stage: ballot.stage.to_string(),
             absent: facts.place_of(ballot.delegation.as_ref()).map(review::absent),
             verdict: ballot.verdict.into(),
             headline: headline(hold, Some(&facts.transition), &facts.diff),
-            flow: Line::new(hold.flow.as_str()),
-            thread: Line::new(hold.thread.as_str()),
+            flow: SafeLine::new(hold.flow.as_str()),
+            thread: SafeLine::new(hold.thread.as_str()),
             deadline: moment(hold.expires_at, facts.now),
             consequence: consequence(facts, prospect),
             expects: prospect.word(),
-            comment: Prose::new(ballot.comment.clone().unwrap_or_default()),
+            comment: SafeText::new(ballot.comment.clone().unwrap_or_default()),
             browser_check: self.form.browser_check().to_owned(),
             doubt: review::doubt(facts),
             signing: self.signing(ballot).await?,
@@ -147,7 +150,7 @@ impl Asked<'_> {
     async fn again(&self, problem: String) -> Result<HttpResponse> {
         let facts = review::facts(self.app, self.visitor, self.facts.hold.id.as_str()).await?;
         let delegation = Some(self.form.place()).filter(|it| !it.is_empty()).unwrap_or(review::OWN).to_owned();
-        let again = Again { problem: Some(problem), typed: self.form.comment(), delegation };
+        let again = ReviewFormState { problem: Some(problem), typed: self.form.comment(), delegation };
         let page = review::page(self.app, self.visitor, &facts, &again).await?;
         Ok(html(StatusCode::CONFLICT, page.render()))
     }
@@ -155,32 +158,32 @@ impl Asked<'_> {
 
 /// That a vote does not count without a passkey's signature.
 #[derive(Clone, Copy)]
-pub struct Needed;
+pub struct MissingPasskeySignature;
 
 /// What a passkey of the voter's may or must sign, and whether they have one.
 pub async fn signing(
     service: &Service,
     voter: &AccountId,
-    needed: Option<Needed>,
+    needed: Option<MissingPasskeySignature>,
     challenge: impl FnOnce() -> Result<(Digest, Timestamp)>,
-) -> Result<Signing> {
+) -> Result<PasskeySigningView> {
     let own = service.passkeys_of(voter).await?;
     let Some(party) = service.relying_party().filter(|_| !own.is_empty()) else {
-        return Ok(if needed.is_some() { Signing::Impossible } else { Signing::NotAsked });
+        return Ok(if needed.is_some() { PasskeySigningView::Impossible } else { PasskeySigningView::NotAsked });
     };
     let (challenge, until) = challenge()?;
     let challenge = URL_SAFE_NO_PAD.encode(challenge.bytes());
-    let asking = Asking { rp_id: party.id().to_owned(), challenge, allow: ids(&own) };
-    let form = SignForm { asking, until: until.to_string() };
-    Ok(if needed.is_some() { Signing::Must(form) } else { Signing::May(form) })
+    let asking = PasskeyChallengeView { rp_id: party.id().to_owned(), challenge, allow: ids(&own) };
+    let form = PasskeySignForm { asking, until: until.to_string() };
+    Ok(if needed.is_some() { PasskeySigningView::Must(form) } else { PasskeySigningView::May(form) })
 }
 
 /// What this vote leads to, if it is confirmed.
-fn consequence(facts: &ReviewFacts, prospect: Prospect) -> String {
+fn consequence(facts: &ReviewFacts, prospect: VotePreview) -> String {
     match prospect {
-        Prospect::Waits => "Your vote is counted, and the review waits for others.".to_owned(),
-        Prospect::Ends => "The review ends. Nothing is committed, and nothing can be written of it.".to_owned(),
-        Prospect::Passes => format!("The {}", committed(facts)),
+        VotePreview::Waits => "Your vote is counted, and the review waits for others.".to_owned(),
+        VotePreview::Ends => "The review ends. Nothing is committed, and nothing can be written of it.".to_owned(),
+        VotePreview::Passes => format!("The {}", committed(facts)),
     }
 }
 
@@ -259,57 +262,59 @@ pub fn words(error: &Error) -> Option<String> {
 }
 
 /// Why a vote is not counted, to its voter.
-pub fn vote_words(refused: &VoteRefused) -> String {
+pub fn vote_words(refused: &VoteRejected) -> String {
     let words = match refused {
-        VoteRefused::Passkey(why) => return format!("The passkey’s signature does not count: {why}."),
-        VoteRefused::NotTyped => {
+        VoteRejected::Passkey(why) => return format!("The passkey’s signature does not count: {why}."),
+        VoteRejected::NotTyped => {
             "What you typed is not the end of this digest. Compare the digest with what you read, and type its last six \
              digits. Your vote was not counted."
         }
-        VoteRefused::MovedOn => {
+        VoteRejected::MovedOn => {
             "Others have voted since you read this: what follows now is another thing. Your vote was not counted yet; read \
              it, and confirm again."
         }
-        VoteRefused::Alone(why) => alone_words(*why),
-        VoteRefused::PasskeyRequired => {
+        VoteRejected::Alone(why) => alone_words(*why),
+        VoteRejected::PasskeyRequired => {
             "A passkey has to sign this decision. Press the button that says so, with JavaScript on."
         }
-        VoteRefused::PasskeyStale => {
+        VoteRejected::PasskeyStale => {
             "It is too long ago that you used a passkey. Sign the decision with it, or sign in with it again."
         }
-        VoteRefused::SignatureExpired => "The signature came too late. Decide again, and sign within five minutes.",
-        VoteRefused::Ended => "This review was decided meanwhile.",
-        VoteRefused::Expired => "The deadline has passed.",
-        VoteRefused::Digest => "The page you decided on shows another change than the one that is held. Read this one.",
-        VoteRefused::Ineligible(reason) => crate::web::pages::shared::format::why_not(*reason).0,
-        VoteRefused::Stage => "That is not a stage you can decide.",
-        VoteRefused::Delegation => {
+        VoteRejected::SignatureExpired => "The signature came too late. Decide again, and sign within five minutes.",
+        VoteRejected::Ended => "This review was decided meanwhile.",
+        VoteRejected::Expired => "The deadline has passed.",
+        VoteRejected::Digest => {
+            "The page you decided on shows another change than the one that is held. Read this one."
+        }
+        VoteRejected::Ineligible(reason) => crate::web::pages::shared::format::why_not(*reason).0,
+        VoteRejected::Stage => "That is not a stage you can decide.",
+        VoteRejected::Delegation => {
             "Nobody who could vote here has named you to vote in their place, or not any more. Read the page again."
         }
-        VoteRefused::CommentRequired => "A comment is required here: say why.",
-        VoteRefused::CommentTooLong => "The comment is too long; 4,000 characters fit.",
-        VoteRefused::NonceUsed => {
+        VoteRejected::CommentRequired => "A comment is required here: say why.",
+        VoteRejected::CommentTooLong => "The comment is too long; 4,000 characters fit.",
+        VoteRejected::NonceUsed => {
             "The form was used before, or is not from a page of yours. Read the change again and decide."
         }
-        VoteRefused::Mismatch => {
+        VoteRejected::Mismatch => {
             "Your browser found that the page does not come out as the digest. Do not approve it; tell whoever runs the gateway."
         }
-        VoteRefused::PolicyChanged => {
+        VoteRejected::PolicyChanged => {
             "The flow’s policy has changed, so nothing was counted. What became of the review is said below."
         }
-        VoteRefused::NothingToWithdraw => "There is no such vote of yours that counts.",
-        VoteRefused::WithdrawnTooOften => "You have taken votes back on this review as often as may be.",
-        VoteRefused::OutcomeUnknown => "An earlier write’s outcome is unknown: approving needs the box ticked.",
+        VoteRejected::NothingToWithdraw => "There is no such vote of yours that counts.",
+        VoteRejected::WithdrawnTooOften => "You have taken votes back on this review as often as may be.",
+        VoteRejected::OutcomeUnknown => "An earlier write’s outcome is unknown: approving needs the box ticked.",
     };
     words.to_owned()
 }
 
 /// Why a review is decided by itself.
-pub fn alone_words(why: Alone) -> &'static str {
+pub fn alone_words(why: NotBulkDecidable) -> &'static str {
     match why {
-        Alone::Passkey => "Its flow asks for a passkey: decide it on its own page.",
-        Alone::Typing => "Its flow asks for something to be typed: decide it on its own page.",
-        Alone::Talked => "People talk about it: read what they say, and decide it on its own page.",
-        Alone::Large => "It changes more than can be read beside others: decide it on its own page.",
+        NotBulkDecidable::Passkey => "Its flow asks for a passkey: decide it on its own page.",
+        NotBulkDecidable::Typing => "Its flow asks for something to be typed: decide it on its own page.",
+        NotBulkDecidable::Talked => "People talk about it: read what they say, and decide it on its own page.",
+        NotBulkDecidable::Large => "It changes more than can be read beside others: decide it on its own page.",
     }
 }

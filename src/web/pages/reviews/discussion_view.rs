@@ -1,6 +1,6 @@
 //! What can be done on a review besides deciding it: a vote taken back, a comment.
 
-use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 
 /// The form that takes one's own vote back.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub struct WithdrawalForm {
     /// Which vote, from 0.
     pub vote: String,
     /// Who cast it, if somebody did in the reader's place.
-    pub cast_by: Option<Line>,
+    pub cast_by: Option<SafeLine>,
 }
 
 /// The form that moves the deadline.
@@ -27,16 +27,16 @@ pub struct ExtensionForm {
     /// The deadline as it is: the form is good for moving this one.
     pub deadline: String,
     /// Until when.
-    pub choices: Vec<LaterChoice>,
+    pub choices: Vec<DeadlineOption>,
     /// The reason as typed, when the page comes again.
-    pub typed: Prose,
+    pub typed: SafeText,
     /// Why the page comes again.
     pub problem: Option<String>,
 }
 
 /// A later deadline.
 #[derive(Clone, Debug)]
-pub struct LaterChoice {
+pub struct DeadlineOption {
     /// As it is sent.
     pub value: String,
     /// As it is read.
@@ -53,7 +53,7 @@ pub struct CommentForm {
     /// The one-time nonce.
     pub nonce: String,
     /// What was typed, when the page comes again.
-    pub typed: Prose,
+    pub typed: SafeText,
     /// Why the page comes again.
     pub problem: Option<String>,
 }

@@ -8,28 +8,28 @@ use askama::Template as _;
 use serde_json::Value;
 
 use super::decide::vote_words;
-use super::edit_view::{EditPage, Field};
+use super::edit_view::{EditField, EditPage};
 use super::review;
 use super::review::forms;
 use crate::domain::chain::hash::Digest;
 use crate::domain::json::canonical::canonical;
-use crate::domain::json::parse::{Limits, parse};
-use crate::domain::json::patch::Format;
+use crate::domain::json::parse::{ParseLimits, parse};
+use crate::domain::json::patch::PatchFormat;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::{RedactedChange, Violation};
 use crate::domain::primitives::sanitize;
-use crate::domain::reviews::VoteRefused;
-use crate::domain::reviews::edit::Edit;
+use crate::domain::reviews::VoteRejected;
+use crate::domain::reviews::edit::ReviewEdit;
 use crate::service::error::{Error, Result};
 use crate::service::reviews::details::ReviewFacts;
-use crate::service::reviews::edit::{Rewrite, Rewritten};
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::Form;
+use crate::service::reviews::edit::{EditRequest, EditResult};
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::{error_row, headline, html, place_sent, see_other};
-use crate::web::pages::shared::safe_text::{Path, Prose};
+use crate::web::pages::shared::safe_text::{SafePath, SafeText};
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::pages::shared::vote_form::as_typed;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// More than people rewrite one by one; the rest can be named in the last field.
 const FIELDS_MAX: usize = 50;
@@ -41,45 +41,45 @@ const VALUE_BYTES_MAX: usize = 2_000;
 const VALUE: &str = "value:";
 
 /// A form as it was sent: a value's field is named after its place.
-type Fields = Vec<(String, String)>;
+type EditFormFields = Vec<(String, String)>;
 
 /// What is said above the form once more, and what was typed.
 #[derive(Default)]
-struct Again {
+struct EditFormState {
     problem: Option<String>,
     violations: Vec<Violation>,
-    typed: Fields,
+    typed: EditFormFields,
 }
 
 /// `GET /reviews/{review}/edit`.
 pub async fn show(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
     visitor: Visitor,
     review: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
-    let failed = |error| Failure::of(&request, error);
+) -> std::result::Result<HttpResponse, PageError> {
+    let failed = |error| PageError::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     if !forms::may_edit(&visitor, &facts) {
         return Ok(see_other(&format!("/reviews/{}", facts.hold.id)));
     }
-    let page = page(&app, &visitor, &facts, Again::default()).await.map_err(failed)?;
+    let page = page(&app, &visitor, &facts, EditFormState::default()).await.map_err(failed)?;
     Ok(html(StatusCode::OK, page.render()))
 }
 
 /// `POST /reviews/{review}/edit`.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<Fields>,
+    sent: SignedInForm<EditFormFields>,
     review: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let (problem, violations) = match rewrite(&app, &visitor, &facts, &form).await {
-        Ok(Rewritten::Held(next)) => return Ok(see_other(&format!("/reviews/{next}"))),
-        Ok(Rewritten::Rejected(violations)) => {
+        Ok(EditResult::Held(next)) => return Ok(see_other(&format!("/reviews/{next}"))),
+        Ok(EditResult::Rejected(violations)) => {
             ("The policy would not let the agent propose this either.".to_owned(), violations)
         }
         Err(Error::Vote(refused)) => (vote_words(&refused).to_owned(), Vec::new()),
@@ -89,25 +89,25 @@ pub async fn submit(
     };
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let problem = Some(format!("{problem} Nothing was changed, and the review is as it was."));
-    let again = Again { problem, violations, typed: form };
+    let again = EditFormState { problem, violations, typed: form };
     let page = page(&app, &visitor, &facts, again).await.map_err(failed)?;
     Ok(html(StatusCode::CONFLICT, page.render()))
 }
 
-async fn rewrite(app: &App, visitor: &Visitor, facts: &ReviewFacts, form: &Fields) -> Result<Rewritten> {
+async fn rewrite(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &EditFormFields) -> Result<EditResult> {
     let person = &visitor.account().id;
     // What the policy answers may tell something of what is hidden; so nobody asks it faster than they may look.
     app.edge.reveals.take(person, app.service.now()).map_err(|_| Error::TooMany)?;
-    let transition = Digest::try_from(text(form, "digest")).map_err(|_| VoteRefused::Digest)?;
+    let transition = Digest::try_from(text(form, "digest")).map_err(|_| VoteRejected::Digest)?;
     let edit = read(facts, form)?;
-    let ask = Rewrite { transition, edit, why: as_typed(text(form, "why")) };
+    let ask = EditRequest { transition, edit, why: as_typed(text(form, "why")) };
     app.service.rewrite(person, &facts.hold.id, &ask).await
 }
 
 /// What of the form is another value than the one proposed.
-fn read(facts: &ReviewFacts, form: &Fields) -> Result<Edit> {
+fn read(facts: &ReviewFacts, form: &EditFormFields) -> Result<ReviewEdit> {
     let proposed: BTreeMap<&Pointer, &Value> = values(facts).collect();
-    let mut edit = Edit::default();
+    let mut edit = ReviewEdit::default();
     for (name, typed) in form {
         let Some(at) = name.strip_prefix(VALUE).and_then(place_sent) else { continue };
         let value = json(typed, || format!("{at} is not JSON; write a text in double quotes"))?;
@@ -123,10 +123,10 @@ fn read(facts: &ReviewFacts, form: &Fields) -> Result<Edit> {
 }
 
 fn json(typed: &str, why: impl FnOnce() -> String) -> Result<Value> {
-    parse(typed.trim().as_bytes(), &Limits::default()).map_err(|_| Error::invalid("/edit", why()))
+    parse(typed.trim().as_bytes(), &ParseLimits::default()).map_err(|_| Error::invalid("/edit", why()))
 }
 
-fn text<'a>(form: &'a Fields, name: &str) -> &'a str {
+fn text<'a>(form: &'a EditFormFields, name: &str) -> &'a str {
     form.iter().find(|it| it.0 == name).map_or("", |it| it.1.as_str())
 }
 
@@ -138,12 +138,12 @@ fn values(facts: &ReviewFacts) -> impl Iterator<Item = (&Pointer, &Value)> {
     })
 }
 
-async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: Again) -> Result<EditPage> {
+async fn page(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, again: EditFormState) -> Result<EditPage> {
     let field = |(pointer, after): (&Pointer, &Value)| {
-        let path = Path::new(pointer.to_string());
+        let path = SafePath::new(pointer.to_string());
         let (name, proposed) = (format!("{VALUE}{}", path.sent()), sanitize::json(&canonical(after)));
         let typed = again.typed.iter().find(|it| it.0 == name).map(|it| it.1.clone());
-        Field { path, name, value: Prose::new(typed.unwrap_or(proposed)) }
+        EditField { path, name, value: SafeText::new(typed.unwrap_or(proposed)) }
     };
     let short = |it: &(&Pointer, &Value)| canonical(it.1).len() <= VALUE_BYTES_MAX;
     let row = |it: &Violation| error_row(it.code.as_str(), &it.pointer.to_string(), &it.detail);
@@ -156,9 +156,9 @@ async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: Again) -
         headline: headline(&facts.hold, Some(&facts.transition), &facts.diff),
         fields: values(facts).filter(short).take(FIELDS_MAX).map(field).collect(),
         hidden: facts.diff.iter().any(|it| matches!(it, RedactedChange::Hidden { .. })),
-        steps: facts.transition.format == Format::JsonPatch,
-        more: Prose::new(text(&again.typed, "more")),
-        why: Prose::new(text(&again.typed, "why")),
+        steps: facts.transition.format == PatchFormat::JsonPatch,
+        more: SafeText::new(text(&again.typed, "more")),
+        why: SafeText::new(text(&again.typed, "why")),
         errors: again.violations.iter().map(row).collect(),
         problem: again.problem,
     })

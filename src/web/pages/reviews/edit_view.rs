@@ -4,15 +4,15 @@ use askama::Template;
 
 use crate::web::pages::policies::rejections_view::ErrorRow;
 use crate::web::pages::shared::headline::Headline;
-use crate::web::pages::shared::layout::Shell;
-use crate::web::pages::shared::safe_text::{Path, Prose};
+use crate::web::pages::shared::layout::PageLayout;
+use crate::web::pages::shared::safe_text::{SafePath, SafeText};
 
 /// `GET /reviews/{id}/edit`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "edit.html")]
 pub struct EditPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// Where the form goes.
     pub action: String,
     /// The review.
@@ -24,15 +24,15 @@ pub struct EditPage {
     /// What is held, in words.
     pub headline: Headline,
     /// The values that would be set.
-    pub fields: Vec<Field>,
+    pub fields: Vec<EditField>,
     /// Whether something that is hidden changes, too.
     pub hidden: bool,
     /// Whether the agent sent a list of steps, and so may the editor.
     pub steps: bool,
     /// What else was asked for, when the page comes again.
-    pub more: Prose,
+    pub more: SafeText,
     /// Why, when the page comes again.
-    pub why: Prose,
+    pub why: SafeText,
     /// What the policy says of what was typed.
     pub errors: Vec<ErrorRow>,
     /// Why the page comes again.
@@ -41,11 +41,11 @@ pub struct EditPage {
 
 /// A value that would be set.
 #[derive(Clone, Debug)]
-pub struct Field {
+pub struct EditField {
     /// Where.
-    pub path: Path,
+    pub path: SafePath,
     /// What the form calls it.
     pub name: String,
     /// As JSON, with what cannot be seen by its number.
-    pub value: Prose,
+    pub value: SafeText,
 }

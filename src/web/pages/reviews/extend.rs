@@ -7,18 +7,18 @@ use serde::Deserialize;
 
 use super::decide::vote_words;
 use super::review;
-use super::review::{Again, forms};
+use super::review::{ReviewFormState, forms};
 use crate::domain::chain::hash::Digest;
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Extending, VoteRefused};
+use crate::domain::reviews::{ExtensionRequest, VoteRejected};
 use crate::service::error::{Error, Result};
 use crate::service::reviews::details::ReviewFacts;
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::{html, see_other};
-use crate::web::pages::shared::safe_text::Prose;
+use crate::web::pages::shared::safe_text::SafeText;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// What the form sends.
 #[derive(Deserialize, Default)]
@@ -32,13 +32,13 @@ pub struct ExtensionFields {
 
 /// `POST /reviews/{review}/extension`.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<ExtensionFields>,
+    sent: SignedInForm<ExtensionFields>,
     review: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let why = match extend(&app, &visitor, &facts, &form).await {
         Ok(()) => return Ok(see_other(&format!("/reviews/{}#timeline", facts.hold.id))),
@@ -50,19 +50,19 @@ pub async fn submit(
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let problem = format!("{why} The deadline was not moved.");
     let open = facts.hold.is_open(facts.now) && forms::extension(&visitor, &facts).is_some();
-    let again = Again { problem: (!open).then(|| problem.clone()), ..Again::default() };
+    let again = ReviewFormState { problem: (!open).then(|| problem.clone()), ..ReviewFormState::default() };
     let mut page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
     if let Some(again) = &mut page.extending {
         again.problem = Some(problem);
-        again.typed = Prose::new(form.reason.as_str());
+        again.typed = SafeText::new(form.reason.as_str());
     }
     Ok(html(StatusCode::CONFLICT, page.render()))
 }
 
-async fn extend(app: &App, visitor: &Visitor, facts: &ReviewFacts, form: &ExtensionFields) -> Result<()> {
+async fn extend(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &ExtensionFields) -> Result<()> {
     let moment = |text: &str| Timestamp::parse(text).ok_or_else(|| Error::invalid("/until", "choose until when"));
-    let ask = Extending {
-        transition: Digest::try_from(form.digest.as_str()).map_err(|_| VoteRefused::Digest)?,
+    let ask = ExtensionRequest {
+        transition: Digest::try_from(form.digest.as_str()).map_err(|_| VoteRejected::Digest)?,
         deadline: moment(&form.deadline)?,
         until: moment(&form.until)?,
         reason: form.reason.clone(),

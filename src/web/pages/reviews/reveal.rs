@@ -8,18 +8,18 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::review;
-use super::review::Again;
+use super::review::ReviewFormState;
 use crate::domain::chain::hash::Digest;
 use crate::service::error::{Error, Result};
 use crate::service::reviews::details::ReviewFacts;
-use crate::service::reviews::reveal::Look;
-use crate::web::limits::rate_limit::Throttle;
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::Form;
+use crate::service::reviews::reveal::RevealRequest;
+use crate::web::limits::rate_limit::RateLimiter;
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::{html, place_sent};
-use crate::web::pages::shared::safe_text::Prose;
+use crate::web::pages::shared::safe_text::SafeText;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Looks that a person may take in a row: what one change needs to be understood.
 pub const BURST: u32 = 10;
@@ -37,31 +37,32 @@ pub struct RevealFields {
 }
 
 /// How fast one person may look, at this gateway.
-pub fn throttle() -> Throttle {
-    Throttle::new(BURST, INTERVAL)
+pub fn throttle() -> RateLimiter {
+    RateLimiter::new(BURST, INTERVAL)
 }
 
 /// `POST /reviews/{review}/reveal`.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<RevealFields>,
+    sent: SignedInForm<RevealFields>,
     review: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     match look(&app, &visitor, &facts, &form).await {
         Ok(facts) => {
-            let page = review::page(&app, &visitor, &facts, &Again::default()).await.map_err(failed)?;
+            let page = review::page(&app, &visitor, &facts, &ReviewFormState::default()).await.map_err(failed)?;
             Ok(html(StatusCode::OK, page.render()))
         }
         Err(error) => match words(&error) {
             Some((status, problem)) => {
-                let mut page = review::page(&app, &visitor, &facts, &Again::default()).await.map_err(failed)?;
+                let mut page =
+                    review::page(&app, &visitor, &facts, &ReviewFormState::default()).await.map_err(failed)?;
                 if let Some(again) = &mut page.revealing {
                     again.problem = Some(problem);
-                    again.typed = Prose::new(form.reason.as_str());
+                    again.typed = SafeText::new(form.reason.as_str());
                 }
                 Ok(html(status, page.render()))
             }
@@ -70,8 +71,8 @@ pub async fn submit(
     }
 }
 
-async fn look(app: &App, visitor: &Visitor, facts: &ReviewFacts, form: &RevealFields) -> Result<ReviewFacts> {
-    let look = Look {
+async fn look(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &RevealFields) -> Result<ReviewFacts> {
+    let look = RevealRequest {
         transition: Digest::try_from(form.digest.as_str()).map_err(|_| Error::invalid("/digest", "not a digest"))?,
         pointer: place_sent(&form.pointer).ok_or(Error::NotFound("hidden value"))?,
         reason: form.reason.clone(),

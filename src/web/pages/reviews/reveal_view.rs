@@ -1,6 +1,6 @@
 //! Looking at a hidden value.
 
-use crate::web::pages::shared::safe_text::{Path, Prose};
+use crate::web::pages::shared::safe_text::{SafePath, SafeText};
 
 /// Posts `csrf`, `digest`, `pointer` and `reason` to `/reviews/{id}/reveal`.
 #[derive(Clone, Debug)]
@@ -10,9 +10,9 @@ pub struct RevealForm {
     /// The session's CSRF token.
     pub csrf: String,
     /// What can be looked at.
-    pub places: Vec<Path>,
+    pub places: Vec<SafePath>,
     /// The reason as typed, when the page comes again.
-    pub typed: Prose,
+    pub typed: SafeText,
     /// Why the page comes again.
     pub problem: Option<String>,
 }

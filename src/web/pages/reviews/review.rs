@@ -8,28 +8,28 @@ mod timeline;
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 
-use super::review_view::{Deciding, DecisionForm, ReviewPage};
+use super::review_view::{DecisionForm, ReviewDecisionView, ReviewPage};
 use super::revoke_receipt_view::RevocationForm;
 use crate::domain::identity::account::Account;
 use crate::domain::identity::delegation::Delegation;
 use crate::domain::primitives::id::ReviewId;
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{HoldState, Ineligible, Place, Verdict};
+use crate::domain::reviews::{HoldState, Ineligible, VoteVerdict, VotingSeat};
 use crate::service::error::{Error, Result};
 use crate::service::reviews::details::ReviewFacts;
-use crate::web::pages::shared::form_nonce::{Binding, Nonce};
+use crate::web::pages::shared::form_nonce::{Nonce, NonceBinding};
 use crate::web::pages::shared::format::{cannot_decide, moment, see_other};
-use crate::web::pages::shared::layout::{Notice, Tone};
-use crate::web::pages::shared::safe_text::{Line, Path, Prose};
+use crate::web::pages::shared::layout::{FlashNotice, Tone};
+use crate::web::pages::shared::safe_text::{SafeLine, SafePath, SafeText};
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::pages::shared::vote_as::{AbsentRow, OtherPlace};
-use crate::web::pages::shared::widgets::{CommentWish, WriteDoubt};
+use crate::web::pages::shared::vote_as::{DelegatorRow, VotingSeatLink};
+use crate::web::pages::shared::widgets::{CommentRequirement, WriteUncertainty};
 use crate::web::pages::threads::version::asker;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// What comes back to a page whose form was not taken.
 #[derive(Clone, Debug, Default)]
-pub struct Again {
+pub struct ReviewFormState {
     /// Why not.
     pub problem: Option<String>,
     /// The comment as typed.
@@ -41,20 +41,20 @@ pub struct Again {
 /// `?for=`: by which delegation the reader wants to vote.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct InPlace {
+pub struct DelegationQuery {
     #[serde(rename = "for")]
     delegation: String,
 }
 
 /// `GET /reviews/{review}`.
 pub async fn show(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     visitor: Visitor,
     review: web::Path<String>,
-    place: web::Query<InPlace>,
+    place: web::Query<DelegationQuery>,
 ) -> Result<ReviewPage> {
     let facts = facts(&app, &visitor, &review).await?;
-    let again = Again { delegation: place.into_inner().delegation, ..Again::default() };
+    let again = ReviewFormState { delegation: place.into_inner().delegation, ..ReviewFormState::default() };
     page(&app, &visitor, &facts, &again).await
 }
 
@@ -65,13 +65,18 @@ pub async fn back(review: web::Path<String>) -> HttpResponse {
 }
 
 /// Everything that a review is about, as the visitor may see it.
-pub async fn facts(app: &App, visitor: &Visitor, review: &str) -> Result<ReviewFacts> {
+pub async fn facts(app: &AppState, visitor: &Visitor, review: &str) -> Result<ReviewFacts> {
     let review = ReviewId::try_from(review).map_err(|_| Error::NotFound("review"))?;
     app.service.review(&review, visitor.account()).await
 }
 
 /// The page of a review, for the first time or again.
-pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Again) -> Result<ReviewPage> {
+pub async fn page(
+    app: &AppState,
+    visitor: &Visitor,
+    facts: &ReviewFacts,
+    again: &ReviewFormState,
+) -> Result<ReviewPage> {
     let deciding = deciding(app, visitor, facts, again)?;
     let withdrawing = forms::withdrawal(app, visitor, facts)?;
     let commenting = forms::comment(app, visitor, facts)?;
@@ -81,17 +86,17 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
     };
     let shown = change::read(facts)?;
     let context = &facts.hold.context;
-    let open = matches!(deciding, Deciding::Open(_));
+    let open = matches!(deciding, ReviewDecisionView::Open(_));
     Ok(ReviewPage {
         shell: visitor.shell(&app.service, notice(facts, visitor, again.problem.as_deref().filter(|_| !open))).await?,
         headline: shown.headline,
         standing: progress::standing(facts, next.map(|it| format!("/reviews/{it}"))),
         ends_in: facts.hold.is_open(facts.now).then(|| facts.now.until(facts.hold.expires_at).as_secs()),
-        flow: Line::new(facts.hold.flow.as_str()),
-        thread: Line::new(facts.hold.thread.as_str()),
+        flow: SafeLine::new(facts.hold.flow.as_str()),
+        thread: SafeLine::new(facts.hold.thread.as_str()),
         thread_url: format!("/threads/{}", facts.hold.thread),
-        title: context.title.as_deref().map(Line::new),
-        on_behalf_of: context.on_behalf_of.as_deref().map(Line::new),
+        title: context.title.as_deref().map(SafeLine::new),
+        on_behalf_of: context.on_behalf_of.as_deref().map(SafeLine::new),
         asked_by: facts.by.as_ref().map(asker),
         reasons: change::reasons(&facts.hold.reasons),
         warnings: change::warnings(&facts.warnings),
@@ -106,87 +111,92 @@ pub async fn page(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Aga
         stages: progress::stages(facts),
         timeline: timeline::timeline(facts),
         proof: change::proof(facts)?,
-        unsent: Some(again.typed.as_str()).filter(|it| !open && !it.trim().is_empty()).map(Prose::new),
+        unsent: Some(again.typed.as_str()).filter(|it| !open && !it.trim().is_empty()).map(SafeText::new),
         withdrawing,
         edit_url: forms::may_edit(visitor, facts).then(|| format!("/reviews/{}/edit", facts.hold.id)),
-        extended_by: facts.hold.extensions.last().map(|it| Line::new(it.name.as_str())),
+        extended_by: facts.hold.extensions.last().map(|it| SafeLine::new(it.name.as_str())),
         extending: forms::extension(visitor, facts),
         commenting,
         revoking: revoking(visitor, facts),
         revealing: forms::reveal(visitor, facts),
-        revealed: facts.revealed.as_ref().map(|(at, _)| Path::new(at.to_string())),
+        revealed: facts.revealed.as_ref().map(|(at, _)| SafePath::new(at.to_string())),
         deciding,
     })
 }
 
 /// Said once above the page: what was refused, or how far the visitor's own vote has led.
-fn notice(facts: &ReviewFacts, visitor: &Visitor, problem: Option<&str>) -> Option<Notice> {
+fn notice(facts: &ReviewFacts, visitor: &Visitor, problem: Option<&str>) -> Option<FlashNotice> {
     if let Some(problem) = problem {
-        return Some(Notice { tone: Tone::Bad, words: problem.to_owned() });
+        return Some(FlashNotice { tone: Tone::Bad, words: problem.to_owned() });
     }
     if let Some((at, _)) = &facts.revealed {
-        let at = Path::new(at.to_string()).plain();
+        let at = SafePath::new(at.to_string()).plain();
         let words = format!("{at} is shown below, this once and to you. It is recorded that you looked, and why.");
-        return Some(Notice { tone: Tone::Care, words });
+        return Some(FlashNotice { tone: Tone::Care, words });
     }
     let mine = facts.hold.standing_votes().find(|it| it.takes_up(&visitor.account().id))?;
     let open = matches!(facts.hold.state, HoldState::Open {});
-    open.then(|| Notice {
+    open.then(|| FlashNotice {
         tone: Tone::Good,
         words: match (mine.verdict, &mine.absent) {
-            (Verdict::Approve, None) => "Your approval is counted. The review waits for others.".to_owned(),
-            (Verdict::Deny, None) => "Your denial is counted. The review waits for others.".to_owned(),
+            (VoteVerdict::Approve, None) => "Your approval is counted. The review waits for others.".to_owned(),
+            (VoteVerdict::Deny, None) => "Your denial is counted. The review waits for others.".to_owned(),
             (_, Some(absent)) if absent.person == visitor.account().id => {
                 format!("{} has voted for you. You can take that back below, and vote yourself.", mine.name)
             }
-            (Verdict::Approve, Some(absent)) => {
+            (VoteVerdict::Approve, Some(absent)) => {
                 format!("Your approval for {} is counted. The review waits for others.", absent.name)
             }
-            (Verdict::Deny, Some(absent)) => {
+            (VoteVerdict::Deny, Some(absent)) => {
                 format!("Your denial for {} is counted. The review waits for others.", absent.name)
             }
         },
     })
 }
 
-fn deciding(app: &App, visitor: &Visitor, facts: &ReviewFacts, again: &Again) -> Result<Deciding> {
+fn deciding(
+    app: &AppState,
+    visitor: &Visitor,
+    facts: &ReviewFacts,
+    again: &ReviewFormState,
+) -> Result<ReviewDecisionView> {
     if !facts.hold.is_open(facts.now) {
-        return Ok(Deciding::Over);
+        return Ok(ReviewDecisionView::Over);
     }
     let places = match &facts.can_decide {
         Ok(places) => places,
-        Err(reason) => return Ok(Deciding::Closed(cannot_decide(*reason).to_owned())),
+        Err(reason) => return Ok(ReviewDecisionView::Closed(cannot_decide(*reason).to_owned())),
     };
     let Some(place) = chosen(facts, places, &again.delegation) else {
-        return Ok(Deciding::Closed(cannot_decide(Ineligible::Group.into()).to_owned()));
+        return Ok(ReviewDecisionView::Closed(cannot_decide(Ineligible::Group.into()).to_owned()));
     };
     let stage = place.stage;
-    let binding = Binding {
+    let binding = NonceBinding {
         session: &visitor.0.signed_in.session.record.id,
         page: facts.hold.id.as_str(),
         digest: facts.hold.transition,
         stage,
     };
     let asks = facts.hold.stages.get(stage as usize).is_some_and(|it| it.comment_required);
-    Ok(Deciding::Open(Box::new(DecisionForm {
+    Ok(ReviewDecisionView::Open(Box::new(DecisionForm {
         action: format!("/reviews/{}/decision", facts.hold.id),
         csrf: visitor.0.csrf.shown(),
         nonce: Nonce::new(app.service.keys()?.row(), &binding).as_str().to_owned(),
         stage: stage.to_string(),
         absent: facts.place_of(place.delegation()).map(absent),
         places: other_places(facts, places, place),
-        comment: if asks { CommentWish::Required } else { CommentWish::Optional },
-        typed: Prose::new(again.typed.as_str()),
+        comment: if asks { CommentRequirement::Required } else { CommentRequirement::Optional },
+        typed: SafeText::new(again.typed.as_str()),
         doubt: doubt(facts),
         problem: again.problem.clone(),
     })))
 }
 
 /// The place that the reader asked for, or the first in which a vote is lacking.
-fn chosen<'a>(facts: &ReviewFacts, places: &'a [Place], asked: &str) -> Option<&'a Place> {
-    let is_asked = |it: &&Place| it.delegation().map_or(OWN, |it| it.as_str()) == asked;
-    let meant: Vec<&Place> = places.iter().filter(is_asked).collect();
-    let all: Vec<&Place> = places.iter().collect();
+fn chosen<'a>(facts: &ReviewFacts, places: &'a [VotingSeat], asked: &str) -> Option<&'a VotingSeat> {
+    let is_asked = |it: &&VotingSeat| it.delegation().map_or(OWN, |it| it.as_str()) == asked;
+    let meant: Vec<&VotingSeat> = places.iter().filter(is_asked).collect();
+    let all: Vec<&VotingSeat> = places.iter().collect();
     progress::place_to_vote_in(facts, if meant.is_empty() { &all } else { &meant })
 }
 
@@ -194,33 +204,33 @@ fn chosen<'a>(facts: &ReviewFacts, places: &'a [Place], asked: &str) -> Option<&
 pub const OWN: &str = "own";
 
 /// Each other person in whose place the reader may vote, once.
-fn other_places(facts: &ReviewFacts, places: &[Place], but: &Place) -> Vec<OtherPlace> {
-    let mut others: Vec<&Place> = places.iter().filter(|it| it.delegation() != but.delegation()).collect();
+fn other_places(facts: &ReviewFacts, places: &[VotingSeat], but: &VotingSeat) -> Vec<VotingSeatLink> {
+    let mut others: Vec<&VotingSeat> = places.iter().filter(|it| it.delegation() != but.delegation()).collect();
     others.dedup_by_key(|it| it.delegation());
-    let other = |place: &Place| OtherPlace {
+    let other = |place: &VotingSeat| VotingSeatLink {
         url: format!("/reviews/{}?for={}", facts.hold.id, place.delegation().map_or(OWN, |it| it.as_str())),
-        name: place.absent.as_ref().map(|it| Line::new(it.name.as_str())),
+        name: place.absent.as_ref().map(|it| SafeLine::new(it.name.as_str())),
     };
     others.into_iter().map(other).collect()
 }
 
 /// Who is away, for a form.
-pub fn absent((delegation, away, now): (&Delegation, &Account, Timestamp)) -> AbsentRow {
-    AbsentRow {
+pub fn absent((delegation, away, now): (&Delegation, &Account, Timestamp)) -> DelegatorRow {
+    DelegatorRow {
         delegation: delegation.id.to_string(),
-        name: Line::new(away.name.as_str()),
+        name: SafeLine::new(away.name.as_str()),
         until: moment(delegation.ends_at, now),
     }
 }
 
 /// Whether a write of this thread may or may not have happened, and which.
-pub fn doubt(facts: &ReviewFacts) -> WriteDoubt {
+pub fn doubt(facts: &ReviewFacts) -> WriteUncertainty {
     if !facts.outcome_unknown {
-        return WriteDoubt::None;
+        return WriteUncertainty::None;
     }
     let lapsed = facts.thread.lapsed_write(facts.now).into_iter();
     let writes: Vec<&str> = facts.thread.unresolved.iter().chain(lapsed).map(|it| it.write_id.as_str()).collect();
-    WriteDoubt::Unknown(Line::new(format!(
+    WriteUncertainty::Unknown(SafeLine::new(format!(
         "A writer was let through for {} and never said how it went. An administrator can look and settle it.",
         writes.join(", ")
     )))

@@ -6,14 +6,15 @@ use super::discussion_view::{CommentForm, ExtensionForm, WithdrawalForm};
 use super::reveal_view::RevealForm;
 use super::revoke_receipt_view::RevocationForm;
 use crate::web::pages::shared::headline::Headline;
-use crate::web::pages::shared::layout::{Hash, Moment, Shell};
-use crate::web::pages::shared::proof_rows::{Arrays, WriterReads};
-use crate::web::pages::shared::proof_rows::{Row, UnchangedRow};
-use crate::web::pages::shared::safe_text::{Json, Line, Path, Prose};
-pub use crate::web::pages::shared::stages::{Progress, Stage};
-use crate::web::pages::shared::vote_as::{AbsentRow, OtherPlace};
+use crate::web::pages::shared::layout::{DigestText, PageLayout, TimestampView};
+use crate::web::pages::shared::proof_rows::{ArrayPointers, WriterReads};
+use crate::web::pages::shared::proof_rows::{OpeningRow, UnchangedRow};
+use crate::web::pages::shared::safe_text::{SafeJson, SafeLine, SafePath, SafeText};
+pub use crate::web::pages::shared::stages::{StageProgress, StageView};
+use crate::web::pages::shared::vote_as::{DelegatorRow, VotingSeatLink};
 use crate::web::pages::shared::widgets::{
-    Asker, Call, CommentWish, Outcome, Reason, TimelineItem, Urgency, WriteDoubt,
+    CommentRequirement, HoldOutcomeView, HoldReasonView, RequesterView, TimelineItem, ToolCallView, Urgency,
+    WriteUncertainty,
 };
 
 /// `GET /reviews/{id}`.
@@ -21,61 +22,61 @@ use crate::web::pages::shared::widgets::{
 #[template(path = "review.html")]
 pub struct ReviewPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The change in words.
     pub headline: Headline,
     /// Where it stands.
-    pub standing: Standing,
+    pub standing: ReviewStatusView,
     /// Seconds until its deadline, while it waits.
     pub ends_in: Option<u64>,
     /// Its flow.
-    pub flow: Line,
+    pub flow: SafeLine,
     /// Its thread.
-    pub thread: Line,
+    pub thread: SafeLine,
     /// The thread's page.
     pub thread_url: String,
     /// What the host calls the thread.
-    pub title: Option<Line>,
+    pub title: Option<SafeLine>,
     /// For whom the thread works, if the host said.
-    pub on_behalf_of: Option<Line>,
+    pub on_behalf_of: Option<SafeLine>,
     /// Who asked for it.
-    pub asked_by: Option<Asker>,
+    pub asked_by: Option<RequesterView>,
     /// Why it was held.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<HoldReasonView>,
     /// What rules warn of besides.
-    pub warnings: Vec<Reason>,
+    pub warnings: Vec<HoldReasonView>,
     /// Earlier denials of the same change.
-    pub denied_before: Option<DeniedBefore>,
+    pub denied_before: Option<EarlierDenialsView>,
     /// What each writer node would read.
     pub writers: Vec<WriterReads>,
     /// Everything that differs, protected keys first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<OpeningRow>,
     /// Everything that does not, as far as the opening names it.
     pub unchanged: Vec<UnchangedRow>,
     /// Which places are arrays, before and after.
-    pub arrays: Arrays,
+    pub arrays: ArrayPointers,
     /// The tool that the agent calls along with it.
-    pub call: Option<Call>,
+    pub call: Option<ToolCallView>,
     /// What the agent says it used.
-    pub usage: Option<Line>,
+    pub usage: Option<SafeLine>,
     /// What the agent says of it.
     pub rationale: Option<Rationale>,
     /// The stages of the approval, in order.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageView>,
     /// What happened, the oldest first.
     pub timeline: Vec<TimelineItem>,
     /// What is signed.
-    pub proof: Proof,
+    pub proof: StatementProofView,
     /// The form, or why there is none.
-    pub deciding: Deciding,
+    pub deciding: ReviewDecisionView,
     /// What was typed into a form that nobody can send any more.
-    pub unsent: Option<Prose>,
+    pub unsent: Option<SafeText>,
     /// The form that takes the reader's own vote back, where they have one that counts.
     pub withdrawing: Option<WithdrawalForm>,
     /// Where the reader can rewrite the change, if they may.
     pub edit_url: Option<String>,
     /// Who moved the deadline last, if somebody did.
-    pub extended_by: Option<Line>,
+    pub extended_by: Option<SafeLine>,
     /// The form that moves the deadline, where the reader may.
     pub extending: Option<ExtensionForm>,
     /// The form for a comment without a vote, where the reader may.
@@ -85,42 +86,42 @@ pub struct ReviewPage {
     /// The form that reveals a hidden value, where the reader may.
     pub revealing: Option<RevealForm>,
     /// The hidden value that this very page shows to its reader.
-    pub revealed: Option<Path>,
+    pub revealed: Option<SafePath>,
 }
 
 /// Earlier denials of the same change.
 #[derive(Clone, Debug)]
-pub struct DeniedBefore {
+pub struct EarlierDenialsView {
     /// "3 times in 24 hours".
     pub often: String,
     /// Who denied it last.
-    pub by: Line,
+    pub by: SafeLine,
     /// Their comment.
-    pub comment: Option<Prose>,
+    pub comment: Option<SafeText>,
     /// The last review that denied it.
     pub url: String,
 }
 
 /// Where a review stands.
 #[derive(Clone, Debug)]
-pub enum Standing {
+pub enum ReviewStatusView {
     /// It waits.
     Waiting {
         /// "1 more from finance".
         needs: String,
         /// When it ends by itself.
-        deadline: Moment,
+        deadline: TimestampView,
         /// Whether that is near.
         urgency: Urgency,
     },
     /// It ended.
     Ended {
         /// How.
-        outcome: Outcome,
+        outcome: HoldOutcomeView,
         /// By whom; nobody for an expiry.
-        by: Vec<Line>,
+        by: Vec<SafeLine>,
         /// When.
-        at: Moment,
+        at: TimestampView,
         /// What followed: "The receipt was used: database_writer has written.", "Nothing was committed."
         followed: String,
         /// The review that took its place.
@@ -128,7 +129,7 @@ pub enum Standing {
     },
 }
 
-impl Standing {
+impl ReviewStatusView {
     /// Whether it can still be decided by somebody.
     pub const fn is_waiting(&self) -> bool {
         matches!(self, Self::Waiting { .. })
@@ -139,14 +140,14 @@ impl Standing {
 #[derive(Clone, Debug)]
 pub enum Rationale {
     /// All of it; the script compares it with the hash in the statement.
-    Whole(Prose),
+    Whole(SafeText),
     /// With parts taken out by redaction, so its hash cannot be compared.
-    Redacted(Prose),
+    Redacted(SafeText),
 }
 
 impl Rationale {
     /// The text.
-    pub const fn text(&self) -> &Prose {
+    pub const fn text(&self) -> &SafeText {
         match self {
             Self::Whole(text) | Self::Redacted(text) => text,
         }
@@ -155,27 +156,27 @@ impl Rationale {
 
 /// What is signed, and what it can be recomputed from.
 #[derive(Clone, Debug)]
-pub struct Proof {
+pub struct StatementProofView {
     /// The transition's digest.
-    pub digest: Hash,
+    pub digest: DigestText,
     /// The statement, member by member.
-    pub statement: Vec<Fact>,
+    pub statement: Vec<StatementRow>,
     /// What the policy is called besides its digest: "payments, activated 1 Nov 2026".
-    pub policy: Line,
+    pub policy: SafeLine,
 }
 
 /// A member of the statement.
 #[derive(Clone, Debug)]
-pub struct Fact {
+pub struct StatementRow {
     /// Its name.
     pub key: String,
     /// Its value.
-    pub value: Json,
+    pub value: SafeJson,
 }
 
 /// The form, or why there is none.
 #[derive(Clone, Debug)]
-pub enum Deciding {
+pub enum ReviewDecisionView {
     /// The reader may vote.
     Open(Box<DecisionForm>),
     /// The reader may not, and why: "You own the agent that proposed this."
@@ -197,15 +198,15 @@ pub struct DecisionForm {
     /// The stage voted in.
     pub stage: String,
     /// In whose place, if not in the reader's own.
-    pub absent: Option<AbsentRow>,
+    pub absent: Option<DelegatorRow>,
     /// The other places in which the reader may vote.
-    pub places: Vec<OtherPlace>,
+    pub places: Vec<VotingSeatLink>,
     /// Whether a comment must be given.
-    pub comment: CommentWish,
+    pub comment: CommentRequirement,
     /// What was typed, when the page comes again.
-    pub typed: Prose,
+    pub typed: SafeText,
     /// Whether an earlier write may have happened.
-    pub doubt: WriteDoubt,
+    pub doubt: WriteUncertainty,
     /// Why the page comes again: "A comment is required. Your vote was not counted."
     pub problem: Option<String>,
 }

@@ -6,15 +6,15 @@ use askama::Template as _;
 use serde::Deserialize;
 
 use super::review;
-use super::review::Again;
+use super::review::ReviewFormState;
 use crate::service::error::{Error, Result};
 use crate::service::reviews::details::ReviewFacts;
 use crate::service::writes::revoke_receipt::Revoker;
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::{html, see_other};
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// A sentence.
 const REASON_CHARS_MAX: usize = 500;
@@ -28,18 +28,22 @@ pub struct RevocationFields {
 
 /// `POST /reviews/{review}/revocation`.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<RevocationFields>,
+    sent: SignedInForm<RevocationFields>,
     review: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     match revoke(&app, &visitor, &facts, form.reason.trim()).await {
         Ok(()) => Ok(see_other(&format!("/reviews/{}", facts.hold.id))),
         Err(Error::WrongState(why)) => {
-            let again = Again { problem: Some(why.to_owned()), typed: form.reason.clone(), ..Again::default() };
+            let again = ReviewFormState {
+                problem: Some(why.to_owned()),
+                typed: form.reason.clone(),
+                ..ReviewFormState::default()
+            };
             let page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
@@ -47,7 +51,7 @@ pub async fn submit(
     }
 }
 
-async fn revoke(app: &App, visitor: &Visitor, facts: &ReviewFacts, reason: &str) -> Result<()> {
+async fn revoke(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, reason: &str) -> Result<()> {
     let Some(receipt) = &facts.receipt else { return Err(Error::WrongState("There is no receipt to take back.")) };
     if facts.write.is_some() {
         return Err(Error::WrongState(

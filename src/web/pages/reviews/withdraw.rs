@@ -7,17 +7,17 @@ use serde::Deserialize;
 
 use super::decide::vote_words;
 use super::review;
-use super::review::{Again, forms};
+use super::review::{ReviewFormState, forms};
 use crate::domain::chain::hash::Digest;
-use crate::domain::reviews::{VoteRefused, Withdrawing};
+use crate::domain::reviews::{VoteRejected, WithdrawalRequest};
 use crate::service::error::{Error, Result};
 use crate::service::reviews::details::ReviewFacts;
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::Form;
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::form_nonce::Nonce;
 use crate::web::pages::shared::format::{html, see_other};
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// What the form sends.
 #[derive(Deserialize, Default)]
@@ -30,20 +30,20 @@ pub struct WithdrawalFields {
 
 /// `POST /reviews/{review}/withdrawal`.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<WithdrawalFields>,
+    sent: SignedInForm<WithdrawalFields>,
     review: web::Path<String>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     match withdraw(&app, &visitor, &facts, &form).await {
         Ok(()) => Ok(see_other(&format!("/reviews/{}", facts.hold.id))),
         Err(Error::Vote(refused)) => {
             let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
             let problem = format!("{} Nothing was taken back.", vote_words(&refused));
-            let again = Again { problem: Some(problem), ..Again::default() };
+            let again = ReviewFormState { problem: Some(problem), ..ReviewFormState::default() };
             let page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
@@ -51,12 +51,12 @@ pub async fn submit(
     }
 }
 
-async fn withdraw(app: &App, visitor: &Visitor, facts: &ReviewFacts, form: &WithdrawalFields) -> Result<()> {
-    let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRefused::Digest)?;
-    let vote: usize = form.vote.parse().map_err(|_| VoteRefused::NothingToWithdraw)?;
+async fn withdraw(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &WithdrawalFields) -> Result<()> {
+    let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRejected::Digest)?;
+    let vote: usize = form.vote.parse().map_err(|_| VoteRejected::NothingToWithdraw)?;
     let page = forms::withdrawal_page(facts, vote);
     let binding = forms::withdrawal_binding(visitor, &page, transition);
-    let nonce = Nonce::read(app.service.keys()?.row(), &binding, &form.nonce).ok_or(VoteRefused::NonceUsed)?;
-    let ask = Withdrawing { transition, vote, nonce: nonce.as_str().to_owned() };
+    let nonce = Nonce::read(app.service.keys()?.row(), &binding, &form.nonce).ok_or(VoteRejected::NonceUsed)?;
+    let ask = WithdrawalRequest { transition, vote, nonce: nonce.as_str().to_owned() };
     app.service.withdraw_vote(&visitor.account().id, &facts.hold.id, &ask).await
 }

@@ -8,40 +8,40 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::format::see_other;
 use super::return_path::LocalPath;
-use crate::domain::identity::account::Origin;
+use crate::domain::identity::account::SessionOrigin;
 use crate::random;
-use crate::service::identity::password_sign_in::{DEVICE_TTL, Whence};
+use crate::service::identity::password_sign_in::{DEVICE_TTL, SignInOrigin};
 use crate::service::identity::session::SignedIn;
-use crate::web::auth::csrf::FormToken;
+use crate::web::auth::csrf::CsrfToken;
 use crate::web::auth::extractors::session_cookie;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// 256 bits: nobody guesses one.
 const SECRET_BYTES: usize = 32;
 
 /// What a visitor without a session has: a secret of the browser's own.
-pub struct Door {
+pub struct AnonymousSession {
     secret: String,
 }
 
-fn cookie_name(app: &App) -> &'static str {
+fn cookie_name(app: &AppState) -> &'static str {
     if app.edge.secure { "__Host-countersign-door" } else { "countersign-door" }
 }
 
-impl Door {
+impl AnonymousSession {
     /// The browser's secret, or a new one. One that is there is kept, so that forms in other tabs stay good.
-    pub fn of(app: &App, request: &HttpRequest) -> Self {
+    pub fn of(app: &AppState, request: &HttpRequest) -> Self {
         let secret = request.cookie(cookie_name(app)).map(|it| it.value().to_owned()).filter(|it| well_formed(it));
         Self { secret: secret.unwrap_or_else(|| URL_SAFE_NO_PAD.encode(random::bytes::<SECRET_BYTES>())) }
     }
 
     /// What the form carries.
-    pub fn csrf(&self) -> FormToken {
-        FormToken::of(&self.secret)
+    pub fn csrf(&self) -> CsrfToken {
+        CsrfToken::of(&self.secret)
     }
 
     /// Puts the secret into the browser.
-    pub fn hold_open(&self, app: &App, mut response: HttpResponse) -> HttpResponse {
+    pub fn hold_open(&self, app: &AppState, mut response: HttpResponse) -> HttpResponse {
         let cookie = Cookie::build(cookie_name(app), self.secret.clone())
             .path("/")
             .http_only(true)
@@ -54,7 +54,7 @@ impl Door {
     }
 
     /// The secret that the browser shows, if it shows one.
-    pub fn shown(app: &App, request: &HttpRequest) -> Option<Self> {
+    pub fn shown(app: &AppState, request: &HttpRequest) -> Option<Self> {
         let cookie = request.cookie(cookie_name(app)).filter(|it| well_formed(it.value()))?;
         Some(Self { secret: cookie.value().to_owned() })
     }
@@ -69,17 +69,17 @@ fn well_formed(secret: &str) -> bool {
     URL_SAFE_NO_PAD.decode(secret).is_ok_and(|it| it.len() == SECRET_BYTES)
 }
 
-fn device_cookie(app: &App) -> &'static str {
+fn device_cookie(app: &AppState) -> &'static str {
     if app.edge.secure { "__Host-countersign-device" } else { "countersign-device" }
 }
 
 /// Where a request comes from, as far as it matters for signing in.
-pub fn whence(app: &App, request: &HttpRequest) -> Whence {
+pub fn whence(app: &AppState, request: &HttpRequest) -> SignInOrigin {
     let agent = request.headers().get(header::USER_AGENT).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let network = app.edge.peers.network_of(request);
-    Whence {
+    SignInOrigin {
         address: Some(app.edge.peers.asker_of(request)),
-        origin: network.map(|network| Origin { browser: browser_of(agent), network }),
+        origin: network.map(|network| SessionOrigin { browser: browser_of(agent), network }),
         device: request.cookie(device_cookie(app)).map(|it| it.value().to_owned()),
     }
 }
@@ -112,7 +112,7 @@ fn browser_of(agent: &str) -> String {
 }
 
 /// Makes the browser one that the account knows, so that strangers' tries do not keep it out.
-pub fn known(app: &App, person: &SignedIn, mut response: HttpResponse) -> HttpResponse {
+pub fn known(app: &AppState, person: &SignedIn, mut response: HttpResponse) -> HttpResponse {
     let Ok(device) = app.service.device_of(&person.account.record) else { return response };
     let age = i64::try_from(DEVICE_TTL.as_secs()).unwrap_or(i64::MAX);
     let cookie = Cookie::build(device_cookie(app), device)
@@ -128,7 +128,7 @@ pub fn known(app: &App, person: &SignedIn, mut response: HttpResponse) -> HttpRe
 }
 
 /// Lets somebody in: the session's cookie, and on to where they wanted.
-pub fn let_in(app: &App, secret: String, next: &LocalPath) -> HttpResponse {
+pub fn let_in(app: &AppState, secret: String, next: &LocalPath) -> HttpResponse {
     let mut response = see_other(next.as_str());
     let _ = response.add_cookie(&session_cookie(app, secret));
     response

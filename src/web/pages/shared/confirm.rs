@@ -3,30 +3,30 @@
 use askama::Template;
 
 use super::headline::Headline;
-use super::layout::{Hash, Moment, Shell};
-use super::safe_text::{Line, Prose};
-use super::vote_as::AbsentRow;
-use super::widgets::{Verdict, WriteDoubt};
-use crate::web::pages::identity::passkeys_view::Asking;
+use super::layout::{DigestText, PageLayout, TimestampView};
+use super::safe_text::{SafeLine, SafeText};
+use super::vote_as::DelegatorRow;
+use super::widgets::{VerdictView, WriteUncertainty};
+use crate::web::pages::identity::passkeys_view::PasskeyChallengeView;
 
 /// What a passkey may or must sign.
 #[derive(Clone, Debug)]
-pub enum Signing {
+pub enum PasskeySigningView {
     /// Nothing: none is asked for, and the person has none.
     NotAsked,
     /// It may sign; without it the vote counts, too.
-    May(SignForm),
+    May(PasskeySignForm),
     /// It must sign.
-    Must(SignForm),
+    Must(PasskeySignForm),
     /// It would have to sign, and the person has none that counts here.
     Impossible,
 }
 
 /// What is signed.
 #[derive(Clone, Debug)]
-pub struct SignForm {
+pub struct PasskeySignForm {
     /// By which, and what.
-    pub asking: Asking,
+    pub asking: PasskeyChallengeView,
     /// Until when the signature counts; part of what is signed.
     pub until: String,
 }
@@ -36,7 +36,7 @@ pub struct SignForm {
 #[template(path = "confirm.html")]
 pub struct ConfirmPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The review's page, to go back to.
     pub review_url: String,
     /// Where the form goes: `/reviews/{id}/decision`.
@@ -44,44 +44,44 @@ pub struct ConfirmPage {
     /// The session's CSRF token.
     pub csrf: String,
     /// The digest that the vote is bound to.
-    pub digest: Hash,
+    pub digest: DigestText,
     /// The one-time nonce.
     pub nonce: String,
     /// The stage voted in.
     pub stage: String,
     /// In whose place, and by which delegation.
-    pub absent: Option<AbsentRow>,
+    pub absent: Option<DelegatorRow>,
     /// What the vote says.
-    pub verdict: Verdict,
+    pub verdict: VerdictView,
     /// The change in words.
     pub headline: Headline,
     /// Its flow.
-    pub flow: Line,
+    pub flow: SafeLine,
     /// Its thread.
-    pub thread: Line,
+    pub thread: SafeLine,
     /// When it ends by itself.
-    pub deadline: Moment,
+    pub deadline: TimestampView,
     /// What follows: "With your vote 2 of 2 from finance have approved; a receipt is issued at once."
     pub consequence: String,
     /// The same in one word, which the form says back: if others have voted meanwhile, it is asked again.
     pub expects: &'static str,
     /// The comment as typed, sent again unchanged.
-    pub comment: Prose,
+    pub comment: SafeText,
     /// What the review's page reported of its own check, sent again unchanged.
     pub browser_check: String,
     /// Whether an earlier write may have happened, which was ticked as known.
-    pub doubt: WriteDoubt,
+    pub doubt: WriteUncertainty,
     /// What a passkey may or must sign.
-    pub signing: Signing,
+    pub signing: PasskeySigningView,
     /// What has to be typed, if something.
     pub typing: Option<String>,
     /// Why the page comes again.
     pub problem: Option<String>,
 }
 
-impl Signing {
+impl PasskeySigningView {
     /// What is signed, if something can be.
-    pub fn form(&self) -> Option<&SignForm> {
+    pub fn form(&self) -> Option<&PasskeySignForm> {
         match self {
             Self::May(form) | Self::Must(form) => Some(form),
             Self::NotAsked | Self::Impossible => None,

@@ -1,22 +1,22 @@
 //! What people are asked besides reviews, policies and interrupts: whose approval it takes, and the form.
 
-use super::safe_text::{Line, Prose};
-pub use super::widgets::CommentWish;
+use super::safe_text::{SafeLine, SafeText};
+pub use super::widgets::CommentRequirement;
 
 /// Whose approval is needed, and how much of it is there.
 #[derive(Clone, Debug)]
-pub struct Seats {
+pub struct StageProgressView {
     /// Any of these groups.
-    pub groups: Vec<Line>,
+    pub groups: Vec<SafeLine>,
     /// How many people.
     pub need: u32,
     /// Who approved.
-    pub approved_by: Vec<Line>,
+    pub approved_by: Vec<SafeLine>,
 }
 
 /// What the visitor can do about it.
 #[derive(Clone, Debug)]
-pub enum Deciding {
+pub enum DecideFormView {
     /// Decide.
     Open(DecideForm),
     /// Nothing, and why.
@@ -35,9 +35,9 @@ pub struct DecideForm {
     /// The stage voted in.
     pub stage: u32,
     /// Whether a comment is required.
-    pub comment: CommentWish,
+    pub comment: CommentRequirement,
     /// Whether a second look follows, so that a key may press its buttons.
     pub asks: bool,
     /// What was typed before, sent again unchanged.
-    pub typed: Prose,
+    pub typed: SafeText,
 }

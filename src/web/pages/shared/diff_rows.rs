@@ -3,27 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::format::place;
-use super::proof_rows::Rows;
+use super::proof_rows::OpeningRows;
 use crate::domain::chain::opening::Opening;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::{Kind, RedactedChange};
+use crate::domain::policy::{RedactedChange, RedactedValueKind};
 use crate::service::error::{Error, Result};
-use crate::service::threads::history::Differing;
-use crate::service::threads::redacted_fields::HiddenPlace;
+use crate::service::threads::history::StateDifference;
+use crate::service::threads::redacted_fields::RedactedField;
 
 /// The rows of an opening, which is closed at everything hidden already: nothing else of the states reaches a page.
 pub fn rows(
     opening: &Opening,
-    (diff, hidden): (&[RedactedChange], &[HiddenPlace]),
+    (diff, hidden): (&[RedactedChange], &[RedactedField]),
     protects: &dyn Fn(&Pointer) -> bool,
-) -> Result<Rows> {
+) -> Result<OpeningRows> {
     let opening = serde_json::to_value(opening).map_err(|_| Error::Broken("an opening"))?;
     let protected = |at: &str| named(at).is_some_and(|it| protects(&it));
-    let mut rows = Rows::read(&opening, canonical, &protected).map_err(|_| Error::Broken("an opening"))?;
+    let mut rows = OpeningRows::read(&opening, canonical, &protected).map_err(|_| Error::Broken("an opening"))?;
     let differs: BTreeSet<&str> = diff.iter().map(|it| place(it).as_str()).collect();
     rows.hidden_set_again(&|at| !differs.contains(at));
-    let words = |kind: Option<Kind>| kind.map(|it| it.to_string()).unwrap_or_default();
+    let words = |kind: Option<RedactedValueKind>| kind.map(|it| it.to_string()).unwrap_or_default();
     let kinds: BTreeMap<&str, (String, String)> =
         hidden.iter().map(|it| (it.pointer.as_str(), (words(it.before), words(it.after)))).collect();
     rows.name_hidden(&|at| kinds.get(at).cloned());
@@ -31,7 +31,7 @@ pub fn rows(
 }
 
 /// The rows of a difference that history tells.
-pub fn rows_of(differing: &Differing) -> Result<Rows> {
+pub fn rows_of(differing: &StateDifference) -> Result<OpeningRows> {
     let protects = |at: &Pointer| differing.policies.iter().any(|it| it.protected().touches(at));
     rows(&differing.opening, (&differing.diff, &differing.hidden), &protects)
 }

@@ -6,24 +6,24 @@ use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use askama::Template as _;
 
-use super::error_view::{Action, ErrorPage};
+use super::error_view::{ErrorAction, ErrorPage};
 use super::format::html;
-use super::layout::Shell;
+use super::layout::PageLayout;
 use super::return_path::LocalPath;
-use crate::domain::identity::oidc_identity::NotLetIn;
+use crate::domain::identity::oidc_identity::SignInRejected;
 use crate::service::error::Error;
 use crate::web::api::{self, problem::Problem};
 
 /// Why a page is not the one that was asked for.
 #[derive(Debug)]
-pub enum Failure {
+pub enum PageError {
     /// Nobody is signed in: sign in, and go on to there.
     SignInFirst(LocalPath),
     /// Something went wrong.
     Page(Box<ErrorPage>),
 }
 
-impl Failure {
+impl PageError {
     /// The page of an error, which is logged here once if it is the gateway's own.
     pub fn of(request: &HttpRequest, error: Error) -> Self {
         Self::told(&Problem::of(request, error))
@@ -33,7 +33,7 @@ impl Failure {
     pub fn told(problem: &Problem) -> Self {
         let words = words_of(&problem.error);
         Self::Page(Box::new(ErrorPage {
-            shell: Shell::anonymous(),
+            shell: PageLayout::anonymous(),
             status: problem.status().as_u16(),
             happened: words.happened,
             kept: words.kept.to_owned(),
@@ -52,13 +52,13 @@ impl Failure {
 pub async fn not_found(request: HttpRequest) -> HttpResponse {
     let accepts = request.headers().get(header::ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
     if accepts.contains("text/html") {
-        Failure::of(&request, Error::NotFound("page")).error_response()
+        PageError::of(&request, Error::NotFound("page")).error_response()
     } else {
         api::not_found(request).await
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for PageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SignInFirst(_) => f.write_str("sign in first"),
@@ -67,7 +67,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl ResponseError for Failure {
+impl ResponseError for PageError {
     fn status_code(&self) -> StatusCode {
         match self {
             Self::SignInFirst(_) => StatusCode::SEE_OTHER,
@@ -86,28 +86,28 @@ impl ResponseError for Failure {
     }
 }
 
-struct Words {
+struct ErrorText {
     happened: String,
     kept: &'static str,
-    action: Action,
+    action: ErrorAction,
 }
 
-fn words(happened: impl Into<String>, kept: &'static str, action: Action) -> Words {
-    Words { happened: happened.into(), kept, action }
+fn words(happened: impl Into<String>, kept: &'static str, action: ErrorAction) -> ErrorText {
+    ErrorText { happened: happened.into(), kept, action }
 }
 
-fn inbox() -> Action {
-    Action { words: "Go to the inbox".to_owned(), url: "/".to_owned() }
+fn inbox() -> ErrorAction {
+    ErrorAction { words: "Go to the inbox".to_owned(), url: "/".to_owned() }
 }
 
-fn sign_in() -> Action {
-    Action { words: "Sign in".to_owned(), url: "/sign-in".to_owned() }
+fn sign_in() -> ErrorAction {
+    ErrorAction { words: "Sign in".to_owned(), url: "/sign-in".to_owned() }
 }
 
 const UNTOUCHED: &str = "Nothing was changed.";
 
 /// A new error does not compile until a person is told what it means.
-fn words_of(error: &Error) -> Words {
+fn words_of(error: &Error) -> ErrorText {
     let sentence = |text: String| {
         let mut rest = text.chars();
         rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or(text)
@@ -131,7 +131,7 @@ fn words_of(error: &Error) -> Words {
         Error::ThreadHeld(review) => words(
             "The thread waits for a decision",
             UNTOUCHED,
-            Action { words: "Open the review".to_owned(), url: format!("/reviews/{review}") },
+            ErrorAction { words: "Open the review".to_owned(), url: format!("/reviews/{review}") },
         ),
         Error::Json(_)
         | Error::Rejected(_)
@@ -166,7 +166,7 @@ fn words_of(error: &Error) -> Words {
     }
 }
 
-fn failed() -> Words {
+fn failed() -> ErrorText {
     words(
         "The gateway failed",
         "Nothing was changed. Try again; if it stays so, tell whoever runs the gateway.",
@@ -174,7 +174,7 @@ fn failed() -> Words {
     )
 }
 
-fn wrong_clock() -> Words {
+fn wrong_clock() -> ErrorText {
     words(
         "The gateway's clock is wrong",
         "Nothing was changed, and nothing is decided until the clock is set right. Tell whoever runs the gateway.",
@@ -182,7 +182,7 @@ fn wrong_clock() -> Words {
     )
 }
 
-fn unknown_outcome(happened: &str) -> Words {
+fn unknown_outcome(happened: &str) -> ErrorText {
     words(
         happened,
         "Your last action may or may not have been carried out. Wait a moment, look, and only then repeat it. If this lasts, \
@@ -191,7 +191,7 @@ fn unknown_outcome(happened: &str) -> Words {
     )
 }
 
-fn erased() -> Words {
+fn erased() -> ErrorText {
     words(
         "The values of this version are erased",
         "The policy says how long they are kept. What was signed of it stays, and the versions after it are there.",
@@ -199,7 +199,7 @@ fn erased() -> Words {
     )
 }
 
-fn no_archive() -> Words {
+fn no_archive() -> ErrorText {
     words(
         "An archive cannot be used",
         "Nothing was changed. The values of this version are in a file that is not there, or not as it was written. \
@@ -208,7 +208,7 @@ fn no_archive() -> Words {
     )
 }
 
-fn broken() -> Words {
+fn broken() -> ErrorText {
     words(
         "What is stored is not what was signed",
         "Nothing was changed, and nothing can be decided or written here until somebody has looked into it. \
@@ -218,50 +218,50 @@ fn broken() -> Words {
 }
 
 /// Why a sign-in with an OpenID provider came to nothing, and what helps.
-fn not_let_in(reason: NotLetIn) -> Words {
+fn not_let_in(reason: SignInRejected) -> ErrorText {
     let (happened, helps) = match reason {
-        NotLetIn::Refused => {
+        SignInRejected::Refused => {
             ("Your organisation did not sign you in", "You, or it, said no. Nothing was changed; you can try again.")
         }
-        NotLetIn::ProviderDown => (
+        SignInRejected::ProviderDown => (
             "Your organisation's sign-in does not answer",
             "Nothing was changed. Try again in a minute; if it stays so, tell whoever runs the gateway.",
         ),
-        NotLetIn::UnknownState => (
+        SignInRejected::UnknownState => (
             "This sign-in is not known here any more",
             "It took longer than ten minutes, was used already, or was begun in another browser. Begin again.",
         ),
-        NotLetIn::WrongProvider => (
+        SignInRejected::WrongProvider => (
             "The answer came from another provider",
             "Nothing was changed. Begin again here, and do not follow links to sign in; if it stays so, tell whoever \
              runs the gateway.",
         ),
-        NotLetIn::BadSignature => (
+        SignInRejected::BadSignature => (
             "What your organisation says is not signed by it",
             "Nothing was changed. Try again; if it stays so, tell whoever runs the gateway.",
         ),
-        NotLetIn::NotForUs => (
+        SignInRejected::NotForUs => (
             "What your organisation says was not said to this gateway",
             "Nothing was changed. Begin again; if it stays so, tell whoever runs the gateway.",
         ),
-        NotLetIn::WrongTime => (
+        SignInRejected::WrongTime => (
             "What your organisation says is out of date",
             "Nothing was changed. Its clock, or this gateway's, is wrong by more than a minute: tell whoever runs them.",
         ),
-        NotLetIn::NotMapped => (
+        SignInRejected::NotMapped => (
             "You have no access to this gateway",
             "Your organisation knows you, and none of your groups there is let in here. Ask an administrator.",
         ),
-        NotLetIn::UnusableName => (
+        SignInRejected::UnusableName => (
             "Your name cannot be used here",
             "Your organisation gives none, or one with other characters than letters, digits and . _ - @. Ask an \
              administrator.",
         ),
-        NotLetIn::NameTaken => (
+        SignInRejected::NameTaken => (
             "Your name belongs to somebody else here",
             "There is an account of that name, or of one that looks like it, and it is not yours. Ask an administrator.",
         ),
-        NotLetIn::Disabled => ("Your account is disabled here", "Ask an administrator."),
+        SignInRejected::Disabled => ("Your account is disabled here", "Ask an administrator."),
     };
-    words(happened, helps, Action { words: "Back to the sign-in page".to_owned(), url: "/sign-in".to_owned() })
+    words(happened, helps, ErrorAction { words: "Back to the sign-in page".to_owned(), url: "/sign-in".to_owned() })
 }

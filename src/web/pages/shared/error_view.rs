@@ -2,14 +2,14 @@
 
 use askama::Template;
 
-use super::layout::Shell;
+use super::layout::PageLayout;
 
 /// An error for a person.
 #[derive(Template, Clone, Debug)]
 #[template(path = "error.html")]
 pub struct ErrorPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The HTTP status.
     pub status: u16,
     /// What happened: "This review was decided while you were reading."
@@ -17,14 +17,14 @@ pub struct ErrorPage {
     /// What it means for what was typed or waits: "Your vote was not counted. Nothing was lost."
     pub kept: String,
     /// What to do.
-    pub action: Action,
+    pub action: ErrorAction,
     /// What the log calls this request.
     pub request_id: String,
 }
 
 /// A link that leads on.
 #[derive(Clone, Debug)]
-pub struct Action {
+pub struct ErrorAction {
     /// The link's words.
     pub words: String,
     /// Where it leads.

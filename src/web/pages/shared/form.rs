@@ -11,69 +11,69 @@ use futures_util::future::LocalBoxFuture;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use url::form_urlencoded;
 
-use super::anonymous_session::Door;
-use super::error_page::Failure;
+use super::anonymous_session::AnonymousSession;
+use super::error_page::PageError;
 use super::visitor::Visitor;
 use crate::service::error::Error;
-use crate::web::auth::csrf::FormToken;
-use crate::web::state::App;
+use crate::web::auth::csrf::CsrfToken;
+use crate::web::state::AppState;
 
 /// The field that carries the token.
 const CSRF: &str = "csrf";
 
 /// What was sent, and by whom.
-pub struct Sent<T, B> {
+pub struct SubmittedForm<T, B> {
     fields: T,
     sender: B,
 }
 
 /// From a page inside, by somebody who is signed in and may send it.
-pub type Form<T> = Sent<T, Visitor>;
+pub type SignedInForm<T> = SubmittedForm<T, Visitor>;
 
 /// The same with nothing to fill in.
-pub type Bare = Form<IgnoredAny>;
+pub type EmptyForm = SignedInForm<IgnoredAny>;
 
 /// From a page before there is a session.
-pub type DoorForm<T> = Sent<T, Door>;
+pub type AnonymousForm<T> = SubmittedForm<T, AnonymousSession>;
 
 /// Whoever sends a form, with what their forms carry.
-pub trait SentBy: Sized + 'static {
+pub trait FormSender: Sized + 'static {
     /// Who it is, from all but the form itself.
-    fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, Failure>>;
+    fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, PageError>>;
 
     /// What their forms carry.
-    fn csrf(&self) -> FormToken;
+    fn csrf(&self) -> CsrfToken;
 }
 
-impl SentBy for Visitor {
-    fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, Failure>> {
+impl FormSender for Visitor {
+    fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, PageError>> {
         Self::extract(&request).boxed_local()
     }
 
-    fn csrf(&self) -> FormToken {
+    fn csrf(&self) -> CsrfToken {
         self.0.csrf.clone()
     }
 }
 
-impl SentBy for Door {
-    fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, Failure>> {
+impl FormSender for AnonymousSession {
+    fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, PageError>> {
         let older = Error::Forbidden("this form is older than your browser's cookies; open the page again");
-        ready(Self::shown(app_of(&request), &request).ok_or_else(|| Failure::of(&request, older))).boxed_local()
+        ready(Self::shown(app_of(&request), &request).ok_or_else(|| PageError::of(&request, older))).boxed_local()
     }
 
-    fn csrf(&self) -> FormToken {
+    fn csrf(&self) -> CsrfToken {
         Self::csrf(self)
     }
 }
 
-impl<T, B> Sent<T, B> {
+impl<T, B> SubmittedForm<T, B> {
     /// Who sent it, and the fields.
     pub fn parts(self) -> (B, T) {
         (self.sender, self.fields)
     }
 }
 
-impl<T: DeserializeOwned + 'static, B: SentBy> FromRequest for Sent<T, B> {
+impl<T: DeserializeOwned + 'static, B: FormSender> FromRequest for SubmittedForm<T, B> {
     type Error = actix_web::Error;
     type Future = LocalBoxFuture<'static, Result<Self, Self::Error>>;
 
@@ -82,23 +82,23 @@ impl<T: DeserializeOwned + 'static, B: SentBy> FromRequest for Sent<T, B> {
         Box::pin(async move {
             let mut sender = B::of(request.clone()).await?;
             let heard = app_of(&request).edge.hearing.heard(None, sent).await;
-            let heard = heard.map_err(|error| Failure::of(&request, error))?;
+            let heard = heard.map_err(|error| PageError::of(&request, error))?;
             if heard.late {
                 // A session may have ended meanwhile.
                 sender = B::of(request.clone()).await?;
             }
             let mut sent = heard.sent?.into_inner();
-            check(&request, &sender.csrf(), &sent).map_err(|error| Failure::of(&request, error))?;
+            check(&request, &sender.csrf(), &sent).map_err(|error| PageError::of(&request, error))?;
             sent.retain(|it| it.0 != CSRF);
             let text = form_urlencoded::Serializer::new(String::new()).extend_pairs(&sent).finish();
-            let fields = web::Query::<T>::from_query(&text).map_err(|_| Failure::unreadable(&request))?;
+            let fields = web::Query::<T>::from_query(&text).map_err(|_| PageError::unreadable(&request))?;
             Ok(Self { fields: fields.into_inner(), sender })
         })
     }
 }
 
 /// Whether the form carries that, once, and comes from a page of ours.
-fn check(request: &HttpRequest, expected: &FormToken, sent: &[(String, String)]) -> Result<(), Error> {
+fn check(request: &HttpRequest, expected: &CsrfToken, sent: &[(String, String)]) -> Result<(), Error> {
     let mut given = sent.iter().filter(|it| it.0 == CSRF).map(|it| it.1.as_str());
     let given = given.next().filter(|_| given.next().is_none()).unwrap_or_default();
     let origin = request.headers().get(header::ORIGIN).and_then(|it| it.to_str().ok());
@@ -114,6 +114,6 @@ fn check(request: &HttpRequest, expected: &FormToken, sent: &[(String, String)])
     }
 }
 
-fn app_of(request: &HttpRequest) -> &App {
-    request.app_data::<web::Data<App>>().expect("the server gives every handler the app")
+fn app_of(request: &HttpRequest) -> &AppState {
+    request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app")
 }

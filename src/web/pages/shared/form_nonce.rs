@@ -21,7 +21,7 @@ const MAC_BYTES: usize = 32;
 
 /// What a nonce is bound to.
 #[derive(Clone, Copy, Debug)]
-pub struct Binding<'a> {
+pub struct NonceBinding<'a> {
     /// Whose form.
     pub session: &'a SessionId,
     /// On which page: a review's or an amendment's id, none of which comes twice.
@@ -38,7 +38,7 @@ pub struct Nonce(String);
 
 impl Nonce {
     /// A new one.
-    pub fn new(key: &RowKey, binding: &Binding<'_>) -> Self {
+    pub fn new(key: &RowKey, binding: &NonceBinding<'_>) -> Self {
         let random = random::bytes::<RANDOM_BYTES>();
         let mut bytes = random.to_vec();
         bytes.extend_from_slice(&key.hmac(&binding.message(&random)));
@@ -46,7 +46,7 @@ impl Nonce {
     }
 
     /// The nonce that a form sent, if it was made here for exactly this.
-    pub fn read(key: &RowKey, binding: &Binding<'_>, text: &str) -> Option<Self> {
+    pub fn read(key: &RowKey, binding: &NonceBinding<'_>, text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (random, mac) = bytes.split_at_checked(RANDOM_BYTES)?;
         let ours = mac.len() == MAC_BYTES && key.checks(&binding.message(random), mac);
@@ -59,7 +59,7 @@ impl Nonce {
     }
 }
 
-impl Binding<'_> {
+impl NonceBinding<'_> {
     /// Every part with its length before it, so that nothing can move from one part to the next.
     fn message(&self, random: &[u8]) -> Vec<u8> {
         let (digest, stage) = (self.digest.to_string(), self.stage.to_be_bytes());
@@ -93,21 +93,21 @@ mod tests {
     fn a_nonce_is_good_for_its_own_session_review_digest_and_stage_only() {
         let (keys, one, other) = (keys(), Digest::of(Tag::Patch, &[b"1"]), Digest::of(Tag::Patch, &[b"2"]));
         let (mine, theirs) = (session("s1"), session("s2"));
-        let binding = Binding { session: &mine, page: "r1", digest: one, stage: 0 };
+        let binding = NonceBinding { session: &mine, page: "r1", digest: one, stage: 0 };
         let nonce = Nonce::new(keys.row(), &binding);
-        let read = |binding: &Binding<'_>| Nonce::read(keys.row(), binding, nonce.as_str());
+        let read = |binding: &NonceBinding<'_>| Nonce::read(keys.row(), binding, nonce.as_str());
         assert_eq!(read(&binding), Some(nonce.clone()));
-        assert_eq!(read(&Binding { session: &theirs, ..binding }), None);
-        assert_eq!(read(&Binding { page: "r2", ..binding }), None);
-        assert_eq!(read(&Binding { digest: other, ..binding }), None);
-        assert_eq!(read(&Binding { stage: 1, ..binding }), None);
+        assert_eq!(read(&NonceBinding { session: &theirs, ..binding }), None);
+        assert_eq!(read(&NonceBinding { page: "r2", ..binding }), None);
+        assert_eq!(read(&NonceBinding { digest: other, ..binding }), None);
+        assert_eq!(read(&NonceBinding { stage: 1, ..binding }), None);
     }
 
     #[test]
     fn a_nonce_that_is_not_ours_is_refused() {
         let (keys, others) = (keys(), keys());
         let session = session("s1");
-        let binding = Binding { session: &session, page: "r1", digest: Digest::of(Tag::Patch, &[b"1"]), stage: 0 };
+        let binding = NonceBinding { session: &session, page: "r1", digest: Digest::of(Tag::Patch, &[b"1"]), stage: 0 };
         let nonce = Nonce::new(keys.row(), &binding);
         assert_ne!(nonce, Nonce::new(keys.row(), &binding), "no two are the same");
         assert_eq!(Nonce::read(others.row(), &binding, nonce.as_str()), None);

@@ -6,19 +6,19 @@ use actix_web::HttpResponse;
 use actix_web::http::{StatusCode, header};
 use chrono::DateTime;
 
-use super::headline::{HeadChange, Headline, Intent};
-use super::layout::{Hash, Moment};
-use super::proof_rows::Side;
-use super::safe_text::{Json, Line, Path};
-use super::widgets::Outcome;
+use super::headline::{Headline, HeadlineChange, HeadlineKind};
+use super::layout::{DigestText, TimestampView};
+use super::proof_rows::DiffSideView;
+use super::safe_text::{SafeJson, SafeLine, SafePath};
+use super::widgets::HoldOutcomeView;
 use super::widgets::Urgency;
-use crate::domain::chain::statement::Kind;
+use crate::domain::chain::statement::TransitionType;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::RedactedChange;
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{CannotDecide, Hold, HoldReason, HoldState, Ineligible, Verdict, Vote};
+use crate::domain::reviews::{CannotDecide, Hold, HoldReason, HoldState, Ineligible, Vote, VoteVerdict};
 use crate::domain::threads::transition::Transition;
 use crate::web::pages::policies::rejections_view::ErrorRow;
 
@@ -51,7 +51,7 @@ pub fn see_other(path: &str) -> HttpResponse {
 }
 
 /// A moment as seen from another.
-pub fn moment(at: Timestamp, now: Timestamp) -> Moment {
+pub fn moment(at: Timestamp, now: Timestamp) -> TimestampView {
     let words = DateTime::from_timestamp_millis(at.millis()).unwrap_or_default().format("%-d %b %Y, %H:%M UTC");
     let distance = if at > now {
         format!("in {}", span(now.until(at).as_secs()))
@@ -61,7 +61,7 @@ pub fn moment(at: Timestamp, now: Timestamp) -> Moment {
             secs => format!("{} ago", span(secs)),
         }
     };
-    Moment { iso: at.to_string(), words: words.to_string(), distance }
+    TimestampView { iso: at.to_string(), words: words.to_string(), distance }
 }
 
 /// A length of time in one unit, rounded down: nobody is told they have longer than they have.
@@ -89,20 +89,24 @@ pub fn listed(texts: &[String], last: &str) -> String {
 }
 
 /// Names for a page.
-pub fn lines<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Line> {
-    names.into_iter().map(Line::new).collect()
+pub fn lines<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<SafeLine> {
+    names.into_iter().map(SafeLine::new).collect()
 }
 
 /// What a transition asks for.
-pub fn intent(transition: &Transition) -> Intent {
+pub fn intent(transition: &Transition) -> HeadlineKind {
     match transition.statement.kind {
-        Kind::Edit => Intent::Edit { by: Line::new("A reviewer") },
-        Kind::Reaffirm => Intent::Reaffirm,
-        Kind::Rollback => {
+        TransitionType::Edit => HeadlineKind::Edit { by: SafeLine::new("A reviewer") },
+        TransitionType::Reaffirm => HeadlineKind::Reaffirm,
+        TransitionType::Rollback => {
             let to_version = transition.patch.get("to_version").and_then(serde_json::Value::as_u64);
-            Intent::Rollback { to_version: to_version.unwrap_or_default() }
+            HeadlineKind::Rollback { to_version: to_version.unwrap_or_default() }
         }
-        Kind::Create | Kind::Fork | Kind::Propose | Kind::Join | Kind::Confirm => Intent::Change,
+        TransitionType::Create
+        | TransitionType::Fork
+        | TransitionType::Propose
+        | TransitionType::Join
+        | TransitionType::Confirm => HeadlineKind::Change,
     }
 }
 
@@ -111,8 +115,8 @@ pub fn headline(hold: &Hold, transition: Option<&Transition>, diff: &[RedactedCh
     let mut changes: Vec<&RedactedChange> = diff.iter().collect();
     changes.sort_by_key(|it| !is_protected(hold, place(it)));
     Headline {
-        node: Line::new(hold.node.as_str()),
-        intent: transition.map_or(Intent::Change, intent),
+        node: SafeLine::new(hold.node.as_str()),
+        intent: transition.map_or(HeadlineKind::Change, intent),
         changes: changes.iter().take(HEADLINE_CHANGES).map(|it| head_change(it)).collect(),
         more: changes.len().saturating_sub(HEADLINE_CHANGES),
     }
@@ -125,7 +129,7 @@ pub fn place(change: &RedactedChange) -> &Pointer {
     }
 }
 
-/// The place that a form names, as [`Path::sent`] wrote it: a pointer begins with a slash, and JSON with a quotation mark.
+/// The place that a form names, as [`SafePath::sent`] wrote it: a pointer begins with a slash, and JSON with a quotation mark.
 pub fn place_sent(text: &str) -> Option<Pointer> {
     if text.starts_with('"') { serde_json::from_str(text).ok() } else { Pointer::try_from(text).ok() }
 }
@@ -141,43 +145,45 @@ pub fn pattern_of(reason: &HoldReason) -> Option<Pattern> {
 }
 
 /// A change as a sentence mentions it.
-pub fn head_change(change: &RedactedChange) -> HeadChange {
+pub fn head_change(change: &RedactedChange) -> HeadlineChange {
     let leaf = |value: &Option<serde_json::Value>| match value {
-        Some(value) => Side::Leaf { value: Json::new(canonical(value)), salt: String::new() },
-        None => Side::Absent,
+        Some(value) => DiffSideView::Leaf { value: SafeJson::new(canonical(value)), salt: String::new() },
+        None => DiffSideView::Absent,
     };
-    let path = Path::new(place(change).to_string());
+    let path = SafePath::new(place(change).to_string());
     match change {
         RedactedChange::Hidden { .. } => {
-            let hidden = Side::Bare(Hash::new(""));
-            HeadChange { path, before: hidden.clone(), after: hidden }
+            let hidden = DiffSideView::Bare(DigestText::new(""));
+            HeadlineChange { path, before: hidden.clone(), after: hidden }
         }
-        RedactedChange::Shown { before, after, .. } => HeadChange { path, before: leaf(before), after: leaf(after) },
+        RedactedChange::Shown { before, after, .. } => {
+            HeadlineChange { path, before: leaf(before), after: leaf(after) }
+        }
     }
 }
 
 /// How a hold ended and when; `None` while it is open.
-pub fn ending(state: &HoldState) -> Option<(Outcome, Timestamp)> {
+pub fn ending(state: &HoldState) -> Option<(HoldOutcomeView, Timestamp)> {
     Some(match state {
         HoldState::Open {} => return None,
-        HoldState::Approved { at, .. } => (Outcome::Approved, *at),
-        HoldState::Denied { at, .. } => (Outcome::Denied, *at),
-        HoldState::Expired { at } => (Outcome::Expired, *at),
-        HoldState::Cancelled { at, .. } => (Outcome::Cancelled, *at),
-        HoldState::Superseded { at, .. } => (Outcome::Superseded, *at),
+        HoldState::Approved { at, .. } => (HoldOutcomeView::Approved, *at),
+        HoldState::Denied { at, .. } => (HoldOutcomeView::Denied, *at),
+        HoldState::Expired { at } => (HoldOutcomeView::Expired, *at),
+        HoldState::Cancelled { at, .. } => (HoldOutcomeView::Cancelled, *at),
+        HoldState::Superseded { at, .. } => (HoldOutcomeView::Superseded, *at),
     })
 }
 
 /// Who made it end so; nobody where no person did.
-pub fn deciders(hold: &Hold) -> Vec<Line> {
+pub fn deciders(hold: &Hold) -> Vec<SafeLine> {
     let verdict = match &hold.state {
-        HoldState::Approved { .. } => Verdict::Approve,
-        HoldState::Denied { .. } => Verdict::Deny,
+        HoldState::Approved { .. } => VoteVerdict::Approve,
+        HoldState::Denied { .. } => VoteVerdict::Deny,
         HoldState::Open {} | HoldState::Expired { .. } | HoldState::Cancelled { .. } | HoldState::Superseded { .. } => {
             return Vec::new();
         }
     };
-    hold.standing_votes().filter(|vote| vote.verdict == verdict).map(|it| Line::new(voted_by(it))).collect()
+    hold.standing_votes().filter(|vote| vote.verdict == verdict).map(|it| SafeLine::new(voted_by(it))).collect()
 }
 
 /// Who voted: "bob, for alice".
@@ -213,8 +219,8 @@ pub fn cannot_decide(reason: CannotDecide) -> &'static str {
 
 /// A violation as a row.
 pub fn error_row(code: &str, pointer: &str, detail: &str) -> ErrorRow {
-    let path = (!pointer.is_empty()).then(|| Path::new(pointer));
-    ErrorRow { code: Line::new(code), path, detail: Line::new(detail) }
+    let path = (!pointer.is_empty()).then(|| SafePath::new(pointer));
+    ErrorRow { code: SafeLine::new(code), path, detail: SafeLine::new(detail) }
 }
 
 #[cfg(test)]

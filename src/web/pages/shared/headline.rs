@@ -1,30 +1,30 @@
 //! A change in one sentence.
 
-use super::proof_rows::Side;
-use super::safe_text::{Line, Path};
+use super::proof_rows::DiffSideView;
+use super::safe_text::{SafeLine, SafePath};
 
 /// A change in one sentence.
 #[derive(Clone, Debug)]
 pub struct Headline {
     /// The node that asks.
-    pub node: Line,
+    pub node: SafeLine,
     /// What it asks for.
-    pub intent: Intent,
+    pub intent: HeadlineKind,
     /// The first of its changes, protected keys first.
-    pub changes: Vec<HeadChange>,
+    pub changes: Vec<HeadlineChange>,
     /// How many more there are.
     pub more: usize,
 }
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub enum Intent {
+pub enum HeadlineKind {
     /// To change values.
     Change,
     /// The same, rewritten by a reviewer.
     Edit {
         /// Who rewrote it.
-        by: Line,
+        by: SafeLine,
     },
     /// A signature under the state as it stands.
     Reaffirm,
@@ -37,16 +37,16 @@ pub enum Intent {
 
 /// One change in a sentence.
 #[derive(Clone, Debug)]
-pub struct HeadChange {
+pub struct HeadlineChange {
     /// Where.
-    pub path: Path,
+    pub path: SafePath,
     /// What stood there.
-    pub before: Side,
+    pub before: DiffSideView,
     /// What would.
-    pub after: Side,
+    pub after: DiffSideView,
 }
 
-impl HeadChange {
+impl HeadlineChange {
     /// Whether neither side is shown.
     pub const fn is_hidden(&self) -> bool {
         self.before.is_closed() && self.after.is_closed()
@@ -57,10 +57,10 @@ impl Headline {
     /// The beginning of the sentence, after the node.
     pub fn intent_words(&self) -> String {
         match &self.intent {
-            Intent::Change => "wants to change".to_owned(),
-            Intent::Edit { .. } => "wants, as rewritten, to change".to_owned(),
-            Intent::Reaffirm => "asks for a signature under the state as it stands".to_owned(),
-            Intent::Rollback { to_version } => format!("wants version {to_version} again, and so to change"),
+            HeadlineKind::Change => "wants to change".to_owned(),
+            HeadlineKind::Edit { .. } => "wants, as rewritten, to change".to_owned(),
+            HeadlineKind::Reaffirm => "asks for a signature under the state as it stands".to_owned(),
+            HeadlineKind::Rollback { to_version } => format!("wants version {to_version} again, and so to change"),
         }
     }
 

@@ -1,27 +1,27 @@
 //! What every page carries around its content.
 
 use super::nav::Navigation;
-use super::safe_text::Line;
-use crate::service::inbox::Waiting;
+use super::safe_text::SafeLine;
+use crate::service::inbox::WaitingCount;
 
 /// The frame of a page.
 #[derive(Clone, Debug, Default)]
-pub struct Shell {
+pub struct PageLayout {
     /// Who is signed in, if anybody.
-    pub account: Option<Account>,
+    pub account: Option<SignedInView>,
     /// Shown once above the content, after a redirect: "Approved. The receipt is valid for 10 minutes."
-    pub notice: Option<Notice>,
+    pub notice: Option<FlashNotice>,
 }
 
 /// Who is signed in.
 #[derive(Clone, Debug)]
-pub struct Account {
+pub struct SignedInView {
     /// The user name.
-    pub name: Line,
+    pub name: SafeLine,
     /// The groups the person is in.
-    pub groups: Vec<Line>,
+    pub groups: Vec<SafeLine>,
     /// How many reviews wait for this person.
-    pub waiting: Waiting,
+    pub waiting: WaitingCount,
     /// Where this person can go.
     pub navigation: Navigation,
     /// How far the log reached before the page was read; what happens after it is told to the page.
@@ -32,7 +32,7 @@ pub struct Account {
 
 /// What became of the last submit.
 #[derive(Clone, Debug)]
-pub struct Notice {
+pub struct FlashNotice {
     /// How it is meant.
     pub tone: Tone,
     /// The sentence.
@@ -66,7 +66,7 @@ impl Tone {
 
 /// An instant, in the three forms a page shows.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Moment {
+pub struct TimestampView {
     /// RFC 3339, for machines: `2026-11-03T14:32:00.000Z`.
     pub iso: String,
     /// For people: `3 Nov 2026, 14:32 UTC`.
@@ -77,12 +77,12 @@ pub struct Moment {
 
 /// A digest, whole and as its beginning.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Hash(String);
+pub struct DigestText(String);
 
 /// Digits of a digest that name it among the few on one page.
 const HASH_DIGITS_SHOWN: usize = 10;
 
-impl Hash {
+impl DigestText {
     /// A digest in its text form, `sha256:…`.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -100,7 +100,7 @@ impl Hash {
     }
 }
 
-impl Shell {
+impl PageLayout {
     /// A page that nobody is signed in to.
     pub fn anonymous() -> Self {
         Self::default()
@@ -109,7 +109,7 @@ impl Shell {
     /// How many reviews wait, as the tab's title shows it.
     pub fn count_prefix(&self) -> String {
         match &self.account {
-            Some(Account { waiting, .. }) if waiting.counted() > 0 => format!("({waiting}) "),
+            Some(SignedInView { waiting, .. }) if waiting.counted() > 0 => format!("({waiting}) "),
             _ => String::new(),
         }
     }

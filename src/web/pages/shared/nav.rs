@@ -3,13 +3,13 @@
 use actix_web::http::Method;
 
 use crate::domain::identity::account::PersonRole;
-use crate::service::inbox::Waiting;
+use crate::service::inbox::WaitingCount;
 use crate::web::auth::permissions;
-use crate::web::auth::permissions::Caller;
+use crate::web::auth::permissions::CallerRole;
 
 /// What screens are for. The menu has one list for each, in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Group {
+pub enum NavGroup {
     /// What waits, and what was turned away.
     Work,
     /// By what it is judged.
@@ -24,7 +24,7 @@ pub enum Group {
 
 /// Whether a wide screen's bar has room for it. The menu has the rest, and on a phone everything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stands {
+pub enum NavPlacement {
     /// In the bar.
     InBar,
     /// In the menu only.
@@ -32,15 +32,15 @@ pub enum Stands {
 }
 
 /// A screen that people go to from anywhere. Who may is said in [`roles::TABLE`].
-pub struct Screen {
+pub struct NavScreen {
     /// Where it is listed.
-    pub group: Group,
+    pub group: NavGroup,
     /// The route, without anything to fill in.
     pub address: &'static str,
     /// What it is called.
     pub label: &'static str,
     /// Whether the bar has it.
-    pub stands: Stands,
+    pub stands: NavPlacement,
     /// What the addresses of its other pages begin with.
     pub under: &'static [&'static str],
 }
@@ -49,70 +49,75 @@ pub struct Screen {
 const INBOX: &str = "/";
 
 /// Every such screen.
-pub const SCREENS: &[Screen] = &[
-    bar(Group::Work, INBOX, "Inbox", &["/reviews/", "/interrupts/"]),
-    bar(Group::Work, "/rejections", "Rejected", &[]),
-    bar(Group::Work, "/threads", "History", &[]),
-    bar(Group::Rules, "/policies", "Policies", &["/amendments/"]),
-    menu(Group::Rules, "/what-if", "What if", &[]),
-    menu(Group::Rules, "/replays", "Replay", &[]),
-    menu(Group::Record, "/log", "Log", &[]),
-    menu(Group::Record, "/insight", "Insight", &[]),
-    menu(Group::Record, "/verifier", "Verifier", &[]),
-    menu(Group::Record, "/imports", "Imported runs", &[]),
-    menu(Group::People, "/people", "People", &[]),
-    menu(Group::People, "/tokens", "Tokens", &[]),
-    menu(Group::People, "/endpoints", "Webhooks", &[]),
-    menu(Group::People, "/emergency", "Emergency", &[]),
-    menu(Group::You, "/delegations", "Delegations", &[]),
-    menu(Group::You, "/account", "Your account", &[]),
-    menu(Group::You, "/account/passkeys", "Passkeys", &[]),
+pub const SCREENS: &[NavScreen] = &[
+    bar(NavGroup::Work, INBOX, "Inbox", &["/reviews/", "/interrupts/"]),
+    bar(NavGroup::Work, "/rejections", "Rejected", &[]),
+    bar(NavGroup::Work, "/threads", "History", &[]),
+    bar(NavGroup::Rules, "/policies", "Policies", &["/amendments/"]),
+    menu(NavGroup::Rules, "/what-if", "What if", &[]),
+    menu(NavGroup::Rules, "/replays", "Replay", &[]),
+    menu(NavGroup::Record, "/log", "Log", &[]),
+    menu(NavGroup::Record, "/insight", "Insight", &[]),
+    menu(NavGroup::Record, "/verifier", "Verifier", &[]),
+    menu(NavGroup::Record, "/imports", "Imported runs", &[]),
+    menu(NavGroup::People, "/people", "People", &[]),
+    menu(NavGroup::People, "/tokens", "Tokens", &[]),
+    menu(NavGroup::People, "/endpoints", "Webhooks", &[]),
+    menu(NavGroup::People, "/emergency", "Emergency", &[]),
+    menu(NavGroup::You, "/delegations", "Delegations", &[]),
+    menu(NavGroup::You, "/account", "Your account", &[]),
+    menu(NavGroup::You, "/account/passkeys", "Passkeys", &[]),
 ];
 
-const GROUPS: [Group; 5] = [Group::Work, Group::Rules, Group::Record, Group::People, Group::You];
+const GROUPS: [NavGroup; 5] = [NavGroup::Work, NavGroup::Rules, NavGroup::Record, NavGroup::People, NavGroup::You];
 
-const fn bar(group: Group, address: &'static str, label: &'static str, under: &'static [&'static str]) -> Screen {
-    Screen { group, address, label, stands: Stands::InBar, under }
+const fn bar(group: NavGroup, address: &'static str, label: &'static str, under: &'static [&'static str]) -> NavScreen {
+    NavScreen { group, address, label, stands: NavPlacement::InBar, under }
 }
 
-const fn menu(group: Group, address: &'static str, label: &'static str, under: &'static [&'static str]) -> Screen {
-    Screen { group, address, label, stands: Stands::InMenu, under }
+const fn menu(
+    group: NavGroup,
+    address: &'static str,
+    label: &'static str,
+    under: &'static [&'static str],
+) -> NavScreen {
+    NavScreen { group, address, label, stands: NavPlacement::InMenu, under }
 }
 
 /// The table as one person sees it, on one page.
 #[derive(Clone, Debug, Default)]
 pub struct Navigation {
     /// The groups in which there is something.
-    pub lists: Vec<List>,
+    pub lists: Vec<NavList>,
 }
 
 /// One group's screens.
 #[derive(Clone, Debug)]
-pub struct List {
+pub struct NavList {
     /// What stands above them.
     pub title: &'static str,
     /// The screens.
-    pub links: Vec<Link>,
+    pub links: Vec<NavLink>,
 }
 
 /// A way to a screen.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct NavLink {
     /// Where to.
     pub url: &'static str,
     /// What it is called.
     pub label: &'static str,
     /// Whether the bar has it.
-    pub stands: Stands,
+    pub stands: NavPlacement,
     /// Where one is, seen from it.
-    pub here: Here,
+    pub here: NavLocation,
     /// How many things wait there for the reader.
-    pub waiting: Waiting,
+    pub waiting: WaitingCount,
 }
 
 /// Where one is, seen from a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Here {
+pub enum NavLocation {
     /// On that very page.
     Page,
     /// On a page that belongs to it.
@@ -121,7 +126,7 @@ pub enum Here {
     Not,
 }
 
-impl Here {
+impl NavLocation {
     /// The value of `aria-current`.
     pub const fn aria(self) -> &'static str {
         match self {
@@ -137,7 +142,7 @@ impl Here {
     }
 }
 
-impl Group {
+impl NavGroup {
     const fn title(self) -> &'static str {
         match self {
             Self::Work => "Work",
@@ -149,46 +154,46 @@ impl Group {
     }
 }
 
-impl Screen {
-    fn here(&self, path: &str) -> Here {
+impl NavScreen {
+    fn here(&self, path: &str) -> NavLocation {
         // Everything is below the inbox's address.
         let own = self.address != INBOX && path.strip_prefix(self.address).is_some_and(|it| it.starts_with('/'));
         if path == self.address {
-            Here::Page
+            NavLocation::Page
         } else if own || self.under.iter().any(|it| path.starts_with(it)) {
-            Here::Below
+            NavLocation::Below
         } else {
-            Here::Not
+            NavLocation::Not
         }
     }
 }
 
-impl Link {
+impl NavLink {
     /// Whether the bar has it.
     pub fn in_bar(&self) -> bool {
-        self.stands == Stands::InBar
+        self.stands == NavPlacement::InBar
     }
 }
 
-impl List {
+impl NavList {
     /// Whether the bar has all of it, so that a wide screen's menu needs none of it.
     pub fn in_bar(&self) -> bool {
-        self.links.iter().all(Link::in_bar)
+        self.links.iter().all(NavLink::in_bar)
     }
 }
 
 impl Navigation {
     /// What somebody of this role may open, from the page of that path.
-    pub fn of(role: PersonRole, path: &str, waiting: Waiting) -> Self {
-        let link = |screen: &Screen| Link {
+    pub fn of(role: PersonRole, path: &str, waiting: WaitingCount) -> Self {
+        let link = |screen: &NavScreen| NavLink {
             url: screen.address,
             label: screen.label,
             stands: screen.stands,
             here: screen.here(path),
-            waiting: if screen.address == INBOX { waiting } else { Waiting::Exactly(0) },
+            waiting: if screen.address == INBOX { waiting } else { WaitingCount::Exactly(0) },
         };
-        let open = |screen: &&Screen| permissions::may(Caller::Person(role), &Method::GET, screen.address);
-        let list = |group: Group| List {
+        let open = |screen: &&NavScreen| permissions::may(CallerRole::Person(role), &Method::GET, screen.address);
+        let list = |group: NavGroup| NavList {
             title: group.title(),
             links: SCREENS.iter().filter(|it| it.group == group).filter(open).map(link).collect(),
         };
@@ -196,7 +201,7 @@ impl Navigation {
     }
 
     /// What stands in the bar.
-    pub fn bar(&self) -> impl Iterator<Item = &Link> {
+    pub fn bar(&self) -> impl Iterator<Item = &NavLink> {
         self.lists.iter().flat_map(|it| &it.links).filter(|it| it.in_bar())
     }
 }

@@ -7,27 +7,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::layout::Hash;
-use super::safe_text::{Json, Line, Path};
-use crate::domain::primitives::confusable::Known;
+use super::layout::DigestText;
+use super::safe_text::{SafeJson, SafeLine, SafePath};
+use crate::domain::primitives::confusable::KnownTexts;
 use crate::domain::primitives::sanitize;
 
 /// One side of a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Side {
+pub enum DiffSideView {
     /// An opened leaf.
     Leaf {
         /// Its value.
-        value: Json,
+        value: SafeJson,
         /// Its salt, base64url.
         salt: String,
     },
     /// A commitment whose content is not shown.
-    Bare(Hash),
+    Bare(DigestText),
     /// A hidden value.
     Hidden {
         /// Its commitment.
-        commitment: Hash,
+        commitment: DigestText,
         /// What kind of value it is: "a text of 9 to 32 characters".
         kind: String,
     },
@@ -37,14 +37,14 @@ pub enum Side {
     Nested,
 }
 
-impl Side {
+impl DiffSideView {
     /// Whether its value is not shown.
     pub const fn is_closed(&self) -> bool {
         matches!(self, Self::Bare(_) | Self::Hidden { .. })
     }
 
     /// Marks a text that looks like a known one and is another.
-    fn compare(&mut self, known: &Known) {
+    fn compare(&mut self, known: &KnownTexts) {
         if let Self::Leaf { value, .. } = self {
             value.compare(known);
         }
@@ -68,23 +68,23 @@ impl Side {
 
 /// Something that differs.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct OpeningRow {
     /// Where.
-    pub path: Path,
+    pub path: SafePath,
     /// Whether the policy protects it.
     pub protection: Protection,
     /// What stood there.
-    pub before: Side,
+    pub before: DiffSideView,
     /// What would.
-    pub after: Side,
+    pub after: DiffSideView,
     /// Whether its value differs, or was only set again.
-    pub meaning: Meaning,
+    pub meaning: ChangeMeaning,
 }
 
 /// What it means that two commitments of one place differ. A value that a request sets without having read it is
 /// salted anew even where it is the same, so that nobody can tell a right guess from the commitment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Meaning {
+pub enum ChangeMeaning {
     /// The value differs.
     Differs,
     /// It was set to what it is.
@@ -100,18 +100,18 @@ pub enum Protection {
     Plain,
 }
 
-impl Row {
+impl OpeningRow {
     /// What becomes of the place, in a word.
     pub const fn words(&self) -> &'static str {
         match (&self.before, &self.after) {
             (before, _) if self.is_set_again() && before.is_closed() => "hidden, set to the same value",
             _ if self.is_set_again() => "set, same value",
-            (Side::Absent, after) if after.is_closed() => "hidden, added",
-            (before, Side::Absent) if before.is_closed() => "hidden, removed",
+            (DiffSideView::Absent, after) if after.is_closed() => "hidden, added",
+            (before, DiffSideView::Absent) if before.is_closed() => "hidden, removed",
             (before, after) if before.is_closed() || after.is_closed() => "hidden, changed",
-            (Side::Absent, _) => "added",
-            (_, Side::Absent) => "removed",
-            (_, Side::Nested) | (Side::Nested, _) => "replaced",
+            (DiffSideView::Absent, _) => "added",
+            (_, DiffSideView::Absent) => "removed",
+            (_, DiffSideView::Nested) | (DiffSideView::Nested, _) => "replaced",
             _ => "changed",
         }
     }
@@ -119,7 +119,7 @@ impl Row {
     /// Marks a text that only looks like the one before.
     fn compare_sides(&mut self) {
         if let Some(before) = self.before.text() {
-            let mut known = Known::default();
+            let mut known = KnownTexts::default();
             known.learn(&before);
             self.after.compare(&known);
         }
@@ -127,7 +127,7 @@ impl Row {
 
     /// Whether its value stays what it is.
     pub const fn is_set_again(&self) -> bool {
-        matches!(self.meaning, Meaning::SetAgain)
+        matches!(self.meaning, ChangeMeaning::SetAgain)
     }
 }
 
@@ -135,18 +135,18 @@ impl Row {
 #[derive(Clone, Debug)]
 pub struct UnchangedRow {
     /// Where.
-    pub path: Path,
+    pub path: SafePath,
     /// What is there: a leaf or a commitment.
-    pub side: Side,
+    pub side: DiffSideView,
 }
 
 /// Something that a writer would read.
 #[derive(Clone, Debug)]
 pub struct ReadRow {
     /// Where.
-    pub path: Path,
+    pub path: SafePath,
     /// What it would read.
-    pub side: Side,
+    pub side: DiffSideView,
     /// How new it is.
     pub mark: ReadMark,
 }
@@ -183,42 +183,42 @@ impl ReadMark {
 
 /// Both trees of an opening, row by row.
 #[derive(Clone, Debug)]
-pub struct Rows {
+pub struct OpeningRows {
     /// What differs, protected places first.
-    pub changed: Vec<Row>,
+    pub changed: Vec<OpeningRow>,
     /// What does not and no writer has taken into its list.
     pub unchanged: Vec<UnchangedRow>,
     /// Which places are arrays.
-    pub arrays: Arrays,
+    pub arrays: ArrayPointers,
 }
 
 /// Why a value is not an opening.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("not the opening of two trees")]
-pub struct NotAnOpening;
+pub struct InvalidOpening;
 
 #[derive(Default)]
-struct Flat {
-    places: BTreeMap<String, Side>,
+struct FlattenedTree {
+    places: BTreeMap<String, DiffSideView>,
     containers: BTreeSet<String>,
     arrays: Vec<Value>,
 }
 
-impl Rows {
+impl OpeningRows {
     /// Reads `{"from": node, "to": node}`. `canonical` gives a leaf's text, `protected` says which
     /// pointers the policy protects.
     pub fn read(
         opening: &Value,
         canonical: fn(&Value) -> String,
         protected: &dyn Fn(&str) -> bool,
-    ) -> Result<Self, NotAnOpening> {
+    ) -> Result<Self, InvalidOpening> {
         let flat = |name: &str| {
-            let mut flat = Flat::default();
-            flat.add(opening.get(name).ok_or(NotAnOpening)?, String::new(), canonical)?;
+            let mut flat = FlattenedTree::default();
+            flat.add(opening.get(name).ok_or(InvalidOpening)?, String::new(), canonical)?;
             Ok(flat)
         };
         let (from, to) = (flat("from")?, flat("to")?);
-        let arrays = Arrays {
+        let arrays = ArrayPointers {
             from: sanitize::json(&Value::from(from.arrays.clone()).to_string()),
             to: sanitize::json(&Value::from(to.arrays.clone()).to_string()),
         };
@@ -226,13 +226,14 @@ impl Rows {
         let pointers: BTreeSet<&String> = from.places.keys().chain(to.places.keys()).collect();
         for pointer in pointers {
             let (before, after) = (from.side(pointer), to.side(pointer));
-            let path = Path::new(pointer.as_str());
+            let path = SafePath::new(pointer.as_str());
             if before == after {
                 rows.unchanged.push(UnchangedRow { path, side: after });
             } else {
                 let protection = if protected(pointer) { Protection::Protected } else { Protection::Plain };
-                let meaning = if same_value(&before, &after) { Meaning::SetAgain } else { Meaning::Differs };
-                let mut row = Row { path, protection, before, after, meaning };
+                let meaning =
+                    if same_value(&before, &after) { ChangeMeaning::SetAgain } else { ChangeMeaning::Differs };
+                let mut row = OpeningRow { path, protection, before, after, meaning };
                 row.compare_sides();
                 rows.changed.push(row);
             }
@@ -257,8 +258,8 @@ impl Rows {
     }
 
     /// Marks texts that would come and only look like one that is known at their place.
-    pub fn compare<'k>(&mut self, known: &dyn Fn(&str) -> Option<&'k Known>) {
-        for row in self.changed.iter_mut().filter(|it| it.meaning == Meaning::Differs) {
+    pub fn compare<'k>(&mut self, known: &dyn Fn(&str) -> Option<&'k KnownTexts>) {
+        for row in self.changed.iter_mut().filter(|it| it.meaning == ChangeMeaning::Differs) {
             if let Some(known) = known(row.path.pointer()) {
                 row.after.compare(known);
             }
@@ -269,7 +270,7 @@ impl Rows {
     pub fn hidden_set_again(&mut self, same: &dyn Fn(&str) -> bool) {
         for row in &mut self.changed {
             if row.before.is_closed() && row.after.is_closed() && same(row.path.pointer()) {
-                row.meaning = Meaning::SetAgain;
+                row.meaning = ChangeMeaning::SetAgain;
             }
         }
         self.sort();
@@ -283,14 +284,17 @@ impl Rows {
     /// What a writer would read. `reads` says whether a pointer is at, above or below what it may
     /// read, `new` whether it changed since the last confirmed write.
     pub fn reads(&self, reads: &dyn Fn(&str) -> bool, new: &dyn Fn(&str) -> bool) -> Vec<ReadRow> {
-        let changed = self.changed.iter().filter(|it| reads(it.path.pointer()) && it.after != Side::Nested);
+        let changed = self.changed.iter().filter(|it| reads(it.path.pointer()) && it.after != DiffSideView::Nested);
         let changed = changed.map(|it| (&it.path, &it.after, ReadMark::ChangesNow));
         let unchanged = self.unchanged.iter().filter(|it| reads(it.path.pointer())).map(|it| {
             let mark = if new(it.path.pointer()) { ReadMark::SinceLastWrite } else { ReadMark::Same };
             (&it.path, &it.side, mark)
         });
-        let row =
-            |(path, side, mark): (&Path, &Side, ReadMark)| ReadRow { path: path.clone(), side: side.clone(), mark };
+        let row = |(path, side, mark): (&SafePath, &DiffSideView, ReadMark)| ReadRow {
+            path: path.clone(),
+            side: side.clone(),
+            mark,
+        };
         let mut rows: Vec<ReadRow> = changed.chain(unchanged).map(row).collect();
         rows.sort_by_cached_key(|it| (it.mark, natural(it.path.pointer())));
         rows
@@ -299,13 +303,13 @@ impl Rows {
     /// Takes what the writers' lists show out of the unchanged rows: a row that is there once is
     /// missed when it is gone.
     pub fn leave_out(&mut self, writers: &[WriterReads]) {
-        let shown: BTreeSet<&Path> = writers.iter().flat_map(|it| &it.rows).map(|it| &it.path).collect();
+        let shown: BTreeSet<&SafePath> = writers.iter().flat_map(|it| &it.rows).map(|it| &it.path).collect();
         self.unchanged.retain(|it| !shown.contains(&it.path));
     }
 }
 
-fn same_value(before: &Side, after: &Side) -> bool {
-    matches!((before, after), (Side::Leaf { value: one, .. }, Side::Leaf { value: other, .. }) if one == other)
+fn same_value(before: &DiffSideView, after: &DiffSideView) -> bool {
+    matches!((before, after), (DiffSideView::Leaf { value: one, .. }, DiffSideView::Leaf { value: other, .. }) if one == other)
 }
 
 /// Sorts `/items/2` before `/items/10`.
@@ -313,11 +317,11 @@ fn natural(pointer: &str) -> Vec<(u64, String)> {
     pointer.split('/').map(|key| (key.parse().unwrap_or(u64::MAX), key.to_owned())).collect()
 }
 
-impl Flat {
-    fn add(&mut self, node: &Value, at: String, canonical: fn(&Value) -> String) -> Result<(), NotAnOpening> {
+impl FlattenedTree {
+    fn add(&mut self, node: &Value, at: String, canonical: fn(&Value) -> String) -> Result<(), InvalidOpening> {
         let child = |key: &str| format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
         if let Some(commitment) = node.as_str() {
-            self.places.insert(at, Side::Bare(Hash::new(commitment)));
+            self.places.insert(at, DiffSideView::Bare(DigestText::new(commitment)));
         } else if let Some(members) = node.get("object").and_then(Value::as_object) {
             members.iter().try_for_each(|(key, node)| self.add(node, child(key), canonical))?;
             self.containers.insert(at);
@@ -326,17 +330,19 @@ impl Flat {
             self.arrays.push(Value::from(at.as_str()));
             self.containers.insert(at);
         } else {
-            let (value, salt) = node.get("value").zip(node.get("salt").and_then(Value::as_str)).ok_or(NotAnOpening)?;
-            self.places.insert(at, Side::Leaf { value: Json::new(canonical(value)), salt: salt.to_owned() });
+            let (value, salt) =
+                node.get("value").zip(node.get("salt").and_then(Value::as_str)).ok_or(InvalidOpening)?;
+            self.places
+                .insert(at, DiffSideView::Leaf { value: SafeJson::new(canonical(value)), salt: salt.to_owned() });
         }
         Ok(())
     }
 
-    fn side(&self, pointer: &str) -> Side {
+    fn side(&self, pointer: &str) -> DiffSideView {
         match self.places.get(pointer) {
             Some(side) => side.clone(),
-            None if self.containers.contains(pointer) => Side::Nested,
-            None => Side::Absent,
+            None if self.containers.contains(pointer) => DiffSideView::Nested,
+            None => DiffSideView::Absent,
         }
     }
 }
@@ -344,7 +350,7 @@ impl Flat {
 /// Which places are arrays: a JSON list of pointers for each tree. The script needs it to tell
 /// `/items/0` from a key that is called `0`; a wrong list gives other roots.
 #[derive(Clone, Debug)]
-pub struct Arrays {
+pub struct ArrayPointers {
     /// In the tree before.
     pub from: String,
     /// In the tree after.
@@ -355,7 +361,7 @@ pub struct Arrays {
 #[derive(Clone, Debug)]
 pub struct WriterReads {
     /// The writer node.
-    pub node: Line,
+    pub node: SafeLine,
     /// Everything it would read.
     pub rows: Vec<ReadRow>,
 }

@@ -5,27 +5,27 @@ use actix_web::{Handler, HttpRequest, HttpResponse};
 use askama::Template;
 use futures_util::future::LocalBoxFuture;
 
-use super::error_page::Failure;
+use super::error_page::PageError;
 use super::format::html;
 use crate::service::error::Result as Done;
 
 /// A handler whose page is shown, and whose errors are pages as well.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown<F>(pub F);
+pub struct PageResponder<F>(pub F);
 
-impl<F, Args, P> Handler<(HttpRequest, Args)> for Shown<F>
+impl<F, Args, P> Handler<(HttpRequest, Args)> for PageResponder<F>
 where
     F: Handler<Args, Output = Done<P>>,
     F::Future: 'static,
     P: Template + 'static,
 {
-    type Output = Result<HttpResponse, Failure>;
+    type Output = Result<HttpResponse, PageError>;
     type Future = LocalBoxFuture<'static, Self::Output>;
 
     fn call(&self, (request, args): (HttpRequest, Args)) -> Self::Future {
         let done = self.0.call(args);
         Box::pin(async move {
-            let page = done.await.map_err(|error| Failure::of(&request, error))?;
+            let page = done.await.map_err(|error| PageError::of(&request, error))?;
             Ok(html(StatusCode::OK, page.render()))
         })
     }

@@ -55,7 +55,7 @@ pub fn encoded(text: &str) -> String {
 
 /// Where to go on to, in a query or a form.
 #[derive(Deserialize)]
-pub struct Onward {
+pub struct NextPathQuery {
     #[serde(default)]
     pub(in crate::web::pages) next: String,
 }

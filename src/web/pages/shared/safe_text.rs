@@ -1,16 +1,16 @@
 //! Texts from outside, as types that can only be printed inert.
 //!
 //! A page's script reads values back from what is visible, so each form is reversible: a
-//! [`Json`]'s visible text is itself JSON; in a [`Line`] or [`Prose`] an escape is an element of
+//! [`SafeJson`]'s visible text is itself JSON; in a [`SafeLine`] or [`SafeText`] an escape is an element of
 //! its own, which no text can imitate.
 
 use std::fmt;
 
 use askama::filters::HtmlSafe;
 
-use crate::domain::primitives::confusable::Known;
+use crate::domain::primitives::confusable::KnownTexts;
 use crate::domain::primitives::sanitize;
-use crate::domain::primitives::sanitize::{Segment, Warning};
+use crate::domain::primitives::sanitize::{TextSegment, TextWarning};
 
 /// Characters of a value that are shown before the rest is folded: four lines on a phone.
 const VALUE_CHARS_SHOWN: usize = 160;
@@ -23,25 +23,25 @@ const SENTENCE_CHARS_MAX: usize = 48;
 
 /// One line somebody else wrote: a name, a key, a title.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Line(String);
+pub struct SafeLine(String);
 
 /// Text somebody else wrote, with its line breaks: a rationale, a comment.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Prose(String);
+pub struct SafeText(String);
 
 /// A JSON value in its canonical text, and how it differs from the texts that are known where it stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Json(String, Option<Warning>);
+pub struct SafeJson(String, Option<TextWarning>);
 
 /// A place in the state, given as a JSON Pointer, shown as policies write it (`payment.amount`)
 /// where that says the same.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Path(String);
+pub struct SafePath(String);
 
 /// How the root is called, which has no name of its own.
 const ROOT_WORDS: &str = "(the whole state)";
 
-impl Line {
+impl SafeLine {
     /// A line, whatever it contains.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -52,8 +52,8 @@ impl Line {
         let mut plain = String::new();
         for segment in sanitize::inert_line(&self.0) {
             match segment {
-                Segment::Text(text) => plain.push_str(text),
-                Segment::Escape(it) => plain.push_str(&format!("[U+{:04X}]", u32::from(it))),
+                TextSegment::Text(text) => plain.push_str(text),
+                TextSegment::Escape(it) => plain.push_str(&format!("[U+{:04X}]", u32::from(it))),
             }
         }
         plain
@@ -65,19 +65,19 @@ impl Line {
     }
 
     /// What a reader should be told about it.
-    pub fn warnings(&self) -> Vec<Warning> {
+    pub fn warnings(&self) -> Vec<TextWarning> {
         sanitize::warnings(&self.0)
     }
 }
 
-impl Prose {
+impl SafeText {
     /// A text, whatever it contains.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
     /// What a reader should be told about it.
-    pub fn warnings(&self) -> Vec<Warning> {
+    pub fn warnings(&self) -> Vec<TextWarning> {
         sanitize::warnings(&self.0)
     }
 
@@ -87,7 +87,7 @@ impl Prose {
     }
 }
 
-impl Json {
+impl SafeJson {
     /// A value's canonical text.
     pub fn new(canonical: impl Into<String>) -> Self {
         Self(canonical.into(), None)
@@ -99,7 +99,7 @@ impl Json {
     }
 
     /// Marks it where it looks like a known text and is another, or is written in another script than those.
-    pub fn compare(&mut self, known: &Known) {
+    pub fn compare(&mut self, known: &KnownTexts) {
         if let (None, Some(text)) = (&self.1, self.text()) {
             self.1 = sanitize::warnings_beside(&text, known);
         }
@@ -116,14 +116,14 @@ impl Json {
     }
 
     /// What a reader should be told about it.
-    pub fn warnings(&self) -> Vec<Warning> {
+    pub fn warnings(&self) -> Vec<TextWarning> {
         // `\n` before a Cyrillic word does not make that word a mixed one.
         let plain = split_escapes(&self.0).filter(|it| !it.starts_with('\\')).collect::<Vec<_>>().join(" ");
         sanitize::warnings(&plain).into_iter().chain(self.1.clone()).collect()
     }
 }
 
-impl Path {
+impl SafePath {
     /// The place that a JSON Pointer names.
     pub fn new(pointer: impl Into<String>) -> Self {
         Self(pointer.into())
@@ -137,7 +137,7 @@ impl Path {
     /// What a form calls it: the pointer, or that as JSON where something in it cannot be seen, and a browser might
     /// change it.
     pub fn sent(&self) -> String {
-        let plain = !sanitize::inert_line(&self.0).iter().any(|it| matches!(it, Segment::Escape(_)));
+        let plain = !sanitize::inert_line(&self.0).iter().any(|it| matches!(it, TextSegment::Escape(_)));
         if plain { self.0.clone() } else { sanitize::json(&serde_json::Value::from(self.0.as_str()).to_string()) }
     }
 
@@ -154,11 +154,11 @@ impl Path {
 
     /// For places that hold text alone.
     pub fn plain(&self) -> String {
-        Line(self.shown()).plain()
+        SafeLine(self.shown()).plain()
     }
 
     /// What a reader should be told about its keys.
-    pub fn warnings(&self) -> Vec<Warning> {
+    pub fn warnings(&self) -> Vec<TextWarning> {
         sanitize::warnings(&self.0)
     }
 }
@@ -209,10 +209,10 @@ fn write_escaped(out: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     out.write_str(&text[plain_from..])
 }
 
-fn write_by_number(out: &mut fmt::Formatter<'_>, segments: &[Segment<'_>]) -> fmt::Result {
+fn write_by_number(out: &mut fmt::Formatter<'_>, segments: &[TextSegment<'_>]) -> fmt::Result {
     segments.iter().try_for_each(|segment| match *segment {
-        Segment::Text(text) => write_escaped(out, text),
-        Segment::Escape(it) => {
+        TextSegment::Text(text) => write_escaped(out, text),
+        TextSegment::Escape(it) => {
             write!(out, "<span class=\"esc\" title=\"{}\">U+{:04X}</span>", sanitize::name(it), u32::from(it))
         }
     })
@@ -233,8 +233,8 @@ fn write_json(out: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
 fn write_json_piece(out: &mut fmt::Formatter<'_>, plain: &str) -> fmt::Result {
     for segment in sanitize::inert_line(plain) {
         match segment {
-            Segment::Text(text) => write_escaped(out, text)?,
-            Segment::Escape(it) => {
+            TextSegment::Text(text) => write_escaped(out, text)?,
+            TextSegment::Escape(it) => {
                 write!(out, "<span class=\"esc\" title=\"{}\">", sanitize::name(it))?;
                 it.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(out, "\\u{unit:04x}"))?;
                 out.write_str("</span>")?;
@@ -264,29 +264,29 @@ fn write_folded(
     out.write_str("</div></details>")
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for SafeLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_by_number(f, &sanitize::inert_line(&self.0))
     }
 }
 
-impl fmt::Display for Prose {
+impl fmt::Display for SafeText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_folded(f, &self.0, PROSE_CHARS_SHOWN, |out, text| write_by_number(out, &sanitize::inert(text)))
     }
 }
 
-impl fmt::Display for Json {
+impl fmt::Display for SafeJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_folded(f, &self.0, VALUE_CHARS_SHOWN, write_json)
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for SafePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for segment in sanitize::inert_line(&self.shown()) {
             match segment {
-                Segment::Text(text) => text.split_inclusive(['.', '/', '_']).try_for_each(|part| {
+                TextSegment::Text(text) => text.split_inclusive(['.', '/', '_']).try_for_each(|part| {
                     write_escaped(f, part)?;
                     // A long path breaks after a separator rather than inside a word.
                     if part.ends_with(['.', '/', '_']) { f.write_str("<wbr>") } else { Ok(()) }
@@ -299,10 +299,10 @@ impl fmt::Display for Path {
 }
 
 // What these print is escaped above: that is their purpose.
-impl HtmlSafe for Line {}
-impl HtmlSafe for Prose {}
-impl HtmlSafe for Json {}
-impl HtmlSafe for Path {}
+impl HtmlSafe for SafeLine {}
+impl HtmlSafe for SafeText {}
+impl HtmlSafe for SafeJson {}
+impl HtmlSafe for SafePath {}
 
 #[cfg(test)]
 mod tests;

@@ -1,23 +1,23 @@
 //! The stages of an approval, and how far each is.
 
-use super::safe_text::Line;
+use super::safe_text::SafeLine;
 
 /// A stage of the approval.
 #[derive(Clone, Debug)]
-pub struct Stage {
+pub struct StageView {
     /// The groups whose members may vote in it.
-    pub groups: Vec<Line>,
+    pub groups: Vec<SafeLine>,
     /// Approvals so far, by name.
-    pub approved_by: Vec<Line>,
+    pub approved_by: Vec<SafeLine>,
     /// Approvals needed.
     pub need: u32,
     /// Where it stands.
-    pub progress: Progress,
+    pub progress: StageProgress,
 }
 
 /// Where a stage stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Progress {
+pub enum StageProgress {
     /// Its quorum is there.
     Done,
     /// It takes votes.
@@ -28,7 +28,7 @@ pub enum Progress {
     Over,
 }
 
-impl Progress {
+impl StageProgress {
     /// In words.
     pub const fn words(self) -> &'static str {
         match self {

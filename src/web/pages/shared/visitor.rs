@@ -7,50 +7,51 @@ use actix_web::dev::Payload;
 use actix_web::http::Method;
 use actix_web::{FromRequest, HttpRequest, web};
 
-use super::error_page::Failure;
-use super::layout::{Account, Notice, Shell};
+use super::error_page::PageError;
+use super::layout::{FlashNotice, PageLayout, SignedInView};
 use super::nav::Navigation;
 use super::return_path::LocalPath;
-use super::safe_text::Line;
+use super::safe_text::SafeLine;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::inbox::Waiting;
+use crate::service::inbox::WaitingCount;
 use crate::web::auth::extractors::Person;
 use crate::web::auth::permissions;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// What a title counts to; more than anybody decides in a sitting.
 const WAITING_MAX: u32 = 100;
 
 /// A person who is signed in and may open this page, and where they stand.
 #[derive(Clone, Debug)]
-pub struct Visitor(pub Person, Whereabouts);
+pub struct Visitor(pub Person, PageVisit);
 
 /// What is asked for, and when.
 #[derive(Clone, Debug)]
-struct Whereabouts {
+struct PageVisit {
     path: String,
     /// How far the log reached before anything of the page was read: what comes after may not be on it.
     reach: u64,
 }
 
 impl FromRequest for Visitor {
-    type Error = Failure;
-    type Future = Pin<Box<dyn Future<Output = std::result::Result<Self, Failure>>>>;
+    type Error = PageError;
+    type Future = Pin<Box<dyn Future<Output = std::result::Result<Self, PageError>>>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (person, request) = (Person::from_request(request, payload), request.clone());
         Box::pin(async move {
             match person.await {
                 Ok(person) => {
-                    let app = request.app_data::<web::Data<App>>().expect("the server gives every handler the app");
-                    let reach = app.service.log_reach().await.map_err(|error| Failure::of(&request, error))?;
-                    Ok(Self(person, Whereabouts { path: request.path().to_owned(), reach }))
+                    let app =
+                        request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
+                    let reach = app.service.log_reach().await.map_err(|error| PageError::of(&request, error))?;
+                    Ok(Self(person, PageVisit { path: request.path().to_owned(), reach }))
                 }
                 Err(problem) if matches!(problem.error, Error::Unauthenticated) => {
-                    Err(Failure::SignInFirst(asked(&request)))
+                    Err(PageError::SignInFirst(asked(&request)))
                 }
-                Err(problem) => Err(Failure::told(&problem)),
+                Err(problem) => Err(PageError::told(&problem)),
             }
         })
     }
@@ -79,19 +80,25 @@ impl Visitor {
     }
 
     /// The frame of a page, with how much waits for them.
-    pub async fn shell(&self, service: &Service, notice: Option<Notice>) -> Result<Shell> {
+    pub async fn shell(&self, service: &Service, notice: Option<FlashNotice>) -> Result<PageLayout> {
         let waiting = service.waiting_for(self.account(), WAITING_MAX).await?;
         Ok(self.shell_beside(waiting, notice))
     }
 
     /// The same, of a page that knows how much waits for them.
-    pub fn shell_beside(&self, waiting: Waiting, notice: Option<Notice>) -> Shell {
+    pub fn shell_beside(&self, waiting: WaitingCount, notice: Option<FlashNotice>) -> PageLayout {
         let account = self.account();
-        let groups = account.groups.iter().map(|it| Line::new(it.as_str())).collect();
+        let groups = account.groups.iter().map(|it| SafeLine::new(it.as_str())).collect();
         let csrf = self.0.csrf.shown();
         let navigation = Navigation::of(account.role, &self.1.path, waiting);
-        let account =
-            Account { name: Line::new(account.name.as_str()), groups, waiting, navigation, reach: self.1.reach, csrf };
-        Shell { account: Some(account), notice }
+        let account = SignedInView {
+            name: SafeLine::new(account.name.as_str()),
+            groups,
+            waiting,
+            navigation,
+            reach: self.1.reach,
+            csrf,
+        };
+        PageLayout { account: Some(account), notice }
     }
 }

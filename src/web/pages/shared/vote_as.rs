@@ -1,24 +1,24 @@
 //! In whose place somebody votes.
 
-use super::layout::Moment;
-use super::safe_text::Line;
+use super::layout::TimestampView;
+use super::safe_text::SafeLine;
 
 /// Somebody who is away, and in whose place a vote is cast.
 #[derive(Clone, Debug)]
-pub struct AbsentRow {
+pub struct DelegatorRow {
     /// By which delegation, as the form sends it.
     pub delegation: String,
     /// Who.
-    pub name: Line,
+    pub name: SafeLine,
     /// Until when the reader may.
-    pub until: Moment,
+    pub until: TimestampView,
 }
 
 /// Another place in which the reader may vote.
 #[derive(Clone, Debug)]
-pub struct OtherPlace {
+pub struct VotingSeatLink {
     /// The same page for that place.
     pub url: String,
     /// In whose place; their own if nobody's.
-    pub name: Option<Line>,
+    pub name: Option<SafeLine>,
 }

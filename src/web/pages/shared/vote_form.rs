@@ -2,17 +2,17 @@
 
 use serde::Deserialize;
 
-use super::form_nonce::{Binding, Nonce};
+use super::form_nonce::{Nonce, NonceBinding};
 use super::visitor::Visitor;
-use super::widgets::Verdict as Button;
+use super::widgets::VerdictView;
 use crate::domain::chain::hash::Digest;
 use crate::domain::primitives::id::DelegationId;
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Ballot, BrowserCheck, Proof, Prospect, Ticked, Verdict, VoteRefused};
+use crate::domain::reviews::{Ballot, BrowserCheck, CheckboxState, VotePreview, VoteRejected, VoteVerdict, VoterProof};
 use crate::service::error::{Error, Result};
-use crate::service::identity::passkeys::Signature;
+use crate::service::identity::passkeys::VoteSignature;
 use crate::web::pages::identity::passkeys::parsed;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// What every such form sends. Fields that a form leaves out are empty.
 #[derive(Clone, Deserialize, Default)]
@@ -36,7 +36,7 @@ pub struct VoteFields {
 
 /// What is said above the page once more, and what was typed into its form.
 #[derive(Default)]
-pub struct Again {
+pub struct VoteFormState {
     /// Why the vote was not counted.
     pub problem: Option<String>,
     /// The comment.
@@ -45,13 +45,13 @@ pub struct Again {
 
 impl VoteFields {
     /// The ballot that it is, if the page was this visitor's own. Whether it counts is not said here.
-    pub fn ballot(&self, app: &App, visitor: &Visitor, page: &str) -> Result<Ballot> {
+    pub fn ballot(&self, app: &AppState, visitor: &Visitor, page: &str) -> Result<Ballot> {
         let verdict = verdict(&self.verdict)?;
-        let digest = Digest::try_from(self.digest.as_str()).map_err(|_| VoteRefused::Digest)?;
-        let stage = self.stage.parse().map_err(|_| VoteRefused::Stage)?;
+        let digest = Digest::try_from(self.digest.as_str()).map_err(|_| VoteRejected::Digest)?;
+        let stage = self.stage.parse().map_err(|_| VoteRejected::Stage)?;
         let session = &visitor.0.signed_in.session.record;
-        let binding = Binding { session: &session.id, page, digest, stage };
-        let nonce = Nonce::read(app.service.keys()?.row(), &binding, &self.nonce).ok_or(VoteRefused::NonceUsed)?;
+        let binding = NonceBinding { session: &session.id, page, digest, stage };
+        let nonce = Nonce::read(app.service.keys()?.row(), &binding, &self.nonce).ok_or(VoteRejected::NonceUsed)?;
         Ok(Ballot {
             transition: digest,
             stage,
@@ -64,17 +64,21 @@ impl VoteFields {
                 "mismatch" => BrowserCheck::Mismatch,
                 _ => BrowserCheck::NotRecomputed,
             },
-            proof: Proof::of_session(session),
+            proof: VoterProof::of_session(session),
             typed: Some(self.typed.clone()),
-            outcome_unknown_accepted: if self.outcome_unknown == "yes" { Ticked::Yes } else { Ticked::No },
-            told: Prospect::read(&self.expects),
+            outcome_unknown_accepted: if self.outcome_unknown == "yes" {
+                CheckboxState::Yes
+            } else {
+                CheckboxState::No
+            },
+            told: VotePreview::read(&self.expects),
         })
     }
 
     /// By which delegation they vote in another's place, if the form says one.
     fn delegation(&self) -> Result<Option<DelegationId>> {
         let delegation = Some(self.delegation.as_str()).filter(|it| !it.is_empty());
-        Ok(delegation.map(|it| DelegationId::try_from(it).map_err(|_| VoteRefused::Delegation)).transpose()?)
+        Ok(delegation.map(|it| DelegationId::try_from(it).map_err(|_| VoteRejected::Delegation)).transpose()?)
     }
 
     /// In whose place, as the form says it.
@@ -95,24 +99,24 @@ impl VoteFields {
     /// Whether it is of the second look. What that told, it says back; who sends a form by hand may say nothing, and is held
     /// to nothing.
     pub fn is_confirmed(&self) -> bool {
-        self.confirmed == "yes" && (self.expects.is_empty() || Prospect::read(&self.expects).is_some())
+        self.confirmed == "yes" && (self.expects.is_empty() || VotePreview::read(&self.expects).is_some())
     }
 
     /// The passkey's signature, if it brings one.
-    pub fn signature(&self) -> Result<Option<Signature>> {
+    pub fn signature(&self) -> Result<Option<VoteSignature>> {
         if self.assertion.is_empty() {
             return Ok(None);
         }
-        let expires_at = Timestamp::parse(&self.sign_until).ok_or(VoteRefused::SignatureExpired)?;
-        Ok(Some(Signature { expires_at, assertion: parsed(&self.assertion)? }))
+        let expires_at = Timestamp::parse(&self.sign_until).ok_or(VoteRejected::SignatureExpired)?;
+        Ok(Some(VoteSignature { expires_at, assertion: parsed(&self.assertion)? }))
     }
 }
 
 /// What a form's button says.
-pub fn verdict(word: &str) -> Result<Verdict> {
+pub fn verdict(word: &str) -> Result<VoteVerdict> {
     match word {
-        "approve" => Ok(Verdict::Approve),
-        "deny" => Ok(Verdict::Deny),
+        "approve" => Ok(VoteVerdict::Approve),
+        "deny" => Ok(VoteVerdict::Deny),
         _ => Err(Error::invalid("/verdict", "say approve or deny")),
     }
 }
@@ -122,11 +126,11 @@ pub fn as_typed(words: &str) -> String {
     words.replace("\r\n", "\n")
 }
 
-impl From<Verdict> for Button {
-    fn from(verdict: Verdict) -> Self {
+impl From<VoteVerdict> for VerdictView {
+    fn from(verdict: VoteVerdict) -> Self {
         match verdict {
-            Verdict::Approve => Self::Approve,
-            Verdict::Deny => Self::Deny,
+            VoteVerdict::Approve => Self::Approve,
+            VoteVerdict::Deny => Self::Deny,
         }
     }
 }

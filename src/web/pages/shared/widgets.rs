@@ -1,11 +1,11 @@
 //! What several pages say alike.
 
-use super::layout::{Moment, Tone};
-use super::safe_text::{Json, Line, Path, Prose};
+use super::layout::{TimestampView, Tone};
+use super::safe_text::{SafeJson, SafeLine, SafePath, SafeText};
 
 /// How a hold ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum HoldOutcomeView {
     /// Every stage approved.
     Approved,
     /// Somebody refused.
@@ -18,7 +18,7 @@ pub enum Outcome {
     Superseded,
 }
 
-impl Outcome {
+impl HoldOutcomeView {
     /// The outcome in a word.
     pub const fn words(self) -> &'static str {
         match self {
@@ -42,43 +42,43 @@ impl Outcome {
 
 /// Why a transition was held.
 #[derive(Clone, Debug)]
-pub struct Reason {
+pub struct HoldReasonView {
     /// The place that the reason is about.
-    pub path: Option<Path>,
+    pub path: Option<SafePath>,
     /// What is the matter with it: "is protected", "payment.amount above 1000 requires approval".
-    pub words: Line,
+    pub words: SafeLine,
 }
 
 /// A call of a tool.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ToolCallView {
     /// Which.
-    pub name: Line,
+    pub name: SafeLine,
     /// With what.
-    pub arguments: Arguments,
+    pub arguments: ToolArgumentsView,
 }
 
 /// What a tool is called with.
 #[derive(Clone, Debug)]
-pub enum Arguments {
+pub enum ToolArgumentsView {
     /// All of it.
     Whole {
         /// The arguments.
-        value: Json,
+        value: SafeJson,
         /// What they were committed to with, base64url.
         salt: String,
     },
     /// Leaf by leaf, without what is hidden.
-    Parts(Vec<Argument>),
+    Parts(Vec<ToolArgumentRow>),
 }
 
 /// One of them.
 #[derive(Clone, Debug)]
-pub struct Argument {
+pub struct ToolArgumentRow {
     /// Which.
-    pub path: Path,
+    pub path: SafePath,
     /// Its value, if it is shown.
-    pub value: Option<Json>,
+    pub value: Option<SafeJson>,
 }
 
 /// Something that happened to the review.
@@ -87,20 +87,20 @@ pub struct TimelineItem {
     /// How it is meant.
     pub tone: Tone,
     /// Who did it; nobody for what the gateway does by itself.
-    pub who: Option<Line>,
+    pub who: Option<SafeLine>,
     /// What: "approved as finance", "held the proposal".
     pub words: String,
     /// The comment.
-    pub comment: Option<Prose>,
+    pub comment: Option<SafeText>,
     /// What the voter's browser reported: "Their browser reported a match."
     pub claim: Option<String>,
     /// When.
-    pub at: Moment,
+    pub at: TimestampView,
 }
 
 /// Whether a comment must be given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CommentWish {
+pub enum CommentRequirement {
     /// It may.
     Optional,
     /// It must.
@@ -109,23 +109,23 @@ pub enum CommentWish {
 
 /// Whether an earlier write of the thread may or may not have happened.
 #[derive(Clone, Debug)]
-pub enum WriteDoubt {
+pub enum WriteUncertainty {
     /// All are known.
     None,
     /// One lapsed and nobody has resolved it: "database_writer reserved version 3 at 14:02 and never said …".
-    Unknown(Line),
+    Unknown(SafeLine),
 }
 
 /// What a vote says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum VerdictView {
     /// It may happen.
     Approve,
     /// It may not.
     Deny,
 }
 
-impl Verdict {
+impl VerdictView {
     /// The value that forms send.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -161,7 +161,7 @@ impl Urgency {
 
 /// How an entry got into the chain.
 #[derive(Clone, Debug)]
-pub enum Gate {
+pub enum GateView {
     /// By the policy alone.
     Auto,
     /// By the policy alone, while it only observed.
@@ -171,13 +171,13 @@ pub enum Gate {
         /// The review's page.
         review_url: String,
         /// Their names.
-        by: Vec<Line>,
+        by: Vec<SafeLine>,
     },
     /// It is a writer's record of what it wrote.
     Written,
 }
 
-impl Gate {
+impl GateView {
     /// The gate in words.
     pub const fn words(&self) -> &'static str {
         match self {
@@ -200,21 +200,21 @@ impl Gate {
 
 /// Who asked.
 #[derive(Clone, Debug)]
-pub enum Asker {
+pub enum RequesterView {
     /// A token, and who answers for it.
     Token {
         /// Its name.
-        name: Line,
+        name: SafeLine,
         /// Who answers.
-        owner: Line,
+        owner: SafeLine,
     },
     /// A person.
-    Person(Line),
+    Person(SafeLine),
 }
 
 /// A word beside a row.
 #[derive(Clone, Debug)]
-pub enum Badge {
+pub enum ReviewBadge {
     /// Waits for the reader's vote.
     Yours,
     /// The reader has voted; others have not.
@@ -229,7 +229,7 @@ pub enum Badge {
     WriteOutcomeUnknown,
 }
 
-impl Badge {
+impl ReviewBadge {
     /// The badge in words.
     pub fn words(&self) -> String {
         match self {

@@ -1,17 +1,17 @@
 //! Samples of what is decided at once.
 
-use super::sample::{Case, line, moment, shell};
+use super::sample::{SampleReview, line, moment, shell};
 use crate::web::pages::inbox::bulk_decide_view::{
-    ApartPage, ApartRow, LeftOutRow, SeveralPage, SeveralRow, ToldPage, ToldRow,
+    BulkDecisionPage, BulkGroupRow, BulkGroupsPage, BulkResultPage, BulkResultRow, BulkReviewRow, ExcludedReviewRow,
 };
-use crate::web::pages::shared::layout::{Hash, Tone};
-use crate::web::pages::shared::safe_text::Prose;
+use crate::web::pages::shared::layout::{DigestText, Tone};
+use crate::web::pages::shared::safe_text::SafeText;
 use crate::web::pages::shared::widgets::Urgency;
-use crate::web::pages::shared::widgets::{CommentWish, Verdict};
+use crate::web::pages::shared::widgets::{CommentRequirement, VerdictView};
 
-fn row(case: &Case, thread: &str) -> SeveralRow {
+fn row(case: &SampleReview, thread: &str) -> BulkReviewRow {
     let page = case.page();
-    SeveralRow {
+    BulkReviewRow {
         token: "0192f0c1 0 sha256:00 nonce".to_owned(),
         url: "/reviews/0192f0c1".to_owned(),
         headline: page.headline,
@@ -32,41 +32,41 @@ fn row(case: &Case, thread: &str) -> SeveralRow {
     }
 }
 
-fn left_out() -> Vec<LeftOutRow> {
-    vec![LeftOutRow {
+fn left_out() -> Vec<ExcludedReviewRow> {
+    vec![ExcludedReviewRow {
         url: "/reviews/0192f0c2".to_owned(),
-        headline: Case::small().page().headline,
+        headline: SampleReview::small().page().headline,
         thread: line("order-8790"),
         why: "Its flow asks for a passkey: decide it on its own page.".to_owned(),
     }]
 }
 
-pub fn page() -> SeveralPage {
-    SeveralPage {
+pub fn page() -> BulkDecisionPage {
+    BulkDecisionPage {
         consequence: "Where your approval is the last that is needed, the change is committed at once.".to_owned(),
         shell: shell(3),
         csrf: "csrf-1".to_owned(),
         sheet: "sheet-1".to_owned(),
         flow: line("payments"),
-        policy: Hash::new(format!("sha256:{}", "a".repeat(64))),
-        reasons: Case::small().page().reasons,
-        rows: vec![row(&Case::small(), "order-8812"), row(&Case::rich(), "order-8813")],
+        policy: DigestText::new(format!("sha256:{}", "a".repeat(64))),
+        reasons: SampleReview::small().page().reasons,
+        rows: vec![row(&SampleReview::small(), "order-8812"), row(&SampleReview::rich(), "order-8813")],
         left_out: left_out(),
-        comment: CommentWish::Required,
-        typed: Prose::new("typed before"),
+        comment: CommentRequirement::Required,
+        typed: SafeText::new("typed before"),
         problem: Some("A comment is required here: say why. None of your votes was counted.".to_owned()),
     }
 }
 
-pub fn apart() -> ApartPage {
-    let row = |thread: &str| ApartRow {
+pub fn apart() -> BulkGroupsPage {
+    let row = |thread: &str| BulkGroupRow {
         review: "0192f0c1".to_owned(),
         url: "/reviews/0192f0c1".to_owned(),
-        headline: Case::small().page().headline,
+        headline: SampleReview::small().page().headline,
         flow: line("payments"),
         thread: line(thread),
     };
-    ApartPage {
+    BulkGroupsPage {
         shell: shell(3),
         csrf: "csrf-1".to_owned(),
         problem: "These ask for 2 different kinds of change.".to_owned(),
@@ -75,10 +75,10 @@ pub fn apart() -> ApartPage {
     }
 }
 
-pub fn told() -> ToldPage {
-    let row = |thread: &str, word, tone, by: Vec<&str>| ToldRow {
+pub fn told() -> BulkResultPage {
+    let row = |thread: &str, word, tone, by: Vec<&str>| BulkResultRow {
         url: "/reviews/0192f0c1".to_owned(),
-        headline: Case::small().page().headline,
+        headline: SampleReview::small().page().headline,
         thread: line(thread),
         word,
         tone,
@@ -86,14 +86,14 @@ pub fn told() -> ToldPage {
         by: by.into_iter().map(line).collect(),
         at: Some(moment("2026-11-03T14:24:40.000Z", "3 Nov 2026, 14:24 UTC", "4 min ago")),
     };
-    ToldPage {
+    BulkResultPage {
         shell: shell(1),
-        verdict: Verdict::Approve,
+        verdict: VerdictView::Approve,
         counted: 1,
         rows: vec![
             row("order-8812", "Approved", Tone::Good, vec!["dana"]),
             row("order-8813", "Not counted", Tone::Bad, vec!["sam"]),
         ],
-        unsent: Some(Prose::new("Checked with <Mira>.")),
+        unsent: Some(SafeText::new("Checked with <Mira>.")),
     }
 }

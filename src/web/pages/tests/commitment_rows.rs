@@ -23,7 +23,7 @@ pub fn canonical(value: &Value) -> String {
 }
 
 /// What is shown of a tree beside what changed.
-pub struct View<'a> {
+pub struct TreeExcerpt<'a> {
     pub hidden: &'a [&'a str],
     pub wanted: &'a [&'a str],
 }
@@ -37,17 +37,23 @@ pub fn touches(list: &[&str], at: &str) -> bool {
 }
 
 /// A tree's commitment and its opening.
-pub struct Half {
+pub struct TreeCommitment {
     pub root: String,
     pub opened: Value,
 }
 
 /// Commits to `value`; leaves that stand in `before` too were set by an older proposal.
-pub fn half(value: &Value, before: Option<&Value>, other: Option<&Value>, at: &str, view: &View<'_>) -> Half {
+pub fn half(
+    value: &Value,
+    before: Option<&Value>,
+    other: Option<&Value>,
+    at: &str,
+    view: &TreeExcerpt<'_>,
+) -> TreeCommitment {
     let child = |key: &str| format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
     let (root, opened) = match value {
         Value::Object(members) if !members.is_empty() => {
-            let halves: Vec<(&String, Half)> = members
+            let halves: Vec<(&String, TreeCommitment)> = members
                 .iter()
                 .map(|(key, it)| {
                     let step = |parent: Option<&'_ Value>| parent.and_then(|it| it.as_object()?.get(key).cloned());
@@ -64,7 +70,7 @@ pub fn half(value: &Value, before: Option<&Value>, other: Option<&Value>, at: &s
             (hash("countersign.object.v1", &[canonical(&roots).as_bytes()]), json!({ "object": opened }))
         }
         Value::Array(items) if !items.is_empty() => {
-            let halves: Vec<Half> = items
+            let halves: Vec<TreeCommitment> = items
                 .iter()
                 .enumerate()
                 .map(|(i, it)| {
@@ -86,5 +92,5 @@ pub fn half(value: &Value, before: Option<&Value>, other: Option<&Value>, at: &s
     };
     let shown = !covers(view.hidden, at) && (other != Some(value) || touches(view.wanted, at));
     let opened = if shown { opened } else { json!(root) };
-    Half { root, opened }
+    TreeCommitment { root, opened }
 }

@@ -2,11 +2,12 @@
 
 use super::sample::{line, moment, shell};
 use crate::web::pages::identity::delegations_view::{
-    Chosen, DelegatePage, DelegationRow, DelegationsPage, Length, NamingForm, Standing,
+    DelegatePage, DelegationLengthOption, DelegationOptionState, DelegationRow, DelegationStatusView, DelegationsPage,
+    NewDelegationForm,
 };
-use crate::web::pages::identity::passkeys_view::{Asking, Confirm};
+use crate::web::pages::identity::passkeys_view::{PasskeyChallengeView, PasskeyConfirmationView};
 
-fn row(from: &str, to: &str, standing: Standing) -> DelegationRow {
+fn row(from: &str, to: &str, standing: DelegationStatusView) -> DelegationRow {
     DelegationRow {
         id: "0192f0c1".to_owned(),
         from: line(from),
@@ -19,17 +20,24 @@ fn row(from: &str, to: &str, standing: Standing) -> DelegationRow {
 
 pub fn delegations() -> DelegationsPage {
     let at = moment("2026-11-03T13:00:00.000Z", "3 Nov 2026, 13:00 UTC", "1 h ago");
-    let ended = Standing::Ended { by: line("gus"), at };
-    let length = |hours, words, chosen| Length { hours, words, chosen };
+    let ended = DelegationStatusView::Ended { by: line("gus"), at };
+    let length = |hours, words, chosen| DelegationLengthOption { hours, words, chosen };
     DelegationsPage {
         shell: shell(2),
         csrf: "csrf-1".to_owned(),
-        naming: Some(NamingForm {
+        naming: Some(NewDelegationForm {
             to: line("dana"),
-            lengths: vec![length(24, "1 day", Chosen::No), length(168, "1 week", Chosen::Yes)],
+            lengths: vec![
+                length(24, "1 day", DelegationOptionState::No),
+                length(168, "1 week", DelegationOptionState::Yes),
+            ],
         }),
-        given: vec![row("ana", "dana", Standing::Now), row("ana", "sam", ended), row("ana", "sam", Standing::Over)],
-        received: vec![row("mira", "ana", Standing::Now)],
+        given: vec![
+            row("ana", "dana", DelegationStatusView::Now),
+            row("ana", "sam", ended),
+            row("ana", "sam", DelegationStatusView::Over),
+        ],
+        received: vec![row("mira", "ana", DelegationStatusView::Now)],
         all: None,
     }
 }
@@ -39,7 +47,7 @@ pub fn delegations_watched() -> DelegationsPage {
         naming: None,
         given: vec![],
         received: vec![],
-        all: Some(vec![row("mira", "ana", Standing::NowForOthers)]),
+        all: Some(vec![row("mira", "ana", DelegationStatusView::NowForOthers)]),
         ..delegations()
     }
 }
@@ -52,13 +60,16 @@ pub fn delegate() -> DelegatePage {
         hours: 168,
         until: moment("2026-11-10T12:00:00.000Z", "10 Nov 2026, 12:00 UTC", "in 7 days"),
         groups: vec![line("finance"), line("security")],
-        confirm: Confirm::Password,
+        confirm: PasskeyConfirmationView::Password,
         problem: Some("Not done: the password is not right.".to_owned()),
     }
 }
 
 pub fn delegate_signed() -> DelegatePage {
-    let asking =
-        Asking { rp_id: "localhost".to_owned(), challenge: "Y2hhbGxlbmdl".to_owned(), allow: "a b".to_owned() };
-    DelegatePage { confirm: Confirm::Passkey(asking), problem: None, ..delegate() }
+    let asking = PasskeyChallengeView {
+        rp_id: "localhost".to_owned(),
+        challenge: "Y2hhbGxlbmdl".to_owned(),
+        allow: "a b".to_owned(),
+    };
+    DelegatePage { confirm: PasskeyConfirmationView::Passkey(asking), problem: None, ..delegate() }
 }

@@ -2,14 +2,14 @@
 
 use super::sample::{line, moment, shell};
 use crate::domain::delivery::failure::FailureCode;
-use crate::domain::delivery::preflight::Saw;
+use crate::domain::delivery::preflight::PreflightResult;
 use crate::web::pages::delivery::endpoints_view::{
-    AttemptRow, DeliveryPage, DeliveryRow, EndpointFacts, EndpointPage, EndpointRow, EndpointsPage, Health, Tab,
-    TypedEndpoint,
+    AttemptRow, DeliveryPage, DeliveryRow, EndpointFacts, EndpointFormInput, EndpointPage, EndpointRow, EndpointTab,
+    EndpointsPage, HealthBadge,
 };
-use crate::web::pages::shared::layout::{Moment, Tone};
+use crate::web::pages::shared::layout::{TimestampView, Tone};
 
-fn ago(words: &str) -> Moment {
+fn ago(words: &str) -> TimestampView {
     moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", words)
 }
 
@@ -20,15 +20,19 @@ fn row(name: &str, tone: Tone, word: &'static str) -> EndpointRow {
         kind: "Webhook",
         origin: line("https://hooks.example"),
         events: line("transition.*, review.vote"),
-        health: Health { tone, word },
+        health: HealthBadge { tone, word },
         ahead: 3,
         arrived: Some(ago("5 min ago")),
         failed: None,
     }
 }
 
-fn typed() -> TypedEndpoint {
-    TypedEndpoint { events: "*".to_owned(), url: "https://hooks.example/x".to_owned(), ..TypedEndpoint::default() }
+fn typed() -> EndpointFormInput {
+    EndpointFormInput {
+        events: "*".to_owned(),
+        url: "https://hooks.example/x".to_owned(),
+        ..EndpointFormInput::default()
+    }
 }
 
 pub fn endpoints() -> EndpointsPage {
@@ -76,14 +80,14 @@ fn delivery_row() -> DeliveryRow {
         name: "transition.held",
         index: 12,
         thread: Some((line("order-8812"), "/threads/order-8812".to_owned())),
-        health: Health { tone: Tone::Care, word: "To be tried again" },
+        health: HealthBadge { tone: Tone::Care, word: "To be tried again" },
         due: Some(ago("in 5 min")),
         last: Some(answered()),
     }
 }
 
 pub fn endpoint() -> EndpointPage {
-    let tab = |label, here| Tab { url: "/endpoints/0192f0c1".to_owned(), label, here };
+    let tab = |label, here| EndpointTab { url: "/endpoints/0192f0c1".to_owned(), label, here };
     EndpointPage {
         shell: shell(2),
         csrf: "csrf-1".to_owned(),
@@ -116,7 +120,11 @@ pub fn endpoint() -> EndpointPage {
 
 pub fn endpoint_resuming() -> EndpointPage {
     let facts = EndpointFacts { signed: false, resumes: true, template: vec![line("{\"a\": 1}")], ..endpoint().facts };
-    let looked = AttemptRow { words: "Looked first: 200".to_owned(), why: Some(Saw::Busy.sentence()), ..unanswered() };
+    let looked = AttemptRow {
+        words: "Looked first: 200".to_owned(),
+        why: Some(PreflightResult::Busy.sentence()),
+        ..unanswered()
+    };
     let row = EndpointRow { kind: "LangGraph", ..endpoint().row };
     EndpointPage { row, facts, test: Some(looked), ..endpoint() }
 }

@@ -4,23 +4,24 @@ use askama::Template as _;
 
 use super::sample::{line, moment, shell};
 use crate::web::pages::episodes::episode_view::{
-    Badge, EpisodePage, EventRow, Fact, FileRow, Head, ImportHead, PlanHead, StepRow, Untold, Vouched,
+    EpisodeEventRow, EpisodeHeadView, EpisodePage, FileRow, ImportHeader, ImportSignerView, NamedValueRow, PlanHeader,
+    PlanStepRow, StatusBadge, UnverifiedRow,
 };
 use crate::web::pages::episodes::imports_view::{ImportRow, ImportsPage};
-use crate::web::pages::shared::layout::{Moment, Tone};
-use crate::web::pages::shared::safe_text::{Json, Prose};
+use crate::web::pages::shared::layout::{TimestampView, Tone};
+use crate::web::pages::shared::safe_text::{SafeJson, SafeText};
 
-fn at(words: &str) -> Moment {
+fn at(words: &str) -> TimestampView {
     moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", words)
 }
 
-fn step(description: &str, kind: &str, (words, tone): (&'static str, Tone)) -> StepRow {
-    StepRow { description: line(description), kind: line(kind), status: Badge { words, tone } }
+fn step(description: &str, kind: &str, (words, tone): (&'static str, Tone)) -> PlanStepRow {
+    PlanStepRow { description: line(description), kind: line(kind), status: StatusBadge { words, tone } }
 }
 
 /// A run that is over.
 pub fn page() -> EpisodePage {
-    let did = |what: &str, tone: Tone, review: Option<&str>| EventRow {
+    let did = |what: &str, tone: Tone, review: Option<&str>| EpisodeEventRow {
         what: line(what),
         tone,
         who: None,
@@ -28,23 +29,23 @@ pub fn page() -> EpisodePage {
         says: None,
         at: at("2 h ago"),
     };
-    let said = |what: &str, says: &str| EventRow {
+    let said = |what: &str, says: &str| EpisodeEventRow {
         what: line(what),
         tone: Tone::Plain,
         who: Some(line("planner")),
         review_url: None,
-        says: Some(Json::new(says)),
+        says: Some(SafeJson::new(says)),
         at: at("2 h ago"),
     };
     EpisodePage {
         shell: shell(2),
         thread: line("order-8812"),
-        head: Head::Own { thread_url: "/threads/order-8812".to_owned(), flow: line("payments") },
+        head: EpisodeHeadView::Own { thread_url: "/threads/order-8812".to_owned(), flow: line("payments") },
         task: line("Refund order 8812"),
-        status: Badge { words: "Done", tone: Tone::Good },
-        summary: Some(Prose::new("Refunded 40 EUR.")),
+        status: StatusBadge { words: "Done", tone: Tone::Good },
+        summary: Some(SafeText::new("Refunded 40 EUR.")),
         begun: at("3 h ago"),
-        plan: Some(PlanHead { source: line("planner"), rationale: Some(Prose::new("People have to be asked.")) }),
+        plan: Some(PlanHeader { source: line("planner"), rationale: Some(SafeText::new("People have to be asked.")) }),
         steps: vec![
             step("Look the order up", "detect", ("done", Tone::Good)),
             step("Refund it", "act", ("under way", Tone::Care)),
@@ -58,7 +59,7 @@ pub fn page() -> EpisodePage {
             said("terminate", "{\"status\":\"ok\"}"),
         ],
         earlier: 12,
-        outcomes: vec![Fact { name: line("steps_total"), value: Json::new("3") }],
+        outcomes: vec![NamedValueRow { name: line("steps_total"), value: SafeJson::new("3") }],
         files: vec![FileRow {
             name: line("state.json"),
             url: "/threads/order-8812/episode/state.json".to_owned(),
@@ -70,7 +71,7 @@ pub fn page() -> EpisodePage {
 /// One of which nobody has said anything yet.
 pub fn begun() -> EpisodePage {
     EpisodePage {
-        status: Badge { words: "Goes on", tone: Tone::Plain },
+        status: StatusBadge { words: "Goes on", tone: Tone::Plain },
         summary: None,
         plan: None,
         steps: Vec::new(),
@@ -82,17 +83,20 @@ pub fn begun() -> EpisodePage {
 }
 
 /// One that was imported.
-pub fn imported(vouched: Vouched) -> EpisodePage {
-    let untold =
-        Untold { file: line("state.json"), about: Some(line("step-1")), words: "no event says the step's status" };
-    let head = ImportHead {
+pub fn imported(vouched: ImportSignerView) -> EpisodePage {
+    let untold = UnverifiedRow {
+        file: line("state.json"),
+        about: Some(line("step-1")),
+        words: "no event says the step's status",
+    };
+    let head = ImportHeader {
         episode: line("ep_01"),
         by: line("command-line"),
         at: at("1 h ago"),
         vouched,
         untold: vec![untold],
     };
-    EpisodePage { head: Head::Imported(Box::new(head)), ..page() }
+    EpisodePage { head: EpisodeHeadView::Imported(Box::new(head)), ..page() }
 }
 
 /// Runs that were imported.
@@ -102,7 +106,7 @@ pub fn imports() -> ImportsPage {
         task: line("Refund order 8812"),
         episode: line("ep_01"),
         vouched: "not signed",
-        status: Badge { words: "Done", tone: Tone::Good },
+        status: StatusBadge { words: "Done", tone: Tone::Good },
         at: at("1 h ago"),
     };
     ImportsPage { shell: shell(2), rows: vec![row], older_url: Some("/imports?older=1.a".to_owned()) }
@@ -114,11 +118,14 @@ pub fn no_imports() -> ImportsPage {
 }
 
 /// Each way in which somebody can vouch for a run.
-fn vouchers() -> Vec<Vouched> {
-    let other = Vouched::Other { issuer: line("https://b.example"), kid: line("k1") };
-    let (unchecked, own, revoked) =
-        (Vouched::Unchecked(line("k1")), Vouched::Gateway(line("k1")), Vouched::Revoked(line("k1")));
-    vec![Vouched::Nobody, unchecked, own, revoked, other]
+fn vouchers() -> Vec<ImportSignerView> {
+    let other = ImportSignerView::Other { issuer: line("https://b.example"), kid: line("k1") };
+    let (unchecked, own, revoked) = (
+        ImportSignerView::Unchecked(line("k1")),
+        ImportSignerView::Gateway(line("k1")),
+        ImportSignerView::Revoked(line("k1")),
+    );
+    vec![ImportSignerView::Nobody, unchecked, own, revoked, other]
 }
 
 #[test]

@@ -1,22 +1,26 @@
 //! Samples of what was.
 
-use super::sample::{Case, line, moment, shell};
-use crate::web::pages::inbox::list_view::{Mark, Tab};
-use crate::web::pages::log::browse_view::{EventFact, EventPage, LogPage, LogRow};
+use super::sample::{SampleReview, line, moment, shell};
+use crate::web::pages::inbox::list_view::{ActiveMark, InboxTab};
+use crate::web::pages::log::browse_view::{EventFact, EventPage, LogEventRow, LogPage};
 use crate::web::pages::log::insight_view::{
-    Bar, Chart, GroupRow, Groups, InsightPage, OutcomeRow, Shown, Table, Told as Counted,
+    Bar, Chart, ChartTable, InsightContent, InsightFigures, InsightGroupRow, InsightGroups, InsightPage, OutcomeRow,
 };
-use crate::web::pages::log::receipt_verifier_view::{CheckRow, KnownRow, Said, Told, Typed, VerifierPage};
-use crate::web::pages::shared::layout::{Hash, Moment, Tone};
-use crate::web::pages::shared::safe_text::{Json, Prose};
-use crate::web::pages::shared::widgets::Asker;
-use crate::web::pages::shared::widgets::Gate;
+use crate::web::pages::log::receipt_verifier_view::{
+    CheckRow, GatewayFactRow, ReceiptCheckResult, ReceiptClaimRow, VerifierInputView, VerifierPage,
+};
+use crate::web::pages::shared::layout::{DigestText, TimestampView, Tone};
+use crate::web::pages::shared::safe_text::{SafeJson, SafeText};
+use crate::web::pages::shared::widgets::GateView;
+use crate::web::pages::shared::widgets::RequesterView;
 use crate::web::pages::threads::compare_view::ComparePage;
-use crate::web::pages::threads::list_view::{Choice, Filter, ThreadRow, ThreadsPage};
-use crate::web::pages::threads::thread_view::ThreadStatus;
-use crate::web::pages::threads::version_view::{Became, Checked, Compare, RollbackForm, VersionPage};
+use crate::web::pages::threads::list_view::{FilterState, SelectOption, ThreadRow, ThreadsPage};
+use crate::web::pages::threads::thread_view::ThreadStatusView;
+use crate::web::pages::threads::version_view::{
+    CompareLink, RollbackForm, VersionCheckRow, VersionEventRow, VersionPage,
+};
 
-fn ago() -> Moment {
+fn ago() -> TimestampView {
     moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", "2 h ago")
 }
 
@@ -33,14 +37,17 @@ pub fn threads() -> ThreadsPage {
     };
     ThreadsPage {
         shell: shell(2),
-        flows: vec![Choice::new("", "All flows", ""), Choice::new("payments", "payments", "")],
-        statuses: vec![Choice::new("", "Anything", "held"), Choice::new("held", "Waiting for a decision", "held")],
+        flows: vec![SelectOption::new("", "All flows", ""), SelectOption::new("payments", "payments", "")],
+        statuses: vec![
+            SelectOption::new("", "Anything", "held"),
+            SelectOption::new("held", "Waiting for a decision", "held"),
+        ],
         name: line(""),
         title: line("Refund"),
-        filter: Filter::Some,
+        filter: FilterState::Some,
         rows: vec![
-            row("order-8812", ThreadStatus::Held("/reviews/0192f0c1".to_owned())),
-            row("order-8813", ThreadStatus::Closed),
+            row("order-8812", ThreadStatusView::Held("/reviews/0192f0c1".to_owned())),
+            row("order-8813", ThreadStatusView::Closed),
         ],
         looked: Some(1000),
         more_url: Some("/threads?after=0.order-8813".to_owned()),
@@ -50,7 +57,7 @@ pub fn threads() -> ThreadsPage {
 
 pub fn threads_empty() -> ThreadsPage {
     let page = threads();
-    ThreadsPage { filter: Filter::None, rows: vec![], looked: None, more_url: None, title: line(""), ..page }
+    ThreadsPage { filter: FilterState::None, rows: vec![], looked: None, more_url: None, title: line(""), ..page }
 }
 
 fn chart(id: &'static str) -> Chart {
@@ -65,7 +72,7 @@ fn chart(id: &'static str) -> Chart {
         middle: "2".to_owned(),
         from: "20 Nov".to_owned(),
         to: "21 Nov".to_owned(),
-        table: Table {
+        table: ChartTable {
             columns: ["Day, UTC", "Opened", "Ended", "Waiting at its end"],
             rows: vec![["21 Nov", "1", "1", "2"].map(str::to_owned)],
         },
@@ -73,7 +80,7 @@ fn chart(id: &'static str) -> Chart {
 }
 
 pub fn insight() -> InsightPage {
-    let row = |name| GroupRow {
+    let row = |name| InsightGroupRow {
         name,
         opened: 3,
         approved: 1,
@@ -83,18 +90,19 @@ pub fn insight() -> InsightPage {
         p95: "1.5 h".to_owned(),
         bar: Some((120, 1_000)),
     };
-    let groups = |name: &str| Groups { rows: vec![row(Some(line(name))), row(None)], more: 2, longest: "1.5 h".into() };
-    let tab = |words, mark| Tab { url: "/insight?span=7d".to_owned(), words, mark };
+    let groups =
+        |name: &str| InsightGroups { rows: vec![row(Some(line(name))), row(None)], more: 2, longest: "1.5 h".into() };
+    let tab = |words, mark| InboxTab { url: "/insight?span=7d".to_owned(), words, mark };
     InsightPage {
         shell: shell(2),
-        spans: vec![tab("24 hours", Mark::Off), tab("7 days", Mark::On)],
+        spans: vec![tab("24 hours", ActiveMark::Off), tab("7 days", ActiveMark::On)],
         span: "7d",
         span_words: "the last 7 days",
-        flows: vec![Choice::new("", "All flows", ""), Choice::new("payments", "payments", "")],
+        flows: vec![SelectOption::new("", "All flows", ""), SelectOption::new("payments", "payments", "")],
         counted_until: Some(ago()),
         behind: 3,
         since: Some(ago()),
-        told: Counted::Figures(Box::new(Shown {
+        told: InsightContent::Figures(Box::new(InsightFigures {
             summary: vec![("Waiting now", "2".to_owned()), ("Half were decided within", "4 min".to_owned())],
             waiting: chart("waiting"),
             times: chart("times"),
@@ -106,11 +114,11 @@ pub fn insight() -> InsightPage {
 }
 
 pub fn insight_empty() -> InsightPage {
-    InsightPage { told: Counted::Nothing, counted_until: None, behind: 0, since: None, ..insight() }
+    InsightPage { told: InsightContent::Nothing, counted_until: None, behind: 0, since: None, ..insight() }
 }
 
 pub fn version() -> VersionPage {
-    let page = Case::rich().page();
+    let page = SampleReview::rich().page();
     VersionPage {
         shell: shell(2),
         thread: line("order-8812"),
@@ -120,23 +128,27 @@ pub fn version() -> VersionPage {
         head: 3,
         step: "proposed by".to_owned(),
         node: Some(line("planner")),
-        by: Some(Asker::Token { name: line("planner-agent"), owner: line("machines") }),
+        by: Some(RequesterView::Token { name: line("planner-agent"), owner: line("machines") }),
         proposed: ago(),
         committed: ago(),
-        gate: Gate::Approved { review_url: "/reviews/0192f0c0".to_owned(), by: vec![line("dana"), line("sam")] },
+        gate: GateView::Approved { review_url: "/reviews/0192f0c0".to_owned(), by: vec![line("dana"), line("sam")] },
         reasons: page.reasons,
         warnings: page.warnings,
         call: page.call,
         usage: page.usage,
-        rationale: Some(Prose::new("The customer asked.")),
+        rationale: Some(SafeText::new("The customer asked.")),
         rows: page.rows,
-        became: vec![Became { tone: Tone::Good, words: line("database_writer has written, fence 1"), at: Some(ago()) }],
-        checks: vec![Checked {
+        became: vec![VersionEventRow {
+            tone: Tone::Good,
+            words: line("database_writer has written, fence 1"),
+            at: Some(ago()),
+        }],
+        checks: vec![VersionCheckRow {
             words: "the statement hashes to the digest",
             but: Some("The key is retired.".to_owned()),
         }],
         statement: line("{\"version\":2}"),
-        digest: Hash::new(format!("sha256:{}", "7c".repeat(32))),
+        digest: DigestText::new(format!("sha256:{}", "7c".repeat(32))),
         entry: line("eyJhbGciOiJFZERTQSJ9.e30.c2ln"),
         kid: line("kid-1"),
         rollback: Some(RollbackForm {
@@ -146,7 +158,7 @@ pub fn version() -> VersionPage {
             attempt: "7".to_owned(),
             nodes: vec![line("planner")],
         }),
-        compare: vec![Compare {
+        compare: vec![CompareLink {
             url: "/threads/order-8812/compare?from=2&to=3".to_owned(),
             words: "with the head".to_owned(),
         }],
@@ -161,7 +173,7 @@ pub fn compare() -> ComparePage {
         head: 9,
         from: 1,
         to: 8,
-        rows: Case::rich().page().rows,
+        rows: SampleReview::rich().page().rows,
         more: 3,
     }
 }
@@ -171,9 +183,13 @@ pub fn verifier() -> VerifierPage {
     VerifierPage {
         shell: shell(2),
         csrf: "csrf-1".to_owned(),
-        typed: Typed { receipt: Prose::new("eyJ.e30.c2ln"), entry: Prose::new(""), statement: Prose::new("") },
+        typed: VerifierInputView {
+            receipt: SafeText::new("eyJ.e30.c2ln"),
+            entry: SafeText::new(""),
+            statement: SafeText::new(""),
+        },
         problem: None,
-        told: Some(Told {
+        told: Some(ReceiptCheckResult {
             tone: Tone::Bad,
             conclusion: "Refused: it opens nothing",
             checks: vec![
@@ -181,8 +197,8 @@ pub fn verifier() -> VerifierPage {
                 check("key", Tone::Bad, "failed", Some("unknown_key")),
                 check("signature", Tone::Plain, "not reached", None),
             ],
-            says: vec![Said { name: "Thread", value: line("order-8812") }],
-            known: vec![KnownRow {
+            says: vec![ReceiptClaimRow { name: "Thread", value: line("order-8812") }],
+            known: vec![GatewayFactRow {
                 tone: Tone::Care,
                 words: line("It issued none of that id"),
                 at: Some(ago()),
@@ -192,8 +208,8 @@ pub fn verifier() -> VerifierPage {
     }
 }
 
-fn event() -> LogRow {
-    LogRow {
+fn event() -> LogEventRow {
+    LogEventRow {
         url: "/log/0192f0c1".to_owned(),
         words: line("Somebody voted"),
         name: line("review.vote"),
@@ -208,15 +224,15 @@ fn event() -> LogRow {
 pub fn log() -> LogPage {
     LogPage {
         shell: shell(2),
-        kinds: vec![Choice::new("", "All kinds", "review"), Choice::new("review", "Reviews", "review")],
-        flows: vec![Choice::new("", "All flows", "")],
+        kinds: vec![SelectOption::new("", "All kinds", "review"), SelectOption::new("review", "Reviews", "review")],
+        flows: vec![SelectOption::new("", "All flows", "")],
         thread: line(""),
         who: line("dana"),
         since: line(""),
         until: line("2026-11-03T14:32"),
-        filter: Filter::Some,
+        filter: FilterState::Some,
         problem: None,
-        rows: vec![event(), LogRow { thread: None, flow: None, who: vec![], index: None, ..event() }],
+        rows: vec![event(), LogEventRow { thread: None, flow: None, who: vec![], index: None, ..event() }],
         looked: Some(1000),
         more_url: Some("/log?below=12".to_owned()),
         download_url: Some("/log.jsonl".to_owned()),
@@ -224,7 +240,7 @@ pub fn log() -> LogPage {
 }
 
 pub fn log_empty() -> LogPage {
-    LogPage { rows: vec![], looked: None, more_url: None, filter: Filter::None, ..log() }
+    LogPage { rows: vec![], looked: None, more_url: None, filter: FilterState::None, ..log() }
 }
 
 pub fn one_event() -> EventPage {
@@ -233,11 +249,11 @@ pub fn one_event() -> EventPage {
         row: event(),
         seq: Some(7),
         id: line("0192f0c1"),
-        hash: Hash::new(format!("sha256:{}", "7c".repeat(32))),
+        hash: DigestText::new(format!("sha256:{}", "7c".repeat(32))),
         previous: None,
         facts: vec![EventFact {
             name: line("reviewer"),
-            value: Json::new("\"0192f0c2\""),
+            value: SafeJson::new("\"0192f0c2\""),
             called: Some(line("dana")),
             url: Some("/reviews/0192f0c1".to_owned()),
         }],

@@ -2,24 +2,29 @@
 
 use super::sample::{line, moment, shell};
 use super::screens::asking;
-use crate::web::pages::interrupts::view::{InterruptConfirmPage, InterruptPage, InterruptRow, Part, Said};
+use crate::web::pages::interrupts::view::{
+    HostAssertionView, InterruptConfirmPage, InterruptPage, InterruptRow, InterruptValueRow,
+};
 use crate::web::pages::policy_changes::change_request_view::SignPolicyPage;
-use crate::web::pages::shared::confirm::{SignForm, Signing};
-use crate::web::pages::shared::decision_form::{CommentWish, DecideForm, Deciding, Seats};
-use crate::web::pages::shared::layout::{Hash, Moment, Tone};
-use crate::web::pages::shared::safe_text::{Json, Path, Prose};
-use crate::web::pages::shared::widgets::Badge;
-use crate::web::pages::shared::widgets::{TimelineItem, Verdict};
+use crate::web::pages::shared::confirm::{PasskeySignForm, PasskeySigningView};
+use crate::web::pages::shared::decision_form::{CommentRequirement, DecideForm, DecideFormView, StageProgressView};
+use crate::web::pages::shared::layout::{DigestText, TimestampView, Tone};
+use crate::web::pages::shared::safe_text::{SafeJson, SafePath, SafeText};
+use crate::web::pages::shared::widgets::ReviewBadge;
+use crate::web::pages::shared::widgets::{TimelineItem, VerdictView};
 
-fn soon() -> Moment {
+fn soon() -> TimestampView {
     moment("2026-11-03T14:32:00.000Z", "3 Nov 2026, 14:32 UTC", "in 12 min")
 }
 
-fn said() -> Said {
-    let part = |path: &str, value: Option<&str>| Part { path: Path::new(path), value: value.map(Json::new) };
-    Said {
+fn said() -> HostAssertionView {
+    let part = |path: &str, value: Option<&str>| InterruptValueRow {
+        path: SafePath::new(path),
+        value: value.map(SafeJson::new),
+    };
+    HostAssertionView {
         title: Some(line("Another user for order 8812")),
-        reason: Some(Prose::new("The customer wrote that the first one has left.")),
+        reason: Some(SafeText::new("The customer wrote that the first one has left.")),
         thread: Some(line("order-8812")),
         interrupt_id: line("7652e9dcf1db4576f41da052dbf45ab3"),
         digest: line(&"d".repeat(64)),
@@ -44,9 +49,9 @@ pub fn page() -> InterruptPage {
         standing: "The host has stopped its graph and waits for the answer.".to_owned(),
         said: said(),
         deadline: Some(soon()),
-        digest: Hash::new(format!("sha256:{}", "a".repeat(64))),
-        policy: Hash::new(format!("sha256:{}", "b".repeat(64))),
-        stages: vec![Seats { groups: vec![line("finance")], need: 2, approved_by: vec![line("dana")] }],
+        digest: DigestText::new(format!("sha256:{}", "a".repeat(64))),
+        policy: DigestText::new(format!("sha256:{}", "b".repeat(64))),
+        stages: vec![StageProgressView { groups: vec![line("finance")], need: 2, approved_by: vec![line("dana")] }],
         timeline: vec![TimelineItem {
             tone: Tone::Plain,
             who: Some(line("orders-app")),
@@ -55,27 +60,27 @@ pub fn page() -> InterruptPage {
             claim: None,
             at: moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", "2 h ago"),
         }],
-        deciding: Deciding::Open(DecideForm {
+        deciding: DecideFormView::Open(DecideForm {
             action: "/interrupts/0192f0c1/decision".to_owned(),
             csrf: "csrf-1".to_owned(),
             nonce: "nonce-1".to_owned(),
             stage: 0,
             asks: true,
-            comment: CommentWish::Required,
-            typed: Prose::new("Agreed."),
+            comment: CommentRequirement::Required,
+            typed: SafeText::new("Agreed."),
         }),
     }
 }
 
 pub fn ended() -> InterruptPage {
-    let bare = Said { title: None, reason: None, thread: None, attempt: None, keys: vec![], ..said() };
+    let bare = HostAssertionView { title: None, reason: None, thread: None, attempt: None, keys: vec![], ..said() };
     InterruptPage {
         problem: None,
         words: "Denied",
         tone: Tone::Bad,
         said: bare,
         deadline: None,
-        deciding: Deciding::Closed("It has ended. Nothing more can be decided here.".to_owned()),
+        deciding: DecideFormView::Closed("It has ended. Nothing more can be decided here.".to_owned()),
         ..page()
     }
 }
@@ -86,18 +91,18 @@ pub fn confirm() -> InterruptConfirmPage {
         interrupt_url: "/interrupts/0192f0c1".to_owned(),
         action: "/interrupts/0192f0c1/decision".to_owned(),
         csrf: "csrf-1".to_owned(),
-        digest: Hash::new(format!("sha256:{}", "a".repeat(64))),
+        digest: DigestText::new(format!("sha256:{}", "a".repeat(64))),
         nonce: "nonce-2".to_owned(),
         stage: 0,
-        verdict: Verdict::Approve,
+        verdict: VerdictView::Approve,
         host: line("orders-app"),
         flow: line("payments"),
         said: said(),
         deadline: soon(),
         consequence: "The host is told yes, and may go on within 10 min.".to_owned(),
         expects: "passes",
-        comment: Prose::new("Agreed."),
-        signing: Signing::NotAsked,
+        comment: SafeText::new("Agreed."),
+        signing: PasskeySigningView::NotAsked,
         typing: Some("aaaaaa".to_owned()),
         problem: None,
     }
@@ -112,26 +117,26 @@ pub fn row() -> InterruptRow {
         digest: line(&"d".repeat(64)),
         keys: vec![line("target_user_id")],
         more: 2,
-        badge: Badge::Yours,
+        badge: ReviewBadge::Yours,
         deadline: soon(),
     }
 }
 
 pub fn sign_policy() -> SignPolicyPage {
-    let form = SignForm { asking: asking(), until: "2026-11-03T12:05:00.000Z".to_owned() };
+    let form = PasskeySignForm { asking: asking(), until: "2026-11-03T12:05:00.000Z".to_owned() };
     SignPolicyPage {
         shell: shell(2),
         amendment_url: "/amendments/0192f0c1".to_owned(),
         action: "/amendments/0192f0c1/decision".to_owned(),
         csrf: "csrf-1".to_owned(),
-        digest: Hash::new(format!("sha256:{}", "a".repeat(64))),
+        digest: DigestText::new(format!("sha256:{}", "a".repeat(64))),
         stage: 0,
         nonce: "nonce-1".to_owned(),
-        verdict: Verdict::Approve,
+        verdict: VerdictView::Approve,
         flow: line("payments"),
-        policy: Hash::new(format!("sha256:{}", "b".repeat(64))),
+        policy: DigestText::new(format!("sha256:{}", "b".repeat(64))),
         deadline: soon(),
-        comment: Prose::new("Agreed."),
-        signing: Signing::Must(form),
+        comment: SafeText::new("Agreed."),
+        signing: PasskeySigningView::Must(form),
     }
 }

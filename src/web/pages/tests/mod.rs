@@ -12,9 +12,9 @@ mod screens;
 mod site;
 
 use askama::Template;
-use sample::Case;
+use sample::SampleReview;
 
-use super::episodes::episode_view::Vouched;
+use super::episodes::episode_view::ImportSignerView;
 
 fn all() -> Vec<(&'static str, String)> {
     vec![
@@ -26,8 +26,8 @@ fn all() -> Vec<(&'static str, String)> {
         ("inbox", screens::inbox().render().unwrap()),
         ("inbox_empty", screens::empty_inbox().render().unwrap()),
         ("inbox_nothing_found", screens::nothing_found().render().unwrap()),
-        ("review", Case::small().page().render().unwrap()),
-        ("review_rich", Case::rich().page().render().unwrap()),
+        ("review", SampleReview::small().page().render().unwrap()),
+        ("review_rich", SampleReview::rich().page().render().unwrap()),
         ("review_reaffirm", screens::own_agent().render().unwrap()),
         ("review_doubt", screens::doubtful().render().unwrap()),
         ("review_decided", screens::decided().render().unwrap()),
@@ -48,7 +48,7 @@ fn all() -> Vec<(&'static str, String)> {
         ("thread_of_another", screens::of_another().render().unwrap()),
         ("episode", episodes::page().render().unwrap()),
         ("episode_begun", episodes::begun().render().unwrap()),
-        ("episode_imported", episodes::imported(Vouched::Nobody).render().unwrap()),
+        ("episode_imported", episodes::imported(ImportSignerView::Nobody).render().unwrap()),
         ("imports", episodes::imports().render().unwrap()),
         ("imports_empty", episodes::no_imports().render().unwrap()),
         ("threads", history::threads().render().unwrap()),

@@ -3,20 +3,21 @@
 use super::sample::{line, moment, shell};
 use crate::web::pages::identity::account_view::{AccountPage, PasswordPage, SessionRow};
 use crate::web::pages::identity::people_view::{
-    Changing, LinkRow, PeoplePage, PersonPage, PersonRow, SecretPage, TokenRow, TokensPage, TypedPerson, TypedToken,
+    LinkRow, PeoplePage, PersonEditability, PersonFormInput, PersonPage, PersonRow, SecretPage, TokenFormInput,
+    TokenRow, TokensPage,
 };
 use crate::web::pages::operations::halt_view::{
-    EmergencyPage, HaltConfirmPage, LiftChoice, LiftingRow, ScopeCard, StopRow,
+    ActiveHaltRow, HaltConfirmPage, HaltPage, LiftOption, LiftRequestRow, ScopeCard,
 };
-use crate::web::pages::shared::layout::{Moment, Shell};
-use crate::web::pages::shared::safe_text::Prose;
+use crate::web::pages::shared::layout::{PageLayout, TimestampView};
+use crate::web::pages::shared::safe_text::SafeText;
 
-fn ago(words: &str) -> Moment {
+fn ago(words: &str) -> TimestampView {
     moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", words)
 }
 
-pub fn emergency() -> EmergencyPage {
-    let choice = |value, words| LiftChoice { value, words };
+pub fn emergency() -> HaltPage {
+    let choice = |value, words| LiftOption { value, words };
     let whole = ScopeCard {
         title: line("all flows"),
         value: "all".to_owned(),
@@ -27,18 +28,18 @@ pub fn emergency() -> EmergencyPage {
         choices: vec![],
         needs_two: true,
     };
-    let row = |what| StopRow {
+    let row = |what| ActiveHaltRow {
         what,
         by: Some(line("ana")),
         at: Some(ago("2 h ago")),
-        reason: Prose::new("The planner pays the wrong people.\u{202e}"),
+        reason: SafeText::new("The planner pays the wrong people.\u{202e}"),
     };
-    let lifting = LiftingRow {
+    let lifting = LiftRequestRow {
         what: "proposing and verifying",
         what_value: "both",
         by: line("gus"),
         at: ago("5 min ago"),
-        reason: Prose::new("The planner is fixed."),
+        reason: SafeText::new("The planner is fixed."),
         mine: false,
     };
     let payments = ScopeCard {
@@ -50,7 +51,7 @@ pub fn emergency() -> EmergencyPage {
         choices: vec![choice("both", "proposing and verifying"), choice("proposing", "proposing")],
         ..whole.clone()
     };
-    EmergencyPage {
+    HaltPage {
         shell: shell(2),
         csrf: "csrf-1".to_owned(),
         scopes: vec![whole, payments],
@@ -93,7 +94,7 @@ pub fn people() -> PeoplePage {
             until: ago("in 2 days"),
         }],
         may_change: true,
-        typed: TypedPerson { role: "reviewer".to_owned(), ..TypedPerson::default() },
+        typed: PersonFormInput { role: "reviewer".to_owned(), ..PersonFormInput::default() },
     }
 }
 
@@ -102,8 +103,8 @@ pub fn person_page() -> PersonPage {
         shell: shell(2),
         csrf: "csrf-1".to_owned(),
         person: person("dana", "reviewer", &["finance", "leads"]),
-        changing: Changing::Open,
-        typed: TypedPerson {
+        changing: PersonEditability::Open,
+        typed: PersonFormInput {
             name: "dana".to_owned(),
             role: "reviewer".to_owned(),
             groups: "finance, leads".to_owned(),
@@ -149,7 +150,7 @@ pub fn tokens() -> TokensPage {
         tokens: vec![token("orders", "agent", false), token("old", "writer", true)],
         flows: vec![line("payments")],
         may_change: true,
-        typed: TypedToken { role: "agent".to_owned(), ..TypedToken::default() },
+        typed: TokenFormInput { role: "agent".to_owned(), ..TokenFormInput::default() },
     }
 }
 
@@ -180,7 +181,7 @@ pub fn account() -> AccountPage {
 
 pub fn password() -> PasswordPage {
     PasswordPage {
-        shell: Shell::anonymous(),
+        shell: PageLayout::anonymous(),
         action: "/password/one-time".to_owned(),
         csrf: "csrf-0".to_owned(),
         title: "Welcome",
@@ -204,7 +205,7 @@ pub fn emergency_confirm() -> HaltConfirmPage {
         scope_value: "all".to_owned(),
         consequences: vec!["Nothing can be proposed.", "An administrator lifts it."],
         expects: "done",
-        reason: Prose::new("The planner pays the wrong people."),
+        reason: SafeText::new("The planner pays the wrong people."),
         stops: true,
     }
 }

@@ -3,12 +3,12 @@
 use askama::Template;
 use chromiumoxide::cdp::browser_protocol::emulation::SetScriptExecutionDisabledParams;
 
-use super::sample::Case;
+use super::sample::SampleReview;
 use super::screens;
-use super::site::Site;
+use super::site::PageTestSite;
 
 /// Puts `html` with one thing replaced on the site, and says what the script makes of it.
-async fn altered(site: &Site, html: &str, what: &str, by: &str) -> super::site::Said {
+async fn altered(site: &PageTestSite, html: &str, what: &str, by: &str) -> super::site::PageCheckResult {
     assert!(html.contains(what), "the page holds {what}");
     site.put("/altered", html.replacen(what, by, 1));
     site.visit("/altered").await;
@@ -17,11 +17,11 @@ async fn altered(site: &Site, html: &str, what: &str, by: &str) -> super::site::
 
 #[actix_web::test]
 async fn what_is_shown_as_it_was_signed_matches() {
-    let mut site = Site::open().await;
+    let mut site = PageTestSite::open().await;
     let pages = [
-        Case::small().page(),
-        Case::rich().page(),
-        Case::reaffirm().page(),
+        SampleReview::small().page(),
+        SampleReview::rich().page(),
+        SampleReview::reaffirm().page(),
         screens::decided(),
         screens::doubtful(),
         screens::own_agent(),
@@ -35,7 +35,7 @@ async fn what_is_shown_as_it_was_signed_matches() {
             assert!(said.matches(), "page {number} at {width}: {said:?}");
         }
     }
-    site.put("/review", Case::rich().page().render().unwrap());
+    site.put("/review", SampleReview::rich().page().render().unwrap());
     site.visit("/review").await;
     let _: u32 = site.js("(document.querySelectorAll('details').forEach((it) => (it.open = true)), 1)").await;
     let _: bool = site.js("(document.querySelector('button.approve').click(), true)").await;
@@ -45,9 +45,9 @@ async fn what_is_shown_as_it_was_signed_matches() {
 
 #[actix_web::test]
 async fn an_altered_value_is_a_mismatch_and_disables_deciding() {
-    let site = Site::open().await;
-    let small = Case::small().page().render().unwrap();
-    let digest = Case::small().page().proof.digest.whole().to_owned();
+    let site = PageTestSite::open().await;
+    let small = SampleReview::small().page().render().unwrap();
+    let digest = SampleReview::small().page().proof.digest.whole().to_owned();
     let in_cell = |value: &str| format!("\">{value}</div>");
     for (what, by) in [
         // In the sentence, in what the writer reads, in the table of changes.
@@ -82,7 +82,7 @@ async fn an_altered_value_is_a_mismatch_and_disables_deciding() {
         let said = altered(&site, &small, &what, &by).await;
         assert!(said.refuses(), "{what} by {by}: {said:?}");
     }
-    let rich = Case::rich().page().render().unwrap();
+    let rich = SampleReview::rich().page().render().unwrap();
     for (what, by) in [
         // A letter that looks alike, an escape for another, text for an escape, the head of a fold.
         ("p\u{430}yp\u{430}l", "paypal"),
@@ -120,8 +120,8 @@ async fn an_altered_value_is_a_mismatch_and_disables_deciding() {
 
 #[actix_web::test]
 async fn a_row_that_is_missing_is_a_mismatch() {
-    let site = Site::open().await;
-    let rich = Case::rich().page().render().unwrap();
+    let site = PageTestSite::open().await;
+    let rich = SampleReview::rich().page().render().unwrap();
     site.put("/review", rich.as_str());
     site.visit("/review").await;
     assert!(site.verdict("").await.matches());
@@ -143,8 +143,8 @@ async fn a_row_that_is_missing_is_a_mismatch() {
 
 #[actix_web::test]
 async fn a_row_that_cannot_be_seen_is_a_mismatch() {
-    let site = Site::open().await;
-    let html = Case::rich().page().render().unwrap();
+    let site = PageTestSite::open().await;
+    let html = SampleReview::rich().page().render().unwrap();
     let html = html.replace("</head>", "<link rel=\"stylesheet\" href=\"/hide.css\"></head>");
     site.put("/review", html);
     let row = ".diff tr:has([data-side=from][data-salt]):nth-child(2)";
@@ -199,8 +199,8 @@ async fn a_row_that_cannot_be_seen_is_a_mismatch() {
 
 #[actix_web::test]
 async fn without_the_script_or_a_secure_context_nothing_is_claimed() {
-    let site = Site::open().await;
-    let html = Case::small().page().render().unwrap();
+    let site = PageTestSite::open().await;
+    let html = SampleReview::small().page().render().unwrap();
     site.put("/review", html.as_str());
     site.visit_plain("/review").await;
     let _: bool = site.js("new Promise((done) => setTimeout(() => done(true)))").await;
@@ -222,8 +222,8 @@ async fn without_the_script_or_a_secure_context_nothing_is_claimed() {
 
 #[actix_web::test]
 async fn what_changes_after_the_page_opened_is_noticed_before_it_is_sent() {
-    let mut site = Site::open().await;
-    site.put("/review", Case::small().page().render().unwrap());
+    let mut site = PageTestSite::open().await;
+    site.put("/review", SampleReview::small().page().render().unwrap());
     site.visit("/review").await;
     assert!(site.verdict("").await.matches());
     let _: bool = site
@@ -253,9 +253,9 @@ async fn what_changes_after_the_page_opened_is_noticed_before_it_is_sent() {
 
 #[actix_web::test]
 async fn the_first_screen_of_a_phone_says_what_and_why_and_offers_both_verdicts() {
-    let site = Site::open().await;
+    let site = PageTestSite::open().await;
     site.resize(390, 844).await;
-    for case in [Case::small(), Case::rich()] {
+    for case in [SampleReview::small(), SampleReview::rich()] {
         site.put("/review", case.page().render().unwrap());
         site.visit("/review").await;
         for selector in

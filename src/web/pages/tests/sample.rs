@@ -4,22 +4,25 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use super::commitment_rows::{View, canonical, half, hash, touches};
+use super::commitment_rows::{TreeExcerpt, canonical, half, hash, touches};
 use crate::domain::identity::account::PersonRole;
-use crate::service::inbox::Waiting;
-use crate::web::pages::reviews::discussion_view::{ExtensionForm, LaterChoice};
+use crate::service::inbox::WaitingCount;
+use crate::web::pages::reviews::discussion_view::{DeadlineOption, ExtensionForm};
 use crate::web::pages::reviews::review_view::{
-    Deciding, DecisionForm, DeniedBefore, Fact, Progress, Proof, Rationale, ReviewPage, Stage, Standing,
+    DecisionForm, EarlierDenialsView, Rationale, ReviewDecisionView, ReviewPage, ReviewStatusView, StageProgress,
+    StageView, StatementProofView, StatementRow,
 };
-use crate::web::pages::shared::headline::{HeadChange, Headline, Intent};
-use crate::web::pages::shared::layout::{Account, Hash, Moment, Shell, Tone};
+use crate::web::pages::shared::headline::{Headline, HeadlineChange, HeadlineKind};
+use crate::web::pages::shared::layout::{DigestText, PageLayout, SignedInView, TimestampView, Tone};
 use crate::web::pages::shared::nav::Navigation;
 use crate::web::pages::shared::proof_rows::WriterReads;
-use crate::web::pages::shared::proof_rows::{Protection, Rows};
-use crate::web::pages::shared::safe_text::{Json, Line, Path, Prose};
-use crate::web::pages::shared::widgets::Asker;
+use crate::web::pages::shared::proof_rows::{OpeningRows, Protection};
+use crate::web::pages::shared::safe_text::{SafeJson, SafeLine, SafePath, SafeText};
+use crate::web::pages::shared::widgets::RequesterView;
 use crate::web::pages::shared::widgets::Urgency;
-use crate::web::pages::shared::widgets::{Arguments, Call, CommentWish, Reason, TimelineItem, WriteDoubt};
+use crate::web::pages::shared::widgets::{
+    CommentRequirement, HoldReasonView, TimelineItem, ToolArgumentsView, ToolCallView, WriteUncertainty,
+};
 
 /// What the sample's tool is called with, and the salt that this is committed to under.
 const TOOL_SALT: [u8; 32] = [3; 32];
@@ -28,24 +31,24 @@ fn arguments() -> Value {
     json!({"10": 1, "9": 2, "to": "user 42"})
 }
 
-pub fn moment(iso: &str, words: &str, distance: &str) -> Moment {
-    Moment { iso: iso.to_owned(), words: words.to_owned(), distance: distance.to_owned() }
+pub fn moment(iso: &str, words: &str, distance: &str) -> TimestampView {
+    TimestampView { iso: iso.to_owned(), words: words.to_owned(), distance: distance.to_owned() }
 }
 
-pub fn line(text: &str) -> Line {
-    Line::new(text)
+pub fn line(text: &str) -> SafeLine {
+    SafeLine::new(text)
 }
 
-pub fn shell(waiting: usize) -> Shell {
-    let waiting = Waiting::Exactly(waiting);
+pub fn shell(waiting: usize) -> PageLayout {
+    let waiting = WaitingCount::Exactly(waiting);
     let navigation = Navigation::of(PersonRole::Reviewer, "/", waiting);
     let groups = vec![line("finance"), line("leads")];
-    let account = Account { name: line("dana"), groups, waiting, navigation, reach: 41, csrf: "csrf-1".into() };
-    Shell { account: Some(account), notice: None }
+    let account = SignedInView { name: line("dana"), groups, waiting, navigation, reach: 41, csrf: "csrf-1".into() };
+    PageLayout { account: Some(account), notice: None }
 }
 
 /// What a review is made of: everything else on its page follows.
-pub struct Case {
+pub struct SampleReview {
     pub before: Value,
     pub after: Value,
     pub hidden: Vec<&'static str>,
@@ -54,7 +57,7 @@ pub struct Case {
     pub rationale: Option<&'static str>,
 }
 
-impl Case {
+impl SampleReview {
     /// One protected value changes.
     pub fn small() -> Self {
         Self {
@@ -104,12 +107,12 @@ impl Case {
     }
 
     pub fn page(&self) -> ReviewPage {
-        let view = View { hidden: &self.hidden, wanted: &self.reads };
+        let view = TreeExcerpt { hidden: &self.hidden, wanted: &self.reads };
         let from = half(&self.before, Some(&self.before), Some(&self.after), "", &view);
         let to = half(&self.after, Some(&self.before), Some(&self.before), "", &view);
         let opening = json!({"from": from.opened, "to": to.opened});
         let protected = |at: &str| touches(&self.protected, at);
-        let mut rows = Rows::read(&opening, canonical, &protected).unwrap();
+        let mut rows = OpeningRows::read(&opening, canonical, &protected).unwrap();
         let reads = rows.reads(&|at| touches(&self.reads, at), &|at| at == "/payment/currency");
         let writers = vec![WriterReads { node: line("database_writer"), rows: reads }];
         rows.leave_out(&writers);
@@ -128,19 +131,20 @@ impl Case {
             "proposed_at": "2026-11-03T14:20:11.123Z"})
     }
 
-    fn assemble(&self, rows: Rows, writers: Vec<WriterReads>, statement: &Value, digest: &str) -> ReviewPage {
+    fn assemble(&self, rows: OpeningRows, writers: Vec<WriterReads>, statement: &Value, digest: &str) -> ReviewPage {
         let statement = statement.as_object().unwrap();
-        let fact = |(key, value): (&String, &Value)| Fact { key: key.clone(), value: Json::new(canonical(value)) };
-        let proof = Proof {
-            digest: Hash::new(digest),
+        let fact =
+            |(key, value): (&String, &Value)| StatementRow { key: key.clone(), value: SafeJson::new(canonical(value)) };
+        let proof = StatementProofView {
+            digest: DigestText::new(digest),
             statement: statement.iter().map(fact).collect(),
             policy: line("payments, active since 1 Nov 2026"),
         };
-        let reason = |at: &&str| Reason { path: Some(Path::new(*at)), words: line("is protected") };
+        let reason = |at: &&str| HoldReasonView { path: Some(SafePath::new(*at)), words: line("is protected") };
         ReviewPage {
             shell: shell(3),
             headline: headline(&rows),
-            standing: Standing::Waiting {
+            standing: ReviewStatusView::Waiting {
                 needs: "1 more from finance".to_owned(),
                 deadline: moment("2026-11-03T14:32:00.000Z", "3 Nov 2026, 14:32 UTC", "in 12 min"),
                 urgency: Urgency::Soon,
@@ -151,32 +155,32 @@ impl Case {
             thread_url: "/threads/order-8812".to_owned(),
             title: Some(line("Refund for order 8812")),
             on_behalf_of: Some(line("Mira Novak, customer care")),
-            asked_by: Some(Asker::Token { name: line("planner-agent"), owner: line("support-automation") }),
+            asked_by: Some(RequesterView::Token { name: line("planner-agent"), owner: line("support-automation") }),
             reasons: self.protected.iter().map(reason).collect(),
             warnings: Vec::new(),
-            denied_before: Some(DeniedBefore {
+            denied_before: Some(EarlierDenialsView {
                 often: "3 times in the 24 h before this review".to_owned(),
                 by: line("ben"),
-                comment: Some(Prose::new("Order 8812 belongs to user 17.")),
+                comment: Some(SafeText::new("Order 8812 belongs to user 17.")),
                 url: "/reviews/0192f0c0".to_owned(),
             }),
             writers,
             rows: rows.changed,
             unchanged: rows.unchanged,
             arrays: rows.arrays,
-            call: Some(Call {
+            call: Some(ToolCallView {
                 name: line("lookup"),
-                arguments: Arguments::Whole {
-                    value: Json::new(canonical(&arguments())),
+                arguments: ToolArgumentsView::Whole {
+                    value: SafeJson::new(canonical(&arguments())),
                     salt: URL_SAFE_NO_PAD.encode(TOOL_SALT),
                 },
             }),
             usage: Some(line("1200 tokens")),
-            rationale: self.rationale.map(|it| Rationale::Whole(Prose::new(it))),
+            rationale: self.rationale.map(|it| Rationale::Whole(SafeText::new(it))),
             stages: stages(),
             timeline: timeline(),
             proof,
-            deciding: Deciding::Open(Box::new(form())),
+            deciding: ReviewDecisionView::Open(Box::new(form())),
             unsent: None,
             withdrawing: None,
             edit_url: None,
@@ -193,13 +197,13 @@ impl Case {
 /// How many changes fit into the sentence.
 const HEADLINE_CHANGES: usize = 3;
 
-pub fn headline(rows: &Rows) -> Headline {
-    let change = |it: &crate::web::pages::shared::proof_rows::Row| HeadChange {
+pub fn headline(rows: &OpeningRows) -> Headline {
+    let change = |it: &crate::web::pages::shared::proof_rows::OpeningRow| HeadlineChange {
         path: it.path.clone(),
         before: it.before.clone(),
         after: it.after.clone(),
     };
-    let intent = if rows.changed.is_empty() { Intent::Reaffirm } else { Intent::Change };
+    let intent = if rows.changed.is_empty() { HeadlineKind::Reaffirm } else { HeadlineKind::Change };
     assert!(rows.changed.is_sorted_by_key(|it| it.protection != Protection::Protected));
     Headline {
         node: line("planner"),
@@ -209,10 +213,15 @@ pub fn headline(rows: &Rows) -> Headline {
     }
 }
 
-fn stages() -> Vec<Stage> {
+fn stages() -> Vec<StageView> {
     vec![
-        Stage { groups: vec![line("finance")], approved_by: vec![line("sam")], need: 2, progress: Progress::Open },
-        Stage { groups: vec![line("security")], approved_by: vec![], need: 1, progress: Progress::Later },
+        StageView {
+            groups: vec![line("finance")],
+            approved_by: vec![line("sam")],
+            need: 2,
+            progress: StageProgress::Open,
+        },
+        StageView { groups: vec![line("security")], approved_by: vec![], need: 1, progress: StageProgress::Later },
     ]
 }
 
@@ -231,7 +240,7 @@ fn timeline() -> Vec<TimelineItem> {
         Tone::Good,
         moment("2026-11-03T14:24:40.000Z", "3 Nov 2026, 14:24 UTC", "4 min ago"),
     );
-    vote.comment = Some(Prose::new("Checked with the customer by phone. 42 is the right account."));
+    vote.comment = Some(SafeText::new("Checked with the customer by phone. 42 is the right account."));
     vote.claim = Some("Their browser reported that the digest matches what it showed.".to_owned());
     vec![
         item(
@@ -255,11 +264,11 @@ fn extension() -> ExtensionForm {
         action: "/reviews/0192f0c1/extension".to_owned(),
         csrf: "csrf-1".to_owned(),
         deadline: "2026-11-03T16:00:00.000Z".to_owned(),
-        choices: vec![LaterChoice {
+        choices: vec![DeadlineOption {
             value: "2026-11-03T17:00:00.000Z".to_owned(),
             words: "1 hour more, until 3 Nov 2026, 17:00 UTC".to_owned(),
         }],
-        typed: Prose::new(""),
+        typed: SafeText::new(""),
         problem: None,
     }
 }
@@ -272,9 +281,9 @@ pub fn form() -> DecisionForm {
         stage: "0".to_owned(),
         absent: None,
         places: vec![],
-        comment: CommentWish::Optional,
-        typed: Prose::new(""),
-        doubt: WriteDoubt::None,
+        comment: CommentRequirement::Optional,
+        typed: SafeText::new(""),
+        doubt: WriteUncertainty::None,
         problem: None,
     }
 }

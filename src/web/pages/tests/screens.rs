@@ -1,53 +1,56 @@
 //! The other screens' samples.
 
-use super::sample::{Case, line, moment, shell};
-use crate::web::pages::identity::passkeys_view::{AddForm, Asking, Confirm, PasskeyRow, PasskeysPage, Place};
-use crate::web::pages::identity::sign_in_view::{LeavingPage, RoleChoice, SetUpPage, SignInLinkPage, SignInPage};
+use super::sample::{SampleReview, line, moment, shell};
+use crate::web::pages::identity::passkeys_view::{
+    AddPasskeyForm, PasskeyAvailability, PasskeyChallengeView, PasskeyConfirmationView, PasskeyRow, PasskeysPage,
+};
+use crate::web::pages::identity::sign_in_view::{RedirectPage, RoleChoice, SetUpPage, SignInLinkPage, SignInPage};
 use crate::web::pages::inbox::list_view::{
-    Choice, DecidedRow, InboxPage, Mark, Scope, SearchForm, Show, Tab, Votes, WaitingRow,
+    ActiveMark, DecidedRow, InboxFilterOption, InboxPage, InboxScope, InboxTab, InboxTabKind, SearchForm,
+    StageVotesView, WaitingRow,
 };
 use crate::web::pages::reviews::discussion_view::WithdrawalForm;
-use crate::web::pages::reviews::edit_view::{EditPage, Field};
-use crate::web::pages::reviews::review_view::{Deciding, ReviewPage, Standing};
-use crate::web::pages::shared::confirm::{ConfirmPage, SignForm, Signing};
-use crate::web::pages::shared::error_view::{Action, ErrorPage};
-use crate::web::pages::shared::headline::{HeadChange, Headline};
-use crate::web::pages::shared::layout::{Hash, Moment, Notice, Shell, Tone};
-use crate::web::pages::shared::proof_rows::Side;
-use crate::web::pages::shared::safe_text::{Path, Prose};
-use crate::web::pages::shared::vote_as::{AbsentRow, OtherPlace};
-use crate::web::pages::shared::widgets::Asker;
-use crate::web::pages::shared::widgets::Badge;
-use crate::web::pages::shared::widgets::Gate;
+use crate::web::pages::reviews::edit_view::{EditField, EditPage};
+use crate::web::pages::reviews::review_view::{ReviewDecisionView, ReviewPage, ReviewStatusView};
+use crate::web::pages::shared::confirm::{ConfirmPage, PasskeySignForm, PasskeySigningView};
+use crate::web::pages::shared::error_view::{ErrorAction, ErrorPage};
+use crate::web::pages::shared::headline::{Headline, HeadlineChange};
+use crate::web::pages::shared::layout::{DigestText, FlashNotice, PageLayout, TimestampView, Tone};
+use crate::web::pages::shared::proof_rows::DiffSideView;
+use crate::web::pages::shared::safe_text::{SafePath, SafeText};
+use crate::web::pages::shared::vote_as::{DelegatorRow, VotingSeatLink};
+use crate::web::pages::shared::widgets::GateView;
+use crate::web::pages::shared::widgets::RequesterView;
+use crate::web::pages::shared::widgets::ReviewBadge;
 use crate::web::pages::shared::widgets::Urgency;
-use crate::web::pages::shared::widgets::{Outcome, Verdict, WriteDoubt};
+use crate::web::pages::shared::widgets::{HoldOutcomeView, VerdictView, WriteUncertainty};
 use crate::web::pages::threads::thread_view::{
-    Became, BranchRow, EndedRow, EntryRow, OriginRow, ThreadPage, ThreadStatus, Write,
+    BranchRow, BranchStatusView, EndedReviewRow, EntryRow, OriginRow, ThreadPage, ThreadStatusView, WriteStatusView,
 };
 
-fn soon() -> Moment {
+fn soon() -> TimestampView {
     moment("2026-11-03T14:32:00.000Z", "3 Nov 2026, 14:32 UTC", "in 12 min")
 }
 
-fn ago(words: &str) -> Moment {
+fn ago(words: &str) -> TimestampView {
     moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", words)
 }
 
-pub fn asking() -> Asking {
-    Asking { rp_id: "gate.example".to_owned(), challenge: "AAAA".to_owned(), allow: String::new() }
+pub fn asking() -> PasskeyChallengeView {
+    PasskeyChallengeView { rp_id: "gate.example".to_owned(), challenge: "AAAA".to_owned(), allow: String::new() }
 }
 
 pub fn passkeys() -> PasskeysPage {
     PasskeysPage {
         shell: shell(2),
         csrf: "csrf-0".to_owned(),
-        place: Place::Here(AddForm {
+        place: PasskeyAvailability::Here(AddPasskeyForm {
             name: line(""),
             rp_id: "gate.example".to_owned(),
             challenge: "AAAA".to_owned(),
             user: "0192f0c1".to_owned(),
             user_name: "dana".to_owned(),
-            confirm: Confirm::Passkey(asking()),
+            confirm: PasskeyConfirmationView::Passkey(asking()),
         }),
         rows: vec![PasskeyRow {
             id: "AAAAAAAAAAAAAAAAAAAAAA".to_owned(),
@@ -61,12 +64,12 @@ pub fn passkeys() -> PasskeysPage {
 }
 
 pub fn passkeys_nowhere() -> PasskeysPage {
-    PasskeysPage { place: Place::Nowhere("http://127.0.0.1:8480".to_owned()), rows: vec![], ..passkeys() }
+    PasskeysPage { place: PasskeyAvailability::Nowhere("http://127.0.0.1:8480".to_owned()), rows: vec![], ..passkeys() }
 }
 
 pub fn confirm_signed() -> ConfirmPage {
-    let form = SignForm { asking: asking(), until: "2026-11-03T12:05:00.000Z".to_owned() };
-    ConfirmPage { signing: Signing::Must(form), ..confirm() }
+    let form = PasskeySignForm { asking: asking(), until: "2026-11-03T12:05:00.000Z".to_owned() };
+    ConfirmPage { signing: PasskeySigningView::Must(form), ..confirm() }
 }
 
 pub fn confirm_typed() -> ConfirmPage {
@@ -76,7 +79,7 @@ pub fn confirm_typed() -> ConfirmPage {
 
 pub fn sign_in() -> SignInPage {
     SignInPage {
-        shell: Shell::anonymous(),
+        shell: PageLayout::anonymous(),
         csrf: "csrf-0".to_owned(),
         next: "/".to_owned(),
         username: line("dana"),
@@ -89,7 +92,7 @@ pub fn sign_in() -> SignInPage {
 
 pub fn set_up() -> SetUpPage {
     SetUpPage {
-        shell: Shell::anonymous(),
+        shell: PageLayout::anonymous(),
         action: "/set-up/one-time".to_owned(),
         csrf: "csrf-0".to_owned(),
         purpose: "It is the first account of this gateway.".to_owned(),
@@ -101,9 +104,9 @@ pub fn set_up() -> SetUpPage {
     }
 }
 
-pub fn leaving() -> LeavingPage {
-    LeavingPage {
-        shell: Shell::anonymous(),
+pub fn leaving() -> RedirectPage {
+    RedirectPage {
+        shell: PageLayout::anonymous(),
         url: "https://id.example/auth?state=s".to_owned(),
         title: "Signing in".to_owned(),
         lead: "Your organisation asks you who you are, and sends you back here.".to_owned(),
@@ -112,7 +115,7 @@ pub fn leaving() -> LeavingPage {
 
 pub fn sign_in_link() -> SignInLinkPage {
     SignInLinkPage {
-        shell: Shell::anonymous(),
+        shell: PageLayout::anonymous(),
         action: "/sign-in/one-time".to_owned(),
         csrf: "csrf-0".to_owned(),
         next: "/".to_owned(),
@@ -125,12 +128,18 @@ pub fn error() -> ErrorPage {
         status: 409,
         happened: "This review was decided while you were reading".to_owned(),
         kept: "sam denied it a moment ago. Your vote was not counted, and nothing was written.".to_owned(),
-        action: Action { words: "See what was decided".to_owned(), url: "/reviews/0192f0c1".to_owned() },
+        action: ErrorAction { words: "See what was decided".to_owned(), url: "/reviews/0192f0c1".to_owned() },
         request_id: "req_01JBQ8".to_owned(),
     }
 }
 
-fn row(headline: Headline, thread: &str, urgency: Urgency, deadline: Moment, badges: Vec<Badge>) -> WaitingRow {
+fn row(
+    headline: Headline,
+    thread: &str,
+    urgency: Urgency,
+    deadline: TimestampView,
+    badges: Vec<ReviewBadge>,
+) -> WaitingRow {
     let protected = headline.changes.iter().map(|it| it.path.clone()).take(2).collect();
     WaitingRow {
         tick: Some("0192f0c1".to_owned()),
@@ -141,35 +150,35 @@ fn row(headline: Headline, thread: &str, urgency: Urgency, deadline: Moment, bad
         protected,
         reasons: vec![line("payment.amount above 1000 requires approval")],
         on_behalf_of: Some(line("Mira Novak")),
-        votes: Votes { got: 1, need: 2, groups: vec![line("finance"), line("leads")] },
+        votes: StageVotesView { got: 1, need: 2, groups: vec![line("finance"), line("leads")] },
         deadline,
         urgency,
         badges,
     }
 }
 
-fn tabs() -> Vec<Tab> {
-    let tab = |show: Show, mark| Tab { url: format!("/?show={}", show.word()), words: show.words(), mark };
-    vec![tab(Show::Waiting, Mark::On), tab(Show::Mine, Mark::Off)]
+fn tabs() -> Vec<InboxTab> {
+    let tab = |show: InboxTabKind, mark| InboxTab { url: format!("/?show={}", show.word()), words: show.words(), mark };
+    vec![tab(InboxTabKind::Waiting, ActiveMark::On), tab(InboxTabKind::Mine, ActiveMark::Off)]
 }
 
 fn form() -> SearchForm {
-    let choice = |it: &str, mark| Choice { value: it.to_owned(), words: it.to_owned(), mark };
+    let choice = |it: &str, mark| InboxFilterOption { value: it.to_owned(), words: it.to_owned(), mark };
     SearchForm {
-        typed: Prose::new("pay\u{202e}ment"),
-        show: vec![choice("waiting", Mark::On), choice("past", Mark::Off)],
-        flows: vec![choice("payments", Mark::Off)],
+        typed: SafeText::new("pay\u{202e}ment"),
+        show: vec![choice("waiting", ActiveMark::On), choice("past", ActiveMark::Off)],
+        flows: vec![choice("payments", ActiveMark::Off)],
     }
 }
 
 pub fn inbox() -> InboxPage {
-    let (small, rich) = (Case::small().page().headline, Case::rich().page().headline);
+    let (small, rich) = (SampleReview::small().page().headline, SampleReview::rich().page().headline);
     let mut deploy = row(
-        Case::reaffirm().page().headline,
+        SampleReview::reaffirm().page().headline,
         "deploy-2026-11-03",
         Urgency::Calm,
         moment("2026-11-04T09:00:00.000Z", "4 Nov 2026, 09:00 UTC", "in 18 h"),
-        vec![Badge::CannotDecide("proposed by your agent".to_owned())],
+        vec![ReviewBadge::CannotDecide("proposed by your agent".to_owned())],
     );
     deploy.flow = line("deploys");
     deploy.reasons = vec![line("the last approval expired before the write")];
@@ -183,8 +192,8 @@ pub fn inbox() -> InboxPage {
         at: ago(at),
     };
     InboxPage {
-        shell: Shell {
-            notice: Some(Notice {
+        shell: PageLayout {
+            notice: Some(FlashNotice {
                 tone: Tone::Good,
                 words: "Approved. The receipt is valid for 10 minutes.".to_owned(),
             }),
@@ -196,24 +205,24 @@ pub fn inbox() -> InboxPage {
         interrupts_next: Some("/?asked=1.i".to_owned()),
         deciding_several: Some("csrf-1".to_owned()),
         waiting: vec![
-            row(small.clone(), "order-8812", Urgency::Soon, soon(), vec![Badge::Yours]),
+            row(small.clone(), "order-8812", Urgency::Soon, soon(), vec![ReviewBadge::Yours]),
             row(
                 rich,
                 "order-8813",
                 Urgency::Calm,
                 moment("2026-11-03T18:20:00.000Z", "3 Nov 2026, 18:20 UTC", "in 4 h"),
-                vec![Badge::Voted, Badge::WriteOutcomeUnknown],
+                vec![ReviewBadge::Voted, ReviewBadge::WriteOutcomeUnknown],
             ),
             deploy,
         ],
         decided: vec![
-            decided(small.clone(), Outcome::Approved, vec!["dana", "sam"], "2 h ago"),
-            decided(small.clone(), Outcome::Denied, vec!["sam"], "3 h ago"),
-            decided(small, Outcome::Expired, vec![], "yesterday"),
+            decided(small.clone(), HoldOutcomeView::Approved, vec!["dana", "sam"], "2 h ago"),
+            decided(small.clone(), HoldOutcomeView::Denied, vec!["sam"], "3 h ago"),
+            decided(small, HoldOutcomeView::Expired, vec![], "yesterday"),
         ],
         tabs: tabs(),
         form: form(),
-        scope: Scope::Overview,
+        scope: InboxScope::Overview,
         previous_url: None,
         next_url: Some("/?after=1".to_owned()),
     }
@@ -235,53 +244,57 @@ pub fn empty_inbox() -> InboxPage {
 
 /// What somebody searched for, and nothing is like it.
 pub fn nothing_found() -> InboxPage {
-    InboxPage { scope: Scope::Chosen(Show::Everything), previous_url: Some("/?before=1".to_owned()), ..empty_inbox() }
+    InboxPage {
+        scope: InboxScope::Chosen(InboxTabKind::Everything),
+        previous_url: Some("/?before=1".to_owned()),
+        ..empty_inbox()
+    }
 }
 
 pub fn confirm() -> ConfirmPage {
-    let page = Case::small().page();
+    let page = SampleReview::small().page();
     ConfirmPage {
         shell: shell(2),
         review_url: "/reviews/0192f0c1".to_owned(),
         action: "/reviews/0192f0c1/decision".to_owned(),
         csrf: "csrf-1".to_owned(),
-        digest: Hash::new(page.proof.digest.whole()),
+        digest: DigestText::new(page.proof.digest.whole()),
         nonce: "nonce-2".to_owned(),
         stage: "0".to_owned(),
         absent: Some(absent()),
-        verdict: Verdict::Approve,
+        verdict: VerdictView::Approve,
         headline: page.headline,
         flow: line("payments"),
         thread: line("order-8812"),
         deadline: soon(),
         expects: "waits",
         consequence: "With your vote 2 of 2 from finance have approved; security comes next.".to_owned(),
-        comment: Prose::new("Looks right,\nchecked with \"Mira\"."),
+        comment: SafeText::new("Looks right,\nchecked with \"Mira\"."),
         browser_check: "match".to_owned(),
-        doubt: WriteDoubt::None,
-        signing: Signing::NotAsked,
+        doubt: WriteUncertainty::None,
+        signing: PasskeySigningView::NotAsked,
         typing: None,
         problem: None,
     }
 }
 
 pub fn decided() -> ReviewPage {
-    let mut page = Case::small().page();
-    page.standing = Standing::Ended {
-        outcome: Outcome::Approved,
+    let mut page = SampleReview::small().page();
+    page.standing = ReviewStatusView::Ended {
+        outcome: HoldOutcomeView::Approved,
         by: vec![line("sam"), line("dana")],
         at: ago("2 h ago"),
         followed: "The receipt was used: database_writer has written.".to_owned(),
         next_url: None,
     };
-    page.deciding = Deciding::Over;
+    page.deciding = ReviewDecisionView::Over;
     page
 }
 
 pub fn doubtful() -> ReviewPage {
-    let mut page = Case::small().page();
-    if let Deciding::Open(form) = &mut page.deciding {
-        form.doubt = WriteDoubt::Unknown(line(
+    let mut page = SampleReview::small().page();
+    if let ReviewDecisionView::Open(form) = &mut page.deciding {
+        form.doubt = WriteUncertainty::Unknown(line(
             "database_writer reserved version 3 at 14:02 UTC and never said whether it wrote.",
         ));
         form.problem = Some("Approving needs the tick below. Your vote was not counted.".to_owned());
@@ -289,16 +302,16 @@ pub fn doubtful() -> ReviewPage {
     page
 }
 
-fn absent() -> AbsentRow {
-    AbsentRow { delegation: "0192f0c1".to_owned(), name: line("mira"), until: soon() }
+fn absent() -> DelegatorRow {
+    DelegatorRow { delegation: "0192f0c1".to_owned(), name: line("mira"), until: soon() }
 }
 
 /// The reader votes for somebody who is away, and could vote for others.
 pub fn for_another() -> ReviewPage {
-    let mut page = Case::small().page();
-    if let Deciding::Open(form) = &mut page.deciding {
+    let mut page = SampleReview::small().page();
+    if let ReviewDecisionView::Open(form) = &mut page.deciding {
         form.absent = Some(absent());
-        let other = |name: Option<&str>| OtherPlace { url: "/reviews/1?for=own".to_owned(), name: name.map(line) };
+        let other = |name: Option<&str>| VotingSeatLink { url: "/reviews/1?for=own".to_owned(), name: name.map(line) };
         form.places = vec![other(None), other(Some("sam"))];
     }
     page.withdrawing = Some(WithdrawalForm {
@@ -312,8 +325,8 @@ pub fn for_another() -> ReviewPage {
 }
 
 pub fn own_agent() -> ReviewPage {
-    let mut page = Case::reaffirm().page();
-    page.deciding = Deciding::Closed("You own the agent that proposed it.".to_owned());
+    let mut page = SampleReview::reaffirm().page();
+    page.deciding = ReviewDecisionView::Closed("You own the agent that proposed it.".to_owned());
     page
 }
 
@@ -323,7 +336,7 @@ fn branch(name: &str, words: &str) -> BranchRow {
         url: format!("/threads/branch-{name}"),
         version: 2,
         version_url: "/threads/order-8812/versions/2".to_owned(),
-        became: Became { words: words.to_owned(), tone: Tone::Plain, url: None },
+        became: BranchStatusView { words: words.to_owned(), tone: Tone::Plain, url: None },
     }
 }
 
@@ -340,17 +353,21 @@ pub fn of_another() -> ThreadPage {
 }
 
 pub fn thread() -> ThreadPage {
-    let digest = |digit: &str| Hash::new(format!("sha256:{}", digit.repeat(32)));
+    let digest = |digit: &str| DigestText::new(format!("sha256:{}", digit.repeat(32)));
     let entry = |version, step: &str, node: Option<&str>, gate, changed: &[&str], digit: &str, at: &str| EntryRow {
         version,
         step: step.to_owned(),
         node: node.map(line),
         gate,
         url: format!("/threads/order-8812/versions/{version}"),
-        by: Some(Asker::Token { name: line("planner-agent"), owner: line("machines") }),
+        by: Some(RequesterView::Token { name: line("planner-agent"), owner: line("machines") }),
         changed: changed
             .iter()
-            .map(|it| HeadChange { path: Path::new(*it), before: Side::Absent, after: Side::Nested })
+            .map(|it| HeadlineChange {
+                path: SafePath::new(*it),
+                before: DiffSideView::Absent,
+                after: DiffSideView::Nested,
+            })
             .collect(),
         more_changed: 0,
         digest: digest(digit),
@@ -361,12 +378,12 @@ pub fn thread() -> ThreadPage {
         2,
         "proposed by",
         Some("planner"),
-        Gate::Approved { review_url: "/reviews/0192f0c0".to_owned(), by: vec![line("dana"), line("sam")] },
+        GateView::Approved { review_url: "/reviews/0192f0c0".to_owned(), by: vec![line("dana"), line("sam")] },
         &["/target_user_id", "/payment/amount"],
         "7c",
         "2 h ago",
     );
-    approved.write = Some(Write { tone: Tone::Good, words: line("written by database_writer, fence 1") });
+    approved.write = Some(WriteStatusView { tone: Tone::Good, words: line("written by database_writer, fence 1") });
     ThreadPage {
         shell: shell(2),
         thread: line("order-8812"),
@@ -377,19 +394,19 @@ pub fn thread() -> ThreadPage {
         origin: None,
         branches: vec![branch("a", "Joined in version 3"), branch("b", "Left behind: the thread has moved on")],
         earlier_branches_url: Some("/threads/order-17?branches=1.branch-1#branches".to_owned()),
-        status: ThreadStatus::Held("/reviews/0192f0c1".to_owned()),
+        status: ThreadStatusView::Held("/reviews/0192f0c1".to_owned()),
         standing: "The head is written and owes nothing.".to_owned(),
         head: 3,
         entries: vec![
-            entry(3, "confirmed by", Some("database_writer"), Gate::Written, &["/result_ref"], "9e", "2 h ago"),
+            entry(3, "confirmed by", Some("database_writer"), GateView::Written, &["/result_ref"], "9e", "2 h ago"),
             approved,
-            entry(1, "proposed by", Some("input_parser"), Gate::Auto, &["/raw_text"], "3b", "3 h ago"),
-            entry(0, "created by the host", None, Gate::Auto, &[], "1a", "3 h ago"),
+            entry(1, "proposed by", Some("input_parser"), GateView::Auto, &["/raw_text"], "3b", "3 h ago"),
+            entry(0, "created by the host", None, GateView::Auto, &[], "1a", "3 h ago"),
         ],
-        ended: vec![EndedRow {
+        ended: vec![EndedReviewRow {
             url: "/reviews/0192f0bf".to_owned(),
-            headline: Case::small().page().headline,
-            outcome: Outcome::Denied,
+            headline: SampleReview::small().page().headline,
+            outcome: HoldOutcomeView::Denied,
             at: ago("2 h ago"),
         }],
         older_url: None,
@@ -398,20 +415,23 @@ pub fn thread() -> ThreadPage {
 
 /// What is held, on its way to be another: two values to rewrite, and something hidden besides.
 pub fn edit() -> EditPage {
-    let field =
-        |at: &str, value: &str| Field { path: Path::new(at), name: format!("value:{at}"), value: Prose::new(value) };
+    let field = |at: &str, value: &str| EditField {
+        path: SafePath::new(at),
+        name: format!("value:{at}"),
+        value: SafeText::new(value),
+    };
     EditPage {
         shell: shell(2),
         action: "/reviews/0192f0c1/edit".to_owned(),
         review_url: "/reviews/0192f0c1".to_owned(),
         csrf: "csrf-1".to_owned(),
         digest: format!("sha256:{}", "a".repeat(64)),
-        headline: Case::small().page().headline,
+        headline: SampleReview::small().page().headline,
         fields: vec![field("/target_user_id", "42"), field("/payment/note", "\"as agreed\"")],
         hidden: true,
         steps: false,
-        more: Prose::new(""),
-        why: Prose::new("The order belongs to user 43."),
+        more: SafeText::new(""),
+        why: SafeText::new("The order belongs to user 43."),
         errors: Vec::new(),
         problem: Some("This cannot be done: nobody would be left who could approve it.".to_owned()),
     }

@@ -20,11 +20,11 @@ const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-
 const PLAIN_HOST: &str = "gateway.test";
 
 #[derive(Default)]
-struct Shelf {
+struct PageFiles {
     files: Mutex<HashMap<String, String>>,
 }
 
-async fn file(request: HttpRequest, shelf: web::Data<Arc<Shelf>>) -> HttpResponse {
+async fn file(request: HttpRequest, shelf: web::Data<Arc<PageFiles>>) -> HttpResponse {
     let kind = if request.path().ends_with(".css") { "text/css" } else { "text/html; charset=utf-8" };
     match shelf.files.lock().unwrap().get(request.path()) {
         Some(text) => {
@@ -40,8 +40,8 @@ async fn post(body: String, posted: web::Data<UnboundedSender<String>>) -> HttpR
 }
 
 /// A browser with one tab, and a server with pages put on it by name.
-pub struct Site {
-    shelf: Arc<Shelf>,
+pub struct PageTestSite {
+    shelf: Arc<PageFiles>,
     port: u16,
     posted: UnboundedReceiver<String>,
     pub page: Page,
@@ -49,9 +49,9 @@ pub struct Site {
     _profile: tempfile::TempDir,
 }
 
-impl Site {
+impl PageTestSite {
     pub async fn open() -> Self {
-        let shelf = Arc::new(Shelf::default());
+        let shelf = Arc::new(PageFiles::default());
         let data = web::Data::new(shelf.clone());
         let (sender, posted) = unbounded_channel();
         let server = HttpServer::new(move || {
@@ -118,7 +118,7 @@ impl Site {
     }
 
     /// What the script says of the page, once it has said something other than `not`.
-    pub async fn verdict(&self, not: &str) -> Said {
+    pub async fn verdict(&self, not: &str) -> PageCheckResult {
         let wait = format!(
             "new Promise((done) => {{
                 const mark = document.querySelector('[data-check-detail]').closest('[data-check]');
@@ -132,7 +132,7 @@ impl Site {
     }
 
     /// What the page says at this moment.
-    pub async fn said(&self) -> Said {
+    pub async fn said(&self) -> PageCheckResult {
         self.js("({ words: [...document.querySelectorAll('[data-check-words]')].map((it) => it.textContent),
                 detail: document.querySelector('[data-check-detail]').textContent,
                 field: document.querySelector('[name=browser_check]')?.value ?? '',
@@ -148,14 +148,14 @@ impl Site {
 
 /// What a review's page says of its own check.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
-pub struct Said {
+pub struct PageCheckResult {
     pub words: Vec<String>,
     pub detail: String,
     pub field: String,
     pub enabled: usize,
 }
 
-impl Said {
+impl PageCheckResult {
     pub fn matches(&self) -> bool {
         self.words == ["Recomputed in this browser: matches"; 2] && (self.field == "match" || self.field.is_empty())
     }

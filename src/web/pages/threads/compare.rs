@@ -7,31 +7,31 @@ use super::compare_view::ComparePage;
 use crate::domain::primitives::id::ThreadId;
 use crate::service::error::{Error, Result};
 use crate::web::pages::shared::diff_rows::rows_of;
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// Differences that are listed: two versions may have nothing in common, and a state has ten thousand leaves.
 const ROWS_MAX: usize = 1_000;
 
 /// Which two. Without them: the head and the version before it.
 #[derive(Deserialize)]
-pub struct Two {
+pub struct CompareQuery {
     from: Option<u64>,
     to: Option<u64>,
 }
 
 /// `GET /threads/{thread}/compare`.
 pub async fn show(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     visitor: Visitor,
     thread: web::Path<String>,
-    two: web::Query<Two>,
+    two: web::Query<CompareQuery>,
 ) -> Result<ComparePage> {
     page(&app, &visitor, &thread, &two).await
 }
 
-async fn page(app: &App, visitor: &Visitor, thread: &str, two: &Two) -> Result<ComparePage> {
+async fn page(app: &AppState, visitor: &Visitor, thread: &str, two: &CompareQuery) -> Result<ComparePage> {
     let service = &app.service;
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
     let (from, to) = match (two.from, two.to) {
@@ -49,8 +49,8 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, two: &Two) -> Result<C
     rows.truncate(ROWS_MAX);
     Ok(ComparePage {
         shell: visitor.shell(service, None).await?,
-        thread: Line::new(id.as_str()),
-        title: compared.thread.context.title.as_deref().map(Line::new),
+        thread: SafeLine::new(id.as_str()),
+        title: compared.thread.context.title.as_deref().map(SafeLine::new),
         head: compared.thread.head.version,
         from,
         to,

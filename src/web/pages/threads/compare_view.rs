@@ -2,20 +2,20 @@
 
 use askama::Template;
 
-use crate::web::pages::shared::layout::Shell;
-use crate::web::pages::shared::proof_rows::Row;
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::PageLayout;
+use crate::web::pages::shared::proof_rows::OpeningRow;
+use crate::web::pages::shared::safe_text::SafeLine;
 
 /// `GET /threads/{thread}/compare`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "compare.html")]
 pub struct ComparePage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The thread.
-    pub thread: Line,
+    pub thread: SafeLine,
     /// What the host calls it.
-    pub title: Option<Line>,
+    pub title: Option<SafeLine>,
     /// The thread's last version.
     pub head: u64,
     /// The one.
@@ -23,7 +23,7 @@ pub struct ComparePage {
     /// The other.
     pub to: u64,
     /// What differs.
-    pub rows: Vec<Row>,
+    pub rows: Vec<OpeningRow>,
     /// How many more differ than are listed.
     pub more: usize,
 }

@@ -2,26 +2,26 @@
 
 use askama::Template;
 
-use super::thread_view::ThreadStatus;
-use crate::web::pages::shared::layout::{Moment, Shell};
-use crate::web::pages::shared::safe_text::Line;
+use super::thread_view::ThreadStatusView;
+use crate::web::pages::shared::layout::{PageLayout, TimestampView};
+use crate::web::pages::shared::safe_text::SafeLine;
 
 /// `GET /threads`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "threads.html")]
 pub struct ThreadsPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The flows to choose from.
-    pub flows: Vec<Choice>,
+    pub flows: Vec<SelectOption>,
     /// The states to choose from.
-    pub statuses: Vec<Choice>,
+    pub statuses: Vec<SelectOption>,
     /// What the names begin with, as typed.
-    pub name: Line,
+    pub name: SafeLine,
     /// What the titles begin with, as typed.
-    pub title: Line,
+    pub title: SafeLine,
     /// Whether anything was asked for.
-    pub filter: Filter,
+    pub filter: FilterState,
     /// What was found.
     pub rows: Vec<ThreadRow>,
     /// How many were looked at, where more might be found further on.
@@ -34,7 +34,7 @@ pub struct ThreadsPage {
 
 /// Whether anything was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Filter {
+pub enum FilterState {
     /// All are listed.
     None,
     /// Only what fits.
@@ -43,34 +43,34 @@ pub enum Filter {
 
 /// One of several, in a form.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct SelectOption {
     /// What is sent.
     pub value: String,
     /// What is shown.
-    pub label: Line,
+    pub label: SafeLine,
     /// Whether it is the one.
-    pub chosen: Chosen,
+    pub chosen: SelectOptionState,
 }
 
 /// Whether it is the one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Chosen {
+pub enum SelectOptionState {
     /// It is.
     Yes,
     /// It is not.
     No,
 }
 
-impl Choice {
+impl SelectOption {
     /// A choice; `now` is what was chosen.
     pub fn new(value: &str, label: &str, now: &str) -> Self {
-        let chosen = if value == now { Chosen::Yes } else { Chosen::No };
-        Self { value: value.to_owned(), label: Line::new(label), chosen }
+        let chosen = if value == now { SelectOptionState::Yes } else { SelectOptionState::No };
+        Self { value: value.to_owned(), label: SafeLine::new(label), chosen }
     }
 
     /// Whether it is the one.
     pub fn is_chosen(&self) -> bool {
-        self.chosen == Chosen::Yes
+        self.chosen == SelectOptionState::Yes
     }
 }
 
@@ -80,17 +80,17 @@ pub struct ThreadRow {
     /// Its page.
     pub url: String,
     /// Its name.
-    pub name: Line,
+    pub name: SafeLine,
     /// What the host calls it.
-    pub title: Option<Line>,
+    pub title: Option<SafeLine>,
     /// Its flow.
-    pub flow: Line,
+    pub flow: SafeLine,
     /// For whom it works.
-    pub on_behalf_of: Option<Line>,
+    pub on_behalf_of: Option<SafeLine>,
     /// Where it stands.
-    pub status: ThreadStatus,
+    pub status: ThreadStatusView,
     /// Its last version.
     pub version: u64,
     /// Since when it exists.
-    pub since: Moment,
+    pub since: TimestampView,
 }

@@ -6,17 +6,17 @@ use serde::Deserialize;
 use crate::domain::chain::hash::Digest;
 use crate::domain::primitives::id::{NodeId, ThreadId};
 use crate::service::error::{Error, Result};
-use crate::service::proposals::rollback::Rollback;
-use crate::web::pages::shared::error_page::Failure;
-use crate::web::pages::shared::form::Form;
+use crate::service::proposals::rollback::RollbackInput;
+use crate::web::pages::shared::error_page::PageError;
+use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::see_other;
 use crate::web::pages::shared::vote_form::as_typed;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// What the form sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct Fields {
+pub struct RollbackFields {
     node: String,
     head: String,
     attempt: u32,
@@ -31,21 +31,21 @@ pub async fn back(place: web::Path<(String, u64)>) -> HttpResponse {
 
 /// `POST /threads/{thread}/versions/{version}/rollback`.
 pub async fn submit(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
-    sent: Form<Fields>,
+    sent: SignedInForm<RollbackFields>,
     place: web::Path<(String, u64)>,
-) -> std::result::Result<HttpResponse, Failure> {
+) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    let failed = |error| Failure::of(&request, error);
+    let failed = |error| PageError::of(&request, error);
     let asked = asked(&place, &form).map_err(failed)?;
     let review = app.service.ask_for_rollback(&visitor.account().id, &asked).await.map_err(failed)?;
     Ok(see_other(&format!("/reviews/{review}")))
 }
 
-fn asked((thread, to_version): &(String, u64), form: &Fields) -> Result<Rollback> {
+fn asked((thread, to_version): &(String, u64), form: &RollbackFields) -> Result<RollbackInput> {
     let reason = as_typed(form.reason.trim());
-    Ok(Rollback {
+    Ok(RollbackInput {
         thread: ThreadId::try_from(thread.as_str()).map_err(|_| Error::NotFound("thread"))?,
         node: NodeId::try_from(form.node.as_str()).map_err(|_| Error::invalid("", "choose the node it is asked as"))?,
         parent: Digest::try_from(form.head.as_str()).map_err(|_| Error::invalid("", "the form names no head"))?,

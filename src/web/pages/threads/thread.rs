@@ -7,26 +7,28 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::thread_view::{Became, BranchRow, EndedRow, EntryRow, OriginRow, ThreadPage, ThreadStatus, Write};
+use super::thread_view::{
+    BranchRow, BranchStatusView, EndedReviewRow, EntryRow, OriginRow, ThreadPage, ThreadStatusView, WriteStatusView,
+};
 use super::version::{asker, step_words};
-use crate::domain::chain::entry::Gate;
+use crate::domain::chain::entry::CommitGate;
 use crate::domain::primitives::id::ThreadId;
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::branch::Branch;
 use crate::domain::threads::flow::Mode;
-use crate::domain::threads::thread::{HeadUse, Status, Thread};
-use crate::service::branches::list::{BranchBecame, BranchSeen, BranchesSeen};
+use crate::domain::threads::thread::{HeadUse, Thread, ThreadStatusCode};
+use crate::service::branches::list::{BranchList, BranchStatus, BranchSummary};
 use crate::service::error::{Error, Result};
 use crate::service::inbox::InboxItem;
-use crate::service::threads::history::{HistoryItem, Who};
-use crate::service::threads::list::Onward;
-use crate::web::pages::shared::error_page::Failure;
+use crate::service::threads::history::{HistoryItem, RequesterName};
+use crate::service::threads::list::ThreadListCursor;
+use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::format::{deciders, ending, head_change, headline, html, moment, see_other};
-use crate::web::pages::shared::layout::{Hash, Tone};
-use crate::web::pages::shared::safe_text::Line;
+use crate::web::pages::shared::layout::{DigestText, Tone};
+use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::pages::shared::widgets::Gate as Shown;
-use crate::web::state::App;
+use crate::web::pages::shared::widgets::GateView;
+use crate::web::state::AppState;
 
 /// Versions of one page: each is checked before it is shown.
 const ENTRIES_MAX: u64 = 25;
@@ -42,28 +44,28 @@ const BRANCHES_MAX: u32 = 25;
 
 /// `?below=`: the page of the versions below that one; `?branches=`: with the branches from there on.
 #[derive(Deserialize)]
-pub struct Part {
+pub struct ThreadPageQuery {
     below: Option<u64>,
     branches: Option<String>,
 }
 
 /// `GET /threads/{thread}`.
 pub async fn show(
-    app: web::Data<App>,
+    app: web::Data<AppState>,
     request: HttpRequest,
     visitor: Visitor,
     thread: web::Path<String>,
-    query: web::Query<Part>,
-) -> std::result::Result<HttpResponse, Failure> {
+    query: web::Query<ThreadPageQuery>,
+) -> std::result::Result<HttpResponse, PageError> {
     match page(&app, &visitor, &thread, &query).await {
         Ok(page) => Ok(html(StatusCode::OK, page.render())),
         // It has no versions; what it has is there.
         Err(Error::Imported) => Ok(see_other(&format!("/threads/{thread}/episode"))),
-        Err(error) => Err(Failure::of(&request, error)),
+        Err(error) => Err(PageError::of(&request, error)),
     }
 }
 
-async fn page(app: &App, visitor: &Visitor, thread: &str, part: &Part) -> Result<ThreadPage> {
+async fn page(app: &AppState, visitor: &Visitor, thread: &str, part: &ThreadPageQuery) -> Result<ThreadPage> {
     let below = part.below;
     let (service, viewer) = (&app.service, visitor.account());
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
@@ -83,19 +85,22 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, part: &Part) -> Result
     };
     let seen = match below {
         None => {
-            let from =
-                part.branches.as_deref().map(|it| Onward::read(it).ok_or(Error::NotFound("page"))).transpose()?;
+            let from = part
+                .branches
+                .as_deref()
+                .map(|it| ThreadListCursor::read(it).ok_or(Error::NotFound("page")))
+                .transpose()?;
             service.branches_seen(&thread, from.as_ref(), BRANCHES_MAX).await?
         }
-        Some(_) => BranchesSeen::default(),
+        Some(_) => BranchList::default(),
     };
     let (context, mode) = (&thread.context, service.active_policy(&thread.flow).await?.mode());
     Ok(ThreadPage {
         shell: visitor.shell(service, None).await?,
-        thread: Line::new(id.as_str()),
-        title: context.title.as_deref().map(Line::new),
-        flow: Line::new(thread.flow.as_str()),
-        on_behalf_of: context.on_behalf_of.as_deref().map(Line::new),
+        thread: SafeLine::new(id.as_str()),
+        title: context.title.as_deref().map(SafeLine::new),
+        flow: SafeLine::new(thread.flow.as_str()),
+        on_behalf_of: context.on_behalf_of.as_deref().map(SafeLine::new),
         episode_url: thread.episode.as_ref().map(|_| format!("/threads/{id}/episode")),
         origin: thread.branch.as_ref().map(origin),
         branches: seen.branches.iter().map(|it| branch(&id, it)).collect(),
@@ -112,34 +117,34 @@ async fn page(app: &App, visitor: &Visitor, thread: &str, part: &Part) -> Result
 fn origin(branch: &Branch) -> OriginRow {
     let (of, version) = (&branch.thread, branch.version);
     OriginRow {
-        name: Line::new(branch.name.as_str()),
-        thread: Line::new(of.as_str()),
+        name: SafeLine::new(branch.name.as_str()),
+        thread: SafeLine::new(of.as_str()),
         thread_url: format!("/threads/{of}"),
         version,
         version_url: format!("/threads/{of}/versions/{version}"),
     }
 }
 
-fn branch(of: &ThreadId, seen: &BranchSeen) -> BranchRow {
-    let BranchSeen { name, thread, version, became } = seen;
+fn branch(of: &ThreadId, seen: &BranchSummary) -> BranchRow {
+    let BranchSummary { name, thread, version, became } = seen;
     let became = match became {
-        BranchBecame::Joined { version } => Became {
+        BranchStatus::Joined { version } => BranchStatusView {
             words: format!("Joined in version {version}"),
             tone: Tone::Good,
             url: Some(format!("/threads/{of}/versions/{version}")),
         },
-        BranchBecame::Asked(review) => Became {
+        BranchStatus::Asked(review) => BranchStatusView {
             words: "People are asked about its join".to_owned(),
             tone: Tone::Care,
             url: Some(format!("/reviews/{review}")),
         },
-        BranchBecame::Open => Became { words: "Not joined".to_owned(), tone: Tone::Plain, url: None },
-        BranchBecame::LeftBehind => {
-            Became { words: "Left behind: the thread has moved on".to_owned(), tone: Tone::Plain, url: None }
+        BranchStatus::Open => BranchStatusView { words: "Not joined".to_owned(), tone: Tone::Plain, url: None },
+        BranchStatus::LeftBehind => {
+            BranchStatusView { words: "Left behind: the thread has moved on".to_owned(), tone: Tone::Plain, url: None }
         }
     };
     BranchRow {
-        name: Line::new(name.as_str()),
+        name: SafeLine::new(name.as_str()),
         url: format!("/threads/{thread}"),
         version: *version,
         version_url: format!("/threads/{of}/versions/{version}"),
@@ -148,12 +153,12 @@ fn branch(of: &ThreadId, seen: &BranchSeen) -> BranchRow {
 }
 
 /// Where a thread stands, for a page.
-pub fn status_of(thread: &Thread, status: Status) -> ThreadStatus {
+pub fn status_of(thread: &Thread, status: ThreadStatusCode) -> ThreadStatusView {
     match (status, &thread.hold) {
-        (Status::Held, Some(review)) => ThreadStatus::Held(format!("/reviews/{review}")),
-        (Status::Open | Status::Held, _) => ThreadStatus::Open,
-        (Status::Writing, _) => ThreadStatus::Writing,
-        (Status::Closed, _) => ThreadStatus::Closed,
+        (ThreadStatusCode::Held, Some(review)) => ThreadStatusView::Held(format!("/reviews/{review}")),
+        (ThreadStatusCode::Open | ThreadStatusCode::Held, _) => ThreadStatusView::Open,
+        (ThreadStatusCode::Writing, _) => ThreadStatusView::Writing,
+        (ThreadStatusCode::Closed, _) => ThreadStatusView::Closed,
     }
 }
 
@@ -198,46 +203,46 @@ fn standing(thread: &Thread, mode: Mode, now: Timestamp) -> String {
 
 fn entry(
     (item, newer): (&HistoryItem, Option<&HistoryItem>),
-    names: &BTreeMap<String, Who>,
+    names: &BTreeMap<String, RequesterName>,
     now: Timestamp,
 ) -> EntryRow {
     let statement = &item.transition.statement;
     // Version 0 sets everything there is.
     let diff = if statement.version == 0 { &[] } else { item.diff.as_slice() };
-    let written = newer.filter(|it| matches!(it.entry.gate, Gate::Written { .. }));
+    let written = newer.filter(|it| matches!(it.entry.gate, CommitGate::Written { .. }));
     EntryRow {
         version: statement.version,
         url: format!("/threads/{}/versions/{}", statement.thread, statement.version),
         step: step_words(statement.kind).to_owned(),
-        node: statement.node.as_ref().map(|it| Line::new(it.as_str())),
+        node: statement.node.as_ref().map(|it| SafeLine::new(it.as_str())),
         gate: gate(item),
         by: names.get(statement.principal.as_str()).map(asker),
         changed: diff.iter().take(PLACES_SHOWN).map(head_change).collect(),
         more_changed: diff.len().saturating_sub(PLACES_SHOWN),
-        digest: Hash::new(item.transition.digest.to_string()),
+        digest: DigestText::new(item.transition.digest.to_string()),
         at: moment(item.entry.committed_at, now),
-        write: written.map(|it| Write {
+        write: written.map(|it| WriteStatusView {
             tone: Tone::Good,
-            words: Line::new(format!("written; recorded as version {}", it.entry.version)),
+            words: SafeLine::new(format!("written; recorded as version {}", it.entry.version)),
         }),
     }
 }
 
-fn gate(item: &HistoryItem) -> Shown {
+fn gate(item: &HistoryItem) -> GateView {
     match &item.entry.gate {
-        Gate::Auto {} => Shown::Auto,
-        Gate::Observed {} => Shown::Observed,
-        Gate::Written { .. } => Shown::Written,
-        Gate::Approved { review, .. } => {
+        CommitGate::Auto {} => GateView::Auto,
+        CommitGate::Observed {} => GateView::Observed,
+        CommitGate::Written { .. } => GateView::Written,
+        CommitGate::Approved { review, .. } => {
             let by = item.hold.as_ref().map(deciders).unwrap_or_default();
-            Shown::Approved { review_url: format!("/reviews/{review}"), by }
+            GateView::Approved { review_url: format!("/reviews/{review}"), by }
         }
     }
 }
 
-fn ended_row(item: &InboxItem, now: Timestamp) -> Option<EndedRow> {
+fn ended_row(item: &InboxItem, now: Timestamp) -> Option<EndedReviewRow> {
     let (outcome, at) = ending(&item.hold.state)?;
-    Some(EndedRow {
+    Some(EndedReviewRow {
         url: format!("/reviews/{}", item.hold.id),
         headline: headline(&item.hold, item.transition.as_ref(), &item.diff),
         outcome,

@@ -2,27 +2,27 @@
 
 use askama::Template;
 
-use crate::web::pages::shared::headline::HeadChange;
-use crate::web::pages::shared::layout::{Hash, Moment, Shell, Tone};
-use crate::web::pages::shared::safe_text::Line;
-use crate::web::pages::shared::widgets::Asker;
-use crate::web::pages::shared::widgets::Gate;
-use crate::web::pages::shared::widgets::Outcome;
+use crate::web::pages::shared::headline::HeadlineChange;
+use crate::web::pages::shared::layout::{DigestText, PageLayout, TimestampView, Tone};
+use crate::web::pages::shared::safe_text::SafeLine;
+use crate::web::pages::shared::widgets::GateView;
+use crate::web::pages::shared::widgets::HoldOutcomeView;
+use crate::web::pages::shared::widgets::RequesterView;
 
 /// `GET /threads/{thread}`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "thread.html")]
 pub struct ThreadPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// Its id.
-    pub thread: Line,
+    pub thread: SafeLine,
     /// What the host calls it.
-    pub title: Option<Line>,
+    pub title: Option<SafeLine>,
     /// Its flow.
-    pub flow: Line,
+    pub flow: SafeLine,
     /// For whom it works.
-    pub on_behalf_of: Option<Line>,
+    pub on_behalf_of: Option<SafeLine>,
     /// The page of the run that it is, if it is one.
     pub episode_url: Option<String>,
     /// The thread that it is a branch of, if it is one.
@@ -32,7 +32,7 @@ pub struct ThreadPage {
     /// The page with those that were made before, if there are any.
     pub earlier_branches_url: Option<String>,
     /// Where it stands.
-    pub status: ThreadStatus,
+    pub status: ThreadStatusView,
     /// Whether its head may be written: "The head owes an approval: it cannot be written without a receipt."
     pub standing: String,
     /// Its last version.
@@ -40,7 +40,7 @@ pub struct ThreadPage {
     /// Its entries.
     pub entries: Vec<EntryRow>,
     /// Reviews that led to no entry, and such.
-    pub ended: Vec<EndedRow>,
+    pub ended: Vec<EndedReviewRow>,
     /// The next page, if there is one.
     pub older_url: Option<String>,
 }
@@ -49,9 +49,9 @@ pub struct ThreadPage {
 #[derive(Clone, Debug)]
 pub struct OriginRow {
     /// What the branch is called.
-    pub name: Line,
+    pub name: SafeLine,
     /// The thread that was forked.
-    pub thread: Line,
+    pub thread: SafeLine,
     /// Its page.
     pub thread_url: String,
     /// Which version of it was forked.
@@ -64,7 +64,7 @@ pub struct OriginRow {
 #[derive(Clone, Debug)]
 pub struct BranchRow {
     /// What it is called.
-    pub name: Line,
+    pub name: SafeLine,
     /// Its page.
     pub url: String,
     /// Of which version it was made.
@@ -72,12 +72,12 @@ pub struct BranchRow {
     /// The page of that version.
     pub version_url: String,
     /// What became of it.
-    pub became: Became,
+    pub became: BranchStatusView,
 }
 
 /// What became of a branch.
 #[derive(Clone, Debug)]
-pub struct Became {
+pub struct BranchStatusView {
     /// In words.
     pub words: String,
     /// How it is meant.
@@ -88,7 +88,7 @@ pub struct Became {
 
 /// Where a thread stands.
 #[derive(Clone, Debug)]
-pub enum ThreadStatus {
+pub enum ThreadStatusView {
     /// Takes proposals.
     Open,
     /// Waits for the review at this address.
@@ -99,7 +99,7 @@ pub enum ThreadStatus {
     Closed,
 }
 
-impl ThreadStatus {
+impl ThreadStatusView {
     /// In words.
     pub const fn words(&self) -> &'static str {
         match self {
@@ -129,41 +129,41 @@ pub struct EntryRow {
     /// What kind of step it was, with its node: "created", "proposed by planner".
     pub step: String,
     /// Its node, if it has one.
-    pub node: Option<Line>,
+    pub node: Option<SafeLine>,
     /// How it got in.
-    pub gate: Gate,
+    pub gate: GateView,
     /// Who asked, if that is known.
-    pub by: Option<Asker>,
+    pub by: Option<RequesterView>,
     /// What changed.
-    pub changed: Vec<HeadChange>,
+    pub changed: Vec<HeadlineChange>,
     /// How many more changed than are listed.
     pub more_changed: usize,
     /// Its digest.
-    pub digest: Hash,
+    pub digest: DigestText,
     /// When it was committed.
-    pub at: Moment,
+    pub at: TimestampView,
     /// What became of its receipt or write: "written by database_writer, fence 4".
-    pub write: Option<Write>,
+    pub write: Option<WriteStatusView>,
 }
 
 /// What became of a receipt or a write.
 #[derive(Clone, Debug)]
-pub struct Write {
+pub struct WriteStatusView {
     /// How it is meant.
     pub tone: Tone,
     /// In words.
-    pub words: Line,
+    pub words: SafeLine,
 }
 
 /// A review that led to no entry.
 #[derive(Clone, Debug)]
-pub struct EndedRow {
+pub struct EndedReviewRow {
     /// The review's page.
     pub url: String,
     /// What was asked for.
     pub headline: crate::web::pages::shared::headline::Headline,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: HoldOutcomeView,
     /// When.
-    pub at: Moment,
+    pub at: TimestampView,
 }

@@ -2,25 +2,25 @@
 
 use askama::Template;
 
-use crate::web::pages::shared::layout::{Hash, Moment, Shell, Tone};
-use crate::web::pages::shared::proof_rows::Row;
-use crate::web::pages::shared::safe_text::{Line, Prose};
-use crate::web::pages::shared::widgets::Asker;
-use crate::web::pages::shared::widgets::Gate;
-use crate::web::pages::shared::widgets::{Call, Reason};
+use crate::web::pages::shared::layout::{DigestText, PageLayout, TimestampView, Tone};
+use crate::web::pages::shared::proof_rows::OpeningRow;
+use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
+use crate::web::pages::shared::widgets::GateView;
+use crate::web::pages::shared::widgets::RequesterView;
+use crate::web::pages::shared::widgets::{HoldReasonView, ToolCallView};
 
 /// `GET /threads/{thread}/versions/{version}`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "version.html")]
 pub struct VersionPage {
     /// The frame.
-    pub shell: Shell,
+    pub shell: PageLayout,
     /// The thread.
-    pub thread: Line,
+    pub thread: SafeLine,
     /// What the host calls it.
-    pub title: Option<Line>,
+    pub title: Option<SafeLine>,
     /// Its flow.
-    pub flow: Line,
+    pub flow: SafeLine,
     /// Which version.
     pub version: u64,
     /// The thread's last.
@@ -28,43 +28,43 @@ pub struct VersionPage {
     /// What kind of step it was: "proposed by".
     pub step: String,
     /// Its node.
-    pub node: Option<Line>,
+    pub node: Option<SafeLine>,
     /// Who asked: the token and who answers for it, or the person.
-    pub by: Option<Asker>,
+    pub by: Option<RequesterView>,
     /// When it was asked for.
-    pub proposed: Moment,
+    pub proposed: TimestampView,
     /// When it was committed.
-    pub committed: Moment,
+    pub committed: TimestampView,
     /// How it got in.
-    pub gate: Gate,
+    pub gate: GateView,
     /// Why people were, or would have been, asked.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<HoldReasonView>,
     /// What rules warned of.
-    pub warnings: Vec<Reason>,
+    pub warnings: Vec<HoldReasonView>,
     /// The tool that was called along with it.
-    pub call: Option<Call>,
+    pub call: Option<ToolCallView>,
     /// What the agent says it used.
-    pub usage: Option<Line>,
+    pub usage: Option<SafeLine>,
     /// The agent's words.
-    pub rationale: Option<Prose>,
+    pub rationale: Option<SafeText>,
     /// What differs from the version before.
-    pub rows: Vec<Row>,
+    pub rows: Vec<OpeningRow>,
     /// What became of it: receipt and writes, the first thing first.
-    pub became: Vec<Became>,
+    pub became: Vec<VersionEventRow>,
     /// What this page's load checked.
-    pub checks: Vec<Checked>,
+    pub checks: Vec<VersionCheckRow>,
     /// What is signed, as it is hashed.
-    pub statement: Line,
+    pub statement: SafeLine,
     /// The digest.
-    pub digest: Hash,
+    pub digest: DigestText,
     /// The signed entry.
-    pub entry: Line,
+    pub entry: SafeLine,
     /// The key that signed it.
-    pub kid: Line,
+    pub kid: SafeLine,
     /// The form that asks for its state again.
     pub rollback: Option<RollbackForm>,
     /// What two versions can be compared with it.
-    pub compare: Vec<Compare>,
+    pub compare: Vec<CompareLink>,
 }
 
 /// Asks for a version's state again.
@@ -79,23 +79,23 @@ pub struct RollbackForm {
     /// Which try it is.
     pub attempt: String,
     /// As which nodes it can be asked for.
-    pub nodes: Vec<Line>,
+    pub nodes: Vec<SafeLine>,
 }
 
 /// One thing that became of a version.
 #[derive(Clone, Debug)]
-pub struct Became {
+pub struct VersionEventRow {
     /// How it is meant.
     pub tone: Tone,
     /// In words.
-    pub words: Line,
+    pub words: SafeLine,
     /// When, if at one moment.
-    pub at: Option<Moment>,
+    pub at: Option<TimestampView>,
 }
 
 /// A check that was made.
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub struct VersionCheckRow {
     /// In words.
     pub words: &'static str,
     /// What about it is less than it could be.
@@ -104,7 +104,7 @@ pub struct Checked {
 
 /// A way to two versions beside each other.
 #[derive(Clone, Debug)]
-pub struct Compare {
+pub struct CompareLink {
     /// Where to.
     pub url: String,
     /// In words: "with the head, version 9".

@@ -8,18 +8,18 @@ use super::*;
 const ATTEMPTS: usize = 3;
 
 /// A node that asked for the same too often, and a rewrite that counts as another change than the rewritten one.
-pub fn asked_again(bench: &mut Bench) {
+pub fn asked_again(bench: &mut ResealHarness) {
     let keys = std::sync::Arc::clone(&bench.keys);
     let seal = |body: &Value| seal_of(Table::Holds)(keys.row(), body, 1).unwrap();
-    let is_rewrite = |hold: &Kept| {
-        let of = |it: &Kept| it.body["digest"] == hold.body["transition"] && it.body["editor"].is_string();
+    let is_rewrite = |hold: &StoredRow| {
+        let of = |it: &StoredRow| it.body["digest"] == hold.body["transition"] && it.body["editor"].is_string();
         rows(&bench.connection, Table::Transitions).iter().any(of)
     };
     let own = bench.pick(Table::Holds, |it| it.body["effect"].is_string() && !is_rewrite(it));
     let rewrite = bench.pick(Table::Holds, |it| it.body["effect"].is_string() && is_rewrite(it));
 
     let opened_at = Timestamp::parse(own.body["opened_at"].as_str().unwrap()).unwrap();
-    let attempts: Vec<Row> = (1..=ATTEMPTS)
+    let attempts: Vec<SealedRow> = (1..=ATTEMPTS)
         .map(|number| {
             let mut before = own.body.clone();
             before["id"] = json!(format!("before-{number}"));

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A kept request that is not the one its rejection was of.
-pub fn another_request(bench: &mut Bench) {
+pub fn another_request(bench: &mut ResealHarness) {
     let rejected = bench.pick(Table::Rejections, |it| it.body["request"].is_string());
     for (member, other, finding) in [
         ("usage", json!({"tokens": 1}), "it is not the rejection that an event tells"),
@@ -21,7 +21,7 @@ pub fn another_request(bench: &mut Bench) {
 }
 
 /// What no single leaf tells.
-pub fn put_together(bench: &mut Bench) {
+pub fn put_together(bench: &mut ResealHarness) {
     let keys = std::sync::Arc::clone(&bench.keys);
     let key = keys.row();
     let lane = bench.pick(Table::Lanes, |_| true);
@@ -52,7 +52,7 @@ pub fn put_together(bench: &mut Bench) {
         bench.beside(table, &seal_of(table)(key, &beyond, 1).unwrap(), "it lies beyond the head of its thread");
     }
     let placed = bench.pick(Table::Log, |_| true);
-    let pending = sealed::<Pending>(key, &json!({"event": placed.body["event"]}), 1).unwrap();
+    let pending = sealed::<UnsequencedEvent>(key, &json!({"event": placed.body["event"]}), 1).unwrap();
     bench.beside(Table::Outbox, &pending, "it waits for a place that it has");
 
     let thread = bench.pick(Table::Threads, |it| it.body["unresolved"] != json!([]));
@@ -71,7 +71,7 @@ pub fn put_together(bench: &mut Bench) {
     bench.instead(Table::Threads, &forked, &rebranched, "a branch does not begin with the head that it names");
 
     // One whose values are here: what an archive holds is looked at as a whole.
-    let lacks = |it: &Kept, what: &[&str]| what.iter().all(|name| it.body[*name].is_null());
+    let lacks = |it: &StoredRow, what: &[&str]| what.iter().all(|name| it.body[*name].is_null());
     let alone = bench.pick(Table::Transitions, |it| lacks(it, &["carried", "rationale", "values"]));
     let mut laden = alone.body.clone();
     laden["carried"] = json!({"authors": [], "committed_nodes": [], "spent": {}, "owes": false});
@@ -98,15 +98,15 @@ pub fn put_together(bench: &mut Bench) {
     let finding = "its past left the database as no policy of its flow lets it";
     bench.instead(Table::Events, &archived, &unasked, finding);
 
-    let outside = Row { mac: vec![0; 32], ..pending.clone() };
+    let outside = SealedRow { mac: vec![0; 32], ..pending.clone() };
     bench.beside(Table::Outbox, &outside, "it does not bear this gateway's seal");
-    let shapeless = Row::seal(key, Table::Outbox, "x".to_owned(), pending.facets.clone(), 1, "{}".to_owned());
+    let shapeless = SealedRow::seal(key, Table::Outbox, "x".to_owned(), pending.facets.clone(), 1, "{}".to_owned());
     let said = "it is sealed, but not of the shape or not findable as what it says";
     bench.beside(Table::Outbox, &shapeless, said);
 }
 
 /// A thread that rests on another policy than its chain does; and keys of which the keyring knows nothing.
-pub fn other_grounds(bench: &mut Bench) {
+pub fn other_grounds(bench: &mut ResealHarness) {
     let thread = bench.pick(Table::Threads, |it| it.body["lineage"].is_null());
     let mut resting = thread.body.clone();
     resting["lineage"] = json!([format!("sha256:{}", "0".repeat(64))]);
@@ -132,10 +132,10 @@ pub fn other_grounds(bench: &mut Bench) {
 }
 
 /// What is in an archive, in the database as well, or somewhere else.
-fn beside_its_archive(bench: &mut Bench) {
+fn beside_its_archive(bench: &mut ResealHarness) {
     let keys = std::sync::Arc::clone(&bench.keys);
     let archive: Archive = serde_json::from_value(bench.pick(Table::Archives, |_| true).body).unwrap();
-    let content = Content::read(&bench.archives.read(&archive).unwrap()).unwrap();
+    let content = ArchiveContent::read(&bench.archives.read(&archive).unwrap()).unwrap();
     let row = content.entries[1].row().seal(keys.row(), 1).unwrap();
     bench.beside(Table::Transitions, &row, "what it holds is not what was taken out of the database");
     let place = bench.pick(Table::Whereabouts, |it| it.body["version"] == 1);
@@ -145,12 +145,12 @@ fn beside_its_archive(bench: &mut Bench) {
     bench.instead(Table::Whereabouts, &place, &moved, finding);
     let mut strange = place.body.clone();
     strange["transition"] = json!(format!("sha256:{}", "0".repeat(64)));
-    let strange = sealed::<Whereabouts>(keys.row(), &strange, 1).unwrap();
+    let strange = sealed::<ArchivedLocation>(keys.row(), &strange, 1).unwrap();
     bench.beside(Table::Whereabouts, &strange, "no archive has it");
 }
 
 /// A policy that people approved, as if they had not.
-pub fn amended(bench: &mut Bench) {
+pub fn amended(bench: &mut ResealHarness) {
     let activated = bench.pick(Table::Amendments, |it| it.body["state"]["state"] == "activated");
     let mut unvoted = activated.body.clone();
     unvoted["votes"] = json!([]);
@@ -167,7 +167,7 @@ pub fn amended(bench: &mut Bench) {
     open["state"] = json!({"state": "open"});
     let finding = "a policy was activated without the people it needed";
     bench.instead(Table::Amendments, &activated, &open, finding);
-    let by_itself = |it: &Kept| it.body["type"] == "policy.activated" && it.body["data"]["revision"] != 1;
+    let by_itself = |it: &StoredRow| it.body["type"] == "policy.activated" && it.body["data"]["revision"] != 1;
     let named = bench.pick(Table::Events, |it| by_itself(it) && it.body["data"]["amendment"].is_string());
     let mut unnamed = named.body.clone();
     unnamed["data"].as_object_mut().unwrap().remove("amendment");
@@ -184,9 +184,9 @@ pub fn amended(bench: &mut Bench) {
 }
 
 /// A halt that two people lifted, as if one had.
-pub fn lifted(bench: &mut Bench) {
+pub fn lifted(bench: &mut ResealHarness) {
     let finding = "a halt was lifted without its second person";
-    let lifted = |it: &Kept| it.body["type"] == "access.halt_lifted" && it.body["data"]["confirms"].is_object();
+    let lifted = |it: &StoredRow| it.body["type"] == "access.halt_lifted" && it.body["data"]["confirms"].is_object();
     let lift = bench.pick(Table::Events, lifted);
     let first = lift.body["data"]["confirms"]["person"].clone();
     let alone: [&dyn Fn(&mut Value); 4] = [
@@ -211,11 +211,11 @@ pub fn lifted(bench: &mut Bench) {
 }
 
 /// With the signing key too: a link of a chain that states something else, signed again.
-pub fn signed_again(bench: &mut Bench) {
+pub fn signed_again(bench: &mut ResealHarness) {
     let keys = std::sync::Arc::clone(&bench.keys);
     let other_root = json!(format!("sha256:{}", "0".repeat(64)));
-    type Spoil<'a> = (u64, &'a str, &'a dyn Fn(&mut Value, &mut Value));
-    let spoils: [Spoil<'_>; 3] = [
+    type RowTamper<'a> = (u64, &'a str, &'a dyn Fn(&mut Value, &mut Value));
+    let spoils: [RowTamper<'_>; 3] = [
         (1, "it does not begin at the state before", &|statement, _| statement["from"] = other_root.clone()),
         (1, "what it owes does not follow from its chain", &|_, entry| entry["owes"] = json!(true)),
         (0, "its policy lets no such node fork", &|statement, _| statement["node"] = json!("input_parser")),
@@ -232,7 +232,7 @@ pub fn signed_again(bench: &mut Bench) {
         let digest = serde_json::from_value::<Statement>(statement.clone()).unwrap().digest();
         entry["transition"] = json!(digest);
         let entry: Entry = serde_json::from_value(entry).unwrap();
-        let token = jws::sign(keys.signing(KeyUse::Chain), Typ::Entry, &entry);
+        let token = jws::sign(keys.signing(KeyUse::Chain), TokenType::Entry, &entry);
         let mut transition = transition_row.body.clone();
         transition["statement"] = statement;
         transition["digest"] = json!(digest);

@@ -1,45 +1,45 @@
 //! Every kind of row: how it is sealed, and what of it an audit does not hold against anything.
 
 use countersign::domain::delivery::delivery::Delivery;
-use countersign::domain::delivery::endpoint::{Endpoint, Lane};
-use countersign::domain::delivery::mail_contact::{Contact, Letter};
-use countersign::domain::episode::agent_event::Posted as EpisodeEvent;
-use countersign::domain::episode::imported::{Imported, Piece};
+use countersign::domain::delivery::endpoint::{DeliveryPosition, Endpoint};
+use countersign::domain::delivery::mail_contact::{MailContact, MailNotification};
+use countersign::domain::episode::agent_event::AgentEvent;
+use countersign::domain::episode::imported::{ImportChunk, RunImport};
 use countersign::domain::identity::account::{Account, OneTimeLink, Session, Token};
 use countersign::domain::identity::delegation::Delegation;
-use countersign::domain::identity::login_throttle::Tries;
+use countersign::domain::identity::login_throttle::FailedSignIns;
 use countersign::domain::identity::passkey::Passkey;
-use countersign::domain::interrupts::{Interrupt, Posted};
+use countersign::domain::interrupts::{Interrupt, SignedPostRecord};
 use countersign::domain::keys::RowKey;
 use countersign::domain::log::event::Event;
-use countersign::domain::platform::idempotency::KeptAnswer;
-use countersign::domain::policy_changes::change_request::Amendment;
+use countersign::domain::platform::idempotency::IdempotencyRecord;
+use countersign::domain::policy_changes::change_request::PolicyChangeRequest;
 use countersign::domain::reviews::Hold;
-use countersign::domain::threads::archive::{Archive, Whereabouts};
+use countersign::domain::threads::archive::{Archive, ArchivedLocation};
 use countersign::domain::threads::flow::{Flow, Gateway as GatewayRow, PolicyRow, ReceiptRow};
 use countersign::domain::threads::step::StepRow;
 use countersign::domain::threads::thread::Thread;
 use countersign::domain::threads::transition::{ChainRow, Rejection, StateRow, Transition};
 use countersign::domain::writes::write::Write;
 use countersign::store::record::Record;
-use countersign::store::records::{InsightRow, LogMark, LogRow, Pending, Sighting};
-use countersign::store::row::{Row, Table};
+use countersign::store::records::{InsightRow, LastSeenRow, LogCursor, LogRow, UnsequencedEvent};
+use countersign::store::row::{SealedRow, Table};
 use serde_json::Value;
 
-pub type Seal = fn(&RowKey, &Value, i64) -> Option<Row>;
+pub type SealFn = fn(&RowKey, &Value, i64) -> Option<SealedRow>;
 
-pub fn sealed<R: Record>(key: &RowKey, body: &Value, revision: i64) -> Option<Row> {
+pub fn sealed<R: Record>(key: &RowKey, body: &Value, revision: i64) -> Option<SealedRow> {
     let record: R = serde_json::from_value(body.clone()).ok()?;
     record.seal(key, revision).ok()
 }
 
-pub const KINDS: &[(Table, Seal)] = &[
+pub const KINDS: &[(Table, SealFn)] = &[
     (Table::Gateway, sealed::<GatewayRow>),
     (Table::Flows, sealed::<Flow>),
     (Table::Policies, sealed::<PolicyRow>),
-    (Table::Amendments, sealed::<Amendment>),
+    (Table::Amendments, sealed::<PolicyChangeRequest>),
     (Table::Interrupts, sealed::<Interrupt>),
-    (Table::Posts, sealed::<Posted>),
+    (Table::Posts, sealed::<SignedPostRecord>),
     (Table::Threads, sealed::<Thread>),
     (Table::Transitions, sealed::<Transition>),
     (Table::Rejections, sealed::<Rejection>),
@@ -47,7 +47,7 @@ pub const KINDS: &[(Table, Seal)] = &[
     (Table::Entries, sealed::<ChainRow>),
     (Table::States, sealed::<StateRow>),
     (Table::Archives, sealed::<Archive>),
-    (Table::Whereabouts, sealed::<Whereabouts>),
+    (Table::Whereabouts, sealed::<ArchivedLocation>),
     (Table::Holds, sealed::<Hold>),
     (Table::Receipts, sealed::<ReceiptRow>),
     (Table::Writes, sealed::<Write>),
@@ -55,23 +55,23 @@ pub const KINDS: &[(Table, Seal)] = &[
     (Table::Tokens, sealed::<Token>),
     (Table::Sessions, sealed::<Session>),
     (Table::Links, sealed::<OneTimeLink>),
-    (Table::Tries, sealed::<Tries>),
-    (Table::Sightings, sealed::<Sighting>),
+    (Table::Tries, sealed::<FailedSignIns>),
+    (Table::Sightings, sealed::<LastSeenRow>),
     (Table::Passkeys, sealed::<Passkey>),
     (Table::Figures, sealed::<InsightRow>),
-    (Table::Marks, sealed::<LogMark>),
-    (Table::Contacts, sealed::<Contact>),
-    (Table::Letters, sealed::<Letter>),
+    (Table::Marks, sealed::<LogCursor>),
+    (Table::Contacts, sealed::<MailContact>),
+    (Table::Letters, sealed::<MailNotification>),
     (Table::Delegations, sealed::<Delegation>),
-    (Table::Answers, sealed::<KeptAnswer>),
-    (Table::EpisodeEvents, sealed::<EpisodeEvent>),
-    (Table::Imports, sealed::<Imported>),
-    (Table::ImportPieces, sealed::<Piece>),
+    (Table::Answers, sealed::<IdempotencyRecord>),
+    (Table::EpisodeEvents, sealed::<AgentEvent>),
+    (Table::Imports, sealed::<RunImport>),
+    (Table::ImportPieces, sealed::<ImportChunk>),
     (Table::Events, sealed::<Event>),
-    (Table::Outbox, sealed::<Pending>),
+    (Table::Outbox, sealed::<UnsequencedEvent>),
     (Table::Log, sealed::<LogRow>),
     (Table::Endpoints, sealed::<Endpoint>),
-    (Table::Lanes, sealed::<Lane>),
+    (Table::Lanes, sealed::<DeliveryPosition>),
     (Table::Deliveries, sealed::<Delivery>),
 ];
 
@@ -96,6 +96,6 @@ pub const UNCOUNTED: &[&str] = &[
 pub const FORGOTTEN: &[Table] =
     &[Table::Tries, Table::Sightings, Table::Marks, Table::Contacts, Table::Letters, Table::Deliveries, Table::Answers];
 
-pub fn seal_of(table: Table) -> Seal {
+pub fn seal_of(table: Table) -> SealFn {
     KINDS.iter().find(|it| it.0 == table).unwrap().1
 }

@@ -10,23 +10,23 @@ fn vectors() -> Value {
     serde_json::from_str(VOTES).unwrap()
 }
 
-fn vote(list: &str, name: &str) -> Evidence {
+fn vote(list: &str, name: &str) -> VoteEvidence {
     let all = vectors();
     let case = all[list].as_array().unwrap().iter().find(|it| it["name"] == name).unwrap().clone();
     serde_json::from_value(case["evidence"].clone()).unwrap()
 }
 
-fn pinned() -> Pinned {
+fn pinned() -> PinnedPasskey {
     serde_json::from_value(vectors()["passkey"].clone()).unwrap()
 }
 
 /// Returns a moment one minute before the signature expires.
-fn counted(vote: &Evidence) -> Timestamp {
+fn counted(vote: &VoteEvidence) -> Timestamp {
     Timestamp::from_millis(vote.statement.expires_at.millis() - 60_000)
 }
 
 /// Builds a receipt with that vote as its only approval.
-fn receipt(vote: &Evidence, approval: Value) -> Receipt {
+fn receipt(vote: &VoteEvidence, approval: Value) -> Receipt {
     let said = &vote.statement;
     let mut whole = json!({
         "reviewer": said.reviewer, "stage": said.stage, "at": counted(vote), "method": "passkey",
@@ -43,9 +43,9 @@ fn receipt(vote: &Evidence, approval: Value) -> Receipt {
     .unwrap()
 }
 
-fn code(outcome: Outcome) -> Option<DenialCode> {
+fn code(outcome: CheckOutcome) -> Option<DenialCode> {
     match outcome {
-        Outcome::Failed { code, .. } => Some(code),
+        CheckOutcome::Failed { code, .. } => Some(code),
         _ => None,
     }
 }
@@ -54,17 +54,17 @@ fn code(outcome: Outcome) -> Option<DenialCode> {
 fn an_approval_that_a_pinned_passkey_signed_passes() {
     let vote = vote("cases", "an approval");
     let votes = [vote.clone()];
-    assert_eq!(approvals(&receipt(&vote, json!({})), &votes, Some(&[pinned()])), Outcome::Passed);
+    assert_eq!(approvals(&receipt(&vote, json!({})), &votes, Some(&[pinned()])), CheckOutcome::Passed);
 }
 
 #[test]
 fn what_is_not_given_is_not_said_to_be_good() {
     let vote = vote("cases", "an approval");
     let (votes, receipt_) = ([vote.clone()], receipt(&vote, json!({})));
-    assert!(matches!(approvals(&receipt_, &votes, None), Outcome::NotChecked { .. }));
-    assert!(matches!(approvals(&receipt_, &[], Some(&[pinned()])), Outcome::CouldNotTell { .. }));
+    assert!(matches!(approvals(&receipt_, &votes, None), CheckOutcome::NotChecked { .. }));
+    assert!(matches!(approvals(&receipt_, &[], Some(&[pinned()])), CheckOutcome::CouldNotTell { .. }));
     let by_password = receipt(&vote, json!({"method": "password", "evidence": null}));
-    assert!(matches!(approvals(&by_password, &votes, Some(&[pinned()])), Outcome::NotChecked { .. }));
+    assert!(matches!(approvals(&by_password, &votes, Some(&[pinned()])), CheckOutcome::NotChecked { .. }));
 }
 
 #[test]
@@ -99,15 +99,23 @@ fn only_a_pinned_passkey_of_the_reviewers_counts_and_only_while_it_did() {
     let vote = vote("cases", "an approval");
     let votes = [vote.clone()];
     let receipt = receipt(&vote, json!({}));
-    let under = |pins: &[Pinned]| code(approvals(&receipt, &votes, Some(pins)));
+    let under = |pins: &[PinnedPasskey]| code(approvals(&receipt, &votes, Some(pins)));
     assert_eq!(under(&[]), Some(DenialCode::UnknownKey));
     let at = counted(&vote);
     let later = Timestamp::from_millis(at.millis() + 1);
-    assert_eq!(under(&[Pinned { added_at: later, ..pinned() }]), Some(DenialCode::UnknownKey), "added afterwards");
-    assert_eq!(under(&[Pinned { removed_at: Some(at), ..pinned() }]), Some(DenialCode::UnknownKey), "removed before");
-    assert_eq!(under(&[Pinned { removed_at: Some(later), ..pinned() }]), None, "removed since");
-    let theirs = Pinned { account: "somebody-else".try_into().unwrap(), ..pinned() };
+    assert_eq!(
+        under(&[PinnedPasskey { added_at: later, ..pinned() }]),
+        Some(DenialCode::UnknownKey),
+        "added afterwards"
+    );
+    assert_eq!(
+        under(&[PinnedPasskey { removed_at: Some(at), ..pinned() }]),
+        Some(DenialCode::UnknownKey),
+        "removed before"
+    );
+    assert_eq!(under(&[PinnedPasskey { removed_at: Some(later), ..pinned() }]), None, "removed since");
+    let theirs = PinnedPasskey { account: "somebody-else".try_into().unwrap(), ..pinned() };
     assert_eq!(under(&[theirs]), Some(DenialCode::SignatureInvalid), "somebody else's");
-    let elsewhere = Pinned { origin: "https://evil.example".to_owned(), ..pinned() };
+    let elsewhere = PinnedPasskey { origin: "https://evil.example".to_owned(), ..pinned() };
     assert_eq!(under(&[elsewhere]), Some(DenialCode::SignatureInvalid), "of another site");
 }

@@ -13,8 +13,8 @@ fn with_lines(change: impl FnOnce(&mut Vec<String>)) -> Folder {
     folder
 }
 
-fn changed(line: &mut String, change: impl FnOnce(&mut Record)) {
-    let mut record: Record = serde_json::from_str(line).unwrap();
+fn changed(line: &mut String, change: impl FnOnce(&mut EventRecord)) {
+    let mut record: EventRecord = serde_json::from_str(line).unwrap();
     change(&mut record);
     *line = record.line();
 }
@@ -91,7 +91,7 @@ fn a_run_that_is_not_over_may_not_link_to_what_only_a_finished_one_has() {
 
 #[test]
 fn a_run_of_another_system_is_told_what_it_has_no_evidence_for() {
-    let mut lines: Vec<Record> = vec![
+    let mut lines: Vec<EventRecord> = vec![
         event(1, "start", json!({"task": "x"})),
         event(2, "plan", json!({"steps": ["detect:a", "act:b"]})),
         event(3, "act", json!({"step_id": "step-1", "step_status": "done"})),
@@ -101,8 +101,8 @@ fn a_run_of_another_system_is_told_what_it_has_no_evidence_for() {
     state["plan"]["steps"][1]["status"] = "done".into();
     let events: String = lines.iter().map(|it| it.line() + "\n").collect();
     let entries = [("events.jsonl", events.into_bytes()), ("state.json", canonical(&state).into_bytes())];
-    let entries = entries.map(|(name, bytes)| (name.to_owned(), Content::Bytes(bytes))).to_vec();
-    let (_, report) = verify(&Folder { entries }, Signature::Unchecked);
+    let entries = entries.map(|(name, bytes)| (name.to_owned(), FileContent::Bytes(bytes))).to_vec();
+    let (_, report) = verify(&Folder { entries }, SignatureRequirement::Unchecked);
     assert!(report.findings.is_empty(), "{report:?}");
     let notes: Vec<_> = report.notes.iter().map(|it| (it.code, it.about.as_deref())).collect();
     let expected = [
@@ -115,10 +115,10 @@ fn a_run_of_another_system_is_told_what_it_has_no_evidence_for() {
 }
 
 /// Builds an episode of this many events, held every second time.
-fn held_often(events: usize) -> Vec<Record> {
+fn held_often(events: usize) -> Vec<EventRecord> {
     let mut happened = vec![event(0, "start", json!({"task": "x"}))];
     let held = |at: usize| if at % 2 == 1 { "transition.held" } else { "transition.denied" };
-    happened.extend((1..events).map(|at| Record {
+    happened.extend((1..events).map(|at| EventRecord {
         timestamp: "2026-11-22T08:00:00.000Z".to_owned(),
         ..crate::domain::episode::samples::gateway(at, held(at))
     }));
@@ -129,7 +129,7 @@ fn held_often(events: usize) -> Vec<Record> {
 fn a_run_of_as_many_events_as_are_told_is_read_again() {
     let most = usize::try_from(crate::domain::episode::from_thread::TOLD_MAX).unwrap();
     let mut happened = held_often(most - 1);
-    happened.push(Record {
+    happened.push(EventRecord {
         timestamp: "2026-11-22T09:00:00.000Z".to_owned(),
         ..event(most, "terminate", json!({"status": "ok"}))
     });
@@ -137,8 +137,8 @@ fn a_run_of_as_many_events_as_are_told_is_read_again() {
     let folder = folder(happened);
     let lines = folder.bytes(Artefact::Events).unwrap();
     assert!(lines.len() < 32 * 1024 * 1024, "room is left for what agents say: {}", lines.len());
-    let (run, report) = verify(&folder, Signature::Unchecked);
-    assert_eq!(report.verdict(), Verdict::Verified, "{:?}", &report.findings);
+    let (run, report) = verify(&folder, SignatureRequirement::Unchecked);
+    assert_eq!(report.verdict(), RunVerification::Verified, "{:?}", &report.findings);
     assert_eq!(run.lines.iter().filter(|it| it.record.is_projection()).count(), PAUSES_TOLD_MAX + 1);
 }
 

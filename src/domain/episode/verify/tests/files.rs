@@ -28,7 +28,7 @@ fn what_is_cut_off_dropped_or_added_is_found() {
         assert!(codes(&dropped).contains(&"missing"), "{file}");
     }
     let mut added = good.clone();
-    added.entries.push(("more.json".to_owned(), Content::Bytes(b"{}".to_vec())));
+    added.entries.push(("more.json".to_owned(), FileContent::Bytes(b"{}".to_vec())));
     assert_eq!(codes(&added), ["unexpected"]);
     let mut bare = good.clone();
     bare.entries.retain(|it| it.0 != "manifest.json");
@@ -48,7 +48,7 @@ fn names_that_lead_elsewhere_are_found_wherever_they_stand() {
         });
         assert!(codes(&named).contains(&"name"), "{name:?}: {:?}", codes(&named));
         let mut there = good.clone();
-        there.entries.push((name.to_owned(), Content::Bytes(Vec::new())));
+        there.entries.push((name.to_owned(), FileContent::Bytes(Vec::new())));
         assert!(codes(&there).contains(&"name"), "{name:?}");
     }
 }
@@ -58,7 +58,7 @@ fn two_names_for_one_file_are_found() {
     let good = folder(happened("ok"));
     for name in ["state.json", "State.json", "MANIFEST.json"] {
         let mut twice = good.clone();
-        twice.entries.push((name.to_owned(), Content::Bytes(b"{}".to_vec())));
+        twice.entries.push((name.to_owned(), FileContent::Bytes(b"{}".to_vec())));
         assert!(codes(&twice).contains(&"name_twice"), "{name}");
         let mut named = good.clone();
         edit(&mut named, "manifest.json", |it| {
@@ -72,7 +72,7 @@ fn two_names_for_one_file_are_found() {
 
 #[test]
 fn what_is_no_plain_file_is_found_and_not_read() {
-    for (content, code) in [(Content::NotAFile, "not_a_file"), (Content::TooLong, "too_long")] {
+    for (content, code) in [(FileContent::NotAFile, "not_a_file"), (FileContent::TooLong, "too_long")] {
         let mut linked = folder(happened("ok"));
         linked.entries.iter_mut().find(|it| it.0 == "state.json").unwrap().1 = content;
         assert_eq!(codes(&linked), [code]);
@@ -114,11 +114,11 @@ fn names_of_every_odd_form_are_found_each_for_itself() {
     let long = "a".repeat(129);
     for name in [long.as_str(), "a.", ".a", "-a", "a b", "a/b"] {
         let mut there = folder(happened("ok"));
-        there.entries.push((name.to_owned(), Content::Bytes(Vec::new())));
+        there.entries.push((name.to_owned(), FileContent::Bytes(Vec::new())));
         assert!(codes(&there).contains(&"name"), "{name:?}");
     }
     let mut fits = folder(happened("ok"));
-    fits.entries.push(("a".repeat(128), Content::Bytes(Vec::new())));
+    fits.entries.push(("a".repeat(128), FileContent::Bytes(Vec::new())));
     assert_eq!(codes(&fits), ["unexpected"]);
 }
 

@@ -4,11 +4,11 @@ use super::*;
 use crate::domain::episode::state;
 
 /// Builds a timeline, whose events are all linked or not at all.
-fn lines(events: &[Record], linked: bool) -> Vec<u8> {
+fn lines(events: &[EventRecord], linked: bool) -> Vec<u8> {
     let mut before = Value::Null;
-    let line = |it: &Record| {
+    let line = |it: &EventRecord| {
         let previous = linked.then(|| before.clone());
-        let line = Record { previous, ..it.clone() }.line();
+        let line = EventRecord { previous, ..it.clone() }.line();
         before = Digest::of_file(line.as_bytes()).to_string().into();
         line + "\n"
     };
@@ -16,12 +16,12 @@ fn lines(events: &[Record], linked: bool) -> Vec<u8> {
 }
 
 /// Builds a finished episode without projections, as an older system leaves it, with a changed state.
-fn older(change: &dyn Fn(&mut Value)) -> (Run, Report) {
+fn older(change: &dyn Fn(&mut Value)) -> (RunFolder, RunReport) {
     let mut folder = folder(happened("ok"));
     *bytes(&mut folder, "events.jsonl") = lines(&happened("ok"), false);
     edit(&mut folder, "state.json", change);
     covered_up(&mut folder);
-    verify(&folder, Signature::Unchecked)
+    verify(&folder, SignatureRequirement::Unchecked)
 }
 
 /// Returns the findings: each code with its subject.
@@ -72,28 +72,28 @@ fn links_lead_to_the_files_that_a_run_always_has() {
 #[test]
 fn a_report_says_of_each_part_how_far_it_was_checked() {
     let (_, report) = older(&|it| it["outcomes"]["summary"] = "Done.".into());
-    assert_eq!(report.verdict(), Verdict::Verified, "{report:?}");
+    assert_eq!(report.verdict(), RunVerification::Verified, "{report:?}");
     let expected = [
-        (Part::Files, Extent::Checked),
-        (Part::Signature, Extent::Unchecked),
-        (Part::Events, Extent::Partly),
-        (Part::Goal, Extent::Checked),
-        (Part::Status, Extent::Checked),
-        (Part::Actions, Extent::Partly),
-        (Part::Message, Extent::Unchecked),
-        (Part::Metrics, Extent::Partly),
-        (Part::Learn, Extent::Unchecked),
+        (RunSection::Files, CheckExtent::Checked),
+        (RunSection::Signature, CheckExtent::Unchecked),
+        (RunSection::Events, CheckExtent::Partly),
+        (RunSection::Goal, CheckExtent::Checked),
+        (RunSection::Status, CheckExtent::Checked),
+        (RunSection::Actions, CheckExtent::Partly),
+        (RunSection::Message, CheckExtent::Unchecked),
+        (RunSection::Metrics, CheckExtent::Partly),
+        (RunSection::Learn, CheckExtent::Unchecked),
     ];
     for (part, extent) in expected {
         assert_eq!(report.parts.of(part), Some(extent), "{part:?}");
     }
-    let (_, ours) = verify(&folder(happened("ok")), Signature::Unchecked);
-    for part in Part::ALL.into_iter().filter(|it| *it != Part::Signature) {
-        assert_eq!(ours.parts.of(part), Some(Extent::Checked), "{part:?}");
+    let (_, ours) = verify(&folder(happened("ok")), SignatureRequirement::Unchecked);
+    for part in RunSection::ALL.into_iter().filter(|it| *it != RunSection::Signature) {
+        assert_eq!(ours.parts.of(part), Some(CheckExtent::Checked), "{part:?}");
     }
-    let (_, waiting) = verify(&folder(paused()), Signature::Unchecked);
-    assert_eq!(waiting.parts.of(Part::Files), Some(Extent::Unchecked));
-    assert_eq!(waiting.parts.of(Part::Final), None);
+    let (_, waiting) = verify(&folder(paused()), SignatureRequirement::Unchecked);
+    assert_eq!(waiting.parts.of(RunSection::Files), Some(CheckExtent::Unchecked));
+    assert_eq!(waiting.parts.of(RunSection::Final), None);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_state_of_the_published_text_may_leave_out_what_that_leaves_out() {
 }
 
 /// Builds an episode that a policy stopped, as the contract's own tool leaves it: its step is `blocked`.
-fn vetoed(more: Option<Record>) -> Folder {
+fn vetoed(more: Option<EventRecord>) -> Folder {
     let mut events = vec![
         event(1, "start", json!({"task": "Delete all orders"})),
         event(2, "plan", json!({"rationale": "one step", "steps": ["act:Delete them"]})),
@@ -166,13 +166,13 @@ fn vetoed(more: Option<Record>) -> Folder {
     let borrowed: Vec<(Artefact, &[u8])> = named.iter().map(|(it, bytes)| (*it, bytes.as_slice())).collect();
     let manifest = canonical(&manifest::make("order-17", "2026-11-22T08:00:09.000Z", &borrowed)).into_bytes();
     let files = named.iter().cloned().chain([(Artefact::Manifest, manifest)]);
-    Folder { entries: files.map(|(it, bytes)| (it.file().to_owned(), Content::Bytes(bytes))).collect() }
+    Folder { entries: files.map(|(it, bytes)| (it.file().to_owned(), FileContent::Bytes(bytes))).collect() }
 }
 
 #[test]
 fn a_blocked_step_is_read_and_noted_where_it_stands() {
-    let (run, report) = verify(&vetoed(None), Signature::Unchecked);
-    assert_eq!(report.verdict(), Verdict::Verified, "{report:?}");
+    let (run, report) = verify(&vetoed(None), SignatureRequirement::Unchecked);
+    assert_eq!(report.verdict(), RunVerification::Verified, "{report:?}");
     assert_eq!(run.state.unwrap()["plan"]["steps"][0]["status"], "blocked");
     let noted = report.notes.iter().find(|it| it.code == Note::UnknownStatus).unwrap();
     assert_eq!(noted.about.as_deref(), Some("/plan/steps/0/status"));
@@ -185,7 +185,7 @@ fn a_folder_of_ours_is_checked_by_the_rules_of_its_own_time() {
     let mut happened = happened("ok");
     happened[5].payload = json!({"steps": ["no kind"]}).as_object().unwrap().clone();
     let mut events = Timeline::of(happened).events().to_vec();
-    let written = |events: &[Record]| {
+    let written = |events: &[EventRecord]| {
         let mut folder = folder(super::happened("ok"));
         let one = |value: &Value| (canonical(value) + "\n").into_bytes();
         *bytes(&mut folder, "events.jsonl") = lines(events, true);
@@ -210,8 +210,8 @@ fn a_folder_of_ours_is_checked_by_the_rules_of_its_own_time() {
 fn a_projection_of_another_system_may_say_less_than_the_state() {
     let projected = |outcomes: Value| {
         let mut events = happened("ok");
-        let links = state::links(state::Status::Ok);
-        events.push(Record {
+        let links = state::links(state::RunStatus::Ok);
+        events.push(EventRecord {
             event_type: Some("run.state_projection".to_owned()),
             ..event(16, "runtime", json!({"status": "ok", "outcomes": outcomes, "links": links}))
         });

@@ -18,7 +18,7 @@ fn signed(keys: &Keys) -> Folder {
 }
 
 fn codes_by(folder: &Folder, keys: &Keys) -> Vec<&'static str> {
-    let (_, report) = verify(folder, Signature::By(keys.trusted()));
+    let (_, report) = verify(folder, SignatureRequirement::By(keys.trusted()));
     report.findings.iter().map(|it| it.code.as_str()).collect()
 }
 
@@ -60,8 +60,9 @@ fn no_other_token_of_the_gateway_signs_a_manifest() {
     let keys = keys();
     let mut other = signed(&keys);
     edit(&mut other, "manifest.json", |it| {
-        let read = jws::read::<manifest::Claims>(it["signer"]["jws"].as_str().unwrap(), Typ::Episode).unwrap();
-        let jws = jws::sign(keys.signing(KeyUse::Chain), Typ::Entry, read.claims_unverified());
+        let read =
+            jws::read::<manifest::ManifestClaims>(it["signer"]["jws"].as_str().unwrap(), TokenType::Episode).unwrap();
+        let jws = jws::sign(keys.signing(KeyUse::Chain), TokenType::Entry, read.claims_unverified());
         it["signer"]["jws"] = jws.into();
     });
     assert_eq!(codes_by(&other, &keys), ["signature"]);
@@ -73,10 +74,11 @@ fn each_claim_of_a_signature_is_asked_for_itself() {
     let with = |change: &dyn Fn(&mut Value), kid: Option<&str>| {
         let mut folder = signed(&keys);
         edit(&mut folder, "manifest.json", |it| {
-            let read = jws::read::<manifest::Claims>(it["signer"]["jws"].as_str().unwrap(), Typ::Episode).unwrap();
+            let read = jws::read::<manifest::ManifestClaims>(it["signer"]["jws"].as_str().unwrap(), TokenType::Episode)
+                .unwrap();
             let mut claims = json!(read.claims_unverified());
             change(&mut claims);
-            it["signer"]["jws"] = jws::sign(keys.signing(KeyUse::Chain), Typ::Episode, &claims).into();
+            it["signer"]["jws"] = jws::sign(keys.signing(KeyUse::Chain), TokenType::Episode, &claims).into();
             if let Some(kid) = kid {
                 it["signer"]["kid"] = kid.into();
             }
@@ -94,10 +96,11 @@ fn each_claim_of_a_signature_is_asked_for_itself() {
     let nameless = PublicKeys::from_jwks(&nameless).unwrap();
     let mut empty = signed(&keys);
     edit(&mut empty, "manifest.json", |it| {
-        let read = jws::read::<manifest::Claims>(it["signer"]["jws"].as_str().unwrap(), Typ::Episode).unwrap();
-        let claims = manifest::Claims { iss: String::new(), ..read.claims_unverified().clone() };
-        it["signer"]["jws"] = jws::sign(keys.signing(KeyUse::Chain), Typ::Episode, &claims).into();
+        let read =
+            jws::read::<manifest::ManifestClaims>(it["signer"]["jws"].as_str().unwrap(), TokenType::Episode).unwrap();
+        let claims = manifest::ManifestClaims { iss: String::new(), ..read.claims_unverified().clone() };
+        it["signer"]["jws"] = jws::sign(keys.signing(KeyUse::Chain), TokenType::Episode, &claims).into();
     });
-    let (_, report) = verify(&empty, Signature::By(&nameless));
+    let (_, report) = verify(&empty, SignatureRequirement::By(&nameless));
     assert_eq!(report.findings.iter().map(|it| it.code).collect::<Vec<_>>(), [Code::Signature]);
 }

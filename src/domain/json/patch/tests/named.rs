@@ -6,25 +6,25 @@ use crate::domain::json::diff::diff;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::json::samples::alike_state;
 
-fn named(format: Format, request: Value) -> Vec<(String, Claimed)> {
+fn named(format: PatchFormat, request: Value) -> Vec<(String, NamedChange)> {
     let names = read(format, request).unwrap().names();
     names.into_iter().map(|it| (it.pointer.to_string(), it.claimed)).collect()
 }
 
-fn set(pointer: &str, value: Value) -> (String, Claimed) {
-    (pointer.to_owned(), Claimed::Set(value))
+fn set(pointer: &str, value: Value) -> (String, NamedChange) {
+    (pointer.to_owned(), NamedChange::Set(value))
 }
 
-fn delete(pointer: &str) -> (String, Claimed) {
-    (pointer.to_owned(), Claimed::Delete)
+fn delete(pointer: &str) -> (String, NamedChange) {
+    (pointer.to_owned(), NamedChange::Delete)
 }
 
-fn unknown(pointer: &str) -> (String, Claimed) {
-    (pointer.to_owned(), Claimed::Unknown)
+fn unknown(pointer: &str) -> (String, NamedChange) {
+    (pointer.to_owned(), NamedChange::Unknown)
 }
 
 fn probes(request: Value) -> Vec<String> {
-    read(Format::JsonPatch, request).unwrap().probes().iter().map(Pointer::to_string).collect()
+    read(PatchFormat::JsonPatch, request).unwrap().probes().iter().map(Pointer::to_string).collect()
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_merge_names_the_leaves_of_its_values() {
         set("/d~1e", json!(null)),
         set("/f", json!([])),
     ];
-    assert_eq!(named(Format::Merge, request), expected);
+    assert_eq!(named(PatchFormat::Merge, request), expected);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_merge_patch_names_what_its_nulls_delete() {
         set("/f/0", json!(null)),
         set("/f/1/g", json!(null)),
     ];
-    assert_eq!(named(Format::MergePatch, request), expected);
+    assert_eq!(named(PatchFormat::MergePatch, request), expected);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_json_patch_names_what_each_operation_does() {
         unknown("/e"),
         unknown("/g"),
     ];
-    assert_eq!(named(Format::JsonPatch, request), expected);
+    assert_eq!(named(PatchFormat::JsonPatch, request), expected);
 }
 
 #[test]
@@ -93,8 +93,8 @@ fn whatever_decides_whether_it_applies_is_a_probe() {
     ] {
         assert_eq!(probes(json!([op])), expected);
     }
-    assert!(read(Format::Merge, json!({"a": {"b": 1}})).unwrap().probes().is_empty());
-    assert!(read(Format::MergePatch, json!({"a": {"b": null}})).unwrap().probes().is_empty());
+    assert!(read(PatchFormat::Merge, json!({"a": {"b": 1}})).unwrap().probes().is_empty());
+    assert!(read(PatchFormat::MergePatch, json!({"a": {"b": null}})).unwrap().probes().is_empty());
 }
 
 #[test]
@@ -144,14 +144,14 @@ fn outcome_is_of_probes(patch: &Patch, one: &Value, other: &Value) -> bool {
 proptest! {
     #[test]
     fn merge_forms_apply_to_every_state(state in alike_state(), request in alike_state()) {
-        prop_assert!(applied(Format::Merge, &state, request.clone()).is_ok());
-        prop_assert!(applied(Format::MergePatch, &state, request).is_ok());
+        prop_assert!(applied(PatchFormat::Merge, &state, request.clone()).is_ok());
+        prop_assert!(applied(PatchFormat::MergePatch, &state, request).is_ok());
     }
 
     /// What else appears is an item of an array that was shifted, or the `{}` that a removal left.
     #[test]
     fn whatever_appears_was_named(state in alike_state(), op in any_operation()) {
-        let patch = read(Format::JsonPatch, json!([op])).unwrap();
+        let patch = read(PatchFormat::JsonPatch, json!([op])).unwrap();
         if let Ok(after) = patch.apply(&state, &StateLimits::default()) {
             let reach = |at: Pointer| {
                 let above = std::iter::successors(at.parent(), Pointer::parent);
@@ -170,7 +170,7 @@ proptest! {
         other in alike_state(),
         ops in prop::collection::vec(any_operation(), 1..4),
     ) {
-        let patch = read(Format::JsonPatch, ops.into()).unwrap();
+        let patch = read(PatchFormat::JsonPatch, ops.into()).unwrap();
         prop_assert!(outcome_is_of_probes(&patch, &one, &other));
     }
 
@@ -181,7 +181,7 @@ proptest! {
         other in few_items(),
         ops in prop::collection::vec(array_operation(), 1..5),
     ) {
-        let patch = read(Format::JsonPatch, ops.into()).unwrap();
+        let patch = read(PatchFormat::JsonPatch, ops.into()).unwrap();
         prop_assert!(outcome_is_of_probes(&patch, &one, &other));
     }
 }

@@ -4,12 +4,12 @@ use super::*;
 
 #[track_caller]
 fn done(state: Value, request: Value, result: Value) {
-    assert_eq!(applied(Format::JsonPatch, &state, request).unwrap(), result);
+    assert_eq!(applied(PatchFormat::JsonPatch, &state, request).unwrap(), result);
 }
 
 #[track_caller]
 fn fails(state: Value, request: Value, code: &str, pointer: &str) {
-    refused(Format::JsonPatch, state, request, code, pointer);
+    refused(PatchFormat::JsonPatch, state, request, code, pointer);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn later_operations_see_earlier_ones_and_all_fail_together() {
     done(json!({}), ops, json!({"a": [], "-": 1}));
     let state = json!({"a": 1});
     let error = applied(
-        Format::JsonPatch,
+        PatchFormat::JsonPatch,
         &state,
         json!([{"op": "add", "path": "/b", "value": 1}, {"op": "test", "path": "/a", "value": 2}]),
     );

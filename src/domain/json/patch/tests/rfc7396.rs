@@ -21,22 +21,25 @@ fn the_test_cases_of_rfc_7396_hold_one_level_down() {
         (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
     ] {
         let state = json!({"at": original, "beside": 1});
-        let after = applied(Format::MergePatch, &state, json!({"at": patch})).unwrap();
+        let after = applied(PatchFormat::MergePatch, &state, json!({"at": patch})).unwrap();
         assert_eq!(after, json!({"at": result, "beside": 1}), "{patch}");
         if state["at"].is_object() && patch.is_object() {
-            assert_eq!(applied(Format::MergePatch, &state["at"], patch).unwrap(), result);
+            assert_eq!(applied(PatchFormat::MergePatch, &state["at"], patch).unwrap(), result);
         }
     }
 }
 
 #[test]
 fn nulls_within_arrays_stay() {
-    let after = applied(Format::MergePatch, &json!({}), json!({"a": [null, {"b": null}]})).unwrap();
+    let after = applied(PatchFormat::MergePatch, &json!({}), json!({"a": [null, {"b": null}]})).unwrap();
     assert_eq!(after, json!({"a": [null, {"b": null}]}));
 }
 
 #[test]
 fn an_empty_object_makes_an_object_of_what_was_none() {
-    assert_eq!(applied(Format::MergePatch, &json!({"a": {"b": 1}}), json!({"a": {}})).unwrap(), json!({"a": {"b": 1}}));
-    assert_eq!(applied(Format::MergePatch, &json!({"a": 1}), json!({"a": {}})).unwrap(), json!({"a": {}}));
+    assert_eq!(
+        applied(PatchFormat::MergePatch, &json!({"a": {"b": 1}}), json!({"a": {}})).unwrap(),
+        json!({"a": {"b": 1}})
+    );
+    assert_eq!(applied(PatchFormat::MergePatch, &json!({"a": 1}), json!({"a": {}})).unwrap(), json!({"a": {}}));
 }

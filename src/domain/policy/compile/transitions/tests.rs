@@ -8,7 +8,7 @@ fn compile(text: &str) -> Result<Policy, PolicyError> {
     Policy::compile(&source)
 }
 
-fn rules(text: &str) -> Vec<Rule> {
+fn rules(text: &str) -> Vec<TransitionRule> {
     compile(text).unwrap_or_else(|error| panic!("{text}: {error}")).transitions
 }
 
@@ -29,10 +29,10 @@ fn rules_are_read_and_stand_in_one_order() {
     let rules = rules(text);
     let places: Vec<_> = rules.iter().map(|it| it.at.as_str()).collect();
     assert_eq!(places, ["/a/b", "/c", "/n", "/status", "/list"]);
-    let order = Order::new(vec!["a".into(), 1.into(), 2.5.into(), true.into()]).unwrap();
-    assert_eq!(rules[3].kind, Kind::Ordered(order));
-    let keyed = Keyed::new("id".to_owned(), ["done".to_owned()].into(), NewItems::Refused).unwrap();
-    assert_eq!(rules[4].kind, Kind::Keyed(keyed));
+    let order = ValueOrder::new(vec!["a".into(), 1.into(), 2.5.into(), true.into()]).unwrap();
+    assert_eq!(rules[3].kind, TransitionRuleKind::Ordered(order));
+    let keyed = KeyedListRule::new("id".to_owned(), ["done".to_owned()].into(), NewItems::Refused).unwrap();
+    assert_eq!(rules[4].kind, TransitionRuleKind::Keyed(keyed));
     assert_eq!(compile("").unwrap().transitions, []);
 }
 
@@ -40,7 +40,10 @@ fn rules_are_read_and_stand_in_one_order() {
 fn items_may_be_appended_unless_the_policy_says_otherwise() {
     for (text, new_items) in [("", NewItems::Allowed), (", allow_new_items = true", NewItems::Allowed)] {
         let rule = &rules(&format!("keyed_arrays.list = {{ key = \"id\"{text} }}"))[0];
-        assert_eq!(rule.kind, Kind::Keyed(Keyed::new("id".to_owned(), BTreeSet::new(), new_items).unwrap()));
+        assert_eq!(
+            rule.kind,
+            TransitionRuleKind::Keyed(KeyedListRule::new("id".to_owned(), BTreeSet::new(), new_items).unwrap())
+        );
     }
 }
 

@@ -13,12 +13,12 @@ writes = ["payment", "memo", "items"]
 hide = ["payment.card.*", "items.*.secret"]
 "#;
 
-fn told(format: Format, request: &Value) -> String {
-    excerpt(&Hiding::of_request(&policy(POLICY), &json!({}), (format, request), None), format, request)
+fn told(format: PatchFormat, request: &Value) -> String {
+    excerpt(&Redactor::of_request(&policy(POLICY), &json!({}), (format, request), None), format, request)
 }
 
-fn nothing_in(policy: &Policy, (format, request): (Format, &Value), tool: Option<&Tool>) -> bool {
-    hides_nothing(&Hiding::of_request(policy, &json!({}), (format, request), tool), format, request, tool)
+fn nothing_in(policy: &Policy, (format, request): (PatchFormat, &Value), tool: Option<&Tool>) -> bool {
+    hides_nothing(&Redactor::of_request(policy, &json!({}), (format, request), tool), format, request, tool)
 }
 
 #[test]
@@ -26,8 +26,8 @@ fn what_the_policy_hides_is_not_in_an_excerpt_of_any_form() {
     let secret = "4111-1111";
     let card = json!({"payment": {"amount": 5, "card": {"number": secret, "more": {"x": secret}}}});
     let expected = r#"{"payment":{"amount":5,"card":{"more":"[hidden]","number":"[hidden]"}}}"#;
-    assert_eq!(told(Format::Merge, &card), expected);
-    assert_eq!(told(Format::MergePatch, &card), expected);
+    assert_eq!(told(PatchFormat::Merge, &card), expected);
+    assert_eq!(told(PatchFormat::MergePatch, &card), expected);
     let operations = [
         json!([{"op": "replace", "path": "/payment", "value": card["payment"]}]),
         json!([{"op": "replace", "path": "", "value": card}]),
@@ -41,7 +41,7 @@ fn what_the_policy_hides_is_not_in_an_excerpt_of_any_form() {
         json!([secret]),
     ];
     for request in operations {
-        let told = told(Format::JsonPatch, &request);
+        let told = told(PatchFormat::JsonPatch, &request);
         assert!(told.contains("[hidden]") || told.contains("/payment/card/number"), "{told}");
         assert!(!told.contains(secret), "{told}");
     }
@@ -49,9 +49,9 @@ fn what_the_policy_hides_is_not_in_an_excerpt_of_any_form() {
 
 #[test]
 fn an_excerpt_is_bounded_and_says_that_it_was_cut() {
-    let whole = told(Format::Merge, &json!({"memo": "é".repeat(100)}));
+    let whole = told(PatchFormat::Merge, &json!({"memo": "é".repeat(100)}));
     assert_eq!(whole, format!(r#"{{"memo":"{}"}}"#, "é".repeat(100)));
-    let cut = told(Format::Merge, &json!({"memo": "é".repeat(10_000)}));
+    let cut = told(PatchFormat::Merge, &json!({"memo": "é".repeat(10_000)}));
     assert_eq!(cut.chars().count(), EXCERPT_CHARS_MAX + 1);
     assert!(cut.ends_with("é…"), "what is cut is not cut silently");
 }
@@ -60,15 +60,15 @@ fn an_excerpt_is_bounded_and_says_that_it_was_cut() {
 fn what_holds_anything_hidden_is_known_to() {
     let policy = policy("[nodes.n]\n[tools]\nhide = [\"card\"]\n[redaction]\nhide = [\"card\"]\ndetect = [\"email\"]");
     let nothing = |format, request: Value| nothing_in(&policy, (format, &request), None);
-    assert!(nothing(Format::Merge, json!({"a": {"b": [1, "x"]}})));
-    assert!(!nothing(Format::Merge, json!({"card": 1})));
-    assert!(!nothing(Format::MergePatch, json!({"a": ["it is eva@example.org"]})));
-    assert!(!nothing(Format::Merge, json!({"a": {"eva@example.org": 1}})));
+    assert!(nothing(PatchFormat::Merge, json!({"a": {"b": [1, "x"]}})));
+    assert!(!nothing(PatchFormat::Merge, json!({"card": 1})));
+    assert!(!nothing(PatchFormat::MergePatch, json!({"a": ["it is eva@example.org"]})));
+    assert!(!nothing(PatchFormat::Merge, json!({"a": {"eva@example.org": 1}})));
     let step = |path: &str, value: &str| json!([{"op": "add", "path": path, "value": value}]);
-    assert!(nothing(Format::JsonPatch, step("/a", "x")));
-    assert!(!nothing(Format::JsonPatch, step("/card/number", "x")));
-    assert!(!nothing(Format::JsonPatch, step("/a", "eva@example.org")));
+    assert!(nothing(PatchFormat::JsonPatch, step("/a", "x")));
+    assert!(!nothing(PatchFormat::JsonPatch, step("/card/number", "x")));
+    assert!(!nothing(PatchFormat::JsonPatch, step("/a", "eva@example.org")));
     let tool = |arguments: Value| Tool::read(&json!({"name": "t", "arguments": arguments})).unwrap();
-    let with = |arguments| nothing_in(&policy, (Format::Merge, &json!({})), Some(&tool(arguments)));
+    let with = |arguments| nothing_in(&policy, (PatchFormat::Merge, &json!({})), Some(&tool(arguments)));
     assert!(with(json!({"a": 1})) && !with(json!({"card": 1})) && !with(json!({"a": "eva@example.org"})));
 }

@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::domain::policy::tests::policy;
 
-fn values(hidden: &[Value]) -> HiddenValues {
-    let mut gathered = Gathered::default();
+fn values(hidden: &[Value]) -> RedactedValues {
+    let mut gathered = RedactedValueSet::default();
     hidden.iter().for_each(|it| gathered.add(it));
     gathered.built()
 }

@@ -4,54 +4,54 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template as _;
 
-use super::Asked;
+use super::BulkDecisionContext;
 use crate::domain::primitives::id::{AccountId, ReviewId};
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Ballot, HoldState, Verdict};
+use crate::domain::reviews::{Ballot, HoldState, VoteVerdict};
 use crate::service::error::{Error, Result};
 use crate::service::inbox::InboxItem;
-use crate::service::reviews::vote::Voted;
+use crate::service::reviews::vote::VoteOutcome;
 use crate::web::api::problem::Problem;
-use crate::web::pages::inbox::bulk_decide_view::{ToldPage, ToldRow};
+use crate::web::pages::inbox::bulk_decide_view::{BulkResultPage, BulkResultRow};
 use crate::web::pages::reviews::decide::words;
 use crate::web::pages::shared::format::{deciders, ending, headline, html, moment};
 use crate::web::pages::shared::layout::Tone;
-use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 
 /// What became of one vote: counted, or why not.
-type Became = std::result::Result<(), String>;
+type VoteResult = std::result::Result<(), String>;
 
-impl Asked<'_> {
+impl BulkDecisionContext<'_> {
     pub(super) async fn told(
         &self,
-        verdict: Verdict,
+        verdict: VoteVerdict,
         ballots: &[(ReviewId, Ballot)],
-        voted: Vec<Result<Voted>>,
+        voted: Vec<Result<VoteOutcome>>,
     ) -> Result<HttpResponse> {
         let (service, me) = (&self.app.service, self.visitor.account());
         let reviews: Vec<ReviewId> = ballots.iter().map(|it| it.0.clone()).collect();
         let items = service.several(&reviews, me).await?;
         let now = service.now();
         let became = voted.into_iter().zip(&items).zip(ballots);
-        let became: Vec<Became> =
+        let became: Vec<VoteResult> =
             became.map(|((voted, item), (_, ballot))| self.became(voted, item, &me.id, ballot)).collect();
         let counted = became.iter().filter(|it| it.is_ok()).count();
-        let page = ToldPage {
+        let page = BulkResultPage {
             shell: self.visitor.shell(service, None).await?,
             verdict: verdict.into(),
             counted,
             unsent: Some(self.sent.comment.as_str())
                 .filter(|it| counted < items.len() && !it.trim().is_empty())
-                .map(Prose::new),
+                .map(SafeText::new),
             rows: items.iter().zip(became).map(|(item, became)| row(item, became, verdict, now)).collect(),
         };
         Ok(html(StatusCode::OK, page.render()))
     }
 
     /// A form that is sent once more is answered as the first time: the vote with its nonce is there.
-    fn became(&self, voted: Result<Voted>, item: &InboxItem, me: &AccountId, ballot: &Ballot) -> Became {
+    fn became(&self, voted: Result<VoteOutcome>, item: &InboxItem, me: &AccountId, ballot: &Ballot) -> VoteResult {
         let error = match voted {
-            Ok(Voted::Waiting | Voted::Approved | Voted::Denied) => return Ok(()),
+            Ok(VoteOutcome::Waiting | VoteOutcome::Approved | VoteOutcome::Denied) => return Ok(()),
             Err(error) => error,
         };
         let same = |it: &crate::domain::reviews::Vote| {
@@ -70,7 +70,7 @@ impl Asked<'_> {
     }
 }
 
-fn row(item: &InboxItem, became: Became, verdict: Verdict, now: Timestamp) -> ToldRow {
+fn row(item: &InboxItem, became: VoteResult, verdict: VoteVerdict, now: Timestamp) -> BulkResultRow {
     let hold = &item.hold;
     let ended = ending(&hold.state);
     let (word, tone, words) = match (became, verdict) {
@@ -81,10 +81,10 @@ fn row(item: &InboxItem, became: Became, verdict: Verdict, now: Timestamp) -> To
         (Tone::Bad, Some((outcome, _))) => format!("{words} It ended as {}.", outcome.words().to_lowercase()),
         _ => words,
     };
-    ToldRow {
+    BulkResultRow {
         url: format!("/reviews/{}", hold.id),
         headline: headline(hold, item.transition.as_ref(), &item.diff),
-        thread: Line::new(hold.thread.as_str()),
+        thread: SafeLine::new(hold.thread.as_str()),
         word,
         tone,
         words,
@@ -93,18 +93,18 @@ fn row(item: &InboxItem, became: Became, verdict: Verdict, now: Timestamp) -> To
     }
 }
 
-fn counted(state: &HoldState, verdict: Verdict) -> (&'static str, Tone, String) {
+fn counted(state: &HoldState, verdict: VoteVerdict) -> (&'static str, Tone, String) {
     match (state, verdict) {
-        (HoldState::Approved { version, .. }, Verdict::Approve) => {
+        (HoldState::Approved { version, .. }, VoteVerdict::Approve) => {
             ("Approved", Tone::Good, format!("It was committed as version {version}, with a receipt of its own."))
         }
-        (HoldState::Denied { .. }, Verdict::Deny) => {
+        (HoldState::Denied { .. }, VoteVerdict::Deny) => {
             ("Denied", Tone::Good, "The review ended. Nothing was committed.".to_owned())
         }
-        (HoldState::Open {}, Verdict::Approve) => {
+        (HoldState::Open {}, VoteVerdict::Approve) => {
             ("Counted", Tone::Good, "Your approval is counted. The review waits for others.".to_owned())
         }
-        (HoldState::Open {}, Verdict::Deny) => {
+        (HoldState::Open {}, VoteVerdict::Deny) => {
             ("Counted", Tone::Good, "Your denial is counted. The review waits for others.".to_owned())
         }
         (_, _) => ("Counted", Tone::Good, "Your vote was counted; others have decided since.".to_owned()),

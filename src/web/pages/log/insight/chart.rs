@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::web::pages::log::insight_view::{Bar, Chart, Table};
+use crate::web::pages::log::insight_view::{Bar, Chart, ChartTable};
 
 /// How wide a period is in a chart's own measure, and the bar in it.
 const SLOT: usize = 10;
@@ -21,7 +21,7 @@ const TIMES_SECS: [u64; 19] = [
 ];
 
 /// What is drawn of a period: a height, and perhaps a line above it.
-pub struct Drawn {
+pub struct ChartPoint {
     /// How much.
     pub value: u64,
     /// Up to where the line goes.
@@ -31,7 +31,7 @@ pub struct Drawn {
 }
 
 /// What a chart says of itself.
-pub struct Titled {
+pub struct ChartLabels {
     /// What begins its ids.
     pub id: &'static str,
     /// What it shows.
@@ -41,29 +41,29 @@ pub struct Titled {
     /// Its first and its last period.
     pub ends: (String, String),
     /// What it is drawn from.
-    pub table: Table,
+    pub table: ChartTable,
 }
 
 /// A chart of numbers of things.
-pub fn of_counts(titled: Titled, drawn: Vec<Drawn>) -> Chart {
+pub fn of_counts(titled: ChartLabels, drawn: Vec<ChartPoint>) -> Chart {
     let top = top_of_counts(highest(&drawn));
     chart(titled, drawn, (top, top.to_string(), (top / 2).to_string()))
 }
 
 /// A chart of times, in milliseconds.
-pub fn of_times(titled: Titled, drawn: Vec<Drawn>) -> Chart {
+pub fn of_times(titled: ChartLabels, drawn: Vec<ChartPoint>) -> Chart {
     let top = top_of_times(Duration::from_millis(highest(&drawn)));
     let millis = u64::try_from(top.as_millis()).unwrap_or(u64::MAX);
     chart(titled, drawn, (millis, lasting(top), lasting(top / 2)))
 }
 
-fn highest(drawn: &[Drawn]) -> u64 {
+fn highest(drawn: &[ChartPoint]) -> u64 {
     drawn.iter().map(|it| it.value.max(it.mark.unwrap_or_default())).max().unwrap_or_default()
 }
 
-fn chart(titled: Titled, drawn: Vec<Drawn>, (top, top_words, middle): (u64, String, String)) -> Chart {
+fn chart(titled: ChartLabels, drawn: Vec<ChartPoint>, (top, top_words, middle): (u64, String, String)) -> Chart {
     let width = SLOT * drawn.len();
-    let bar = |(place, it): (usize, Drawn)| {
+    let bar = |(place, it): (usize, ChartPoint)| {
         let height = share(it.value, top, HEIGHT);
         let left = place * SLOT;
         let mark = it.mark.map(|mark| {

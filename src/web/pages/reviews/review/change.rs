@@ -10,34 +10,34 @@ use serde_json::Value;
 use crate::domain::chain::opening::Opening;
 use crate::domain::chain::statement::Statement;
 use crate::domain::json::canonical::canonical;
-use crate::domain::policy::{RedactedLeaf, Warning};
+use crate::domain::policy::{JudgedWarning, RedactedLeaf};
 use crate::domain::reviews::HoldReason;
 use crate::domain::threads::usage::Usage;
 use crate::service::error::{Error, Result};
 use crate::service::reviews::details::{ReviewFacts, WriterView};
 use crate::service::threads::tool_call_view as service;
-use crate::web::pages::reviews::review_view::{Fact, Proof, Rationale};
+use crate::web::pages::reviews::review_view::{Rationale, StatementProofView, StatementRow};
 use crate::web::pages::shared::diff_rows;
 use crate::web::pages::shared::diff_rows::named;
 use crate::web::pages::shared::format::{HEADLINE_CHANGES, intent, pattern_of, place};
-use crate::web::pages::shared::headline::{HeadChange, Headline, Intent};
-use crate::web::pages::shared::layout::Hash;
+use crate::web::pages::shared::headline::{Headline, HeadlineChange, HeadlineKind};
+use crate::web::pages::shared::layout::DigestText;
 use crate::web::pages::shared::proof_rows::WriterReads;
-use crate::web::pages::shared::proof_rows::{ReadRow, Row, Rows};
-use crate::web::pages::shared::safe_text::{Json, Line, Path, Prose};
-use crate::web::pages::shared::widgets::{Argument, Arguments, Call, Reason};
+use crate::web::pages::shared::proof_rows::{OpeningRow, OpeningRows, ReadRow};
+use crate::web::pages::shared::safe_text::{SafeJson, SafeLine, SafePath, SafeText};
+use crate::web::pages::shared::widgets::{HoldReasonView, ToolArgumentRow, ToolArgumentsView, ToolCallView};
 
 /// The change in all its places on the page.
-pub struct Shown {
+pub struct ChangeSection {
     pub headline: Headline,
-    pub rows: Rows,
+    pub rows: OpeningRows,
     pub writers: Vec<WriterReads>,
 }
 
 /// Reads the rows from the opening, which is closed at everything hidden already: nothing else of the states
 /// reaches the page, but for the one value that is revealed to its reader. The sentence, which a browser keeps as the
 /// page's title, is made without that one.
-pub fn read(facts: &ReviewFacts) -> Result<Shown> {
+pub fn read(facts: &ReviewFacts) -> Result<ChangeSection> {
     let closed = rows(facts, &facts.opening)?;
     let headline = headline(facts, &closed.changed);
     let mut rows = match &facts.revealed {
@@ -46,17 +46,17 @@ pub fn read(facts: &ReviewFacts) -> Result<Shown> {
     };
     let writers: Vec<WriterReads> = facts.writers.iter().map(|it| writer(facts, &rows, it)).collect();
     rows.leave_out(&writers);
-    Ok(Shown { headline, rows, writers })
+    Ok(ChangeSection { headline, rows, writers })
 }
 
-fn rows(facts: &ReviewFacts, opening: &Opening) -> Result<Rows> {
+fn rows(facts: &ReviewFacts, opening: &Opening) -> Result<OpeningRows> {
     let mut rows = diff_rows::rows(opening, (&facts.diff, &facts.hidden), &|at| facts.policy.protected().touches(at))?;
     rows.compare(&|at| facts.known.at(&named(at)?));
     Ok(rows)
 }
 
 /// What one writer will read: every leaf that it will find, and what it would have found and is gone.
-fn writer(facts: &ReviewFacts, rows: &Rows, view: &WriterView) -> WriterReads {
+fn writer(facts: &ReviewFacts, rows: &OpeningRows, view: &WriterView) -> WriterReads {
     let finds: BTreeSet<&str> = view.leaves.iter().map(leaf_place).collect();
     let changed: BTreeSet<&str> = view.changed_since_write.iter().map(|it| place(it).as_str()).collect();
     let reads = |at: &str| {
@@ -64,7 +64,7 @@ fn writer(facts: &ReviewFacts, rows: &Rows, view: &WriterView) -> WriterReads {
         finds.contains(at) || named(at).zip(rules).is_some_and(|(at, rules)| rules.reads().covers(&at))
     };
     let rows: Vec<ReadRow> = rows.reads(&reads, &|at| changed.contains(at));
-    WriterReads { node: Line::new(view.node.as_str()), rows }
+    WriterReads { node: SafeLine::new(view.node.as_str()), rows }
 }
 
 fn leaf_place(leaf: &RedactedLeaf) -> &str {
@@ -80,15 +80,18 @@ pub fn editor_of(facts: &ReviewFacts) -> Option<&str> {
 }
 
 /// The sentence. What was only set again is not in it unless there is nothing else.
-fn headline(facts: &ReviewFacts, rows: &[Row]) -> Headline {
+fn headline(facts: &ReviewFacts, rows: &[OpeningRow]) -> Headline {
     let differing = rows.iter().take_while(|it| !it.is_set_again()).count();
     let told = if differing == 0 { rows } else { &rows[..differing] };
-    let change =
-        |row: &Row| HeadChange { path: row.path.clone(), before: row.before.clone(), after: row.after.clone() };
+    let change = |row: &OpeningRow| HeadlineChange {
+        path: row.path.clone(),
+        before: row.before.clone(),
+        after: row.after.clone(),
+    };
     Headline {
-        node: Line::new(facts.hold.node.as_str()),
+        node: SafeLine::new(facts.hold.node.as_str()),
         intent: match (intent(&facts.transition), editor_of(facts)) {
-            (Intent::Edit { .. }, Some(by)) => Intent::Edit { by: Line::new(by) },
+            (HeadlineKind::Edit { .. }, Some(by)) => HeadlineKind::Edit { by: SafeLine::new(by) },
             (intent, _) => intent,
         },
         changes: told.iter().take(HEADLINE_CHANGES).map(change).collect(),
@@ -97,69 +100,72 @@ fn headline(facts: &ReviewFacts, rows: &[Row]) -> Headline {
 }
 
 /// Why it was held, in the policy's words.
-pub fn reasons(reasons: &[HoldReason]) -> Vec<Reason> {
+pub fn reasons(reasons: &[HoldReason]) -> Vec<HoldReasonView> {
     let reason = |it: &HoldReason| {
         let pattern = pattern_of(it);
         let words = pattern.as_ref().and_then(|pattern| it.text.strip_prefix(&format!("{pattern} ")));
         match (pattern.as_ref().and_then(|it| it.pointer()), words) {
-            (Some(at), Some(words)) => Reason { path: Some(Path::new(at.to_string())), words: Line::new(words) },
-            _ => Reason { path: None, words: Line::new(it.text.as_str()) },
+            (Some(at), Some(words)) => {
+                HoldReasonView { path: Some(SafePath::new(at.to_string())), words: SafeLine::new(words) }
+            }
+            _ => HoldReasonView { path: None, words: SafeLine::new(it.text.as_str()) },
         }
     };
     reasons.iter().map(reason).collect()
 }
 
 /// What rules warn of, each in its author's words.
-pub fn warnings(warnings: &[Warning]) -> Vec<Reason> {
-    let told = |it: &Warning| Reason {
-        path: (!it.pointer.is_root()).then(|| Path::new(it.pointer.to_string())),
-        words: Line::new(it.detail.as_str()),
+pub fn warnings(warnings: &[JudgedWarning]) -> Vec<HoldReasonView> {
+    let told = |it: &JudgedWarning| HoldReasonView {
+        path: (!it.pointer.is_root()).then(|| SafePath::new(it.pointer.to_string())),
+        words: SafeLine::new(it.detail.as_str()),
     };
     warnings.iter().map(told).collect()
 }
 
 /// The tool that is called along with it.
-pub fn call(call: &service::Call) -> Call {
+pub fn call(call: &service::RedactedToolCall) -> ToolCallView {
     let part = |leaf: &RedactedLeaf| match leaf {
-        RedactedLeaf::Hidden { pointer } => Argument { path: Path::new(pointer.to_string()), value: None },
+        RedactedLeaf::Hidden { pointer } => ToolArgumentRow { path: SafePath::new(pointer.to_string()), value: None },
         RedactedLeaf::Shown { pointer, value } => {
-            Argument { path: Path::new(pointer.to_string()), value: Some(Json::new(canonical(value))) }
+            ToolArgumentRow { path: SafePath::new(pointer.to_string()), value: Some(SafeJson::new(canonical(value))) }
         }
     };
     let arguments = match &call.arguments {
-        service::Arguments::Whole { value, salt } => {
-            Arguments::Whole { value: Json::new(canonical(value)), salt: URL_SAFE_NO_PAD.encode(salt) }
+        service::RedactedArguments::Whole { value, salt } => {
+            ToolArgumentsView::Whole { value: SafeJson::new(canonical(value)), salt: URL_SAFE_NO_PAD.encode(salt) }
         }
-        service::Arguments::Parts(parts) => Arguments::Parts(parts.iter().map(part).collect()),
+        service::RedactedArguments::Parts(parts) => ToolArgumentsView::Parts(parts.iter().map(part).collect()),
     };
-    Call { name: Line::new(call.name.as_str()), arguments }
+    ToolCallView { name: SafeLine::new(call.name.as_str()), arguments }
 }
 
 /// What the agent says it used.
-pub fn usage(statement: &Statement) -> Option<Line> {
+pub fn usage(statement: &Statement) -> Option<SafeLine> {
     let usage = Usage::read(statement.usage.as_ref()?).ok()?;
     let tokens = usage.tokens.map(|it| format!("{it} tokens"));
     let cost = usage.cost.map(|it| format!("a cost of {}", it.text()));
     let told: Vec<String> = tokens.into_iter().chain(cost).collect();
-    Some(Line::new(told.join(" and ")))
+    Some(SafeLine::new(told.join(" and ")))
 }
 
 /// What the agent says, without what is hidden.
 pub fn rationale(facts: &ReviewFacts, text: &str) -> Rationale {
     match facts.proposed(text) {
-        Cow::Borrowed(whole) => Rationale::Whole(Prose::new(whole)),
-        Cow::Owned(masked) => Rationale::Redacted(Prose::new(masked)),
+        Cow::Borrowed(whole) => Rationale::Whole(SafeText::new(whole)),
+        Cow::Owned(masked) => Rationale::Redacted(SafeText::new(masked)),
     }
 }
 
 /// What is signed, member by member.
-pub fn proof(facts: &ReviewFacts) -> Result<Proof> {
+pub fn proof(facts: &ReviewFacts) -> Result<StatementProofView> {
     let statement = serde_json::to_value(&facts.transition.statement).map_err(|_| Error::Broken("a statement"))?;
     let Value::Object(members) = statement else { return Err(Error::Broken("a statement")) };
-    let fact = |(key, value): (&String, &Value)| Fact { key: key.clone(), value: Json::new(canonical(value)) };
-    Ok(Proof {
-        digest: Hash::new(facts.transition.digest.to_string()),
+    let fact =
+        |(key, value): (&String, &Value)| StatementRow { key: key.clone(), value: SafeJson::new(canonical(value)) };
+    Ok(StatementProofView {
+        digest: DigestText::new(facts.transition.digest.to_string()),
         statement: members.iter().map(fact).collect(),
-        policy: Line::new(facts.hold.flow.as_str()),
+        policy: SafeLine::new(facts.hold.flow.as_str()),
     })
 }

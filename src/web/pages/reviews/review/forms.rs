@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::Kind;
+use crate::domain::chain::statement::TransitionType;
 use crate::domain::identity::account::PersonRole;
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::{EXTENSIONS_MAX, Vote};
 use crate::service::error::Result;
 use crate::service::reviews::details::ReviewFacts;
-use crate::web::pages::reviews::discussion_view::{CommentForm, ExtensionForm, LaterChoice, WithdrawalForm};
+use crate::web::pages::reviews::discussion_view::{CommentForm, DeadlineOption, ExtensionForm, WithdrawalForm};
 use crate::web::pages::reviews::reveal_view::RevealForm;
-use crate::web::pages::shared::form_nonce::{Binding, Nonce};
+use crate::web::pages::shared::form_nonce::{Nonce, NonceBinding};
 use crate::web::pages::shared::format::moment;
-use crate::web::pages::shared::safe_text::{Line, Path, Prose};
+use crate::web::pages::shared::safe_text::{SafeLine, SafePath, SafeText};
 use crate::web::pages::shared::visitor::Visitor;
-use crate::web::state::App;
+use crate::web::state::AppState;
 
 /// How much more can be chosen, besides as much as there is.
 const MORE: [(u64, &str); 4] =
@@ -26,12 +26,12 @@ pub fn comment_page(facts: &ReviewFacts) -> String {
     format!("{}/comments", facts.hold.id)
 }
 
-pub fn comment_binding<'a>(visitor: &'a Visitor, page: &'a str, digest: Digest) -> Binding<'a> {
-    Binding { session: &visitor.0.signed_in.session.record.id, page, digest, stage: 0 }
+pub fn comment_binding<'a>(visitor: &'a Visitor, page: &'a str, digest: Digest) -> NonceBinding<'a> {
+    NonceBinding { session: &visitor.0.signed_in.session.record.id, page, digest, stage: 0 }
 }
 
 /// To say something, for whoever does more than read.
-pub fn comment(app: &App, visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<CommentForm>> {
+pub fn comment(app: &AppState, visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<CommentForm>> {
     if visitor.account().role == PersonRole::Auditor {
         return Ok(None);
     }
@@ -41,7 +41,7 @@ pub fn comment(app: &App, visitor: &Visitor, facts: &ReviewFacts) -> Result<Opti
         action: format!("/reviews/{}/comments", facts.hold.id),
         csrf: visitor.0.csrf.shown(),
         nonce: nonce.as_str().to_owned(),
-        typed: Prose::new(""),
+        typed: SafeText::new(""),
         problem: None,
     }))
 }
@@ -51,12 +51,12 @@ pub fn withdrawal_page(facts: &ReviewFacts, vote: usize) -> String {
     format!("{}/withdrawal/{vote}", facts.hold.id)
 }
 
-pub fn withdrawal_binding<'a>(visitor: &'a Visitor, page: &'a str, digest: Digest) -> Binding<'a> {
-    Binding { session: &visitor.0.signed_in.session.record.id, page, digest, stage: 0 }
+pub fn withdrawal_binding<'a>(visitor: &'a Visitor, page: &'a str, digest: Digest) -> NonceBinding<'a> {
+    NonceBinding { session: &visitor.0.signed_in.session.record.id, page, digest, stage: 0 }
 }
 
 /// To take a vote back, for whoever has a vote that counts on a review that is open.
-pub fn withdrawal(app: &App, visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<WithdrawalForm>> {
+pub fn withdrawal(app: &AppState, visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<WithdrawalForm>> {
     let mine = |vote: &Vote| vote.stands() && vote.takes_up(&visitor.account().id);
     let Some(vote) = facts.hold.votes.iter().position(mine).filter(|_| facts.hold.is_open(facts.now)) else {
         return Ok(None);
@@ -70,13 +70,13 @@ pub fn withdrawal(app: &App, visitor: &Visitor, facts: &ReviewFacts) -> Result<O
         vote: vote.to_string(),
         cast_by: Some(&facts.hold.votes[vote])
             .filter(|it| it.reviewer != visitor.account().id)
-            .map(|it| Line::new(it.name.as_str())),
+            .map(|it| SafeLine::new(it.name.as_str())),
     }))
 }
 
 /// Whether there is something to rewrite, and the visitor is one of those who may.
 pub fn may_edit(visitor: &Visitor, facts: &ReviewFacts) -> bool {
-    let proposed = matches!(facts.transition.statement.kind, Kind::Propose | Kind::Edit);
+    let proposed = matches!(facts.transition.statement.kind, TransitionType::Propose | TransitionType::Edit);
     let editor = facts.transition.editor.as_ref();
     proposed && facts.hold.is_open(facts.now) && facts.hold.may_rewrite(visitor.account(), editor, facts.now).is_ok()
 }
@@ -92,7 +92,7 @@ pub fn extension(visitor: &Visitor, facts: &ReviewFacts) -> Option<ExtensionForm
     }
     let some = MORE.iter().map(|(secs, words)| (deadline.plus(Duration::from_secs(*secs)), *words));
     let all = some.filter(|(until, _)| *until < latest).chain([(latest, "as long as may be")]);
-    let choice = |(until, words): (Timestamp, &'static str)| LaterChoice {
+    let choice = |(until, words): (Timestamp, &'static str)| DeadlineOption {
         value: until.to_string(),
         words: format!("{words}, until {}", moment(until, now).words),
     };
@@ -101,7 +101,7 @@ pub fn extension(visitor: &Visitor, facts: &ReviewFacts) -> Option<ExtensionForm
         csrf: visitor.0.csrf.shown(),
         deadline: deadline.to_string(),
         choices: all.map(choice).collect(),
-        typed: Prose::new(""),
+        typed: SafeText::new(""),
         problem: None,
     })
 }
@@ -110,12 +110,12 @@ pub fn extension(visitor: &Visitor, facts: &ReviewFacts) -> Option<ExtensionForm
 pub fn reveal(visitor: &Visitor, facts: &ReviewFacts) -> Option<RevealForm> {
     facts.groups_that_look(visitor.account()).ok()?;
     let single = facts.hidden.iter().filter(|it| it.is_one_value());
-    let places: Vec<Path> = single.map(|it| Path::new(it.pointer.to_string())).collect();
+    let places: Vec<SafePath> = single.map(|it| SafePath::new(it.pointer.to_string())).collect();
     (!places.is_empty()).then(|| RevealForm {
         action: format!("/reviews/{}/reveal", facts.hold.id),
         csrf: visitor.0.csrf.shown(),
         places,
-        typed: Prose::new(""),
+        typed: SafeText::new(""),
         problem: None,
     })
 }

@@ -1,25 +1,25 @@
 //! Where a review stands: who has voted, who is still needed, how it ended and what followed.
 
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{HoldState, Place, Verdict, Vote};
-use crate::domain::writes::write::{Resolution, WriteState};
-use crate::service::proposals::denied_attempts::DeniedBefore;
+use crate::domain::reviews::{HoldState, Vote, VoteVerdict, VotingSeat};
+use crate::domain::writes::write::{WriteResolution, WriteState};
+use crate::service::proposals::denied_attempts::EarlierDenials;
 use crate::service::reviews::details::ReviewFacts;
 use crate::service::writes::verify::peek_receipt;
 use crate::web::pages::reviews::review_view as view;
-use crate::web::pages::reviews::review_view::{Progress, Stage, Standing};
+use crate::web::pages::reviews::review_view::{ReviewStatusView, StageProgress, StageView};
 use crate::web::pages::shared::format::{deciders, ending, lines, listed, moment, span, urgency, voted_by};
-use crate::web::pages::shared::safe_text::{Line, Prose};
+use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 
 /// Where the review stands, in words.
-pub fn standing(facts: &ReviewFacts, next_url: Option<String>) -> Standing {
+pub fn standing(facts: &ReviewFacts, next_url: Option<String>) -> ReviewStatusView {
     match ending(&facts.hold.state) {
-        None => Standing::Waiting {
+        None => ReviewStatusView::Waiting {
             needs: needs(facts),
             deadline: moment(facts.hold.expires_at, facts.now),
             urgency: urgency(facts.hold.expires_at, facts.now),
         },
-        Some((outcome, at)) => Standing::Ended {
+        Some((outcome, at)) => ReviewStatusView::Ended {
             outcome,
             by: deciders(&facts.hold),
             at: moment(at, facts.now),
@@ -40,15 +40,15 @@ pub fn needs(facts: &ReviewFacts) -> String {
 }
 
 /// Earlier denials of the same change, the last one in its reviewer's words.
-pub fn denied_before(facts: &ReviewFacts, denied: &DeniedBefore) -> view::DeniedBefore {
+pub fn denied_before(facts: &ReviewFacts, denied: &EarlierDenials) -> view::EarlierDenialsView {
     let times = match denied.times {
         1 => "once".to_owned(),
         more => format!("{more} times"),
     };
-    view::DeniedBefore {
+    view::EarlierDenialsView {
         often: format!("{times} in the {} before this review", span(denied.within.as_secs())),
-        by: Line::new(denied.name.as_str()),
-        comment: denied.comment.as_deref().map(|it| Prose::new(facts.said(&denied.by, it))),
+        by: SafeLine::new(denied.name.as_str()),
+        comment: denied.comment.as_deref().map(|it| SafeText::new(facts.said(&denied.by, it))),
         url: format!("/reviews/{}", denied.last.id),
     }
 }
@@ -59,21 +59,21 @@ pub fn groups(groups: &std::collections::BTreeSet<crate::domain::primitives::id:
 }
 
 /// The stages with the votes that count as people stand now.
-pub fn stages(facts: &ReviewFacts) -> Vec<Stage> {
-    let stage = |(index, stage): (u32, &crate::domain::reviews::Stage)| {
+pub fn stages(facts: &ReviewFacts) -> Vec<StageView> {
+    let stage = |(index, stage): (u32, &crate::domain::reviews::ApprovalStage)| {
         let counts = |vote: &&Vote| {
-            vote.stage == index && vote.verdict == Verdict::Approve && facts.hold.may_still(vote, &facts.roll)
+            vote.stage == index && vote.verdict == VoteVerdict::Approve && facts.hold.may_still(vote, &facts.roll)
         };
-        let approved_by = facts.hold.standing_votes().filter(counts).map(|it| Line::new(voted_by(it))).collect();
+        let approved_by = facts.hold.standing_votes().filter(counts).map(|it| SafeLine::new(voted_by(it))).collect();
         let done = facts.hold.approvals(index, &facts.roll) >= stage.need;
-        Stage {
+        StageView {
             groups: lines(facts.hold.groups_asked(index as usize, facts.now).iter().map(|it| it.as_str())),
             approved_by,
             need: stage.need,
             progress: match (done, facts.hold.is_open(facts.now)) {
-                (true, _) => Progress::Done,
-                (false, true) => Progress::Open,
-                (false, false) => Progress::Over,
+                (true, _) => StageProgress::Done,
+                (false, true) => StageProgress::Open,
+                (false, false) => StageProgress::Over,
             },
         }
     };
@@ -81,8 +81,8 @@ pub fn stages(facts: &ReviewFacts) -> Vec<Stage> {
 }
 
 /// Of several places the first whose stage lacks votes; or else the first.
-pub fn place_to_vote_in<'a>(facts: &ReviewFacts, may: &[&'a Place]) -> Option<&'a Place> {
-    let lacks = |place: &&&Place| {
+pub fn place_to_vote_in<'a>(facts: &ReviewFacts, may: &[&'a VotingSeat]) -> Option<&'a VotingSeat> {
+    let lacks = |place: &&&VotingSeat| {
         let stage = facts.hold.stages.get(place.stage as usize);
         stage.is_some_and(|it| facts.hold.approvals(place.stage, &facts.roll) < it.need)
     };
@@ -137,10 +137,10 @@ fn after_approval(facts: &ReviewFacts, version: u64) -> String {
             format!("{node} was let through and said that it wrote nothing. The receipt is used up.")
         }
         WriteState::Late { .. } => format!("{node} confirmed its write too late to be recorded in the thread."),
-        WriteState::Resolved { outcome: Resolution::Written, .. } => {
+        WriteState::Resolved { outcome: WriteResolution::Written, .. } => {
             format!("{node} never answered; an administrator found that it has written.")
         }
-        WriteState::Resolved { outcome: Resolution::NotWritten, .. } => {
+        WriteState::Resolved { outcome: WriteResolution::NotWritten, .. } => {
             format!("{node} never answered; an administrator found that it wrote nothing.")
         }
     };

@@ -3,24 +3,24 @@
 use std::borrow::Cow;
 
 use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{BrowserCheck, Comment, Extension, HoldState, Reveal, Verdict, Vote};
+use crate::domain::reviews::{BrowserCheck, Extension, HoldState, Reveal, ReviewComment, Vote, VoteVerdict};
 use crate::domain::writes::write::WriteState;
 use crate::service::reviews::details::ReviewFacts;
-use crate::service::threads::history::Who;
+use crate::service::threads::history::RequesterName;
 use crate::web::pages::shared::format::{listed, moment};
 use crate::web::pages::shared::layout::Tone;
-use crate::web::pages::shared::safe_text::{Line, Path, Prose};
+use crate::web::pages::shared::safe_text::{SafeLine, SafePath, SafeText};
 use crate::web::pages::shared::widgets::TimelineItem;
 
 use super::progress::groups;
 
 /// Proposal, votes, end, receipt, write.
 pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
-    let teller = Teller { now: facts.now };
+    let teller = TimelineBuilder { now: facts.now };
     let hold = &facts.hold;
     let (author, words) = match (super::change::editor_of(facts), &facts.by) {
         (Some(name), _) => (name, "rewrote the change"),
-        (None, Some(Who::Person(name))) => (name.as_str(), "asked for an earlier state"),
+        (None, Some(RequesterName::Person(name))) => (name.as_str(), "asked for an earlier state"),
         (None, _) => (hold.node.as_str(), "proposed the change"),
     };
     let mut items = vec![
@@ -40,18 +40,18 @@ pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
 }
 
 /// What somebody wrote, if they wrote anything.
-fn said(shown: Cow<'_, str>) -> Option<Prose> {
-    (!shown.is_empty()).then(|| Prose::new(shown))
+fn said(shown: Cow<'_, str>) -> Option<SafeText> {
+    (!shown.is_empty()).then(|| SafeText::new(shown))
 }
 
-struct Teller {
+struct TimelineBuilder {
     now: Timestamp,
 }
 
-impl Teller {
+impl TimelineBuilder {
     fn item(&self, who: Option<&str>, words: impl Into<String>, tone: Tone, at: Timestamp) -> TimelineItem {
         let (words, at) = (words.into(), moment(at, self.now));
-        TimelineItem { tone, who: who.map(Line::new), words, comment: None, claim: None, at }
+        TimelineItem { tone, who: who.map(SafeLine::new), words, comment: None, claim: None, at }
     }
 
     fn vote(&self, facts: &ReviewFacts, vote: &Vote) -> TimelineItem {
@@ -59,8 +59,8 @@ impl Teller {
         let asked = stage.map(|_| groups(&facts.hold.groups_asked(vote.stage as usize, vote.at)));
         let asked = listed(&asked.unwrap_or_default(), "or");
         let (word, tone) = match vote.verdict {
-            Verdict::Approve => ("approved", Tone::Good),
-            Verdict::Deny => ("denied", Tone::Bad),
+            VoteVerdict::Approve => ("approved", Tone::Good),
+            VoteVerdict::Deny => ("denied", Tone::Bad),
         };
         // A colour says what counts.
         let (taken_back, tone) = if vote.stands() { ("", tone) } else { (", which counts no more,", Tone::Plain) };
@@ -71,7 +71,7 @@ impl Teller {
             BrowserCheck::NotRecomputed => "Not recomputed in their browser.",
         };
         TimelineItem {
-            comment: vote.comment.as_deref().map(|it| Prose::new(facts.said(&vote.reviewer, it))),
+            comment: vote.comment.as_deref().map(|it| SafeText::new(facts.said(&vote.reviewer, it))),
             claim: Some(match vote.typed {
                 Some(_) => format!("{claim} They typed the digest’s last digits."),
                 None => claim.to_owned(),
@@ -83,8 +83,8 @@ impl Teller {
     fn withdrawal(&self, vote: &Vote) -> Option<TimelineItem> {
         let back = vote.withdrawn.as_ref()?;
         let word = match vote.verdict {
-            Verdict::Approve => "approval",
-            Verdict::Deny => "denial",
+            VoteVerdict::Approve => "approval",
+            VoteVerdict::Deny => "denial",
         };
         Some(match vote.absent.as_ref().filter(|it| back.by.as_ref() == Some(&it.person)) {
             Some(absent) => {
@@ -117,15 +117,15 @@ impl Teller {
         }
     }
 
-    fn comment(&self, facts: &ReviewFacts, comment: &Comment) -> TimelineItem {
+    fn comment(&self, facts: &ReviewFacts, comment: &ReviewComment) -> TimelineItem {
         TimelineItem {
-            comment: Some(Prose::new(facts.said(&comment.person, &comment.words))),
+            comment: Some(SafeText::new(facts.said(&comment.person, &comment.words))),
             ..self.item(Some(&comment.name), "said, without a vote", Tone::Plain, comment.at)
         }
     }
 
     fn reveal(&self, facts: &ReviewFacts, reveal: &Reveal) -> TimelineItem {
-        let (asked, at) = (listed(&groups(&reveal.groups), "and"), Path::new(reveal.pointer.to_string()).plain());
+        let (asked, at) = (listed(&groups(&reveal.groups), "and"), SafePath::new(reveal.pointer.to_string()).plain());
         TimelineItem {
             comment: said(facts.said(&reveal.person, &reveal.reason)),
             ..self.item(

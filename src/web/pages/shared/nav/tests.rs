@@ -1,15 +1,15 @@
-use super::{GROUPS, Here, Link, Navigation, SCREENS};
+use super::{GROUPS, NavLink, NavLocation, Navigation, SCREENS};
 use crate::domain::identity::account::PersonRole;
-use crate::service::inbox::Waiting;
+use crate::service::inbox::WaitingCount;
 use crate::web::auth::permissions::TABLE;
 
 const ROLES: [PersonRole; 3] = [PersonRole::Reviewer, PersonRole::Admin, PersonRole::Auditor];
 
-fn links(role: PersonRole, path: &str) -> Vec<Link> {
-    Navigation::of(role, path, Waiting::Exactly(2)).lists.into_iter().flat_map(|it| it.links).collect()
+fn links(role: PersonRole, path: &str) -> Vec<NavLink> {
+    Navigation::of(role, path, WaitingCount::Exactly(2)).lists.into_iter().flat_map(|it| it.links).collect()
 }
 
-fn current(path: &str) -> Vec<(&'static str, Here)> {
+fn current(path: &str) -> Vec<(&'static str, NavLocation)> {
     let links = links(PersonRole::Admin, path);
     links.into_iter().filter(|it| it.here.marked()).map(|it| (it.label, it.here)).collect()
 }
@@ -40,10 +40,10 @@ fn a_person_is_shown_exactly_the_screens_that_the_table_of_roles_lets_them_open(
 
 #[test]
 fn a_page_marks_the_one_screen_that_it_belongs_to() {
-    assert_eq!(current("/"), [("Inbox", Here::Page)]);
-    assert_eq!(current("/reviews/0192f0c1"), [("Inbox", Here::Below)]);
-    assert_eq!(current("/amendments/0192f0c1"), [("Policies", Here::Below)]);
-    assert_eq!(current("/replays"), [("Replay", Here::Page)]);
+    assert_eq!(current("/"), [("Inbox", NavLocation::Page)]);
+    assert_eq!(current("/reviews/0192f0c1"), [("Inbox", NavLocation::Below)]);
+    assert_eq!(current("/amendments/0192f0c1"), [("Policies", NavLocation::Below)]);
+    assert_eq!(current("/replays"), [("Replay", NavLocation::Page)]);
     assert_eq!(current("/policies-of-others"), []);
 }
 

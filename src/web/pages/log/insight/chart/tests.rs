@@ -1,12 +1,12 @@
 use super::*;
 
-fn titled() -> Titled {
-    let table = Table { columns: ["a"; 4], rows: Vec::new() };
-    Titled { id: "c", title: "C", told: "c".to_owned(), ends: ("a".to_owned(), "b".to_owned()), table }
+fn titled() -> ChartLabels {
+    let table = ChartTable { columns: ["a"; 4], rows: Vec::new() };
+    ChartLabels { id: "c", title: "C", told: "c".to_owned(), ends: ("a".to_owned(), "b".to_owned()), table }
 }
 
-fn drawn(value: u64, mark: Option<u64>) -> Drawn {
-    Drawn { value, mark, words: String::new() }
+fn drawn(value: u64, mark: Option<u64>) -> ChartPoint {
+    ChartPoint { value, mark, words: String::new() }
 }
 
 #[test]

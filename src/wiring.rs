@@ -84,7 +84,8 @@ pub async fn open(config: &Config, public_url: String, purpose: SqliteOpenMode) 
         timeout: SENDING_MAX,
     })?;
     let service = Service::open(store, keyring, Arc::new(SystemClock), settings).await?;
-    let service = service.letting_in(ways).sending_by(outgoing).keeping_answers(config.limits.idempotency);
+    let service =
+        service.with_sign_in_methods(ways).with_http_client(outgoing).with_response_ttl(config.limits.idempotency);
     let service = service.rotating_node_secrets(config.node_secrets);
     let service = service.archiving_in(Archives::in_folder(&config.archives));
     let traces = config.traces.as_ref().map(TraceSink::to).transpose()?.unwrap_or_default();

@@ -113,7 +113,14 @@ fn every_member_has_a_type_and_a_word_on_it() {
         }
     }
     // The members of what is signed are the protocol's own words, and explained there.
-    let signed = ["Statement", "VoteStatement", "PolicyVoteStatement", "InterruptVoteStatement", "PinnedPasskey", "VoteEvidence"];
+    let signed = [
+        "Statement",
+        "VoteStatement",
+        "PolicyVoteStatement",
+        "InterruptVoteStatement",
+        "PinnedPasskey",
+        "VoteEvidence",
+    ];
     bare.retain(|it| !signed.contains(&it.split_once('.').unwrap().0));
     assert!(bare.is_empty(), "{bare:?}");
 }

@@ -81,7 +81,7 @@ impl BenchGateway {
         let keyring =
             Keyring::open_or_create(&folder.path().join("keyring.json"), Some("urn:bench"), &SystemClock).unwrap();
         let service = Service::open(Arc::clone(&store), keyring, Arc::new(SystemClock), settings()).await.unwrap();
-        let service = service.sending_by(gateway::outgoing());
+        let service = service.with_http_client(gateway::outgoing());
         let by = PrincipalId::try_from("bench").unwrap();
         service.activate_policy(&by, None, gateway::source(gateway::POLICY), BTreeSet::new()).await.unwrap();
         Self { folder: Some(folder), ..Self::on(Arc::new(service), store).await }

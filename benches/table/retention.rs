@@ -128,7 +128,7 @@ async fn house(folder: &Path, offset: &ClockOffset, policy: &str) -> BenchGatewa
     let keyring = Keyring::open_or_create(&folder.join("keyring.json"), Some("urn:bench"), &SystemClock).unwrap();
     let clock = Arc::new(gateway::MovedClock(offset.clone()));
     let service = Service::open(Arc::clone(&store), keyring, clock, settings()).await.unwrap();
-    let service = service.sending_by(gateway::outgoing()).archiving_in(gateway::archives_in(folder));
+    let service = service.with_http_client(gateway::outgoing()).archiving_in(gateway::archives_in(folder));
     let by = PrincipalId::try_from("bench").unwrap();
     service.activate_policy(&by, None, gateway::source(policy), BTreeSet::new()).await.unwrap();
     BenchGateway::on(Arc::new(service), store).await
@@ -141,7 +141,7 @@ fn pass(offset: &ClockOffset) {
 
 /// Everything that the workers would come to by and by.
 async fn work(service: &Service, thread: &ThreadId) {
-    while service.retain_thread(thread).await.unwrap() > 0 {}
+    while service.apply_thread_retention(thread).await.unwrap() > 0 {}
     service.retain(&mut ArchiveScanCursor::default()).await.unwrap();
     while service.sequence().await.unwrap() > 0 {}
 }

@@ -29,7 +29,7 @@ pub fn run(
 fn list(ask: &args::ArchiveList, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let of = ask.thread.clone();
-    let found = open_service::with_service(config, |it| async move { it.archives_listed(of.as_ref()).await })?;
+    let found = open_service::with_service(config, |it| async move { it.list_archives(of.as_ref()).await })?;
     let archives = Archives::in_folder(&config.archives);
     let line = |it: &Archive| {
         let (place, bytes) = (archives.path(it), it.bytes);

@@ -36,7 +36,7 @@ pub fn run(
     out: &mut CommandOutput<'_>,
 ) -> Result<CommandExit, CliError> {
     match command {
-        args::PolicyCommand::Check(check) => say_if_sound(&check.file, out),
+        args::PolicyCommand::Check(check) => report_policy_check(&check.file, out),
         args::PolicyCommand::Activate(activate) => put_in_force(activate, &config()?, out),
         args::PolicyCommand::WhatIf(ask) => suppose(ask, out),
         args::PolicyCommand::Test(test) => cases::run(test, out),
@@ -44,7 +44,7 @@ pub fn run(
     }
 }
 
-fn say_if_sound(file: &Path, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
+fn report_policy_check(file: &Path, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     match Policy::compile(&source_of(file)?) {
         Ok(policy) => {
             let nodes: Vec<_> = policy.nodes().map(|(node, _)| node).collect();
@@ -82,7 +82,7 @@ fn put_in_force(
         service.activate_policy(&by, None, source, accepts).await
     });
     let activated = match activated {
-        Err(CliError::Service(Error::Policy(_))) => return say_if_sound(&activate.file, out),
+        Err(CliError::Service(Error::Policy(_))) => return report_policy_check(&activate.file, out),
         other => other?,
     };
     match activated {
@@ -152,7 +152,7 @@ fn read_as<T>(file: &Path, read: impl Fn(&Value) -> Result<T, InvalidUsage>) -> 
 
 /// A policy that cannot be judged by is no answer to what it would say.
 fn unsound(file: &Path, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
-    say_if_sound(file, out)?;
+    report_policy_check(file, out)?;
     Ok(CommandExit::CouldNotTell)
 }
 

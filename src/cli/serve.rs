@@ -43,7 +43,7 @@ pub fn run(config: &Config, back: ClockPolicy, out: &mut CommandOutput<'_>) -> R
             }
             Some(LogExportTarget::File(_)) | None => say(&running, out).await?,
         }
-        running.until_told().await?;
+        running.serve_until_signal().await?;
         Ok(CommandExit::Yes)
     })
 }
@@ -120,15 +120,15 @@ impl RunningGateway {
 
     /// Serves until SIGTERM or ctrl-c, or until the server fails by itself; then ends in order. A gateway whose database was
     /// taken away ends as well, with an error.
-    pub async fn until_told(mut self) -> Result<(), CliError> {
+    pub async fn serve_until_signal(mut self) -> Result<(), CliError> {
         tokio::select! {
             how = self.service.database_replaced() => {
                 tracing::error!(%how, "stopping: the database is no longer the one that was opened");
                 self.stop().await?;
                 return Err(CliError::Replaced(how));
             }
-            signal = told_to_stop() => tracing::info!(signal = signal.map_err(CliError::Runtime)?, "stopping"),
-            ended = &mut self.server => return Err(CliError::Runtime(ended_by_itself(ended))),
+            signal = wait_for_signal() => tracing::info!(signal = signal.map_err(CliError::Runtime)?, "stopping"),
+            ended = &mut self.server => return Err(CliError::Runtime(server_ended(ended))),
         }
         self.stop().await
     }
@@ -146,7 +146,7 @@ impl RunningGateway {
     }
 }
 
-fn ended_by_itself(ended: Result<io::Result<()>, tokio::task::JoinError>) -> io::Error {
+fn server_ended(ended: Result<io::Result<()>, tokio::task::JoinError>) -> io::Error {
     match ended {
         Ok(Ok(())) => io::Error::other("the server ended by itself"),
         Ok(Err(error)) => error,
@@ -155,7 +155,7 @@ fn ended_by_itself(ended: Result<io::Result<()>, tokio::task::JoinError>) -> io:
 }
 
 /// Waits for whoever ends the program; says by what.
-pub async fn told_to_stop() -> io::Result<&'static str> {
+pub async fn wait_for_signal() -> io::Result<&'static str> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

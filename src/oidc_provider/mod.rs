@@ -182,7 +182,7 @@ impl Provider {
         match id_token::identity(self, &known.metadata, &token, errand) {
             // Keys rotate: one that is not known yet may be known to the provider by now.
             Err(id_token::IdTokenError::UnknownKey) => {
-                let known = self.known_anew(&known).await?;
+                let known = self.refresh_metadata(&known).await?;
                 id_token::identity(self, &known.metadata, &token, errand).map_err(SignInRejected::from)
             }
             other => other.map_err(SignInRejected::from),
@@ -260,7 +260,7 @@ impl Provider {
     }
 
     /// Metadata and keys again, unless somebody fetched them just before.
-    async fn known_anew(&self, old: &CachedMetadata) -> Result<CachedMetadata, SignInRejected> {
+    async fn refresh_metadata(&self, old: &CachedMetadata) -> Result<CachedMetadata, SignInRejected> {
         let (mut memory, now) = (self.memory.lock().await, self.clock.now());
         match &memory.known {
             Some(it) if it.at > old.at || it.at.until(now) < KEYS_PACE => Ok(it.clone()),

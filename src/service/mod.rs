@@ -105,9 +105,9 @@ pub(super) struct ThreadContext {
 
 impl ThreadContext {
     pub(super) fn rely(&self, draft: &mut Draft<'_>) {
-        draft.rely_on(&self.gateway).rely_on(&self.flow);
+        draft.require_unchanged(&self.gateway).require_unchanged(&self.flow);
         if let Some(origin) = &self.origin {
-            draft.rely_on(origin);
+            draft.require_unchanged(origin);
         }
     }
 

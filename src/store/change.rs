@@ -128,7 +128,7 @@ impl<'k> Draft<'k> {
     }
 
     /// The decision relied on this record as it was read.
-    pub fn rely_on<R: Record>(&mut self, stored: &Stored<R>) -> &mut Self {
+    pub fn require_unchanged<R: Record>(&mut self, stored: &Stored<R>) -> &mut Self {
         let guard = Precondition::Unchanged { table: R::TABLE, id: stored.record.id(), seal: stored.seal.clone() };
         if !self.drafted.change.guards.contains(&guard) {
             self.drafted.change.guards.push(guard);
@@ -192,7 +192,7 @@ impl<'k> Draft<'k> {
     /// The record as it was read bears its labels, whatever was put on it before.
     pub fn label<R: Record>(&mut self, stored: &Stored<R>) -> &mut Self {
         self.drafted.change.labels.extend(label::between(&BTreeSet::new(), &labels_of(&stored.record)));
-        self.rely_on(stored)
+        self.require_unchanged(stored)
     }
 
     /// One label, whatever row it is on.

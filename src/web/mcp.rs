@@ -46,7 +46,7 @@ struct McpCaller {
 }
 
 /// Who speaks the protocol for this gateway.
-pub fn speaker(app: AppState) -> McpHttpService {
+pub fn mcp_service(app: AppState) -> McpHttpService {
     // Whoever asks shows a token that no browser adds of its own, so a name that was made to lead here gains nothing; and
     // a body is bounded, like every other, before it gets this far.
     let config = StreamableHttpServerConfig::default()
@@ -94,13 +94,13 @@ pub async fn answer(post: IdempotentPost, speaker: Data<McpHttpService>) -> Resu
             None => Err(Problem::of(&request, error)),
         };
     }
-    let asked = handed_over(&request, asker, &bytes).map_err(|error| Problem::of(&request, error))?;
-    let told = handed_back(speaker.handle(asked).await).await;
+    let asked = to_sdk_request(&request, asker, &bytes).map_err(|error| Problem::of(&request, error))?;
+    let told = from_sdk_response(speaker.handle(asked).await).await;
     told.ok_or_else(|| Problem::of(&request, Error::invalid("", "this is no message of the Model Context Protocol")))
 }
 
 /// The request as the SDK takes it: without the token, and with who was let in by it.
-fn handed_over(
+fn to_sdk_request(
     request: &HttpRequest,
     asker: McpCaller,
     bytes: &JsonBytes,
@@ -121,7 +121,7 @@ fn is_of_the_protocol(name: &HeaderName) -> bool {
 }
 
 /// What the SDK answers: a message, or that none is due. It refuses in plain text what it cannot read.
-async fn handed_back(told: http::Response<BoxBody<bytes::Bytes, Infallible>>) -> Option<HttpResponse> {
+async fn from_sdk_response(told: http::Response<BoxBody<bytes::Bytes, Infallible>>) -> Option<HttpResponse> {
     let (parts, body) = told.into_parts();
     let Ok(whole) = body.collect().await;
     let mut answer = HttpResponse::build(StatusCode::from_u16(parts.status.as_u16()).ok()?);

@@ -41,7 +41,7 @@ pub fn site(
     >,
 > {
     let body_bytes_max = app.edge.body_bytes_max;
-    let speaker = mcp::speaker(app.clone());
+    let speaker = mcp::mcp_service(app.clone());
     ActixApp::new()
         .app_data(web::Data::new(app))
         .app_data(web::Data::new(speaker))

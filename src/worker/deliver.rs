@@ -77,7 +77,7 @@ impl DeliveryWorker {
         if !self.is_on_duty(&mut state).await? {
             return sent;
         }
-        for (endpoint, row) in self.service.lanes().await? {
+        for (endpoint, row) in self.service.endpoint_positions().await? {
             let id = endpoint.record.id.clone();
             if state.served.values().any(|it| *it == id) {
                 continue;
@@ -85,7 +85,7 @@ impl DeliveryWorker {
             let known = self.parked.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
             let lane = match known.filter(|it| it.is_of(&endpoint, &row)) {
                 Some(lane) => lane,
-                None => self.service.open_lane(endpoint, row).await?,
+                None => self.service.open_cursor(endpoint, row).await?,
             };
             let serving = EndpointDelivery {
                 service: Arc::clone(&self.service),
@@ -143,7 +143,7 @@ impl DeliveryWorker {
         }
         // Another may have served since.
         self.parked.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        state.duty = self.service.take_sending().await?;
+        state.duty = self.service.acquire_delivery_lock().await?;
         state.look_at = state.duty.is_none().then(|| now.plus(STANDBY));
         Ok(state.duty.is_some())
     }
@@ -189,7 +189,7 @@ impl EndpointDelivery {
             if writing.is_none() && (lane.has_news() || !ended.done.is_empty()) {
                 // A leave lasts until it is written down how it went: no more than these is repeated after a crash.
                 let FinishedDeliveries { done, leaves } = std::mem::take(&mut ended);
-                ahead = lane.looks_ahead() && done.iter().all(CompletedJob::arrived);
+                ahead = lane.scans_ahead() && done.iter().all(CompletedJob::arrived);
                 let planned = self.service.plan(lane, done).await?;
                 writing = Some(Box::pin(async { (planned.put(&self.service).await, leaves) }));
             }
@@ -199,14 +199,14 @@ impl EndpointDelivery {
                 && self.has_room(lane, under_way.len())
             {
                 // The first one needs nobody's leave.
-                let leave = match lane.unwritten() {
+                let leave = match lane.unpersisted_count() {
                     0 => None,
                     _ => match Arc::clone(&self.shared).try_acquire_owned() {
                         Ok(leave) => Some(leave),
                         Err(_) => break,
                     },
                 };
-                let Some(job) = self.service.next_job(lane).await? else { break };
+                let Some(job) = self.service.next_delivery(lane).await? else { break };
                 let sending = self.send(lane, job).await?;
                 under_way.spawn(async move { (sending.await, leave) });
             }
@@ -232,7 +232,7 @@ impl EndpointDelivery {
 
     fn has_room(&self, lane: &EndpointCursor, under_way: usize) -> bool {
         let width = if lane.is_failing() { 1 } else { LANE_WIDTH_MAX };
-        !*self.stopping.borrow() && under_way < width && lane.unwritten() < LANE_UNWRITTEN_MAX
+        !*self.stopping.borrow() && under_way < width && lane.unpersisted_count() < LANE_UNWRITTEN_MAX
     }
 
     async fn send(

@@ -5,5 +5,5 @@ use crate::service::error::Result;
 
 /// Tells everything that is due; says of how many holds.
 pub async fn run_once(service: &Service) -> Result<usize> {
-    super::each(service.notices_due().await?, |review| async move { service.notice(&review).await }).await
+    super::each(service.reminders_due().await?, |review| async move { service.notice(&review).await }).await
 }

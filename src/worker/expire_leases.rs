@@ -5,5 +5,5 @@ use crate::service::error::Result;
 
 /// Logs every lapse that is not logged yet; says how many.
 pub async fn run_once(service: &Service) -> Result<usize> {
-    super::each(service.lapses_due().await?, |thread| async move { service.note_lapse(&thread).await }).await
+    super::each(service.expired_leases().await?, |thread| async move { service.log_expired_lease(&thread).await }).await
 }

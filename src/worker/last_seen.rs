@@ -5,5 +5,5 @@ use crate::service::error::Result;
 
 /// Writes what is due; says how much.
 pub async fn run_once(service: &Service) -> Result<usize> {
-    service.write_sightings().await
+    service.flush_last_seen().await
 }

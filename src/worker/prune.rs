@@ -10,7 +10,7 @@ const BATCHES_MAX: usize = 100;
 pub async fn run_once(service: &Service) -> Result<usize> {
     let mut forgotten = 0;
     for _ in 0..BATCHES_MAX {
-        match service.forget_deliveries(service.deliveries_kept()).await? + service.forget_answers().await? {
+        match service.forget_deliveries(service.deliveries_kept()).await? + service.prune_responses().await? {
             0 => break,
             more => forgotten += more,
         }

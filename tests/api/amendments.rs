@@ -73,7 +73,7 @@ pub fn ballot(amendment: &Value, verdict: VoteVerdict) -> Ballot {
 
 async fn casts(g: &TestGateway, who: &Account, amendment: &Value, ballot: &Ballot) -> Result<VoteOutcome, Error> {
     let id = AmendmentId::try_from(amendment["amendment"].as_str().unwrap()).unwrap();
-    g.service.vote_on_amendment(&who.id, &id, ballot).await
+    g.service.vote_on_policy_change(&who.id, &id, ballot).await
 }
 
 async fn votes(g: &TestGateway, who: &Account, amendment: &Value, verdict: VoteVerdict) -> Result<VoteOutcome, Error> {

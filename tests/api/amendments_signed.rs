@@ -69,7 +69,7 @@ async fn cast(
     (ballot, signature): (&Ballot, Option<&VoteSignature>),
 ) -> Result<VoteOutcome> {
     let id = amendment(g, asked).await.id;
-    g.service.vote_signed_on_amendment(&who.inside.account.record.id, &id, ballot, signature).await
+    g.service.vote_signed_on_policy_change(&who.inside.account.record.id, &id, ballot, signature).await
 }
 
 fn refused(outcome: Result<VoteOutcome>) -> VoteRejected {

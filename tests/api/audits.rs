@@ -126,7 +126,7 @@ async fn a_lease_that_ends_while_an_audit_reads_is_no_finding(scene: ApiScenario
     g.verify(&thread["thread"], &held["transition"], &decision["receipt"], "w1").await.expect(200);
     let begun = g.service.now();
     g.pass(Duration::from_secs(3600));
-    g.service.note_lapse(&id(&thread)).await.unwrap();
+    g.service.log_expired_lease(&id(&thread)).await.unwrap();
     assert_eq!(g.service.overview(&id(&thread)).await.unwrap().thread.unresolved.len(), 1);
     assert_eq!(scene.found_in(scene.store(), begun).await, [""; 0]);
 }

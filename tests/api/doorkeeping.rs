@@ -27,7 +27,7 @@ fn from(address: &str) -> SignInOrigin {
 
 /// What becomes of a try: in, wrong, or wait.
 async fn tries(service: &Service, name: &str, password: &str, from: &SignInOrigin) -> &'static str {
-    match service.sign_in_from(name, password.to_owned(), from).await {
+    match service.sign_in_throttled(name, password.to_owned(), from).await {
         Ok(_) => "in",
         Err(Error::Unauthenticated) => "wrong",
         Err(Error::TooMany) => "wait",
@@ -114,9 +114,9 @@ async fn an_administrator_unlocks_and_that_is_told() {
     let g = spawn_gateway().await;
     let gus = admin(&g).await;
     slowed(&g, "alice").await;
-    assert!(g.service.slowed_until(&g.alice).await.unwrap().is_some());
+    assert!(g.service.throttled_until(&g.alice).await.unwrap().is_some());
     g.service.unlock(&gus, &g.alice.id).await.unwrap();
-    assert_eq!(g.service.slowed_until(&g.alice).await.unwrap(), None);
+    assert_eq!(g.service.throttled_until(&g.alice).await.unwrap(), None);
     assert_eq!(tries(&g.service, "alice", PASSWORD, &from("198.51.100.1")).await, "in");
     assert_eq!(told(&g, "access.unlocked").await[0]["by"], gus.record.id.as_str());
 }
@@ -177,10 +177,13 @@ async fn a_sign_in_does_not_reset_the_counter_of_its_name() {
 #[tokio::test]
 async fn tries_at_once_count_each() {
     let g = spawn_gateway().await;
-    let all = (0..4 * SIGN_INS).map(|at| {
-        let service = Arc::clone(&g.service);
-        async move { service.sign_in_from("alice", "not the one".to_owned(), &from(&format!("203.0.113.{at}"))).await }
-    });
+    let all =
+        (0..4 * SIGN_INS).map(|at| {
+            let service = Arc::clone(&g.service);
+            async move {
+                service.sign_in_throttled("alice", "not the one".to_owned(), &from(&format!("203.0.113.{at}"))).await
+            }
+        });
     let answers = join_all(all).await;
     let looked = answers.iter().filter(|it| matches!(it, Err(Error::Unauthenticated))).count();
     assert!(looked <= SIGN_INS as usize, "{looked} passwords were looked at");
@@ -211,13 +214,13 @@ async fn what_was_last_used_is_known_to_some_minutes_and_written_once_in_that_ti
     assert!(g.service.last_seen(&ids).await.unwrap().is_empty());
     g.get("/v1/threads/none", &g.writer).await;
     assert!(g.service.last_seen(&ids).await.unwrap().contains_key(&id));
-    assert!(g.service.write_sightings().await.unwrap() > 0);
+    assert!(g.service.flush_last_seen().await.unwrap() > 0);
     g.get("/v1/threads/none", &g.writer).await;
-    assert_eq!(g.service.write_sightings().await.unwrap(), 0, "it is written already, nearly");
+    assert_eq!(g.service.flush_last_seen().await.unwrap(), 0, "it is written already, nearly");
     let before = g.service.last_seen(&ids).await.unwrap()[&id];
     g.pass(countersign::service::identity::last_seen::GRAIN);
     g.get("/v1/threads/none", &g.writer).await;
-    assert_eq!(g.service.write_sightings().await.unwrap(), 1);
+    assert_eq!(g.service.flush_last_seen().await.unwrap(), 1);
     assert!(g.service.last_seen(&ids).await.unwrap()[&id] > before);
     // Who is not let in was not seen.
     let stranger = [format!("token/{}", "x".repeat(32))];

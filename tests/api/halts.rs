@@ -108,17 +108,18 @@ async fn who_was_told_that_they_only_ask_lifts_nothing_and_the_other_way_round()
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let (gus, hal) = (g.service.account_row(&gus.id).await.unwrap(), g.service.account_row(&hal.id).await.unwrap());
     let halt = Halt { proposing: true, verifying: true, reason: "an exercise".to_owned() };
-    g.service.wish_halt(Actor::Person(&gus), &HaltScope::All, &HaltRequest::Stop(halt.clone())).await.unwrap();
+    g.service.request_halt(Actor::Person(&gus), &HaltScope::All, &HaltRequest::Stop(halt.clone())).await.unwrap();
     let lift = HaltRequest::Lift(halt);
     for (who, otherwise, told) in
         [(&gus, HaltPreview::Done, HaltPreview::Asked), (&hal, HaltPreview::Asked, HaltPreview::Done)]
     {
         let me = Actor::Person(who);
-        assert_eq!(g.service.foresee(me, &HaltScope::All, &lift).await.unwrap(), told);
-        let refused = g.service.wish_halt_as_told(me, &HaltScope::All, &lift, Some(otherwise)).await.unwrap_err();
+        assert_eq!(g.service.preview_halt(me, &HaltScope::All, &lift).await.unwrap(), told);
+        let refused =
+            g.service.request_halt_as_previewed(me, &HaltScope::All, &lift, Some(otherwise)).await.unwrap_err();
         assert!(matches!(refused, Error::WrongState(why) if why.contains("look again")), "{refused:?}");
         assert!(g.service.halts().await.unwrap()[0].halt.verifying, "nothing was done");
-        let standing = g.service.wish_halt_as_told(me, &HaltScope::All, &lift, Some(told)).await.unwrap();
+        let standing = g.service.request_halt_as_previewed(me, &HaltScope::All, &lift, Some(told)).await.unwrap();
         assert_eq!(standing.halt.verifying, told == HaltPreview::Asked);
     }
     assert_eq!(findings(&g).await, [""; 0]);
@@ -161,7 +162,7 @@ async fn stopping_again_takes_back_what_was_asked_for_and_keeps_who_stopped_firs
     let [gus, hal, alice] = [&gus.id, &hal.id, &g.alice.id];
     let pull = async |who, wish: HaltRequest| {
         let person = g.service.account_row(who).await.unwrap();
-        g.service.wish_halt(Actor::Person(&person), &HaltScope::All, &wish).await.unwrap()
+        g.service.request_halt(Actor::Person(&person), &HaltScope::All, &wish).await.unwrap()
     };
     let halt = |proposing, verifying| Halt { proposing, verifying, reason: "drill".to_owned() };
     pull(alice, HaltRequest::Stop(halt(true, false))).await;
@@ -216,22 +217,25 @@ async fn who_asked_and_runs_the_gateway_no_more_or_has_no_way_in_is_not_one_of_t
     let row = async |which: usize| g.service.account_row(ids[which]).await.unwrap();
     g.pass(std::time::Duration::from_secs(7200));
     let halt = Halt { proposing: false, verifying: true, reason: "an exercise".to_owned() };
-    g.service.wish_halt(Actor::Person(&row(0).await), &HaltScope::All, &HaltRequest::Stop(halt.clone())).await.unwrap();
+    g.service
+        .request_halt(Actor::Person(&row(0).await), &HaltScope::All, &HaltRequest::Stop(halt.clone()))
+        .await
+        .unwrap();
     let lift = HaltRequest::Lift(halt);
-    g.service.wish_halt(Actor::Person(&row(0).await), &HaltScope::All, &lift).await.unwrap();
+    g.service.request_halt(Actor::Person(&row(0).await), &HaltScope::All, &lift).await.unwrap();
     g.clock.set_millis(3_600_000);
     let none = BTreeSet::new();
     g.service.change_access(&row(1).await, ids[0], (PersonRole::Auditor, &none)).await.unwrap();
     g.pass(std::time::Duration::from_secs(7200));
-    let standing = g.service.wish_halt(Actor::Person(&row(1).await), &HaltScope::All, &lift).await.unwrap();
+    let standing = g.service.request_halt(Actor::Person(&row(1).await), &HaltScope::All, &lift).await.unwrap();
     assert!(standing.halt.verifying, "there is one who asks");
     let (folder, clock) = (g.folder.path(), Arc::new(MovedClock(g.clock.clone())));
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap());
     let keyring = Keyring::open(&folder.join("keyring.json"), None).unwrap();
     let other = Service::open(store, keyring, clock, settings(&g.url)).await.unwrap();
-    let other = other.letting_in(SignInMethods { local: LocalAccounts::Off, provider: None });
-    let refused = other.wish_halt(Actor::Person(&row(1).await), &HaltScope::All, &lift).await;
+    let other = other.with_sign_in_methods(SignInMethods { local: LocalAccounts::Off, provider: None });
+    let refused = other.request_halt(Actor::Person(&row(1).await), &HaltScope::All, &lift).await;
     assert!(matches!(refused, Err(Error::WrongState(why)) if why.contains("disabled")), "{refused:?}");
     assert_eq!(findings(&g).await, [""; 0]);
 }

@@ -159,10 +159,10 @@ async fn a_review_is_found_by_digest_thread_and_protected_key() {
 async fn what_is_past_its_deadline_waits_for_nobody_whether_or_not_a_worker_has_ended_it() {
     let g = spawn_gateway().await;
     waiting(&g).await;
-    assert_eq!(g.service.waiting_for(&g.alice, 100).await.unwrap(), WaitingCount::Exactly(1));
+    assert_eq!(g.service.count_waiting(&g.alice, 100).await.unwrap(), WaitingCount::Exactly(1));
     g.pass(Duration::from_secs(24 * 3600));
     assert_eq!(all(&g, &g.alice, &InboxFilter::open()).await, [""; 0]);
-    assert_eq!(g.service.waiting_for(&g.alice, 100).await.unwrap(), WaitingCount::Exactly(0));
+    assert_eq!(g.service.count_waiting(&g.alice, 100).await.unwrap(), WaitingCount::Exactly(0));
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn what_waits_is_counted_exactly_or_said_to_be_more() {
     for _ in 0..3 {
         waiting(&g).await;
     }
-    let count = async |who, limit| g.service.waiting_for(who, limit).await.unwrap();
+    let count = async |who, limit| g.service.count_waiting(who, limit).await.unwrap();
     assert_eq!(count(&g.alice, 3).await, WaitingCount::Exactly(3));
     assert_eq!(count(&g.alice, 2).await, WaitingCount::AtLeast(2));
     assert_eq!([WaitingCount::AtLeast(100).to_string(), WaitingCount::Exactly(3).to_string()], ["100+", "3"]);

@@ -397,7 +397,7 @@ async fn what_another_policy_comes_to_hide_is_not_shown_any_more(scene: ApiScena
     let taken = posts(g, &asked_with(words)).await.expect(202);
     let id = InterruptId::try_from(taken["id"].as_str().unwrap()).unwrap();
     let told = async || {
-        let shown = g.service.interrupt_shown(&id).await.unwrap();
+        let shown = g.service.interrupt_view(&id).await.unwrap();
         let listed = g.service.interrupts_open(None, 10).await.unwrap().interrupts;
         [&shown, &listed[0]].map(|it| {
             let title = it.masked(it.interrupt.asserted.title.as_deref().unwrap());
@@ -431,7 +431,7 @@ async fn what_a_line_says_of_a_hidden_place_is_not_shown(scene: ApiScenario) {
         ],
     });
     let taken = posts(g, &asked_with(words)).await.expect(202);
-    let shown = g.service.interrupt_shown(&id(&taken)).await.unwrap();
+    let shown = g.service.interrupt_view(&id(&taken)).await.unwrap();
     let leaves = format!("{:?}", shown.leaves());
     assert!(leaves.contains("/1/after") && !leaves.contains(number), "{leaves}");
     assert_eq!(shown.masked(shown.interrupt.asserted.title.as_deref().unwrap()), "Card [hidden]");
@@ -441,7 +441,7 @@ async fn what_a_line_says_of_a_hidden_place_is_not_shown(scene: ApiScenario) {
 }
 
 async fn told_once_ended(g: &TestGateway, id: &InterruptId) -> String {
-    let shown = g.service.interrupt_shown(id).await.unwrap();
+    let shown = g.service.interrupt_view(id).await.unwrap();
     shown.masked(shown.interrupt.asserted.title.as_deref().unwrap()).into_owned()
 }
 

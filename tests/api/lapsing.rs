@@ -88,14 +88,14 @@ async fn a_lapse_is_told_once_whoever_comes_first(scene: ApiScenario) {
         match first {
             "a hold" => drop(g.held(&thread).await),
             "the worker" => {
-                g.service.note_lapse(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap()
+                g.service.log_expired_lease(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap()
             }
             "a vote" => drop(g.vote(&g.alice, &held.unwrap(), VoteVerdict::Deny).await.unwrap()),
             _ => drop(closed(g, &thread).await.expect(200)),
         }
         let count = async || told(g, &thread).await.iter().filter(|it| *it == "write.lapsed").count();
         assert_eq!(count().await, 1, "{first}");
-        g.service.note_lapse(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap();
+        g.service.log_expired_lease(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap();
         assert_eq!(count().await, 1, "{first}");
     }
     scene.passes_an_audit().await;
@@ -126,7 +126,7 @@ async fn a_lease_has_passed_only_by_the_databases_clock() {
         g.clock.set_millis(begin + lease + 50);
         stores.set_millis(begin + lease - 1_850);
         goes_on(&g, (what, &thread), held.as_ref()).await.unwrap_err();
-        g.service.note_lapse(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap();
+        g.service.log_expired_lease(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap();
         assert!(!told(&g, &thread).await.contains(&"write.lapsed".to_owned()), "{what}");
         stores.set_millis(begin + lease + 50);
         goes_on(&g, (what, &thread), held.as_ref()).await.unwrap();
@@ -165,7 +165,7 @@ async fn a_lease_that_was_told_as_lapsed_does_not_live_again_by_a_clock_that_goe
     let later = i64::try_from(LEASE.as_millis()).unwrap() + 1_000;
     g.clock.set_millis(later);
     stores.set_millis(later);
-    g.service.note_lapse(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap();
+    g.service.log_expired_lease(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap();
     g.clock.set_millis(0);
     stores.set_millis(0);
     assert_eq!(again().await.code(), "already_used");

@@ -110,7 +110,7 @@ async fn ready(g: &TestGateway) {
 pub async fn write(service: &Service) {
     while service.sequence().await.unwrap() > 0 {}
     // A server frees what a closed connection held when it notices: whoever wrote before may be leaving still.
-    while service.write_letters(HOUR).await.unwrap() != Some(0) {}
+    while service.queue_mail(HOUR).await.unwrap() != Some(0) {}
 }
 
 pub async fn tell(service: &Service, post: &MailServer) -> usize {
@@ -252,7 +252,7 @@ async fn of_several_gateways_one_tells(scene: ApiScenario) {
     let others = [scene.another().await, scene.another().await];
     let all = [&*g.service, &others[0], &others[1]];
     while g.service.sequence().await.unwrap() > 0 {}
-    futures_util::future::join_all(all.map(|it| it.write_letters(HOUR)))
+    futures_util::future::join_all(all.map(|it| it.queue_mail(HOUR)))
         .await
         .into_iter()
         .for_each(|it| assert!(it.is_ok()));

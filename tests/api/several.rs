@@ -29,7 +29,7 @@ async fn one_that_does_not_count_stops_none_of_the_others() {
     let held = several(&g, 3).await;
     g.vote(&g.bob, &held[1], VoteVerdict::Deny).await.unwrap();
     let votes: Vec<(ReviewId, Ballot)> = held.iter().map(|it| (of(it), ballot(it, VoteVerdict::Approve))).collect();
-    let voted = g.service.vote_on_several(&g.alice.id, &votes).await.unwrap();
+    let voted = g.service.vote_on_reviews(&g.alice.id, &votes).await.unwrap();
     assert!(matches!(
         voted.as_slice(),
         [Ok(VoteOutcome::Approved), Err(Error::Vote(VoteRejected::Ended)), Ok(VoteOutcome::Approved)]
@@ -51,7 +51,7 @@ async fn where_a_stage_asks_for_a_passkey_nothing_counts_among_several_whatever_
         (of(it), Ballot { proof, ..ballot(it, VoteVerdict::Approve) })
     };
     let votes: Vec<(ReviewId, Ballot)> = held.iter().map(proven).collect();
-    for refused in g.service.vote_on_several(&g.alice.id, &votes).await.unwrap() {
+    for refused in g.service.vote_on_reviews(&g.alice.id, &votes).await.unwrap() {
         assert!(matches!(refused, Err(Error::Vote(VoteRejected::Alone(NotBulkDecidable::Passkey)))), "{refused:?}");
     }
     let (review, alone) = &votes[0];
@@ -65,7 +65,7 @@ async fn where_something_is_typed_nothing_counts_among_several() {
     let digits = |it: &Value| it["transition"].as_str().map(|it| it[it.len() - 6..].to_owned());
     let typed = |it: &Value| (of(it), Ballot { typed: digits(it), ..ballot(it, VoteVerdict::Approve) });
     let votes: Vec<(ReviewId, Ballot)> = held.iter().map(typed).collect();
-    for refused in g.service.vote_on_several(&g.alice.id, &votes).await.unwrap() {
+    for refused in g.service.vote_on_reviews(&g.alice.id, &votes).await.unwrap() {
         assert!(matches!(refused, Err(Error::Vote(VoteRejected::Alone(NotBulkDecidable::Typing)))), "{refused:?}");
     }
     let (review, alone) = &votes[0];
@@ -77,6 +77,6 @@ async fn more_than_fifty_are_not_voted_on_at_once() {
     let g = spawn_gateway().await;
     let held = g.held(&g.thread().await).await;
     let votes: Vec<(ReviewId, Ballot)> = (0..51).map(|_| (of(&held), ballot(&held, VoteVerdict::Approve))).collect();
-    assert!(matches!(g.service.vote_on_several(&g.alice.id, &votes).await, Err(Error::Invalid { .. })));
+    assert!(matches!(g.service.vote_on_reviews(&g.alice.id, &votes).await, Err(Error::Invalid { .. })));
     assert_eq!(g.decision(&held).await.status, 202);
 }

@@ -53,7 +53,7 @@ async fn a_step_has_one_effect_whoever_asks_again_on_whatever_head(scene: ApiSce
     let first = steps(g, &thread, &thread["transition"], "s1", action("update_email")).await.expect(201);
     let twin = token(&g.service, "planner-two", MachineRole::Agent, &["planner"]).await;
     g.pass(Duration::from_secs(30 * 24 * 3600));
-    while g.service.forget_answers().await.unwrap() > 0 {}
+    while g.service.prune_responses().await.unwrap() > 0 {}
     for parent in [&thread["transition"], &first["transition"]] {
         let again = steps(g, &thread, parent, "s1", action("update_email")).await.expect(201);
         assert_eq!(again, first, "the same answer");
@@ -208,8 +208,8 @@ async fn what_took_the_place_of_a_held_step_is_the_step(scene: ApiScenario) {
     let head = &thread["transition"];
     let held = steps(g, &thread, head, "s1", json!({"target_user_id": 42})).await.expect(202);
     activates(g, &POLICY.replacen("ttl = \"24h\"", "ttl = \"12h\"", 1), json!([])).await.expect(200);
-    for review in g.service.holds_to_judge_again().await.unwrap() {
-        g.service.judge_hold_again(&review).await.unwrap();
+    for review in g.service.holds_to_rejudge().await.unwrap() {
+        g.service.rejudge_hold(&review).await.unwrap();
     }
     let decision = g.decision(&held).await.expect(200);
     assert_eq!(decision["decision"], "superseded");

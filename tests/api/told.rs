@@ -84,7 +84,7 @@ async fn what_somebody_said_since_is_read_before_one_of_several_counts(scene: Ap
     let transition = held[1]["transition"].as_str().unwrap().try_into().unwrap();
     let saying = NewComment { transition, words: "Wait for the customer".to_owned(), nonce: "said-1".to_owned() };
     g.service.comment(&g.bob.id, &among[1].0, &saying).await.unwrap();
-    let voted = g.service.vote_on_several(&g.alice.id, &among).await.unwrap();
+    let voted = g.service.vote_on_reviews(&g.alice.id, &among).await.unwrap();
     for refused in &voted[..2] {
         assert!(matches!(refused, Err(Error::Vote(VoteRejected::Alone(NotBulkDecidable::Talked)))), "{refused:?}");
     }

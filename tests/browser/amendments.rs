@@ -14,7 +14,7 @@ pub async fn amended(gateway: &BrowserGateway, group: &str) -> AmendmentId {
     gateway.activate(&guarded).await;
     // The reversing mark is not obeyed on the page.
     gateway.activate(&guarded.replace("need = 1", "need = 1 # \u{202e}lla tsuj").replace("10m", "5m")).await;
-    gateway.service.amendments_open().await.unwrap().pop().unwrap().id
+    gateway.service.open_policy_changes().await.unwrap().pop().unwrap().id
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -84,7 +84,7 @@ async fn a_policy_that_asks_for_a_passkey_is_approved_by_one_and_by_no_form_with
     let guarded = format!("{PAYMENTS}\n[approval.policy]\ngroups = [\"security\"]\npasskey = true\n");
     gateway.activate(&guarded).await;
     gateway.activate(&guarded.replace("10m", "5m")).await;
-    let id = gateway.service.amendments_open().await.unwrap().pop().unwrap().id;
+    let id = gateway.service.open_policy_changes().await.unwrap().pop().unwrap().id;
     let waits = async || gateway.service.amendment(&id).await.unwrap().state.ended_at().is_none();
     let (path, grace) = (format!("/amendments/{id}"), ManualForm::signed_in(&gateway, "grace").await);
     let page = grace.get(&path).await.text;

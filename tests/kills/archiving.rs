@@ -67,7 +67,7 @@ impl OpenedGateway {
     async fn works(&self) {
         let thread = ThreadId::try_from(THREAD).unwrap();
         while self.service.retain(&mut ArchiveScanCursor::default()).await.unwrap() > 0 {}
-        while self.service.retain_thread(&thread).await.unwrap() > 0 {}
+        while self.service.apply_thread_retention(&thread).await.unwrap() > 0 {}
     }
 
     async fn passes_an_audit(&self, folder: &Path) {

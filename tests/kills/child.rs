@@ -126,7 +126,7 @@ async fn work(orders: KillChildConfig) {
     let keyring = Keyring::open(orders.keyring.as_ref(), None).unwrap();
     let service = Service::open(store, keyring, Arc::new(SystemClock), settings()).await.unwrap();
     let service = Arc::new(match orders.sends {
-        Some(_) => service.sending_by(gateway::outgoing()),
+        Some(_) => service.with_http_client(gateway::outgoing()),
         None => service,
     });
     let _workers = Workers::start(&service, Duration::from_millis(50));

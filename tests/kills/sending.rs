@@ -88,7 +88,7 @@ fn start(house: &KillTestHome, sends: SenderConfig) -> Child {
 async fn service(house: &KillTestHome, store: Arc<dyn Store>) -> Arc<Service> {
     let keyring = Keyring::open(house.orders().keyring.as_ref(), None).unwrap();
     let service = Service::open(store, keyring, Arc::new(SystemClock), settings()).await.unwrap();
-    Arc::new(service.sending_by(gateway::outgoing()))
+    Arc::new(service.with_http_client(gateway::outgoing()))
 }
 
 /// All kills may come before the log is as long as it is to be; the last gateway makes it so.

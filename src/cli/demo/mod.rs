@@ -83,7 +83,7 @@ async fn play(
         let past = past(&service, &cast, &stage);
         tokio::try_join!(scenario::tell(&cast, &stage), past).map(drop)
     });
-    let stop = serve::told_to_stop();
+    let stop = serve::wait_for_signal();
     tokio::pin!(stop);
     let mut told = false;
     let ended = loop {
@@ -114,7 +114,7 @@ async fn past(service: &Arc<Service>, cast: &accounts::DemoMachines, stage: &Dem
     );
     stage.voice.say(&export_files::episode_lines(&folder));
     // Whoever tries out the emergency stop ends it, and nothing else.
-    if let Err(error) = played.go_on(stage).await {
+    if let Err(error) = played.add_history(stage).await {
         tracing::debug!(error = &error as &dyn std::error::Error, "the third flow goes on no more");
     }
     Ok(())

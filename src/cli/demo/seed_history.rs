@@ -110,7 +110,7 @@ impl DemoHistoryActors {
     }
 
     /// A little goes on happening, so that what follows the log has something to follow.
-    pub(super) async fn go_on(&self, stage: &DemoSetup) -> Result<()> {
+    pub(super) async fn add_history(&self, stage: &DemoSetup) -> Result<()> {
         for round in 0..MORE {
             tokio::time::sleep(EVERY).await;
             let thread = format!("refund-{}", 200 + round);

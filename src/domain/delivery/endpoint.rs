@@ -143,7 +143,7 @@ impl From<EventPattern> for String {
 
 impl Endpoint {
     /// Whether it is told of this event.
-    pub fn wants(&self, event: &Event) -> bool {
+    pub fn is_subscribed_to(&self, event: &Event) -> bool {
         let flow = self.flows.is_empty() || event.flow.as_ref().is_some_and(|it| self.flows.contains(it));
         flow && self.kind.concerns(event.kind) && self.events.iter().any(|it| it.fits(event.kind.name()))
     }

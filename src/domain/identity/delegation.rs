@@ -117,7 +117,7 @@ impl DelegationRequest<'_> {
     /// Whether it can be given.
     pub fn check(&self, now: Timestamp) -> Result<(), DelegationRejected> {
         let votes = |it: &Account| it.role == PersonRole::Reviewer && !it.disabled;
-        let standing = || self.given.iter().filter(|it| it.stands_at(now));
+        let standing = || self.given.iter().filter(|it| it.is_active_at(now));
         let lately = self.given.iter().filter(|it| now < it.begins_at.plus(LENGTH_MAX)).count();
         let checks = [
             (votes(self.from) && !self.from.groups.is_empty(), DelegationRejected::NoVote),
@@ -128,7 +128,7 @@ impl DelegationRequest<'_> {
             (standing().count() < GIVEN_MAX, DelegationRejected::TooManyGiven),
             (lately < GIVEN_LATELY_MAX, DelegationRejected::TooManyLately),
             (
-                self.received.iter().filter(|it| it.stands_at(now)).count() < RECEIVED_MAX,
+                self.received.iter().filter(|it| it.is_active_at(now)).count() < RECEIVED_MAX,
                 DelegationRejected::TooManyReceived,
             ),
         ];
@@ -165,7 +165,7 @@ impl DelegationRequest<'_> {
 
 impl Delegation {
     /// Whether it stands now. What was ended stays so, whatever a clock says that went back since.
-    pub fn stands_at(&self, now: Timestamp) -> bool {
+    pub fn is_active_at(&self, now: Timestamp) -> bool {
         self.lasts_at(now) && self.begins_at <= now
     }
 

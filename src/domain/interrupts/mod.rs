@@ -314,7 +314,7 @@ impl Interrupt {
         let told = ballot.told;
         let vote = self.jury().hear(ballot, voter, roll)?;
         self.votes.push(vote);
-        Ok(match self.jury().count(roll).held_to(told)? {
+        Ok(match self.jury().count(roll).matches_preview(told)? {
             QuorumResult::Waiting => InterruptTally::Waiting(self),
             QuorumResult::Approved(approvals) => InterruptTally::Approved(self, approvals),
             QuorumResult::Denied(refusals) => InterruptTally::Denied(self, refusals),

@@ -95,7 +95,7 @@ impl PatchFootprint {
     }
 
     /// The place that the request names at or nearest above the pointer.
-    pub(super) fn place_above(&self, pointer: &Pointer) -> Option<Pointer> {
+    pub(super) fn nearest_named_path(&self, pointer: &Pointer) -> Option<Pointer> {
         let named = |it: &str| [&self.set, &self.emptied, &self.passed].into_iter().find_map(|places| places.get(it));
         pointer.at_and_above().find_map(named).cloned()
     }

@@ -4,7 +4,7 @@ use super::model::{ApprovalPolicy, Policy};
 
 impl Policy {
     /// Whether people are asked on the same terms, shown the same, and sign for the same writers that read the same.
-    pub fn asks_as(&self, other: &Self) -> bool {
+    pub fn has_same_approval_terms(&self, other: &Self) -> bool {
         let reading = |policy: &Self| -> Vec<_> {
             policy.writers().map(|(name, node)| (name.clone(), node.reads().clone())).collect()
         };

@@ -44,7 +44,7 @@ impl<'a> Visibility<'a> {
         if self.reads.covers(pointer) {
             return pointer.clone();
         }
-        self.claims.place_above(pointer).unwrap_or_default()
+        self.claims.nearest_named_path(pointer).unwrap_or_default()
     }
 
     /// Faults of the state after. What a schema says about parts that the asker does not know in full becomes one

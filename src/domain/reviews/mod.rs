@@ -287,7 +287,7 @@ impl Hold {
         Quorum {
             digest: self.transition,
             stages: &self.stages,
-            also_asked: self.also_asked(now),
+            also_asked: self.escalation_groups(now),
             excluded: &self.excluded,
             denials_needed: self.denials_needed,
             expires_at: self.expires_at,
@@ -296,7 +296,7 @@ impl Hold {
     }
 
     /// The votes that count.
-    pub fn standing_votes(&self) -> impl DoubleEndedIterator<Item = &Vote> + Clone {
+    pub fn counted_votes(&self) -> impl DoubleEndedIterator<Item = &Vote> + Clone {
         self.votes.iter().filter(|it| it.stands())
     }
 
@@ -313,7 +313,7 @@ impl Hold {
             Err(Ineligible::Author) if editor == Some(&person.id) => {}
             free => free?,
         }
-        jury.stages_that_ask(person).map(drop)
+        jury.eligible_stages(person).map(drop)
     }
 
     /// What a stage asks of a voter's passkey; of one that is not there, the most.

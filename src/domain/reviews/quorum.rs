@@ -96,11 +96,11 @@ impl Quorum<'_> {
     /// The stages that a person may decide by their own groups, whether or not they have voted.
     pub(super) fn stages_of(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
         self.free(person)?;
-        self.stages_that_ask(person)
+        self.eligible_stages(person)
     }
 
     /// The stages whose groups a person is of.
-    pub(super) fn stages_that_ask(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
+    pub(super) fn eligible_stages(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
         let also = self.also_asked.is_some_and(|it| !it.is_disjoint(&person.groups));
         let asks = |stage: &ApprovalStage| also || !stage.groups.is_disjoint(&person.groups);
         let stages: Vec<u32> =

@@ -72,19 +72,19 @@ impl HoldReminders {
 
 impl Hold {
     /// The groups that may vote in every stage by then, besides the stage's own.
-    pub fn also_asked(&self, now: Timestamp) -> Option<&BTreeSet<GroupName>> {
+    pub fn escalation_groups(&self, now: Timestamp) -> Option<&BTreeSet<GroupName>> {
         self.notices.escalation.as_ref().filter(|it| it.from <= now).map(|it| &it.to)
     }
 
     /// Whose members may vote in a stage by then.
-    pub fn groups_asked(&self, stage: usize, now: Timestamp) -> BTreeSet<GroupName> {
+    pub fn groups_for_stage(&self, stage: usize, now: Timestamp) -> BTreeSet<GroupName> {
         let own = self.stages.get(stage).into_iter().flat_map(|it| &it.groups);
-        own.chain(self.also_asked(now).into_iter().flatten()).cloned().collect()
+        own.chain(self.escalation_groups(now).into_iter().flatten()).cloned().collect()
     }
 
     /// Whether somebody of these groups is asked by then.
     pub fn asks(&self, groups: &BTreeSet<GroupName>, now: Timestamp) -> bool {
-        (0..self.stages.len()).any(|stage| !self.groups_asked(stage, now).is_disjoint(groups))
+        (0..self.stages.len()).any(|stage| !self.groups_for_stage(stage, now).is_disjoint(groups))
     }
 
     /// The next moment at which something is due without anybody asking.

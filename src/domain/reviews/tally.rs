@@ -42,7 +42,7 @@ impl Hold {
         let told = ballot.told;
         let vote = self.check(ballot, voter, bench)?;
         self.votes.push(vote);
-        Ok(match self.jury(bench.roll.now).count(bench.roll).held_to(told)? {
+        Ok(match self.jury(bench.roll.now).count(bench.roll).matches_preview(told)? {
             QuorumResult::Waiting => HoldTally::Waiting(self),
             QuorumResult::Approved(approvals) => HoldTally::Approved(self, approvals),
             QuorumResult::Denied(refusals) => HoldTally::Denied(self, refusals),

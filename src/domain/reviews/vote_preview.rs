@@ -33,7 +33,7 @@ impl VotePreview {
 impl QuorumResult {
     /// The count, if it is what the voter was told, or they were told nothing: of two who vote at the same moment, the one
     /// who read that others are waited for does not decide it.
-    pub(in crate::domain) fn held_to(self, told: Option<VotePreview>) -> Result<Self, VoteRejected> {
+    pub(in crate::domain) fn matches_preview(self, told: Option<VotePreview>) -> Result<Self, VoteRejected> {
         if told.is_none_or(|it| it == self.prospect()) { Ok(self) } else { Err(VoteRejected::MovedOn) }
     }
 

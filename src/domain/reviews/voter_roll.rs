@@ -52,7 +52,7 @@ impl VoterRoll {
 
     /// Those who are away and have named this person, by delegations that stand.
     pub fn away_for(&self, person: &AccountId) -> impl Iterator<Item = (&Delegation, &Account)> {
-        let named = self.delegations.iter().filter(|it| it.to == *person && it.stands_at(self.now));
+        let named = self.delegations.iter().filter(|it| it.to == *person && it.is_active_at(self.now));
         named.filter_map(|it| Some((it, self.person(&it.from)?)))
     }
 }

@@ -207,7 +207,7 @@ impl Thread {
     }
 
     /// The head's write whose lease has passed without a word, if any.
-    pub fn lapsed_write(&self, now: Timestamp) -> Option<&WriteKey> {
+    pub fn expired_write(&self, now: Timestamp) -> Option<&WriteKey> {
         match &self.head.usage {
             HeadUse::Reserved { write, lease_expires_at } if *lease_expires_at <= now => Some(write),
             _ => None,
@@ -216,18 +216,18 @@ impl Thread {
 
     /// Whether some write was let through and nobody knows how it ended.
     pub fn outcome_unknown(&self, now: Timestamp) -> bool {
-        !self.unresolved.is_empty() || self.lapsed_write(now).is_some()
+        !self.unresolved.is_empty() || self.expired_write(now).is_some()
     }
 
     /// Whether its head rests on an approval that was taken back, its own or one below.
-    pub fn rests_on_what_was_taken_back(&self) -> bool {
+    pub fn rests_on_revoked_approval(&self) -> bool {
         self.taken_back || self.head.usage == (HeadUse::Revoked {})
     }
 
     /// The thread with a new head. A lapsed write on the old head stays to be resolved.
     #[must_use]
     pub fn advanced(mut self, head: Head, now: Timestamp) -> Self {
-        if let Some(lapsed) = self.lapsed_write(now).cloned() {
+        if let Some(lapsed) = self.expired_write(now).cloned() {
             self.unresolved.insert(lapsed);
         }
         self.head = head;

@@ -2,7 +2,7 @@
 //! that had them goes. What was signed stays, and every link of it.
 
 use super::segments::ALWAYS;
-use super::{ArchivalCandidate, still, told};
+use super::{ArchivalCandidate, require_leadership, told};
 use crate::archives::packed;
 use crate::domain::chain::hash::Digest;
 use crate::domain::keys::Keys;
@@ -44,13 +44,13 @@ impl Service {
         let (now, policy) = (self.now(), standing.policy.digest());
         let erasing = Archive { kept: ArchiveContentState::Erasing { at: now, policy }, ..written };
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(&standing.flow).replace(&archive, &erasing)?;
+        draft.require_unchanged(&standing.flow).replace(&archive, &erasing)?;
         let mut next = standing.thread.record.clone();
         next.gone.erased = erasing.to + 1;
         let data = told(&erasing, policy);
-        event_recorder::in_thread(&mut draft, &mut next, now, EventType::ThreadErased, data)?;
+        event_recorder::append_thread_event(&mut draft, &mut next, now, EventType::ThreadErased, data)?;
         draft.replace(&standing.thread, &next)?;
-        still(duty)?;
+        require_leadership(duty)?;
         self.commit(draft.finish()).await?;
         self.finish_erasing(duty, &keys).await?;
         Ok(true)
@@ -58,7 +58,7 @@ impl Service {
 
     /// Whether its policy lets the values go, and nobody is asked about them.
     async fn may_be_erased(&self, keys: &Keys, standing: &ArchivalCandidate, archive: &Archive) -> Result<bool> {
-        let over = standing.retain.lets_erase(archive.left, self.now());
+        let over = standing.retain.may_erase(archive.left, self.now());
         Ok(over && !self.is_asked_for(keys, &standing.thread.record, archive.to).await?)
     }
 
@@ -111,7 +111,7 @@ impl Service {
         // What stays is beside what goes. Where the one is not, the folder is away, and nobody knows what else is in it.
         self.content(&archive.record).await?;
         let erased = archive.record.clone();
-        still(duty)?;
+        require_leadership(duty)?;
         let removed = tokio::task::spawn_blocking(move || archives.remove_values(&erased)).await;
         removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
         self.empty_what_stayed(duty, keys, &archive.record).await?;
@@ -120,7 +120,7 @@ impl Service {
             archive,
             &Archive { kept: ArchiveContentState::Erased { at, policy }, ..archive.record.clone() },
         )?;
-        still(duty)?;
+        require_leadership(duty)?;
         self.commit(draft.finish()).await
     }
 
@@ -136,7 +136,7 @@ impl Service {
                     draft.replace(transition, &transition.record.without_values())?;
                 }
                 if !stayed.is_empty() {
-                    still(duty)?;
+                    require_leadership(duty)?;
                     self.commit(draft.finish()).await?;
                 }
             }

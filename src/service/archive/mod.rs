@@ -93,10 +93,10 @@ impl Service {
             Err(error) => failed = Some(error),
         }
         for thread in self.next_threads(&keys, place).await? {
-            if let Err(lost) = still(duty) {
+            if let Err(lost) = require_leadership(duty) {
                 return Err(failed.unwrap_or(lost));
             }
-            match self.retain_on_duty(duty, &thread).await {
+            match self.apply_retention_as_leader(duty, &thread).await {
                 Ok(more) => done += more,
                 // One that fails does not keep the others waiting.
                 Err(error) => failed = failed.or(Some(error)),
@@ -135,14 +135,14 @@ impl Service {
     }
 
     /// What its policy lets go of one thread. Returns how many archives were made or erased.
-    pub async fn retain_thread(&self, thread: &ThreadId) -> Result<usize> {
+    pub async fn apply_thread_retention(&self, thread: &ThreadId) -> Result<usize> {
         let Some(duty) = self.store.take(LeaderTask::Archiving).await? else { return Ok(0) };
-        let done = self.retain_on_duty(&*duty, thread).await;
+        let done = self.apply_retention_as_leader(&*duty, thread).await;
         duty.leave().await;
         done
     }
 
-    async fn retain_on_duty(&self, duty: &dyn LeaderLock, thread: &ThreadId) -> Result<usize> {
+    async fn apply_retention_as_leader(&self, duty: &dyn LeaderLock, thread: &ThreadId) -> Result<usize> {
         let mut done = 0;
         while done < ARCHIVES_AT_ONCE && retrying!(self.archive_once(duty, thread))? {
             done += 1;
@@ -175,11 +175,11 @@ impl Service {
     async fn archive_once(&self, duty: &dyn LeaderLock, thread: &ThreadId) -> Result<bool> {
         let keys = self.keys()?;
         let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
-        let Some(stretch) = self.stretch(&keys, &standing, self.now()).await? else { return Ok(false) };
+        let Some(stretch) = self.next_segment(&keys, &standing, self.now()).await? else { return Ok(false) };
         let content = self.content_of(&keys, &standing, &stretch).await?;
         let Some(archive) = self.write_archive(&standing, &content, stretch.left).await? else { return Ok(false) };
         let mut rows = Draft::new(keys.row(), self.now());
-        self.put_away(&mut rows, &keys, &stretch).await?;
+        self.remove_archived_rows(&mut rows, &keys, &stretch).await?;
         // A large file takes its time; what might go before may go now. The thread has gone on meanwhile, if it is a busy one.
         let Some(standing) = self.retained_still(&keys, &standing).await? else { return Ok(false) };
         let (mut record, now) = (standing.thread.record.clone(), self.now());
@@ -189,9 +189,9 @@ impl Service {
         let archive = Archive { at: now, policy: standing.policy.digest(), ..archive };
         let mut draft = Draft::new(keys.row(), now);
         draft.add(rows);
-        draft.rely_on(&standing.flow);
+        draft.require_unchanged(&standing.flow);
         record.gone.archived = archive.to + 1;
-        event_recorder::in_thread(
+        event_recorder::append_thread_event(
             &mut draft,
             &mut record,
             now,
@@ -200,7 +200,7 @@ impl Service {
         )?;
         draft.replace(&standing.thread, &record)?;
         draft.insert(&archive)?;
-        still(duty)?;
+        require_leadership(duty)?;
         self.commit(draft.finish()).await?;
         Ok(true)
     }
@@ -213,7 +213,7 @@ impl Service {
 
     /// Takes a stretch's rows out of the database. Rows that go whole leave whole pages free, from the oldest end; rows that
     /// become shorter would not. What stays of a version is where its transition is.
-    async fn put_away(&self, draft: &mut Draft<'_>, keys: &Keys, stretch: &ArchiveSegment) -> Result<()> {
+    async fn remove_archived_rows(&self, draft: &mut Draft<'_>, keys: &Keys, stretch: &ArchiveSegment) -> Result<()> {
         for state in &stretch.states {
             draft.remove(state);
         }
@@ -231,7 +231,7 @@ impl Service {
             draft.remove(link);
         }
         if let Some(before) = last.record.version.checked_sub(stretch.links.len() as u64) {
-            for link in self.stored_of::<ChainRow>(keys, &last.record.thread, before..=before).await? {
+            for link in self.stored_versions::<ChainRow>(keys, &last.record.thread, before..=before).await? {
                 draft.remove(&link);
             }
         }
@@ -311,7 +311,7 @@ impl Service {
 }
 
 /// Nothing more is done by who has lost the duty: another may be at it.
-pub(super) fn still(duty: &dyn LeaderLock) -> Result<()> {
+pub(super) fn require_leadership(duty: &dyn LeaderLock) -> Result<()> {
     if duty.stands() { Ok(()) } else { Err(TAKEN) }
 }
 

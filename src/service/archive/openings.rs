@@ -39,7 +39,7 @@ impl Service {
     /// a file is not read again for each of its versions. There is room for the first one, whatever it takes.
     pub async fn openings(&self, thread: &ThreadId, of: RangeInclusive<u64>) -> Result<Openings> {
         let keys = self.keys()?;
-        let told_from = self.thread(&keys, thread).await?.record.gone.told_from();
+        let told_from = self.thread(&keys, thread).await?.record.gone.first_explained_version();
         let (mut openings, mut first) = (BTreeMap::new(), told_from.max(*of.start()));
         let mut room = OPENINGS_BYTES_MAX;
         while first <= *of.end() {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{TAKEN, still, told};
+use super::{TAKEN, require_leadership, told};
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{PrincipalId, ThreadId};
@@ -54,13 +54,13 @@ impl Service {
         record.gone.archived = archive.record.from;
         let mut data = told(&archive.record, archive.record.policy);
         data["by"] = Value::from(by.as_str());
-        event_recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadRestored, data)?;
+        event_recorder::append_thread_event(&mut draft, &mut record, now, EventType::ThreadRestored, data)?;
         draft.replace(&stored, &record)?;
         draft.remove(&archive);
-        still(duty)?;
+        require_leadership(duty)?;
         self.commit(draft.finish()).await?;
         // Without the duty the file may be another's by now. Left where it is, nobody asks for it.
-        still(duty)?;
+        require_leadership(duty)?;
         let (archives, gone) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.record);
         let removed = tokio::task::spawn_blocking(move || archives.remove(&gone)).await;
         removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
@@ -102,7 +102,7 @@ impl Service {
     }
 
     /// Archives, in the order of threads and versions, after a row.
-    pub async fn archives_listed(&self, of: Option<&ThreadId>) -> Result<Vec<Archive>> {
+    pub async fn list_archives(&self, of: Option<&ThreadId>) -> Result<Vec<Archive>> {
         let keys = self.keys()?;
         let filter = of.map_or(RowFilter::All, |it| RowFilter::Owner(it.as_str()));
         let mut found: Vec<Archive> = Vec::new();

@@ -92,7 +92,7 @@ pub(super) const ALWAYS: (Timestamp, Timestamp) = (Timestamp::from_millis(0), Ti
 impl Service {
     /// The oldest stretch that is in the database: from a whole state up to before the first whole one that follows at
     /// least [`VERSIONS_MIN`] later, or after too much. Nothing, unless its policy lets all of it go.
-    pub(super) async fn stretch(
+    pub(super) async fn next_segment(
         &self,
         keys: &Keys,
         standing: &ArchivalCandidate,
@@ -101,7 +101,8 @@ impl Service {
         let (record, from) = (&standing.thread.record, standing.thread.record.gone.archived);
         let last = (from + VERSIONS_MAX).min(record.head.version);
         // Before anything is read: what is short of versions waits for more.
-        if last < from + VERSIONS_MIN || !standing.retain.may_let_go(from + VERSIONS_MIN - 1, record.head.version) {
+        if last < from + VERSIONS_MIN || !standing.retain.can_ever_archive(from + VERSIONS_MIN - 1, record.head.version)
+        {
             return Ok(None);
         }
         let Some((SegmentRows { states, entries, committed }, next)) =
@@ -135,8 +136,8 @@ impl Service {
         while first <= last {
             let some = first..=last.min(first + VERSIONS_AT_ONCE as u64 - 1);
             first = some.end() + 1;
-            let states = self.stored_of::<StateRow>(keys, thread, some.clone()).await?;
-            let entries = self.stored_of::<ChainRow>(keys, thread, some).await?;
+            let states = self.stored_versions::<StateRow>(keys, thread, some.clone()).await?;
+            let entries = self.stored_versions::<ChainRow>(keys, thread, some).await?;
             let committed = self.committed_by(keys, &entries).await?;
             sizes.extend(states.iter().zip(&committed).map(sized));
             rows.states.extend(states);
@@ -194,7 +195,8 @@ impl Service {
             (first, since) = (archive.from, Some(archive.left));
         }
         // By a clock that was ahead for a while that is too late. The entry before this stretch is here still.
-        let link = self.stored_of::<ChainRow>(keys, thread, from.saturating_sub(1)..=from.saturating_sub(1)).await?;
+        let link =
+            self.stored_versions::<ChainRow>(keys, thread, from.saturating_sub(1)..=from.saturating_sub(1)).await?;
         let before = link.first().map(|it| committed_in(&it.record)).transpose()?;
         since.into_iter().chain(before).min().ok_or(Error::Broken("an archive"))
     }

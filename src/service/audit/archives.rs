@@ -186,7 +186,7 @@ impl AuditRun<'_> {
         let Some((retain, left)) = retain.zip(left) else { return false };
         match event.kind {
             EventType::ThreadArchived => to < head && retain.lets_go((to, left), head, event.at),
-            _ => retain.lets_erase(left, event.at),
+            _ => retain.may_erase(left, event.at),
         }
     }
 

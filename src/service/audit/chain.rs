@@ -198,7 +198,7 @@ impl AuditRun<'_> {
             _ => token.is_some_and(|it| speaks_for(it, transition)) || self.is_asked_by_a_person(transition),
         };
         self.expect(allowed, Table::Transitions, id, "its principal is nobody who may make it");
-        self.check_given(transition);
+        self.check_context_tokens(transition);
         if self.has_values(transition) {
             self.check_values(transition);
         }
@@ -320,7 +320,7 @@ impl AuditRun<'_> {
             Some(last) => last.owed,
         };
         self.expect(
-            owed.is_none_or(|it| it == thread.rests_on_what_was_taken_back()),
+            owed.is_none_or(|it| it == thread.rests_on_revoked_approval()),
             Table::Threads,
             id,
             "events and row disagree on whether what its head rests on was taken back",

@@ -56,7 +56,7 @@ impl AuditRun<'_> {
     }
 
     /// Rows that no thread's replay comes by.
-    pub(super) fn check_strays(&mut self) {
+    pub(super) fn check_orphan_rows(&mut self) {
         let known = |thread: &str| self.all.threads.contains_key(thread);
         let mut strays: Vec<(Table, String)> = Vec::new();
         let mut collect = |table: Table, id: &String, thread: &str| {

@@ -7,7 +7,7 @@ use crate::store::row::Table;
 impl AuditRun<'_> {
     /// What a transition says that its node was given is what the node could read of the state that it was made on. Where
     /// that state is erased it cannot be counted again; where it cannot be put together, the replay says so.
-    pub(super) fn check_given(&mut self, transition: &Transition) {
+    pub(super) fn check_context_tokens(&mut self, transition: &Transition) {
         let statement = &transition.statement;
         let Some(policy) = self.policies.get(&statement.policy) else { return };
         let node = statement.node.as_ref().filter(|it| statement.kind.is_given_context() && policy.bounds_context(it));

@@ -47,7 +47,7 @@ impl AuditRun<'_> {
     }
 
     /// Rows that no thread counts.
-    pub(super) fn check_episode_strays(&mut self) {
+    pub(super) fn check_orphan_episode_events(&mut self) {
         let counted = |thread: &str, number: u64| {
             let thread = self.all.threads.get(thread).and_then(|it| it.record.episode.as_ref());
             thread.is_some_and(|it| (1..=it.events).contains(&number))

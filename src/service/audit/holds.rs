@@ -161,7 +161,7 @@ impl AuditRun<'_> {
             let hold = &it.record;
             let counted = |stage: u32| claims.approvals.iter().filter(|it| it.stage == stage).count();
             let by_votes = claims.approvals.iter().all(|approval| {
-                hold.standing_votes().any(|vote| {
+                hold.counted_votes().any(|vote| {
                     vote.reviewer == approval.reviewer
                         && vote.absent.as_ref().map(|it| &it.person) == approval.absent.as_ref()
                         && vote.stage == approval.stage

@@ -58,7 +58,7 @@ impl AuditRun<'_> {
         self.check_sessions(&outside);
         self.check_links_made(&outside);
         self.check_flows(&outside);
-        self.check_amendments(&outside);
+        self.check_policy_changes(&outside);
         self.check_interrupts(&outside);
         self.check_imports(&outside);
         self.check_gateway(&outside);

@@ -9,7 +9,7 @@ use crate::domain::chain::receipt::{ApprovalClaim, DenialClaim};
 use crate::domain::interrupts::{Interrupt, InterruptAnswer, InterruptDecision, InterruptDecisionInput};
 use crate::domain::log::event::{Event, EventType};
 use crate::domain::reviews::{Vote, VoteVerdict};
-use crate::service::interrupts::{asking_of, end_data, end_event, posted_data, received_data, vote_data};
+use crate::service::interrupts::{approval_requirements, end_data, end_event, posted_data, received_data, vote_data};
 use crate::store::row::Table;
 
 #[derive(Default)]
@@ -71,7 +71,7 @@ impl AuditRun<'_> {
                 && it.at == interrupt.received_at
                 && it.flow.as_ref() == Some(&interrupt.flow)
         });
-        let as_asked = policy.is_none_or(|it| asking_of(it) == interrupt.asking);
+        let as_asked = policy.is_none_or(|it| approval_requirements(it) == interrupt.asking);
         self.expect(as_told, Table::Interrupts, id, "it is not the interrupt that an event tells");
         self.expect(as_asked, Table::Interrupts, id, "it asks for other votes than its policy");
         let kept = interrupt.votes.iter().map(|it| (it.at, vote_data(interrupt, it)));

@@ -190,9 +190,9 @@ impl AuditRun<'_> {
             self.check_episode(thread, &own);
             self.check_steps(thread, &own);
         }
-        self.check_strays();
-        self.check_episode_strays();
-        self.check_step_strays();
+        self.check_orphan_rows();
+        self.check_orphan_episode_events();
+        self.check_orphan_steps();
         self.check_labels();
     }
 

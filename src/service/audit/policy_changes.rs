@@ -26,7 +26,7 @@ fn text<'a>(event: &'a Event, name: &str) -> Option<&'a str> {
 }
 
 impl AuditRun<'_> {
-    pub(super) fn check_amendments(&mut self, outside: &[&Event]) {
+    pub(super) fn check_policy_changes(&mut self, outside: &[&Event]) {
         let mut story: BTreeMap<&str, PolicyChangeEvents<'_>> = BTreeMap::new();
         for event in outside {
             let Some(id) = text(event, "amendment") else { continue };

@@ -44,7 +44,7 @@ impl AuditRun<'_> {
     }
 
     /// The steps of threads that there are not.
-    pub(super) fn check_step_strays(&mut self) {
+    pub(super) fn check_orphan_steps(&mut self) {
         let threads: BTreeSet<&str> = self.all.threads.keys().map(String::as_str).collect();
         for id in self.all.steps.iter().filter(|it| !threads.contains(it.1.record.thread.as_str())).map(|it| it.0) {
             self.note(Table::Steps, id, "it is of a thread that is not there");

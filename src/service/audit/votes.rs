@@ -69,7 +69,7 @@ impl AuditRun<'_> {
 
     /// Each person once, nobody excluded, and an approved hold with every stage's quorum by its stored votes.
     pub(super) fn check_quorum(&mut self, hold: &Hold) {
-        let places: Vec<_> = hold.standing_votes().flat_map(places_of).collect();
+        let places: Vec<_> = hold.counted_votes().flat_map(places_of).collect();
         let once = places.iter().collect::<BTreeSet<_>>().len() == places.len();
         self.expect(once, Table::Holds, &hold.id, "one person has two votes");
         let excluded =
@@ -86,13 +86,13 @@ impl AuditRun<'_> {
             return;
         }
         let count = |stage: u32| {
-            hold.standing_votes().filter(|it| it.stage == stage && it.verdict == VoteVerdict::Approve).count()
+            hold.counted_votes().filter(|it| it.stage == stage && it.verdict == VoteVerdict::Approve).count()
         };
         let full = (0u32..)
             .zip(&hold.stages)
             .all(|(stage, asked)| u32::try_from(count(stage)).is_ok_and(|it| it >= asked.need));
         self.expect(full && !hold.stages.is_empty(), Table::Holds, &hold.id, "it is approved without its quorum");
-        let denied = hold.standing_votes().filter(|it| it.verdict == VoteVerdict::Deny).count();
+        let denied = hold.counted_votes().filter(|it| it.verdict == VoteVerdict::Deny).count();
         let outvoted = u32::try_from(denied).is_ok_and(|it| it < hold.denials_needed);
         self.expect(outvoted, Table::Holds, &hold.id, "it is approved although enough people refused");
     }

@@ -127,7 +127,7 @@ impl Service {
         let base = CommitBase { head: &head, policy: &policy, flow: &standing.flow.record };
         let forking = ForkContext { keys: &keys, token, node: &ask.node, base, parent: &standing.thread.record, now };
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(token);
+        draft.require_unchanged(token);
         standing.rely(&mut draft);
         let mut firsts = Vec::with_capacity(ask.names.len());
         for name in &ask.names {
@@ -138,9 +138,15 @@ impl Service {
             transition: head.entry.transition,
             branches: ask.names.iter().zip(&firsts).map(|(name, first)| made(name, first)).collect(),
         };
-        event_recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadForked, told(&forked, &forking))?;
+        event_recorder::append_thread_event(
+            &mut draft,
+            &mut record,
+            now,
+            EventType::ThreadForked,
+            told(&forked, &forking),
+        )?;
         draft.replace(&standing.thread, &record)?;
-        self.put_answer(&mut draft, &keys, &forked)?;
+        self.store_response(&mut draft, &keys, &forked)?;
         self.commit(draft.finish()).await?;
         firsts.into_iter().for_each(|it| self.heads.put(Arc::new(it)));
         Ok(forked)
@@ -186,7 +192,7 @@ impl Service {
         let transition = step.transition.clone();
         let gate = CommitGate::Auto {};
         let owes = owes(&base, forking.parent, &gate, false);
-        let first = self.enter(draft, keys, (step, gate, owes, now), content)?;
+        let first = self.insert_signed_entry(draft, keys, (step, gate, owes, now), content)?;
         let mut thread = Thread {
             id: first.entry.thread.clone(),
             branch: fork.clone(),
@@ -214,7 +220,7 @@ impl Service {
         thread.authors.insert(forking.token.record.owner.clone());
         let by = forking.token.record.principal();
         let data = json!({"transition": first.entry.transition, "by": by, "fork": fork});
-        event_recorder::in_thread(draft, &mut thread, now, EventType::ThreadCreated, data)?;
+        event_recorder::append_thread_event(draft, &mut thread, now, EventType::ThreadCreated, data)?;
         draft.insert(&Transition {
             outcome: TransitionOutcome::Committed { entry: first.token.clone() },
             ..transition
@@ -351,21 +357,21 @@ impl Service {
 
     /// Nothing on a branch can be written, and whatever it changed is asked about at its join. So what is held for what it
     /// changes commits. What is held for anything else, who asks or what it takes, nobody would ever be asked about.
-    pub(in crate::service) async fn asked_at_the_join(
+    pub(in crate::service) async fn commit_pending_join(
         &self,
         asking: &ProposalContext<'_>,
         effected: JudgedEffect,
         reasons: Vec<JudgedReason>,
     ) -> Result<ProposalOutcome> {
-        match not_asked_at_the_join(&reasons) {
-            None => self.commit_alone(asking, effected, Some(reasons)).await,
-            Some(code) => self.reject(asking, RejectionCause::of(vec![not_on_a_branch(code)])).await,
+        match branch_hold_rejection(&reasons) {
+            None => self.commit_without_approval(asking, effected, Some(reasons)).await,
+            Some(code) => self.reject(asking, RejectionCause::of(vec![branch_violation(code)])).await,
         }
     }
 }
 
 /// As what something is rejected on a branch that would be held elsewhere, if its join asks nobody about all of it.
-pub(in crate::service) fn not_asked_at_the_join(reasons: &[JudgedReason]) -> Option<RejectCode> {
+pub(in crate::service) fn branch_hold_rejection(reasons: &[JudgedReason]) -> Option<RejectCode> {
     let is_of_the_effect =
         |it: &&JudgedReason| matches!(it.code, ReasonCode::Protected | ReasonCode::Rollback | ReasonCode::Reaffirm);
     let others: Vec<&JudgedReason> = reasons.iter().filter(|it| !is_of_the_effect(it)).collect();
@@ -375,6 +381,6 @@ pub(in crate::service) fn not_asked_at_the_join(reasons: &[JudgedReason]) -> Opt
 }
 
 /// What a branch cannot do.
-pub(in crate::service) fn not_on_a_branch(code: RejectCode) -> Violation {
+pub(in crate::service) fn branch_violation(code: RejectCode) -> Violation {
     Violation::new(code, Pointer::root(), "not on a branch, where nobody is asked: propose it on the thread itself")
 }

@@ -65,7 +65,7 @@ struct JoinReferences {
 
 impl Service {
     /// A page of the branches of a thread.
-    pub async fn branches_seen(
+    pub async fn list_branches(
         &self,
         thread: &Thread,
         before: Option<&ThreadListCursor>,

@@ -10,17 +10,21 @@ use crate::service::reviews::summary::ReviewSummary;
 
 impl Service {
     /// Whether what an event asks can still be decided, by anybody whom the event asks.
-    pub(super) async fn waits_for_people(&self, event: &Event) -> Result<bool> {
+    pub(super) async fn awaits_decision(&self, event: &Event) -> Result<bool> {
         let keys = self.keys()?;
         Ok(match MailTopic::of(event.kind, &event.data) {
-            Some(MailTopic::Review(review)) => !self.asked_by_review(&keys, &review, event.kind).await?.is_empty(),
-            Some(MailTopic::Interrupt(interrupt)) => !self.asked_by_interrupt(&keys, &interrupt).await?.is_empty(),
+            Some(MailTopic::Review(review)) => {
+                !self.accounts_notified_of_review(&keys, &review, event.kind).await?.is_empty()
+            }
+            Some(MailTopic::Interrupt(interrupt)) => {
+                !self.accounts_notified_of_interrupt(&keys, &interrupt).await?.is_empty()
+            }
             Some(MailTopic::EndpointDisabled(_) | MailTopic::EndpointRecovered(_)) | None => false,
         })
     }
 
     /// What is told of it, whether or not it waits still.
-    pub(super) async fn note_of(&self, event: &Event) -> Result<ChatMessage> {
+    pub(super) async fn chat_message(&self, event: &Event) -> Result<ChatMessage> {
         let keys = self.keys()?;
         let brief = match MailTopic::of(event.kind, &event.data) {
             Some(MailTopic::Review(review)) => {

@@ -73,7 +73,7 @@ impl EndpointCursor {
     }
 
     /// How many were begun, and not written down yet.
-    pub fn unwritten(&self) -> usize {
+    pub fn unpersisted_count(&self) -> usize {
         self.under_way.len()
     }
 
@@ -84,7 +84,7 @@ impl EndpointCursor {
     }
 
     /// Whether it looks for more while something is written down. In order, what is written may be what lets the next one go.
-    pub const fn looks_ahead(&self) -> bool {
+    pub const fn scans_ahead(&self) -> bool {
         !self.endpoint.record.ordered
     }
 
@@ -94,13 +94,13 @@ impl EndpointCursor {
     }
 
     /// These places have their rows.
-    pub(super) fn have_rows(&mut self, written: &BTreeSet<u64>) {
+    pub(super) fn mark_persisted(&mut self, written: &BTreeSet<u64>) {
         self.open.retain(|it| !written.contains(it));
         self.under_way.retain(|it| !written.contains(it));
     }
 
     /// Looks at the log from there on, whatever was looked at before: what is ready and has no row is found again.
-    pub(super) fn look_from(&mut self, place: u64) {
+    pub(super) fn scan_from(&mut self, place: u64) {
         self.written = self.written.max(self.looked);
         self.looked = place;
         let (stored, fresh) = std::mem::take(&mut self.ready).into_iter().partition(|it| it.stored.is_some());
@@ -118,7 +118,7 @@ impl EndpointCursor {
     /// An endpoint that is not served gets nothing more of what was ready.
     pub(super) fn rest(&mut self) {
         let fresh = self.ready.iter().filter(|it| it.stored.is_none()).map(|it| it.delivery.index).min();
-        self.look_from(fresh.map_or(self.looked, |it| it - 1));
+        self.scan_from(fresh.map_or(self.looked, |it| it - 1));
         self.ready.retain(|it| it.is_by_hand());
     }
 
@@ -163,9 +163,9 @@ impl EndpointCursor {
 
 impl Service {
     /// Endpoints with their lanes, those that are disabled too: what was asked for by hand is sent there.
-    pub async fn lanes(&self) -> Result<Vec<(Stored<Endpoint>, Stored<DeliveryPosition>)>> {
+    pub async fn endpoint_positions(&self) -> Result<Vec<(Stored<Endpoint>, Stored<DeliveryPosition>)>> {
         let keys = self.keys()?;
-        let endpoints = self.standing_endpoints(&keys).await?;
+        let endpoints = self.active_endpoints(&keys).await?;
         if endpoints.is_empty() {
             return Ok(Vec::new());
         }
@@ -180,7 +180,7 @@ impl Service {
     }
 
     /// Begins to serve a lane.
-    pub async fn open_lane(
+    pub async fn open_cursor(
         &self,
         endpoint: Stored<Endpoint>,
         lane: Stored<DeliveryPosition>,
@@ -230,7 +230,7 @@ impl Service {
     }
 
     /// What the lane gets next, if there is anything now.
-    pub async fn next_job(&self, lane: &mut EndpointCursor) -> Result<Option<DeliveryJob>> {
+    pub async fn next_delivery(&self, lane: &mut EndpointCursor) -> Result<Option<DeliveryJob>> {
         if lane.ready.is_empty() {
             self.refill(lane).await?;
         }
@@ -279,7 +279,7 @@ impl Service {
         let had = self.had_before(keys, lane, next).await?;
         for line in lines {
             let SequencedEvent { index, event, .. } = &line.placed;
-            if had.contains(index) || lane.under_way.contains(index) || !lane.endpoint.record.wants(event) {
+            if had.contains(index) || lane.under_way.contains(index) || !lane.endpoint.record.is_subscribed_to(event) {
                 continue;
             }
             if !self.is_for(&lane.endpoint.record, event).await? {

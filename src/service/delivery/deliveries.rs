@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::endpoint_health::verdict_of;
+use super::endpoint_health::assess_health;
 use super::{DeliveryTarget, request};
 use crate::domain::delivery::delivery::{Delivery, DeliveryAttempt};
 use crate::domain::delivery::endpoint::DeliveryPosition;
@@ -71,7 +71,7 @@ impl Service {
         limit: u32,
     ) -> Result<(Vec<Delivery>, Option<DeliveryCursor>)> {
         let keys = self.keys()?;
-        self.endpoint_and_lane(&keys, endpoint).await?;
+        self.endpoint_with_position(&keys, endpoint).await?;
         let limit = limit.min(LIST_ROWS_MAX);
         let begin = Cursor { due: 0, id: deliveries_of(endpoint) };
         let after = after.map(|it| Cursor { due: it.moment, id: delivery_id(endpoint, it.index) });
@@ -95,7 +95,7 @@ impl Service {
     /// One of them, with what is sent.
     pub async fn delivery(&self, endpoint: &EndpointId, index: u64) -> Result<DeliveryDetails> {
         let keys = self.keys()?;
-        let (row, _) = self.endpoint_and_lane(&keys, endpoint).await?;
+        let (row, _) = self.endpoint_with_position(&keys, endpoint).await?;
         let delivery = self.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?.record;
         let event = self.need::<Event>(&keys, delivery.event.as_str(), "event").await?.record;
         let body = self.body_of(&row.record, &SequencedEvent::untraced(index, event)).await?;
@@ -109,7 +109,7 @@ impl Service {
 
     async fn redeliver_once(&self, by: Actor<'_>, endpoint: &EndpointId, index: u64) -> Result<Delivery> {
         let (keys, now) = (self.keys()?, self.now());
-        self.endpoint_and_lane(&keys, endpoint).await?;
+        self.endpoint_with_position(&keys, endpoint).await?;
         let stored = self.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?;
         if matches!(stored.record.state, crate::domain::delivery::delivery::DeliveryState::Behind {}) {
             return Err(Error::WrongState("it waits for the delivery before it in its thread; send that one"));
@@ -118,7 +118,7 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
         draft.replace(&stored, &next)?;
-        self.put_answer(&mut draft, &keys, &next)?;
+        self.store_response(&mut draft, &keys, &next)?;
         self.commit(draft.finish()).await?;
         Ok(next)
     }
@@ -148,7 +148,7 @@ impl Service {
         (since, sent): (Timestamp, u64),
     ) -> Result<u64> {
         let (keys, now) = (self.keys()?, self.now());
-        self.endpoint_and_lane(&keys, endpoint).await?;
+        self.endpoint_with_position(&keys, endpoint).await?;
         let word = ended_of(endpoint, false);
         let before = Cursor { due: since.millis().saturating_sub(1), id: "~".to_owned() };
         let failed = self.reader(&keys).list::<Delivery>(RowFilter::State(&word), Some(&before), AT_ONCE).await?;
@@ -158,7 +158,7 @@ impl Service {
             draft.replace(stored, &stored.record.again(now))?;
         }
         if failed.len() < AT_ONCE as usize {
-            self.put_answer(&mut draft, &keys, &(sent + failed.len() as u64))?;
+            self.store_response(&mut draft, &keys, &(sent + failed.len() as u64))?;
         }
         if !failed.is_empty() {
             self.commit(draft.finish()).await?;
@@ -168,7 +168,7 @@ impl Service {
 
     async fn read_again(&self, by: Actor<'_>, endpoint: &EndpointId, after: u64) -> Result<u64> {
         let (keys, now) = (self.keys()?, self.now());
-        let (_, lane) = self.endpoint_and_lane(&keys, endpoint).await?;
+        let (_, lane) = self.endpoint_with_position(&keys, endpoint).await?;
         if after >= lane.record.reached {
             return Ok(0);
         }
@@ -176,7 +176,7 @@ impl Service {
         by.rely(&mut draft);
         draft.replace(&lane, &DeliveryPosition { reached: after, ..lane.record.clone() })?;
         let places = lane.record.reached - after;
-        self.put_answer(&mut draft, &keys, &places)?;
+        self.store_response(&mut draft, &keys, &places)?;
         self.commit(draft.finish()).await?;
         Ok(places)
     }
@@ -185,10 +185,10 @@ impl Service {
     /// enabled again.
     pub async fn test_endpoint(&self, id: &EndpointId) -> Result<DeliveryAttempt> {
         let (keys, now) = (self.keys()?, self.now());
-        let (endpoint, _) = self.endpoint_and_lane(&keys, id).await?;
+        let (endpoint, _) = self.endpoint_with_position(&keys, id).await?;
         let event = EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
         let address = DeliveryTarget::of(&keys, &endpoint.record)?;
-        let errand = request::trial(&keys, (&endpoint.record, &address), (&event, now), self.public_url())?;
+        let errand = request::test_action(&keys, (&endpoint.record, &address), (&event, now), self.public_url())?;
         let attempt = address.masked(errand.run(self.outgoing()?).await.attempt(now));
         self.metrics.attempted(&attempt.ended);
         retrying!(self.note_test(id, &attempt))?;
@@ -197,13 +197,13 @@ impl Service {
 
     async fn note_test(&self, id: &EndpointId, attempt: &DeliveryAttempt) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
-        let (endpoint, lane) = self.endpoint_and_lane(&keys, id).await?;
+        let (endpoint, lane) = self.endpoint_with_position(&keys, id).await?;
         let mut health = lane.record.clone();
         health.note(attempt.ended.arrived(), attempt.ended_at());
         let mut draft = Draft::new(keys.row(), now);
-        verdict_of(&mut draft, &endpoint, &health, (attempt.ended.is_gone(), attempt.ended.arrived()), now)?;
+        assess_health(&mut draft, &endpoint, &health, (attempt.ended.is_gone(), attempt.ended.arrived()), now)?;
         draft.replace(&lane, &health)?;
-        self.put_answer(&mut draft, &keys, attempt)?;
+        self.store_response(&mut draft, &keys, attempt)?;
         self.commit(draft.finish()).await
     }
 
@@ -211,7 +211,7 @@ impl Service {
     pub async fn forget_deliveries(&self, age: Duration) -> Result<usize> {
         let (keys, until) = (self.keys()?, self.now().minus(age));
         let mut forgotten = 0;
-        for endpoint in self.endpoints_ever(&keys).await? {
+        for endpoint in self.all_endpoints(&keys).await? {
             for arrived in [true, false] {
                 let word = ended_of(&endpoint.record.id, arrived);
                 let old = self.reader(&keys).list::<Delivery>(RowFilter::DueBy(&word, until), None, AT_ONCE).await?;

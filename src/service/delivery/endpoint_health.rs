@@ -11,7 +11,7 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 
 /// What attempts make of an endpoint: whether it is disabled, or recovers. As it stands then, if that is otherwise.
-pub(super) fn verdict_of(
+pub(super) fn assess_health(
     draft: &mut Draft<'_>,
     endpoint: &Stored<Endpoint>,
     health: &DeliveryPosition,

@@ -108,7 +108,7 @@ impl Service {
         new: &NewEndpoint,
     ) -> Result<(EndpointDetails, Option<Secret<String>>)> {
         let (keys, now) = (self.keys()?, self.now());
-        if self.standing_endpoints(&keys).await?.len() >= ENDPOINTS_MAX {
+        if self.active_endpoints(&keys).await?.len() >= ENDPOINTS_MAX {
             return Err(Error::WrongState("there are 200 endpoints already; remove one first"));
         }
         check_name(&new.name)?;
@@ -142,7 +142,7 @@ impl Service {
         note(&mut draft, by, (&endpoint, 1), now, (EventType::EndpointAdded, facts))?;
         let secret = endpoint.kind.is_signed().then(|| endpoint.secrets.now.shown(keys.row(), &endpoint.id));
         let added = (self.endpoint_told(&keys, endpoint, lane, length)?, secret);
-        self.put_answer(&mut draft, &keys, &added)?;
+        self.store_response(&mut draft, &keys, &added)?;
         self.commit(draft.finish()).await?;
         Ok(added)
     }
@@ -150,7 +150,7 @@ impl Service {
     /// Every endpoint that was not removed, the first made first.
     pub async fn endpoints(&self) -> Result<Vec<EndpointDetails>> {
         let (keys, length) = (self.keys()?, self.log_length().await?);
-        let endpoints = self.standing_endpoints(&keys).await?;
+        let endpoints = self.active_endpoints(&keys).await?;
         let ids: Vec<String> = endpoints.iter().map(|it| it.record.id.to_string()).collect();
         let lanes = self.reader(&keys).get_many::<DeliveryPosition>(&ids).await?;
         let mut told = Vec::with_capacity(endpoints.len());
@@ -165,7 +165,7 @@ impl Service {
     /// One of them.
     pub async fn endpoint(&self, id: &EndpointId) -> Result<EndpointDetails> {
         let (keys, length) = (self.keys()?, self.log_length().await?);
-        let (endpoint, lane) = self.endpoint_and_lane(&keys, id).await?;
+        let (endpoint, lane) = self.endpoint_with_position(&keys, id).await?;
         self.endpoint_told(&keys, endpoint.record, lane.record, length)
     }
 
@@ -187,7 +187,7 @@ impl Service {
     ) -> Result<EndpointDetails> {
         let (keys, now) = (self.keys()?, self.now());
         let length = self.log_length().await?;
-        let (stored, lane) = self.endpoint_and_lane(&keys, id).await?;
+        let (stored, lane) = self.endpoint_with_position(&keys, id).await?;
         let mut next = stored.record.clone();
         let mut reached = lane.record.clone();
         if let Some(name) = &edit.name {
@@ -253,7 +253,7 @@ impl Service {
         overlap: Duration,
     ) -> Result<(Secret<String>, Timestamp)> {
         let (keys, now) = (self.keys()?, self.now());
-        let (stored, _) = self.endpoint_and_lane(&keys, id).await?;
+        let (stored, _) = self.endpoint_with_position(&keys, id).await?;
         if !stored.record.kind.is_signed() {
             return Err(Error::WrongState("what is sent there is not signed, so there is no secret"));
         }
@@ -267,7 +267,7 @@ impl Service {
         let facts = json!({"before_until": until});
         note(&mut draft, by, (&next, stored.revision + 1), now, (EventType::EndpointSecretMade, facts))?;
         let made = (next.secrets.now.shown(keys.row(), id), until);
-        self.put_answer(&mut draft, &keys, &made)?;
+        self.store_response(&mut draft, &keys, &made)?;
         self.commit(draft.finish()).await?;
         Ok(made)
     }
@@ -279,7 +279,7 @@ impl Service {
 
     async fn remove_endpoint_once(&self, by: Actor<'_>, id: &EndpointId) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
-        let (stored, _) = self.endpoint_and_lane(&keys, id).await?;
+        let (stored, _) = self.endpoint_with_position(&keys, id).await?;
         let next = Endpoint { state: EndpointState::Removed { at: now }, ..stored.record.clone() };
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
@@ -289,7 +289,7 @@ impl Service {
     }
 
     /// An endpoint that was not removed, and its lane.
-    pub(super) async fn endpoint_and_lane(
+    pub(super) async fn endpoint_with_position(
         &self,
         keys: &Keys,
         id: &EndpointId,
@@ -303,14 +303,14 @@ impl Service {
     }
 
     /// Endpoints that were not removed.
-    pub(super) async fn standing_endpoints(&self, keys: &Keys) -> Result<Vec<Stored<Endpoint>>> {
-        let mut all = self.endpoints_ever(keys).await?;
+    pub(super) async fn active_endpoints(&self, keys: &Keys) -> Result<Vec<Stored<Endpoint>>> {
+        let mut all = self.all_endpoints(keys).await?;
         all.retain(|it| !it.record.is_removed());
         Ok(all)
     }
 
     /// Those that were removed, too.
-    pub(super) async fn endpoints_ever(&self, keys: &Keys) -> Result<Vec<Stored<Endpoint>>> {
+    pub(super) async fn all_endpoints(&self, keys: &Keys) -> Result<Vec<Stored<Endpoint>>> {
         let mut all: Vec<Stored<Endpoint>> = Vec::new();
         loop {
             let after = all.last().map(|it| Cursor { due: 0, id: it.record.id.to_string() });

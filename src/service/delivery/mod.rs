@@ -155,12 +155,12 @@ impl DeliveryLeadership {
 impl Service {
     /// The same service, sending by this. Without it nothing is sent, and no endpoint can be added.
     #[must_use]
-    pub fn sending_by(self, outgoing: HttpClient) -> Self {
+    pub fn with_http_client(self, outgoing: HttpClient) -> Self {
         Self { outgoing: Some(outgoing), ..self }
     }
 
     /// Tries to be the one gateway that sends.
-    pub async fn take_sending(&self) -> Result<Option<DeliveryLeadership>> {
+    pub async fn acquire_delivery_lock(&self) -> Result<Option<DeliveryLeadership>> {
         Ok(self.store.take(LeaderTask::Sending).await?.map(DeliveryLeadership))
     }
 

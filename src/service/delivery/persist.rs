@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::DeliveryTarget;
 use super::cursor::EndpointCursor;
-use super::endpoint_health::verdict_of;
+use super::endpoint_health::assess_health;
 use super::job::CompletedJob;
 use crate::domain::delivery::delivery::{Delivery, DeliveryState};
 use crate::domain::delivery::endpoint::{DeliveryPosition, Endpoint};
@@ -65,7 +65,7 @@ impl DeliveryPersistPlan {
 
 impl EndpointCursor {
     fn learn(&mut self, places: &BTreeSet<u64>, after: PersistedCursor) {
-        self.have_rows(places);
+        self.mark_persisted(places);
         for (thread, next) in after.freed {
             self.busy.remove(&thread);
             self.busy.extend(next.map(|it| (thread, it)));
@@ -138,10 +138,10 @@ impl Service {
             draft.insert(delivery)?;
         }
         health.reached = health.reached.max(lane.reached_with(&news.places()));
-        let endpoint = verdict_of(&mut draft, &lane.endpoint, &health, (gone, arrived), now)?;
+        let endpoint = assess_health(&mut draft, &lane.endpoint, &health, (gone, arrived), now)?;
         if endpoint.is_none() {
             // Whoever changes an endpoint while it is served is noticed here.
-            draft.rely_on(&lane.endpoint);
+            draft.require_unchanged(&lane.endpoint);
         }
         let after = PersistedCursor { lane: draft.replaced(&lane.lane, health)?, endpoint, freed };
         Ok(DeliveryPersistPlan { news, after, drafted: draft.finish() })
@@ -170,9 +170,9 @@ impl Service {
     /// Somebody else changed one of the rows: what is known of the lane is read again, and what went out stays done.
     async fn look_again(&self, lane: &mut EndpointCursor, mut news: PendingPersist) -> Result<PendingPersist> {
         let keys = self.keys()?;
-        let (endpoint, row) = self.endpoint_and_lane(&keys, lane.endpoint()).await?;
+        let (endpoint, row) = self.endpoint_with_position(&keys, lane.endpoint()).await?;
         if row.record.reached != lane.lane.record.reached {
-            lane.look_from(row.record.reached);
+            lane.scan_from(row.record.reached);
         }
         // Where to is perhaps what they changed.
         lane.address = DeliveryTarget::of(&keys, &endpoint.record)?;

@@ -119,9 +119,9 @@ impl Service {
                     }
                 }
             }
-            EndpointKind::Chat { chat } => match self.waits_for_people(&placed.event).await? {
+            EndpointKind::Chat { chat } => match self.awaits_decision(&placed.event).await? {
                 true => {
-                    let note = self.note_of(&placed.event).await?;
+                    let note = self.chat_message(&placed.event).await?;
                     Ok(DeliveryAction::Send(address.plain(address.url.clone(), &chat.message(&note))))
                 }
                 false => Ok(DeliveryAction::Over),
@@ -141,7 +141,7 @@ impl Service {
             EndpointKind::Resume { template } => {
                 Ok(template.filled(&self.decided_of(placed).await?).ok_or(FILLED)?.to_string())
             }
-            EndpointKind::Chat { chat } => Ok(chat.message(&self.note_of(&placed.event).await?).to_string()),
+            EndpointKind::Chat { chat } => Ok(chat.message(&self.chat_message(&placed.event).await?).to_string()),
         }
     }
 
@@ -151,7 +151,7 @@ impl Service {
 }
 
 /// What is done to try an endpoint out; `id` is no event's.
-pub(super) fn trial(
+pub(super) fn test_action(
     keys: &Keys,
     (endpoint, address): (&Endpoint, &DeliveryTarget),
     (id, now): (&EventId, Timestamp),

@@ -39,7 +39,7 @@ impl Service {
         let broken = Error::Broken("the event of an interrupt's end");
         let id = said(event, "interrupt").and_then(|it| InterruptId::try_from(it).ok());
         let Some(id) = id else { return Err(broken) };
-        let shown = self.interrupt_shown(&id).await?;
+        let shown = self.interrupt_view(&id).await?;
         let interrupt = &shown.interrupt;
         let Some(answered) = interrupt.answered() else { return Err(broken) };
         // A name that has something hidden in it is sent nowhere.

@@ -132,7 +132,7 @@ impl Service {
         let flow = self.flow(&keys, flow).await?.record.id;
         let epoch = self.rotation.epoch(now);
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(token);
+        draft.require_unchanged(token);
         let data = json!({"token": token.record.id, "node": node, "epoch": epoch});
         event_recorder::outside(&mut draft, Some(&flow), now, EventType::EnvelopeSecretGiven, data)?;
         self.commit(draft.finish()).await?;

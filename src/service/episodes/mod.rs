@@ -14,7 +14,7 @@ use super::Service;
 use super::error::{Error, Result};
 use super::platform::event_recorder;
 use super::platform::retry::retrying;
-use super::threads::lease_expiry::over_a_lapse;
+use super::threads::lease_expiry::record_expired_lease;
 use super::threads::redaction::Redaction;
 use crate::domain::chain::hash::Digest;
 use crate::domain::episode::Artefact;
@@ -107,8 +107,7 @@ impl Service {
         if !token.record.acts_as(&stored.record.flow, &new.node) {
             return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
         }
-        let stored = self.without_expired_hold(&keys, stored).await?;
-        let standing = self.standing(&keys, stored).await?;
+        let standing = self.standing(&keys, self.expire_hold_if_due(&keys, stored).await?).await?;
         let mut thread = standing.thread.record.clone();
         if thread.closed.is_some() {
             return Err(Error::Closed);
@@ -144,17 +143,18 @@ impl Service {
         };
         let mut draft = Draft::new(keys.row(), now);
         standing.rely(&mut draft);
-        draft.rely_on(token);
+        draft.require_unchanged(token);
         if new.phase == Phase::Terminate {
-            over_a_lapse(&mut draft, &mut thread, now)?;
+            record_expired_lease(&mut draft, &mut thread, now)?;
         }
-        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::EpisodeEvent, posted_data(&posted))?;
+        let (kind, data) = (EventType::EpisodeEvent, posted_data(&posted));
+        event_recorder::append_thread_event(&mut draft, &mut thread, now, kind, data)?;
         let seq = thread.last_event.map_or(0, |it| it.seq);
         episode.ended = posted.ended_by().map(|status| EpisodeEnd { status, at: now, seq });
         thread.episode = Some(episode);
         draft.insert(&posted)?;
         draft.replace(&standing.thread, &thread)?;
-        self.put_answer(&mut draft, &keys, &posted)?;
+        self.store_response(&mut draft, &keys, &posted)?;
         self.commit(draft.finish()).await?;
         Ok(posted)
     }

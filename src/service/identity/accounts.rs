@@ -76,7 +76,7 @@ impl Service {
     }
 
     pub(in crate::service) async fn new_account(&self, new: &NewAccount, password: String) -> Result<Account> {
-        self.need_local_accounts()?;
+        self.require_local_accounts()?;
         check_name("/name", &new.name)?;
         self.check_names(&*self.keys()?, &new.name, &new.groups).await?;
         password_hash::check_strength(&password)?;
@@ -98,9 +98,9 @@ impl Service {
         let data = added_data(&account);
         event_recorder::outside(&mut draft, None, now, EventType::AccountAdded, data)?;
         if let Some(link) = &link {
-            self.rely_on_maker(&mut draft, &keys, &link.record).await?;
+            self.require_link_issuer(&mut draft, &keys, &link.record).await?;
             if matches!(link.record.purpose, LinkPurpose::SetUp {}) {
-                self.be_the_first(&mut draft, &keys, (&link.record.id, &account)).await?;
+                self.claim_first_account(&mut draft, &keys, (&link.record.id, &account)).await?;
             }
             draft.before(link.record.expires_at);
             draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
@@ -157,7 +157,7 @@ impl Service {
             "flow": token.flow, "nodes": token.nodes,
         });
         if let Some(by) = by {
-            draft.rely_on(by);
+            draft.require_unchanged(by);
             data["by"] = json!(by.record.id);
         }
         event_recorder::outside(&mut draft, token.flow.as_ref(), now, EventType::TokenAdded, data)?;
@@ -198,10 +198,10 @@ impl Service {
         origin: Option<SessionOrigin>,
     ) -> Result<(SignedIn, String)> {
         // A disabled person's way in may be a link that was made before.
-        if !self.lets_in(&account.record) {
+        if !self.can_sign_in(&account.record) {
             return Err(Error::Unauthenticated);
         }
-        self.make_room(keys, &account.record.id).await?;
+        self.evict_oldest_sessions(keys, &account.record.id).await?;
         let now = self.now();
         let secret = new_secret();
         let session = Session {
@@ -215,7 +215,7 @@ impl Service {
             passkey: way.passkey(),
         };
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(&account);
+        draft.require_unchanged(&account);
         let seal = draft.insert(&session)?;
         let mut data = json!({"account": account.record.id, "session": session.id, "link": null});
         match &way {
@@ -252,7 +252,7 @@ impl Service {
         let session = session.filter(|it| it.record.is_open(self.now()));
         let session = session.ok_or(Error::Unauthenticated)?;
         let account = self.fetch::<Account>(&keys, session.record.account.as_str()).await?;
-        let account = account.filter(|it| self.lets_in(&it.record)).ok_or(Error::Unauthenticated)?;
+        let account = account.filter(|it| self.can_sign_in(&it.record)).ok_or(Error::Unauthenticated)?;
         Ok(SignedIn { account, session })
     }
 
@@ -291,11 +291,11 @@ impl Service {
     /// The link that a secret is, if it can still be used.
     pub async fn link_of(&self, secret: &str) -> Result<Stored<OneTimeLink>> {
         let keys = self.keys()?;
-        self.need_local_accounts()?;
+        self.require_local_accounts()?;
         let link = self.fetch::<OneTimeLink>(&keys, fingerprint(secret).as_str()).await?;
         let link = link.filter(|it| !it.record.used && it.record.expires_at > self.now());
         let link = link.ok_or(Error::NotFound("link"))?;
-        self.maker_of(&keys, &link.record).await?;
+        self.link_issuer(&keys, &link.record).await?;
         // It makes the first account, whoever made one meanwhile.
         if matches!(link.record.purpose, LinkPurpose::SetUp {}) && self.has_accounts(&keys).await? {
             return Err(Error::NotFound("link"));

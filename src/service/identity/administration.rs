@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::accounts::{NewAccount, check_name};
-use super::change_event::{hand, touched};
+use super::change_event::{change_event, changed_by};
 use super::password_hash;
 use super::session::{SignedIn, fingerprint, new_secret};
 use super::sign_in_method::SignInMethod;
@@ -91,7 +91,7 @@ impl Service {
 
     /// A link by which somebody makes the account that it names; its secret is in the answer and nowhere else.
     pub async fn invite(&self, by: &Stored<Account>, new: &NewAccount) -> Result<String> {
-        self.need_local_accounts()?;
+        self.require_local_accounts()?;
         check_name("/name", &new.name)?;
         if new.groups.len() > GROUPS_MAX {
             return Err(Error::invalid("/groups", format!("a person is in at most {GROUPS_MAX} groups")));
@@ -105,13 +105,13 @@ impl Service {
             ));
         }
         let (name, role, groups) = (new.name.clone(), new.role, new.groups.clone());
-        let purpose = LinkPurpose::Invite { name, role, groups, by: hand(by, now) };
+        let purpose = LinkPurpose::Invite { name, role, groups, by: changed_by(by, now) };
         self.put_link(&keys, by, (EventType::Invited, purpose, INVITATION_TTL)).await
     }
 
     /// A link by which a person chooses another password. Their sessions end now, and again when they have.
     pub async fn reset_link(&self, by: &Stored<Account>, of: &AccountId) -> Result<String> {
-        self.need_local_accounts()?;
+        self.require_local_accounts()?;
         let keys = self.keys()?;
         let account: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;
         if by.record.id == account.record.id {
@@ -120,13 +120,13 @@ impl Service {
         if account.record.password_hash().is_none() {
             return Err(Error::WrongState(ELSEWHERE));
         }
-        let purpose = LinkPurpose::Reset { account: of.clone(), by: hand(by, self.now()) };
+        let purpose = LinkPurpose::Reset { account: of.clone(), by: changed_by(by, self.now()) };
         self.put_link(&keys, by, (EventType::ResetLinkMade, purpose, RESET_TTL)).await
     }
 
     /// The administrator who made a link. It is by their hand that it lets somebody in: once they are none any more, or
     /// are let in no more themselves, it lets in nobody.
-    pub(in crate::service) async fn maker_of(
+    pub(in crate::service) async fn link_issuer(
         &self,
         keys: &Keys,
         link: &OneTimeLink,
@@ -137,20 +137,20 @@ impl Service {
     }
 
     /// The same, and that it still is so when the change is committed.
-    pub(in crate::service) async fn rely_on_maker(
+    pub(in crate::service) async fn require_link_issuer(
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
         link: &OneTimeLink,
     ) -> Result<()> {
-        if let Some(maker) = self.maker_of(keys, link).await? {
-            draft.rely_on(&maker);
+        if let Some(maker) = self.link_issuer(keys, link).await? {
+            draft.require_unchanged(&maker);
         }
         Ok(())
     }
 
     fn may_invite(&self, maker: &Account) -> bool {
-        maker.role == PersonRole::Admin && self.lets_in(maker)
+        maker.role == PersonRole::Admin && self.can_sign_in(maker)
     }
 
     async fn put_link(
@@ -163,13 +163,13 @@ impl Service {
         let (now, secret) = (self.now(), new_secret());
         let link = OneTimeLink { id: fingerprint(&secret), purpose, expires_at: now.plus(ttl), used: false };
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(by);
+        draft.require_unchanged(by);
         draft.insert(&link)?;
         let data = json!({"link": link.id, "expires_at": link.expires_at, "for": link.purpose});
         event_recorder::outside(&mut draft, None, now, kind, data)?;
         if let LinkPurpose::Reset { account, .. } = &link.purpose {
             self.end_sessions(&mut draft, keys, account, None).await?;
-            self.take_back_what_a_password_gave(&mut draft, keys, account, (&hand(by, now), None)).await?;
+            self.end_delegations_made_by_password(&mut draft, keys, account, (&changed_by(by, now), None)).await?;
         }
         self.commit(draft.finish()).await?;
         Ok(secret)
@@ -190,7 +190,7 @@ impl Service {
             return Err(Error::WrongState("it was used or withdrawn already"));
         }
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(by);
+        draft.require_unchanged(by);
         draft.replace(&link, &OneTimeLink { used: true, ..link.record.clone() })?;
         let data = json!({"link": id, "by": by.record.id, "by_name": by.record.name});
         event_recorder::outside(&mut draft, None, now, EventType::LinkWithdrawn, data)?;
@@ -240,27 +240,27 @@ impl Service {
         let next = Account { sign_in, changed: Some(by.clone()), ..stored.record.clone() };
         let mut draft = Draft::new(keys.row(), now);
         draft.before(link.record.expires_at);
-        self.rely_on_maker(&mut draft, &keys, &link.record).await?;
+        self.require_link_issuer(&mut draft, &keys, &link.record).await?;
         draft.replace(&link, &OneTimeLink { used: true, ..link.record.clone() })?;
         draft.replace(&stored, &next)?;
-        let mut data = touched(&stored, Some(&by));
+        let mut data = change_event(&stored, Some(&by));
         data["link"] = json!(link.record.id);
         event_recorder::outside(&mut draft, None, now, EventType::PasswordReset, data)?;
         self.end_sessions(&mut draft, &keys, account, None).await?;
-        self.take_back_what_a_password_gave(&mut draft, &keys, account, (&by, Some(&link.record.id))).await?;
+        self.end_delegations_made_by_password(&mut draft, &keys, account, (&by, Some(&link.record.id))).await?;
         self.commit(draft.finish()).await
     }
 
     /// Whoever had the password may have named somebody to vote in its owner's place, invited somebody or made links in
     /// their name, or made them ask for one: with another password all of that is over, but for the link that is being used.
-    pub(in crate::service) async fn take_back_what_a_password_gave(
+    pub(in crate::service) async fn end_delegations_made_by_password(
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
         account: &AccountId,
         (by, but): (&AccessChange, Option<&SessionId>),
     ) -> Result<()> {
-        self.take_back_places(draft, keys, account, by, |it| it.confirmed_by.is_none()).await?;
+        self.end_unproven_delegations(draft, keys, account, by, |it| it.confirmed_by.is_none()).await?;
         let theirs = |it: &OneTimeLink| {
             let by_them = it.purpose.made_by().is_some_and(|it| it.by.as_str() == account.as_str());
             by_them || matches!(&it.purpose, LinkPurpose::Reset { account: of, .. } if of == account)
@@ -302,15 +302,15 @@ impl Service {
             return Ok(());
         }
         self.check_groups(&self.accounts_all(&keys).await?, groups)?;
-        let by_now = hand(by, now);
+        let by_now = changed_by(by, now);
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(by);
+        draft.require_unchanged(by);
         if role != PersonRole::Admin {
-            self.rely_on_another_admin(&mut draft, &keys, &stored.record).await?;
+            self.require_another_admin(&mut draft, &keys, &stored.record).await?;
         }
         let next = Account { role, groups: groups.clone(), changed: Some(by_now.clone()), ..stored.record.clone() };
         draft.replace(&stored, &next)?;
-        let mut data = touched(&stored, Some(&by_now));
+        let mut data = change_event(&stored, Some(&by_now));
         data["name"] = json!(next.name);
         data["role"] = json!(next.role);
         data["groups"] = json!(next.groups);
@@ -321,7 +321,7 @@ impl Service {
 
     /// Somebody who runs the gateway must be left when this one does no more. Of two who take each other away at
     /// once, one is too late.
-    pub(in crate::service) async fn rely_on_another_admin(
+    pub(in crate::service) async fn require_another_admin(
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
@@ -337,7 +337,7 @@ impl Service {
         if !other.record.administers() {
             return Err(Error::Busy);
         }
-        draft.rely_on(&other);
+        draft.require_unchanged(&other);
         Ok(())
     }
 }

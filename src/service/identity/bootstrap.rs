@@ -30,7 +30,7 @@ impl Service {
 
     /// Whoever makes the first account ends every other set-up link. So nobody else makes one at the same moment: of two
     /// who would end each other's, the store refuses one.
-    pub(in crate::service) async fn be_the_first(
+    pub(in crate::service) async fn claim_first_account(
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,

@@ -8,13 +8,13 @@ use crate::domain::primitives::time::Timestamp;
 use crate::store::record::Stored;
 
 /// Returns the administrator who changes an account, with the time.
-pub(in crate::service) fn hand(by: &Stored<Account>, at: Timestamp) -> AccessChange {
+pub(in crate::service) fn changed_by(by: &Stored<Account>, at: Timestamp) -> AccessChange {
     AccessChange { by: PrincipalId::from(&by.record.id), name: by.record.name.clone(), at }
 }
 
 /// Returns the data that every event about a changed account has: the account, the new revision of its row, and the
 /// administrator.
-pub(in crate::service) fn touched(stored: &Stored<Account>, by: Option<&AccessChange>) -> Value {
+pub(in crate::service) fn change_event(stored: &Stored<Account>, by: Option<&AccessChange>) -> Value {
     let mut data = json!({"account": stored.record.id, "revision": stored.revision + 1});
     if let Some(by) = by {
         data["by"] = json!(by.by);

@@ -64,7 +64,7 @@ impl Service {
     pub async fn offer(&self, from: &Account, naming: &NewDelegation) -> Result<DelegationPreview> {
         let keys = self.keys()?;
         let to = self.delegate(&keys, &naming.to).await?.record;
-        let (given, received) = self.already(&keys, (&from.id, &to.id)).await?;
+        let (given, received) = self.existing_delegations(&keys, (&from.id, &to.id)).await?;
         let giving = DelegationRequest { from, to: &to, length: naming.length, given: &given, received: &received };
         giving.check(self.now())?;
         let terms = terms(&giving);
@@ -83,8 +83,8 @@ impl Service {
         let to = self.delegate(&keys, &naming.to).await?;
         // The one that the password is checked against: another one since, and nothing of this is committed.
         let from = &person.account;
-        let standing = self.as_it_stands(from.record.clone());
-        let (given, received) = self.already(&keys, (&standing.id, &to.record.id)).await?;
+        let standing = self.with_effective_status(from.record.clone());
+        let (given, received) = self.existing_delegations(&keys, (&standing.id, &to.record.id)).await?;
         let giving = DelegationRequest {
             from: &standing,
             to: &to.record,
@@ -100,7 +100,7 @@ impl Service {
         let id = DelegationId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
         let delegation = giving.given(id, confirmed.as_ref().map(|it| it.id().clone()), now)?;
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(&person.session).rely_on(from).rely_on(&to);
+        draft.require_unchanged(&person.session).require_unchanged(from).require_unchanged(&to);
         draft.insert(&delegation)?;
         if let Some(used) = &confirmed {
             used.put(&mut draft, now)?;
@@ -129,7 +129,7 @@ impl Service {
         }
         let ended = DelegationEnd { at: now, by: PrincipalId::from(by), name: person.record.name.clone() };
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(&person);
+        draft.require_unchanged(&person);
         event_recorder::outside(&mut draft, None, now, EventType::DelegationEnded, ended_data(id, &ended))?;
         draft.replace(&stored, &Delegation { ended: Some(ended), ..stored.record.clone() })?;
         self.commit(draft.finish()).await
@@ -137,7 +137,7 @@ impl Service {
 
     /// Ends what a person has handed on and what is no longer sure to have been theirs to hand on, in the change by which
     /// that came.
-    pub(in crate::service) async fn take_back_places(
+    pub(in crate::service) async fn end_unproven_delegations(
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
@@ -167,24 +167,24 @@ impl Service {
         given.reverse();
         let all = match whose {
             DelegationOwnerFilter::Own => Vec::new(),
-            DelegationOwnerFilter::Everybodys => self.delegations_standing(&keys).await?,
+            DelegationOwnerFilter::Everybodys => self.active_delegations(&keys).await?,
         };
-        Ok(DelegationLists { given, received: self.received(&keys, person, now).await?, all })
+        Ok(DelegationLists { given, received: self.received_delegations(&keys, person, now).await?, all })
     }
 
     async fn delegate(&self, keys: &Keys, name: &str) -> Result<Stored<Account>> {
         let found = self.reader(keys).get_by_alias::<Account>(name).await?;
         let found = found.ok_or_else(|| Error::from(DelegationRejected::Delegate))?;
-        Ok(Stored { record: self.as_it_stands(found.record.clone()), ..found })
+        Ok(Stored { record: self.with_effective_status(found.record.clone()), ..found })
     }
 
     /// What the one has given, and what the other has.
-    async fn already(
+    async fn existing_delegations(
         &self,
         keys: &Keys,
         (from, to): (&AccountId, &AccountId),
     ) -> Result<(Vec<Delegation>, Vec<Delegation>)> {
-        Ok((self.given_by(keys, from).await?, self.received(keys, to, self.now()).await?))
+        Ok((self.given_by(keys, from).await?, self.received_delegations(keys, to, self.now()).await?))
     }
 
     /// Everything that a person has given, the oldest first. At the pace that is allowed, a list is full after years;

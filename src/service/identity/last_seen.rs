@@ -100,12 +100,12 @@ impl LastSeenTimes {
 
 impl Service {
     /// Remembers that something was seen: `token/…`, `account/…` or `session/…`.
-    pub fn saw(&self, of: &str) {
+    pub fn mark_seen(&self, of: &str) {
         self.sightings.note(of, self.now());
     }
 
     /// Writes down what was seen since; says how much.
-    pub async fn write_sightings(&self) -> Result<usize> {
+    pub async fn flush_last_seen(&self) -> Result<usize> {
         self.sightings.forget(self.now());
         let due = self.sightings.due();
         if due.is_empty() {

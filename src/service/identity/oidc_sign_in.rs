@@ -88,7 +88,7 @@ const LOCAL_OFF: &str = "accounts with passwords and links of this gateway are s
 impl Service {
     /// The same gateway, with these ways in.
     #[must_use]
-    pub fn letting_in(mut self, ways: SignInMethods) -> Self {
+    pub fn with_sign_in_methods(mut self, ways: SignInMethods) -> Self {
         self.ways = ways;
         self
     }
@@ -99,7 +99,7 @@ impl Service {
     }
 
     /// An account lets in while it is not disabled and its way in is open: nobody stays in by a way that was closed.
-    pub(in crate::service) fn lets_in(&self, account: &Account) -> bool {
+    pub(in crate::service) fn can_sign_in(&self, account: &Account) -> bool {
         let open = match &account.sign_in {
             AccountCredential::Password { .. } => self.ways.local == LocalAccounts::On,
             AccountCredential::Oidc { issuer, .. } => {
@@ -110,28 +110,28 @@ impl Service {
     }
 
     /// The account as eligibility sees it: one whose way in is closed here is as good as disabled.
-    pub(in crate::service) fn as_it_stands(&self, account: Account) -> Account {
-        Account { disabled: !self.lets_in(&account), ..account }
+    pub(in crate::service) fn with_effective_status(&self, account: Account) -> Account {
+        Account { disabled: !self.can_sign_in(&account), ..account }
     }
 
     /// Refuses what only accounts of this gateway's own have, where they are switched off.
-    pub fn need_local_accounts(&self) -> Result<()> {
+    pub fn require_local_accounts(&self) -> Result<()> {
         if self.ways.local == LocalAccounts::On { Ok(()) } else { Err(Error::Forbidden(LOCAL_OFF)) }
     }
 
     /// Where to send this browser so that its person signs in at the provider. What the answer must repeat is bound
     /// to the browser, and is kept for some minutes.
-    pub async fn begin_elsewhere(&self, browser: &str, next: &str) -> Result<String> {
+    pub async fn oidc_authorize(&self, browser: &str, next: &str) -> Result<String> {
         let provider = self.provider()?;
         let (keys, state) = (self.keys()?, new_secret());
         match provider.ask(&state, &errand(&keys, &state)).await {
-            Ok(url) => self.note_asking(&state, browser, next).await.map(|()| url),
+            Ok(url) => self.store_oidc_state(&state, browser, next).await.map(|()| url),
             Err(reason) => self.not_let_in(reason, None, None).await,
         }
     }
 
     /// Remembers that a browser was sent to the provider, and with which state.
-    pub async fn note_asking(&self, state: &str, browser: &str, next: &str) -> Result<()> {
+    pub async fn store_oidc_state(&self, state: &str, browser: &str, next: &str) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let purpose = LinkPurpose::Oidc { browser: fingerprint(browser), next: next.to_owned() };
         let link = OneTimeLink { id: fingerprint(state), purpose, expires_at: now.plus(ERRAND_TTL), used: false };
@@ -143,7 +143,7 @@ impl Service {
     }
 
     /// Lets in whom the provider vouches for.
-    pub async fn come_back(&self, browser: Option<&str>, back: &OidcCallback) -> Result<SignInSuccess> {
+    pub async fn oidc_callback(&self, browser: Option<&str>, back: &OidcCallback) -> Result<SignInSuccess> {
         let (provider, keys) = (self.provider()?, self.keys()?);
         let Some((link, next)) = self.asked(&keys, browser, &back.state).await? else {
             return self.not_let_in(SignInRejected::UnknownState, None, None).await;
@@ -152,17 +152,22 @@ impl Service {
             Ok(identity) => identity,
             Err(reason) => return self.not_let_in(reason, Some(link), None).await,
         };
-        let secret = retrying!(self.let_in_once(&provider.settings, &identity, &link.record.id, back.origin.as_ref()))?;
+        let secret = retrying!(self.complete_oidc_sign_in_once(
+            &provider.settings,
+            &identity,
+            &link.record.id,
+            back.origin.as_ref()
+        ))?;
         Ok(SignInSuccess { secret, next })
     }
 
     /// Lets in whom a provider with these settings vouches for, in answer to that state; the secret of the session.
     pub async fn let_in(&self, settings: &OidcConfig, identity: &OidcIdentity, state: &str) -> Result<String> {
-        retrying!(self.let_in_once(settings, identity, &fingerprint(state), None))
+        retrying!(self.complete_oidc_sign_in_once(settings, identity, &fingerprint(state), None))
     }
 
     /// Where to send a browser so that its person is signed out at the provider, too.
-    pub async fn leave_elsewhere(&self, person: &SignedIn) -> Option<String> {
+    pub async fn oidc_logout_url(&self, person: &SignedIn) -> Option<String> {
         let hint = person.session.record.provider_hint.as_ref()?;
         self.ways.provider.as_ref()?.leave(hint).await
     }
@@ -192,7 +197,7 @@ impl Service {
     }
 
     /// One try. The asking is used up, the account is what the provider says now, and a session begins, all at once.
-    async fn let_in_once(
+    async fn complete_oidc_sign_in_once(
         &self,
         settings: &OidcConfig,
         identity: &OidcIdentity,
@@ -224,7 +229,7 @@ impl Service {
         };
         match &known {
             Some(account) => {
-                self.make_room(keys, &id).await?;
+                self.evict_oldest_sessions(keys, &id).await?;
                 self.refresh(&mut draft, account, &standing)?;
             }
             None => match self.name_for(keys, identity).await? {
@@ -244,7 +249,7 @@ impl Service {
     fn refresh(&self, draft: &mut Draft<'_>, stored: &Stored<Account>, standing: &OidcMembership) -> Result<()> {
         let OidcMembership { role, groups } = standing.clone();
         if (stored.record.role, &stored.record.groups) == (role, &groups) {
-            draft.rely_on(stored);
+            draft.require_unchanged(stored);
             return Ok(());
         }
         let now = self.now();

@@ -125,26 +125,31 @@ impl Service {
     /// Signs a person in by name and password; the cookie's secret is in the answer and nowhere else.
     /// An unknown name costs as much time as a wrong password.
     pub async fn sign_in(&self, name: &str, password: String) -> Result<(SignedIn, String)> {
-        self.sign_in_from(name, password, &SignInOrigin::default()).await
+        self.sign_in_throttled(name, password, &SignInOrigin::default()).await
     }
 
     /// The same, from somewhere. Who tried too often is told so before the password is looked at.
-    pub async fn sign_in_from(&self, name: &str, password: String, from: &SignInOrigin) -> Result<(SignedIn, String)> {
-        self.need_local_accounts()?;
+    pub async fn sign_in_throttled(
+        &self,
+        name: &str,
+        password: String,
+        from: &SignInOrigin,
+    ) -> Result<(SignedIn, String)> {
+        self.require_local_accounts()?;
         let keys = self.keys()?;
         let account = self.reader(&keys).get_by_alias::<Account>(name).await?;
         let askers = self.counters_of(&keys, name, account.as_ref().map(|it| &it.record), from);
-        let tries = retrying!(self.count_try(&keys, &askers))?;
+        let tries = retrying!(self.count_attempt(&keys, &askers))?;
         let hash = account.as_ref().and_then(|it| it.record.password_hash()).map(str::to_owned);
         let right = password_hash::verify(password, hash).await?;
         match account {
-            Some(account) if right && self.lets_in(&account.record) => {
+            Some(account) if right && self.can_sign_in(&account.record) => {
                 let signed_in = self.open_session(&keys, account, SignInMethod::Password, from.origin.clone()).await?;
                 self.give_back(&keys, &askers).await;
                 Ok(signed_in)
             }
             other => {
-                self.tell_failure(&keys, other.map(|it| it.record.id), (&askers, tries)).await?;
+                self.log_sign_in_failure(&keys, other.map(|it| it.record.id), (&askers, tries)).await?;
                 Err(Error::Unauthenticated)
             }
         }
@@ -155,19 +160,19 @@ impl Service {
         let keys = self.keys()?;
         let own = (format!("own/{}", account.id), self.settings.people.sign_ins);
         let askers = ThrottleCounters { own, right: CounterOnSuccess::Clears, address: None };
-        let tries = retrying!(self.count_try(&keys, &askers))?;
+        let tries = retrying!(self.count_attempt(&keys, &askers))?;
         let right = password_hash::verify(password, account.password_hash().map(str::to_owned)).await?;
         if right {
             self.give_back(&keys, &askers).await;
         } else {
-            self.tell_failure(&keys, Some(account.id.clone()), (&askers, tries)).await?;
+            self.log_sign_in_failure(&keys, Some(account.id.clone()), (&askers, tries)).await?;
         }
         Ok(right)
     }
 
     fn counters_of(&self, keys: &Keys, name: &str, account: Option<&Account>, from: &SignInOrigin) -> ThrottleCounters {
         let bounds = self.settings.people.sign_ins;
-        let known = account.zip(from.device.as_deref()).filter(|(it, device)| self.knows(keys, it, device));
+        let known = account.zip(from.device.as_deref()).filter(|(it, device)| self.is_known_device(keys, it, device));
         if let Some((_, device)) = known {
             return ThrottleCounters {
                 own: (counter(keys, "device", device), bounds),
@@ -181,7 +186,7 @@ impl Service {
     }
 
     /// Counts a try before it is made, or refuses it. How many there were by then.
-    async fn count_try(&self, keys: &Keys, askers: &ThrottleCounters) -> Result<FailedSignIns> {
+    async fn count_attempt(&self, keys: &Keys, askers: &ThrottleCounters) -> Result<FailedSignIns> {
         let now = self.now();
         let mut draft = Draft::new(keys.row(), now);
         let mut counted = Vec::new();
@@ -203,13 +208,13 @@ impl Service {
 
     /// The password was right: what was counted is taken back. If that fails, a try more is counted than was made.
     async fn give_back(&self, keys: &Keys, askers: &ThrottleCounters) {
-        let done: Result<()> = retrying!(self.give_back_once(keys, askers));
+        let done: Result<()> = retrying!(self.refund_attempt_once(keys, askers));
         if let Err(error) = done {
             tracing::warn!(error = &error as &dyn std::error::Error, "a try to sign in was counted that was none");
         }
     }
 
-    async fn give_back_once(&self, keys: &Keys, askers: &ThrottleCounters) -> Result<()> {
+    async fn refund_attempt_once(&self, keys: &Keys, askers: &ThrottleCounters) -> Result<()> {
         let mut draft = Draft::new(keys.row(), self.now());
         if let Some(own) = self.fetch::<FailedSignIns>(keys, &askers.own.0).await? {
             let after = match askers.right {
@@ -227,7 +232,7 @@ impl Service {
     }
 
     /// Each failed try is an event, and a lock is; a flood of them is told as a number.
-    async fn tell_failure(
+    async fn log_sign_in_failure(
         &self,
         keys: &Keys,
         account: Option<AccountId>,
@@ -251,16 +256,16 @@ impl Service {
 
     /// Makes strangers wait for an account no more.
     pub async fn unlock(&self, by: &Stored<Account>, of: &AccountId) -> Result<()> {
-        retrying!(self.unlock_once(by, of))
+        retrying!(self.reset_sign_in_throttle_once(by, of))
     }
 
-    async fn unlock_once(&self, by: &Stored<Account>, of: &AccountId) -> Result<()> {
+    async fn reset_sign_in_throttle_once(&self, by: &Stored<Account>, of: &AccountId) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let account: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;
         let counter = name_counter(&keys, &account.record.name);
         let Some(tries) = self.fetch::<FailedSignIns>(&keys, &counter).await? else { return Ok(()) };
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(by);
+        draft.require_unchanged(by);
         draft.replace(&tries, &tries.record.forgiven())?;
         let data: Value = json!({"account": account.record.id, "by": by.record.id, "by_name": by.record.name});
         event_recorder::outside(&mut draft, None, now, EventType::Unlocked, data)?;
@@ -268,7 +273,7 @@ impl Service {
     }
 
     /// Until when strangers wait for an account, if they do.
-    pub async fn slowed_until(&self, of: &Account) -> Result<Option<Timestamp>> {
+    pub async fn throttled_until(&self, of: &Account) -> Result<Option<Timestamp>> {
         let keys = self.keys()?;
         let tries = self.fetch::<FailedSignIns>(&keys, &name_counter(&keys, &of.name)).await?;
         Ok(tries.and_then(|it| it.record.waits_until(&self.settings.people.sign_ins, self.now())))
@@ -285,7 +290,7 @@ impl Service {
     }
 
     /// Whether a browser is one that this account signed in with.
-    fn knows(&self, keys: &Keys, account: &Account, device: &str) -> bool {
+    fn is_known_device(&self, keys: &Keys, account: &Account, device: &str) -> bool {
         let Ok(bytes) = URL_SAFE_NO_PAD.decode(device) else { return false };
         let Some((told, seal)) = bytes.split_at_checked(DEVICE_BYTES + 8) else { return false };
         let until = told[DEVICE_BYTES..].try_into().map(i64::from_be_bytes).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::change_event::{hand, touched};
+use super::change_event::{change_event, changed_by};
 use crate::domain::identity::account::{Account, Session, Token};
 use crate::domain::keys::Keys;
 use crate::domain::log::event::EventType;
@@ -67,7 +67,7 @@ impl Service {
         draft.replace(&token, &Token { revoked: true, ..token.record.clone() })?;
         let mut data = json!({"token": id});
         if let Some(by) = by {
-            draft.rely_on(by);
+            draft.require_unchanged(by);
             data["by"] = json!(by.record.id);
         }
         event_recorder::outside(&mut draft, token.record.flow.as_ref(), now, EventType::TokenRevoked, data)?;
@@ -109,17 +109,17 @@ impl Service {
         }
         let mut draft = Draft::new(keys.row(), now);
         if disabled {
-            self.rely_on_another_admin(&mut draft, &keys, &stored.record).await?;
+            self.require_another_admin(&mut draft, &keys, &stored.record).await?;
         }
         let by = by.map(|by| {
-            draft.rely_on(by);
-            hand(by, now)
+            draft.require_unchanged(by);
+            changed_by(by, now)
         });
         let changed = by.clone().or_else(|| stored.record.changed.clone());
         let account = Account { disabled, changed, ..stored.record.clone() };
         draft.replace(&stored, &account)?;
         // Which revision of its row it made: an audit sees by it that a disabled account was not put back.
-        let mut data = touched(&stored, by.as_ref());
+        let mut data = change_event(&stored, by.as_ref());
         data["name"] = json!(account.name);
         let kind = if disabled { EventType::AccountDisabled } else { EventType::AccountEnabled };
         event_recorder::outside(&mut draft, None, now, kind, data)?;
@@ -152,11 +152,11 @@ impl Service {
 
     /// Ends the oldest sessions of a person who begins another one and has as many as anybody may have. All of them can
     /// be ended in one change then, whoever signed in how often.
-    pub(in crate::service) async fn make_room(&self, keys: &Keys, account: &AccountId) -> Result<()> {
-        retrying!(self.make_room_once(keys, account))
+    pub(in crate::service) async fn evict_oldest_sessions(&self, keys: &Keys, account: &AccountId) -> Result<()> {
+        retrying!(self.evict_oldest_sessions_once(keys, account))
     }
 
-    async fn make_room_once(&self, keys: &Keys, account: &AccountId) -> Result<()> {
+    async fn evict_oldest_sessions_once(&self, keys: &Keys, account: &AccountId) -> Result<()> {
         let mut open = self.open_sessions(keys, account).await?;
         let over = (open.len() + 1).saturating_sub(SESSIONS_MAX).min(ENDED_AT_ONCE);
         if over == 0 {

@@ -1,6 +1,6 @@
 //! What a person does with their own account: another password, and the sessions that are open.
 
-use super::change_event::{hand, touched};
+use super::change_event::{change_event, changed_by};
 use super::password_hash;
 use super::revocation::SessionFilter;
 use super::session::SignedIn;
@@ -47,13 +47,14 @@ impl Service {
             return Err(Error::Unauthenticated);
         }
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(&me.session);
+        draft.require_unchanged(&me.session);
         let sign_in = AccountCredential::Password { hash: hash.to_owned() };
         draft.replace(&stored, &Account { sign_in, ..stored.record.clone() })?;
-        event_recorder::outside(&mut draft, None, now, EventType::PasswordChanged, touched(&stored, None))?;
+        event_recorder::outside(&mut draft, None, now, EventType::PasswordChanged, change_event(&stored, None))?;
         self.end_sessions(&mut draft, &keys, &stored.record.id, Some(SessionFilter::AllBut(&me.session.record.id)))
             .await?;
-        self.take_back_what_a_password_gave(&mut draft, &keys, &stored.record.id, (&hand(&stored, now), None)).await?;
+        self.end_delegations_made_by_password(&mut draft, &keys, &stored.record.id, (&changed_by(&stored, now), None))
+            .await?;
         self.commit(draft.finish()).await
     }
 

@@ -62,7 +62,7 @@ impl Service {
     }
 
     /// Counts one person's votes, one after the other. One that does not count stops none of the others.
-    pub async fn vote_on_several(
+    pub async fn vote_on_reviews(
         &self,
         voter: &AccountId,
         ballots: &[(ReviewId, Ballot)],
@@ -70,7 +70,7 @@ impl Service {
         check_number(ballots.len())?;
         let mut voted = Vec::with_capacity(ballots.len());
         for (review, ballot) in ballots {
-            voted.push(self.vote_among_several(voter, review, ballot).await);
+            voted.push(self.vote_in_bulk(voter, review, ballot).await);
         }
         Ok(voted)
     }
@@ -83,7 +83,7 @@ impl Service {
         let found: Vec<Stored<Hold>> = self.reader(&keys).get_many(&ids).await?;
         let find = |id: &ReviewId| found.iter().find(|it| it.record.id == *id).map(|it| it.record.clone());
         let holds: Option<Vec<Hold>> = reviews.iter().map(find).collect();
-        let roll = self.roll_for(&keys, &viewer.id, &[], &[]).await?;
+        let roll = self.voter_roll_for_viewer(&keys, &viewer.id, &[], &[]).await?;
         self.inbox_items(&keys, (viewer, &roll), holds.ok_or(Error::NotFound("review"))?).await
     }
 }

@@ -195,12 +195,12 @@ impl Service {
     }
 
     /// How many open holds, policies and interrupts wait for the viewer: exactly up to `limit`, or that there are more.
-    pub async fn waiting_for(&self, viewer: &Account, limit: u32) -> Result<WaitingCount> {
+    pub async fn count_waiting(&self, viewer: &Account, limit: u32) -> Result<WaitingCount> {
         let keys = self.keys()?;
-        let amendments = self.amendments_open().await?;
+        let amendments = self.open_policy_changes().await?;
         let policies = amendments.iter().filter(|it| it.jury().eligible(viewer).is_ok()).count();
         let start = (Direction::Forward, None);
-        let roll = self.roll_for(&keys, &viewer.id, &[], &[]).await?;
+        let roll = self.voter_roll_for_viewer(&keys, &viewer.id, &[], &[]).await?;
         let holds = self.gather(&keys, (viewer, &roll), &InboxFilter::mine(), start, limit as usize).await?;
         let page = self.interrupts_open(None, limit.saturating_add(1)).await?;
         let asked = page.interrupts.iter().filter(|it| it.interrupt.jury().eligible(viewer).is_ok()).count();
@@ -213,7 +213,12 @@ impl Service {
     }
 
     /// The last reviews of a thread that led to nothing, newest first.
-    pub async fn reviews_in_vain(&self, thread: &ThreadId, viewer: &Account, limit: usize) -> Result<Vec<InboxItem>> {
+    pub async fn reviews_without_commit(
+        &self,
+        thread: &ThreadId,
+        viewer: &Account,
+        limit: usize,
+    ) -> Result<Vec<InboxItem>> {
         let keys = self.keys()?;
         let word = SearchWord::Thread(thread.clone()).to_string();
         let (holds, _) = self.reader(&keys).labelled::<Hold>(&word, Direction::Backward, None, OF_THREAD_MAX).await?;
@@ -228,7 +233,7 @@ impl Service {
         match wanted.which {
             InboxStateFilter::Past | InboxStateFilter::Ended(_) => Ok(VoterRoll::of(Vec::new(), self.now())),
             InboxStateFilter::Open | InboxStateFilter::EndingBy(_) | InboxStateFilter::Any => {
-                self.roll_for(keys, &viewer.id, &[], &[]).await
+                self.voter_roll_for_viewer(keys, &viewer.id, &[], &[]).await
             }
         }
     }
@@ -340,7 +345,7 @@ impl Service {
                         TraceStart::After { transition, before, after: &after },
                     ];
                     let tools = [transition.tool.as_ref()];
-                    let hidings = self.hidings_for(keys, &viewer.into(), &policies, sides, &tools).await?;
+                    let hidings = self.redactors_for(keys, &viewer.into(), &policies, sides, &tools).await?;
                     redacted_by(&hidings, &diff(before, &after))
                 }
             };

@@ -16,7 +16,7 @@ use crate::store::records::{interrupt_alias, post_id};
 
 impl Service {
     /// What was asked before by these very words, or by a post of this name.
-    pub(super) async fn known_before(
+    pub(super) async fn find_duplicate(
         &self,
         keys: &Keys,
         source: &Stored<Token>,
@@ -41,8 +41,8 @@ impl Service {
         if let Some(post) = post {
             let now = self.now();
             let mut draft = Draft::new(keys.row(), now);
-            draft.rely_on(source);
-            put_post(&mut draft, (&before.record, post), now)?;
+            draft.require_unchanged(source);
+            record_signed_post(&mut draft, (&before.record, post), now)?;
             self.commit(draft.finish()).await?;
         }
         Ok(Some(before.record))
@@ -81,7 +81,7 @@ impl Service {
 }
 
 /// Remembers a signed post.
-pub(super) fn put_post(
+pub(super) fn record_signed_post(
     draft: &mut Draft<'_>,
     (interrupt, post): (&Interrupt, &SignedPostId),
     now: Timestamp,

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use duplicates::put_post;
+use duplicates::record_signed_post;
 
 use super::Service;
 use super::error::{Error, Result};
@@ -47,7 +47,7 @@ struct InterruptContext {
 
 impl InterruptContext {
     fn rely(&self, draft: &mut Draft<'_>) {
-        draft.rely_on(&self.gateway).rely_on(&self.flow);
+        draft.require_unchanged(&self.gateway).require_unchanged(&self.flow);
     }
 
     fn is_halted(&self) -> bool {
@@ -76,7 +76,7 @@ impl Service {
         post: Option<&SignedPostId>,
     ) -> Result<Interrupt> {
         let (keys, now) = (self.keys()?, self.now());
-        if let Some(known) = self.known_before(&keys, source, asserted, post).await? {
+        if let Some(known) = self.find_duplicate(&keys, source, asserted, post).await? {
             return Ok(known);
         }
         let flow = source.record.flow.as_ref().ok_or(Error::Forbidden("this token is bound to no flow"))?;
@@ -86,7 +86,7 @@ impl Service {
             return Err(Error::Halted);
         }
         self.check_attempt(&keys, source, asserted, &ground.policy).await?;
-        let asking = asking_of(&ground.policy);
+        let asking = approval_requirements(&ground.policy);
         if asking.stages.is_empty() {
             return Err(InterruptRejected::NobodyAsked.into());
         }
@@ -108,14 +108,14 @@ impl Service {
         let interrupt = Interrupt::new(id, asserted.clone(), terms);
         let mut draft = Draft::new(keys.row(), now);
         ground.rely(&mut draft);
-        draft.rely_on(source);
+        draft.require_unchanged(source);
         draft.insert(&interrupt)?;
         let data = received_data(&interrupt, &ground.policy);
         event_recorder::outside(&mut draft, Some(&interrupt.flow), now, EventType::InterruptReceived, data)?;
         if let Some(post) = post {
-            put_post(&mut draft, (&interrupt, post), now)?;
+            record_signed_post(&mut draft, (&interrupt, post), now)?;
         }
-        self.put_answer(&mut draft, &keys, &interrupt)?;
+        self.store_response(&mut draft, &keys, &interrupt)?;
         self.commit(draft.finish()).await?;
         Ok(interrupt)
     }
@@ -132,12 +132,12 @@ impl Service {
 
     /// An interrupt as it stands: ended, if its time is over or other people are to be asked by now.
     pub async fn interrupt(&self, id: &InterruptId) -> Result<Interrupt> {
-        self.settle_interrupt(id).await?;
+        self.end_interrupt_if_due(id).await?;
         Ok(self.interrupt_row(&*self.keys()?, id).await?.record)
     }
 
     /// The same, and what of it people may see.
-    pub async fn interrupt_shown(&self, id: &InterruptId) -> Result<InterruptView> {
+    pub async fn interrupt_view(&self, id: &InterruptId) -> Result<InterruptView> {
         let interrupt = self.interrupt(id).await?;
         let keys = self.keys()?;
         let active = self.flow(&keys, &interrupt.flow).await?.record.policy;
@@ -147,7 +147,7 @@ impl Service {
 
     /// Everybody whom an interrupt's votes are about, and a viewer, as they stand.
     pub async fn roll_of_interrupt(&self, interrupt: &Interrupt, viewer: &AccountId) -> Result<VoterRoll> {
-        Ok(self.rolled(&*self.keys()?, &interrupt.votes, (viewer, None)).await?.roll)
+        Ok(self.load_voter_roll(&*self.keys()?, &interrupt.votes, (viewer, None)).await?.roll)
     }
 
     /// Whether nothing is asked or decided in a flow for now.
@@ -184,13 +184,13 @@ impl Service {
         if ground.is_halted() {
             return Err(Error::Halted);
         }
-        if stored.record.is_open(self.now()) && asking_of(&ground.policy) != stored.record.asking {
+        if stored.record.is_open(self.now()) && approval_requirements(&ground.policy) != stored.record.asking {
             return Err(VoteRejected::PolicyChanged.into());
         }
-        let rolled = self.rolled(&keys, &stored.record.votes, (voter, None)).await?;
+        let rolled = self.load_voter_roll(&keys, &stored.record.votes, (voter, None)).await?;
         let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
         let (ballot, passkey) =
-            self.proven(&keys, (BallotSubject::Interrupt(id), voter), ballot.clone(), signature).await?;
+            self.verify_voter_proof(&keys, (BallotSubject::Interrupt(id), voter), ballot.clone(), signature).await?;
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let tally = stored.record.clone().vote(ballot, person, &rolled.roll)?;
         let now = rolled.roll.now;
@@ -244,9 +244,9 @@ impl Service {
     }
 
     /// Open interrupts whose flow another policy judges by now.
-    pub async fn interrupts_to_ask_again(&self) -> Result<Vec<InterruptId>> {
+    pub async fn interrupts_to_rejudge(&self) -> Result<Vec<InterruptId>> {
         let keys = self.keys()?;
-        let judging = self.judging(&keys).await?;
+        let judging = self.active_policy_by_flow(&keys).await?;
         let of_before = |interrupt: Interrupt| {
             let over = judging.get(&interrupt.flow).filter(|it| it.policy != interrupt.policy)?;
             (!self.interrupts_looked.stands(interrupt.id.as_str(), *over)).then_some(interrupt.id)
@@ -254,7 +254,7 @@ impl Service {
         if self.interrupts_looked.is_done(&judging) {
             return Ok(Vec::new());
         }
-        let found = self.open_ones(&keys, of_before).await?;
+        let found = self.select_open(&keys, of_before).await?;
         if found.is_empty() {
             self.interrupts_looked.done(judging);
         }
@@ -262,7 +262,7 @@ impl Service {
     }
 
     /// Ends an interrupt whose deadline has passed, or whose people are not those to ask any more, if it still is open.
-    pub async fn settle_interrupt(&self, id: &InterruptId) -> Result<()> {
+    pub async fn end_interrupt_if_due(&self, id: &InterruptId) -> Result<()> {
         match retrying!(self.settle_once(id)) {
             // By the database's clock its deadline has not passed.
             Err(error) if error.is_too_soon() => Ok(()),
@@ -280,7 +280,7 @@ impl Service {
         let decision = if stored.record.is_open(now) {
             let flow = self.flow(&keys, &stored.record.flow).await?;
             let ground = self.ground(&keys, flow).await?;
-            if asking_of(&ground.policy) == stored.record.asking {
+            if approval_requirements(&ground.policy) == stored.record.asking {
                 self.interrupts_looked.keep(id.as_str(), ReplacedPolicy::of(&ground.flow.record));
                 return Ok(());
             }
@@ -297,7 +297,7 @@ impl Service {
 }
 
 /// Whose approval a policy asks for.
-pub(super) fn asking_of(policy: &Policy) -> ApprovalRequirements {
+pub(super) fn approval_requirements(policy: &Policy) -> ApprovalRequirements {
     ApprovalRequirements { stages: stages_of(policy), denials_needed: policy.approval().denials() }
 }
 

@@ -46,7 +46,7 @@ impl Service {
         draft.replace(&stored, &token)?;
         let mut data = post_secret_data(&token);
         if let Some(by) = by {
-            draft.rely_on(by);
+            draft.require_unchanged(by);
             data["by"] = json!(by.record.id);
         }
         event_recorder::outside(&mut draft, token.flow.as_ref(), now, EventType::PostSecretMade, data)?;

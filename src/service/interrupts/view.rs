@@ -47,7 +47,7 @@ impl InterruptView {
     /// What the host says that it changes, value by value.
     pub fn leaves(&self) -> Vec<RedactedLeaf> {
         let diff = &self.interrupt.asserted.redacted_diff;
-        let hidings: Vec<Redactor<'_>> = self.policies.iter().map(|it| Redactor::of_told(it, diff)).collect();
+        let hidings: Vec<Redactor<'_>> = self.policies.iter().map(|it| Redactor::for_host_text(it, diff)).collect();
         shown_leaves(&hidings, diff)
     }
 }
@@ -70,7 +70,7 @@ fn about(interrupt: &Interrupt) -> Value {
 }
 
 fn masked<'t>(policy: &Policy, interrupt: &Interrupt, words: &'t str) -> Cow<'t, str> {
-    Redactor::of_told(policy, &interrupt.asserted.redacted_diff).masked(words)
+    Redactor::for_host_text(policy, &interrupt.asserted.redacted_diff).masked(words)
 }
 
 /// What is told of a new interrupt: not the change itself, which is for the people who decide.

@@ -264,7 +264,7 @@ impl Service {
     }
 
     /// One event with everything that it tells.
-    pub async fn event_told(&self, id: &EventId, viewer: &Account) -> Result<EventView> {
+    pub async fn event_view(&self, id: &EventId, viewer: &Account) -> Result<EventView> {
         let keys = self.keys()?;
         let event = self.need::<Event>(&keys, id.as_str(), "event").await?.record;
         if !LogAudience::of(viewer.role).may_see(event.kind) {

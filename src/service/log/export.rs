@@ -18,7 +18,7 @@ impl Service {
     /// Hands the next events of the log to `write`, a line of JSON each, and notes how far it came once they are
     /// written. Returns how many. Of all gateways one does so at a time; if another does, there is nothing to do here.
     pub async fn copy_log<F: Future<Output = io::Result<()>>>(&self, write: impl FnOnce(String) -> F) -> Result<usize> {
-        Ok(self.on_duty(LeaderTask::Copying, self.copy_next(write)).await?.unwrap_or(0))
+        Ok(self.run_as_leader(LeaderTask::Copying, self.copy_next(write)).await?.unwrap_or(0))
     }
 
     async fn copy_next<F: Future<Output = io::Result<()>>>(&self, write: impl FnOnce(String) -> F) -> Result<usize> {

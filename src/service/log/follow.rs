@@ -20,7 +20,7 @@ pub(in crate::service) struct LogEndCache(Mutex<Option<(Instant, u64)>>);
 
 impl Service {
     /// How far the log reaches, or did a moment ago.
-    pub async fn log_reach(&self) -> Result<u64> {
+    pub async fn log_end(&self) -> Result<u64> {
         // Who waits here while another asks takes that one's answer.
         let mut known = self.reach.0.lock().await;
         let now = self.clock.instant();
@@ -35,10 +35,10 @@ impl Service {
     }
 
     /// Waits until the log reaches beyond a place, or as long as `patience`. How far it reaches then.
-    pub async fn log_beyond(&self, place: u64, patience: Duration) -> Result<u64> {
+    pub async fn wait_for_log(&self, place: u64, patience: Duration) -> Result<u64> {
         let begun = self.clock.instant();
         loop {
-            let reach = self.log_reach().await?;
+            let reach = self.log_end().await?;
             let waited = self.clock.instant().saturating_duration_since(begun);
             let left = patience.saturating_sub(waited);
             if reach > place || left.is_zero() {
@@ -50,13 +50,13 @@ impl Service {
     }
 
     /// Whether a token may still be used as it could when it was asked for.
-    pub async fn token_stands(&self, token: &Stored<Token>) -> Result<()> {
+    pub async fn token_is_current(&self, token: &Stored<Token>) -> Result<()> {
         let keys = self.keys()?;
         self.token_still(&keys, token).await.map(drop)
     }
 
     /// A person as they stand now, if they are still signed in with that session.
-    pub async fn still_signed_in(&self, person: &SignedIn) -> Result<SignedIn> {
+    pub async fn current_session(&self, person: &SignedIn) -> Result<SignedIn> {
         self.session_by(&person.session.record.id).await
     }
 }

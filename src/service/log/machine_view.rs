@@ -7,7 +7,7 @@ use crate::domain::log::event::{Event, EventType};
 use crate::domain::reviews::Hold;
 use crate::service::Service;
 use crate::service::error::Result;
-use crate::service::threads::commit::for_everyone;
+use crate::service::threads::commit::reasons_for_requester;
 
 /// The audience of a warning that everybody may read.
 const EVERYONE: &str = "everyone";
@@ -23,7 +23,7 @@ impl Service {
         if event.kind == EventType::TransitionHeld {
             // Without the review's row nobody knows which reasons these are, and none is sent.
             let hold = self.fetch::<Hold>(keys, review).await?;
-            let told = hold.map(|it| for_everyone(&it.record.reasons)).unwrap_or_default();
+            let told = hold.map(|it| reasons_for_requester(&it.record.reasons)).unwrap_or_default();
             event.data["reasons"] = told.iter().map(|it| json!(it.text)).collect();
         }
         Ok(event)

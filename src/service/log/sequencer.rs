@@ -51,7 +51,7 @@ impl Service {
     /// Gives waiting events their place in the log, a thread's in the thread's own order. Returns how many.
     /// Only one sequencer works at a time; if another does, there is nothing to do here.
     pub async fn sequence(&self) -> Result<usize> {
-        Ok(self.on_duty(LeaderTask::Sequencing, self.sequence_next()).await?.unwrap_or(0))
+        Ok(self.run_as_leader(LeaderTask::Sequencing, self.sequence_next()).await?.unwrap_or(0))
     }
 
     /// What waits for an event that is gone keeps nobody else's waiting, and does not wait unsaid.
@@ -132,7 +132,12 @@ impl Service {
     }
 
     /// Events after a place, as this machine may be told them: its flow's, without what is hidden. Auditors are told everything.
-    pub async fn events_told(&self, token: &Token, after: u64, limit: u32) -> Result<(Vec<SequencedEvent>, u64)> {
+    pub async fn events_for_machine(
+        &self,
+        token: &Token,
+        after: u64,
+        limit: u32,
+    ) -> Result<(Vec<SequencedEvent>, u64)> {
         if token.role == MachineRole::Auditor {
             return self.events_after(after, None, limit).await;
         }

@@ -82,7 +82,7 @@ impl Service {
         }
         for thread in self.counted_pages::<Thread>(&keys, RowFilter::State(RESERVED)).await? {
             let thread = thread.record;
-            let lease = if thread.lapsed_write(now).is_some() { LeaseState::Lapsed } else { LeaseState::Standing };
+            let lease = if thread.expired_write(now).is_some() { LeaseState::Lapsed } else { LeaseState::Standing };
             *facts.reservations.entry((thread.flow, lease)).or_default() += 1;
         }
         let waiting = self.counted_pages::<UnsequencedEvent>(&keys, RowFilter::All).await?;
@@ -114,7 +114,7 @@ impl Service {
         log: u64,
         now: Timestamp,
     ) -> Result<BTreeMap<EndpointId, metrics::CursorGauges>> {
-        let lanes = self.lanes().await?;
+        let lanes = self.endpoint_positions().await?;
         let first =
             lanes.iter().map(|it| it.1.record.reached).min().unwrap_or(log).max(log.saturating_sub(UNWRITTEN_MAX));
         let last = if first < log { self.events_after(first, None, LIST_ROWS_MAX).await?.0 } else { Vec::new() };
@@ -127,7 +127,7 @@ impl Service {
                 (log - lane.reached, Some(oldest.record.at))
             } else {
                 let mut wanted =
-                    last.iter().filter(|it| it.index > lane.reached && endpoint.wants(&it.event)).peekable();
+                    last.iter().filter(|it| it.index > lane.reached && endpoint.is_subscribed_to(&it.event)).peekable();
                 let oldest = wanted.peek().map(|it| it.event.at);
                 (wanted.count() as u64, oldest)
             };

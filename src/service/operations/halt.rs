@@ -135,9 +135,9 @@ impl HaltApprover {
     }
 
     fn rely(&self, draft: &mut Draft<'_>) {
-        draft.rely_on(&self.account);
+        draft.require_unchanged(&self.account);
         if let Some(token) = &self.token {
-            draft.rely_on(token);
+            draft.require_unchanged(token);
         }
     }
 }
@@ -160,7 +160,7 @@ impl Service {
     /// Sets the stops of a scope as they shall be, by whoever holds the keyring: nobody else is asked. What is in
     /// progress is not undone, but asking again is refused.
     pub async fn set_halt(&self, by: &PrincipalId, scope: &HaltScope, halt: &Halt) -> Result<()> {
-        let reason = self.masked_outside(&*self.keys()?, scope.flow(), &halt.reason).await;
+        let reason = self.mask_reason(&*self.keys()?, scope.flow(), &halt.reason).await;
         let halt = &Halt { reason, ..halt.clone() };
         retrying!(self.set_halt_once(by, scope, halt))
     }
@@ -175,12 +175,12 @@ impl Service {
 
     /// Stops, or lets go on, as somebody wishes; where that needs two people, the first one's wish is only written
     /// down. How the scope stands then.
-    pub async fn wish_halt(&self, who: Actor<'_>, scope: &HaltScope, wish: &HaltRequest) -> Result<HaltState> {
-        self.wish_halt_as_told(who, scope, wish, None).await
+    pub async fn request_halt(&self, who: Actor<'_>, scope: &HaltScope, wish: &HaltRequest) -> Result<HaltState> {
+        self.request_halt_as_previewed(who, scope, wish, None).await
     }
 
     /// The same, if it comes to what they were told.
-    pub async fn wish_halt_as_told(
+    pub async fn request_halt_as_previewed(
         &self,
         who: Actor<'_>,
         scope: &HaltScope,
@@ -189,13 +189,13 @@ impl Service {
     ) -> Result<HaltState> {
         // Nobody's stop fails for the length of its reason.
         let reason = cut_reason(&wish.halt().reason);
-        let reason = self.masked_outside(&*self.keys()?, scope.flow(), &reason).await;
+        let reason = self.mask_reason(&*self.keys()?, scope.flow(), &reason).await;
         let wish = &wish.saying(reason);
         retrying!(self.wish_halt_once(who, scope, wish, told))
     }
 
     /// What a wish would come to now.
-    pub async fn foresee(&self, who: Actor<'_>, scope: &HaltScope, wish: &HaltRequest) -> Result<HaltPreview> {
+    pub async fn preview_halt(&self, who: Actor<'_>, scope: &HaltScope, wish: &HaltRequest) -> Result<HaltPreview> {
         let (keys, now) = (self.keys()?, self.now());
         let row = self.halt_row(&keys, scope).await?;
         let next = wish.next(row.halt());
@@ -314,7 +314,7 @@ impl Service {
 
     /// Which person an account or a token is; the token of a team is nobody in particular, and a revoked one nobody.
     async fn somebody(&self, keys: &Keys, by: &PrincipalId) -> Result<Option<HaltApprover>> {
-        let standing = |it: Stored<Account>| Stored { record: self.as_it_stands(it.record), ..it };
+        let standing = |it: Stored<Account>| Stored { record: self.with_effective_status(it.record), ..it };
         if let Some(account) = self.fetch::<Account>(keys, by.as_str()).await?.map(standing) {
             return Ok(Some(HaltApprover { account, token: None }));
         }

@@ -86,8 +86,8 @@ impl Actor<'_> {
     /// What they do counts only if they still stand as they did when they asked.
     pub(in crate::service) fn rely(&self, draft: &mut Draft<'_>) {
         match self {
-            Self::Person(account) => drop(draft.rely_on(account)),
-            Self::Token(token) => drop(draft.rely_on(token)),
+            Self::Person(account) => drop(draft.require_unchanged(account)),
+            Self::Token(token) => drop(draft.require_unchanged(token)),
         }
     }
 }

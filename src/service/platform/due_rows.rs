@@ -55,13 +55,13 @@ impl Service {
     }
 
     /// Open holds of which something is to be told that was not told yet.
-    pub async fn notices_due(&self) -> Result<Vec<ReviewId>> {
+    pub async fn reminders_due(&self) -> Result<Vec<ReviewId>> {
         let now = self.now();
         self.due(OPEN, |it: Hold| it.is_open(now).then_some(it.id)).await
     }
 
     /// Threads whose head's lease has passed without a word, and where that is not logged yet.
-    pub async fn lapses_due(&self) -> Result<Vec<ThreadId>> {
+    pub async fn expired_leases(&self) -> Result<Vec<ThreadId>> {
         let (keys, now) = (self.keys()?, self.now());
         let done = self.swept.done(now);
         let from = done.map_or(0, |it| it.last.minus(LEASE_MAX).millis());
@@ -71,7 +71,7 @@ impl Service {
             let page = self.reader(&keys).list::<Thread>(lapsed, Some(&after), LIST_ROWS_MAX).await?;
             let Some(last) = page.last().map(|it| &it.record) else { break };
             after = Cursor { due: last.facets().due, id: last.id() };
-            let unlogged = |it: &Thread| it.lapsed_write(now).is_some_and(|write| !it.unresolved.contains(write));
+            let unlogged = |it: &Thread| it.expired_write(now).is_some_and(|write| !it.unresolved.contains(write));
             found.extend(page.into_iter().map(|it| it.record).filter(unlogged).map(|it| it.id));
         }
         if found.is_empty() {
@@ -81,7 +81,7 @@ impl Service {
     }
 
     /// What is picked out of everything of one kind that is open.
-    pub(in crate::service) async fn open_ones<R: Record, T>(
+    pub(in crate::service) async fn select_open<R: Record, T>(
         &self,
         keys: &Keys,
         pick: impl Fn(R) -> Option<T>,

@@ -17,7 +17,7 @@ fn event_id(now: Timestamp) -> EventId {
 }
 
 /// Adds a thread's next event to the change, and to the thread that the change will write.
-pub(in crate::service) fn in_thread(
+pub(in crate::service) fn append_thread_event(
     draft: &mut Draft<'_>,
     thread: &mut Thread,
     now: Timestamp,

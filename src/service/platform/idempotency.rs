@@ -85,7 +85,7 @@ pub enum IdempotentResponse {
 impl Service {
     /// The same service, which keeps answers for so long.
     #[must_use]
-    pub fn keeping_answers(self, time: Duration) -> Self {
+    pub fn with_response_ttl(self, time: Duration) -> Self {
         Self { answers_kept: time, ..self }
     }
 
@@ -107,20 +107,24 @@ impl Service {
         let tell_any: ResponseEncoder = Box::new(move |done| done.downcast_ref::<T>().and_then(|it| told(it).ok()));
         let asked = IdempotentExecution { request: request.clone(), before: before.clone(), tell: tell_any };
         let done = ASKED.scope(asked, work).await.and_then(|done| tell(&done));
-        match self.kept_now(&keys, request).await? {
+        match self.current_response_record(&keys, request).await? {
             // With the effect, a moment ago; or by another gateway that was faster with the same request.
             Some(kept) => answered(done, again(&keys, &kept, request)),
-            None => self.keep_alone(&keys, request, before, done.map_err(Error::busy_if_conflict)?).await,
+            None => self.store_response_alone(&keys, request, before, done.map_err(Error::busy_if_conflict)?).await,
         }
     }
 
-    async fn kept_now(&self, keys: &Keys, request: &IdempotentRequest) -> Result<Option<IdempotencyRecord>> {
+    async fn current_response_record(
+        &self,
+        keys: &Keys,
+        request: &IdempotentRequest,
+    ) -> Result<Option<IdempotencyRecord>> {
         let kept = self.fetch::<IdempotencyRecord>(keys, &request.id).await?.map(|it| it.record);
         Ok(kept.filter(|it| it.is_kept(self.now())))
     }
 
     /// Keeps the answer to a request that had nothing to change: it was done before, or asks only.
-    async fn keep_alone(
+    async fn store_response_alone(
         &self,
         keys: &Keys,
         request: &IdempotentRequest,
@@ -134,7 +138,7 @@ impl Service {
         self.put(&mut draft, keys, (request, before.as_ref()), &told)?;
         match self.commit(draft.finish()).await {
             Ok(()) => Ok(IdempotentResponse::First(told)),
-            Err(error) if error.is_conflict() => match self.kept_now(keys, request).await? {
+            Err(error) if error.is_conflict() => match self.current_response_record(keys, request).await? {
                 Some(kept) => answered(Ok(told), again(keys, &kept, request)),
                 None => Err(Error::Busy),
             },
@@ -144,7 +148,12 @@ impl Service {
 
     /// Adds the answer to the change that makes it true, if the request that runs has a key. `done` is what the use
     /// case gives back once the change is committed.
-    pub(in crate::service) fn put_answer<T: Any>(&self, draft: &mut Draft<'_>, keys: &Keys, done: &T) -> Result<()> {
+    pub(in crate::service) fn store_response<T: Any>(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        done: &T,
+    ) -> Result<()> {
         let put = |asked: &IdempotentExecution| {
             let told = (asked.tell)(done);
             debug_assert!(told.is_some(), "what is kept is what the use case gives back");
@@ -170,7 +179,7 @@ impl Service {
     }
 
     /// Forgets answers that are kept no longer. Says how many.
-    pub async fn forget_answers(&self) -> Result<usize> {
+    pub async fn prune_responses(&self) -> Result<usize> {
         let (keys, now) = (self.keys()?, self.now());
         let old = self.reader(&keys).list::<IdempotencyRecord>(RowFilter::DueBy(KEPT, now), None, AT_ONCE).await?;
         if old.is_empty() {

@@ -125,7 +125,7 @@ impl Service {
     }
 
     /// Judges a request of which nothing comes, for an asker who made another's request theirs.
-    pub(in crate::service) async fn tried_out(&self, by: &str, judging: JudgingJob) -> Result<Judgement> {
+    pub(in crate::service) async fn judge_without_effect(&self, by: &str, judging: JudgingJob) -> Result<Judgement> {
         self.judged_among((&self.turns.trying, by), judging).await
     }
 
@@ -143,7 +143,7 @@ impl Service {
     }
 
     /// Judges the state that a host starts a thread with.
-    pub(in crate::service) async fn judged_first(
+    pub(in crate::service) async fn judge_initial_state(
         &self,
         by: &str,
         policy: &Arc<Policy>,

@@ -9,7 +9,7 @@ use crate::store::LeaderTask;
 impl Service {
     /// Does this while nobody else does; `None` if another is at it. However it ends, the duty is anybody's by then: who
     /// goes on at once is never told that another is at it where it is only they themselves, a moment ago.
-    pub(in crate::service) async fn on_duty<T>(
+    pub(in crate::service) async fn run_as_leader<T>(
         &self,
         duty: LeaderTask,
         work: impl Future<Output = Result<T>>,

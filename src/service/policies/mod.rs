@@ -136,7 +136,7 @@ impl Service {
             let data = activation_data(&flow, 1);
             event_recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
             let active = active(flow);
-            self.put_answer(&mut draft, &keys, &active)?;
+            self.store_response(&mut draft, &keys, &active)?;
             self.commit(draft.finish()).await?;
             return Ok(active);
         };
@@ -146,14 +146,14 @@ impl Service {
         // Whom to ask is said by the policy that judges until now: no other can lift it.
         let judging = self.policy(&keys, old.record.policy).await?;
         if let Some(terms) = judging.approval().amending() {
-            return self.amend(draft, &keys, (&old, by), (policy, accepts), terms).await;
+            return self.request_policy_change(draft, &keys, (&old, by), (policy, accepts), terms).await;
         }
         let flow = activated_flow(&old, (digest, accepts), (by, None, now));
         draft.replace(&old, &flow)?;
         let data = activation_data(&flow, old.revision + 1);
         event_recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
         let active = active(flow);
-        self.put_answer(&mut draft, &keys, &active)?;
+        self.store_response(&mut draft, &keys, &active)?;
         self.commit(draft.finish()).await?;
         Ok(active)
     }
@@ -176,7 +176,7 @@ impl Service {
     }
 
     /// A flow with its active policy, who activated it, and since when.
-    pub async fn flow_as_it_stands(&self, flow: &FlowId) -> Result<Flow> {
+    pub async fn flow_with_policy(&self, flow: &FlowId) -> Result<Flow> {
         let keys = self.keys()?;
         Ok(self.flow(&keys, flow).await?.record)
     }

@@ -14,7 +14,7 @@ use crate::service::log::browse::WITHHELD;
 impl Service {
     /// A reason as everybody may read it. Nobody is kept from stopping a flow by a policy that cannot be read: what they
     /// said is withheld then.
-    pub(in crate::service) async fn masked_outside(&self, keys: &Keys, flow: Option<&FlowId>, words: &str) -> String {
+    pub(in crate::service) async fn mask_reason(&self, keys: &Keys, flow: Option<&FlowId>, words: &str) -> String {
         if words.is_empty() {
             return String::new();
         }
@@ -24,7 +24,7 @@ impl Service {
     async fn masked_by_detectors(&self, keys: &Keys, flow: Option<&FlowId>, words: &str) -> Result<String> {
         let active: BTreeSet<Digest> = match flow {
             Some(flow) => BTreeSet::from([self.flow(keys, flow).await?.record.policy]),
-            None => self.judging(keys).await?.into_values().map(|it| it.policy).collect(),
+            None => self.active_policy_by_flow(keys).await?.into_values().map(|it| it.policy).collect(),
         };
         let mut words = words.to_owned();
         for digest in active {

@@ -44,7 +44,7 @@ const NOBODY: &str = "nobody who did not propose it could approve the policy; ad
 
 impl Service {
     /// Asks people about a policy, as the active one demands. The same asked again is the same amendment.
-    pub(super) async fn amend(
+    pub(super) async fn request_policy_change(
         &self,
         mut draft: Draft<'_>,
         keys: &Keys,
@@ -79,12 +79,12 @@ impl Service {
             expires_at: now.plus(terms.ttl()),
         };
         let amendment = PolicyChangeRequest::new(id, change, terms);
-        draft.rely_on(flow);
+        draft.require_unchanged(flow);
         draft.insert(&amendment)?;
         let kind = EventType::PolicyProposed;
         event_recorder::outside(&mut draft, Some(&flow.record.id), now, kind, proposal_data(&amendment))?;
         let waiting = ActivationOutcome::Waiting(Box::new(amendment));
-        self.put_answer(&mut draft, keys, &waiting)?;
+        self.store_response(&mut draft, keys, &waiting)?;
         self.commit(draft.finish()).await?;
         Ok(waiting)
     }
@@ -101,14 +101,14 @@ impl Service {
     }
 
     /// The amendments that people are asked about, the nearest deadline first.
-    pub async fn amendments_open(&self) -> Result<Vec<PolicyChangeRequest>> {
+    pub async fn open_policy_changes(&self) -> Result<Vec<PolicyChangeRequest>> {
         let (keys, now) = (self.keys()?, self.now());
         let open = self.reader(&keys).list::<PolicyChangeRequest>(RowFilter::State(OPEN), None, LIST_ROWS_MAX).await?;
         Ok(open.into_iter().map(|it| it.record).filter(|it| it.is_open(now)).collect())
     }
 
     /// The amendments of a flow, the latest first.
-    pub async fn amendments_of(&self, flow: &FlowId) -> Result<Vec<PolicyChangeRequest>> {
+    pub async fn policy_changes_of(&self, flow: &FlowId) -> Result<Vec<PolicyChangeRequest>> {
         let keys = self.keys()?;
         self.flow(&keys, flow).await?;
         let mut all: Vec<PolicyChangeRequest> = Vec::new();
@@ -145,12 +145,17 @@ impl Service {
     }
 
     /// Counts a person's vote on exactly the digest it carries; the last one activates the policy.
-    pub async fn vote_on_amendment(&self, voter: &AccountId, id: &AmendmentId, ballot: &Ballot) -> Result<VoteOutcome> {
-        self.vote_signed_on_amendment(voter, id, ballot, None).await
+    pub async fn vote_on_policy_change(
+        &self,
+        voter: &AccountId,
+        id: &AmendmentId,
+        ballot: &Ballot,
+    ) -> Result<VoteOutcome> {
+        self.vote_signed_on_policy_change(voter, id, ballot, None).await
     }
 
     /// The same, with a passkey's signature over it if there is one.
-    pub async fn vote_signed_on_amendment(
+    pub async fn vote_signed_on_policy_change(
         &self,
         voter: &AccountId,
         id: &AmendmentId,
@@ -158,10 +163,10 @@ impl Service {
         signature: Option<&VoteSignature>,
     ) -> Result<VoteOutcome> {
         let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
-        retrying!(self.vote_on_amendment_once(voter, id, ballot, signature)).map_err(late)
+        retrying!(self.vote_on_policy_change_once(voter, id, ballot, signature)).map_err(late)
     }
 
-    async fn vote_on_amendment_once(
+    async fn vote_on_policy_change_once(
         &self,
         voter: &AccountId,
         id: &AmendmentId,
@@ -174,10 +179,10 @@ impl Service {
         if stored.record.is_open(now) && stored.record.change.over != ReplacedPolicy::of(&flow.record) {
             return Err(VoteRejected::PolicyChanged.into());
         }
-        let rolled = self.rolled(&keys, &stored.record.votes, (voter, None)).await?;
+        let rolled = self.load_voter_roll(&keys, &stored.record.votes, (voter, None)).await?;
         let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
         let (ballot, passkey) =
-            self.proven(&keys, (BallotSubject::Amendment(id), voter), ballot.clone(), signature).await?;
+            self.verify_voter_proof(&keys, (BallotSubject::Amendment(id), voter), ballot.clone(), signature).await?;
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let outcome = stored.record.clone().vote(ballot, person, &rolled.roll)?;
         let now = rolled.roll.now;
@@ -199,9 +204,9 @@ impl Service {
             told(&mut draft, Some(&flow.record.id), now, EventType::PolicyEnded, end_data(&amendment))?;
         }
         if voted == VoteOutcome::Approved {
-            self.put_amended(&mut draft, &keys, &flow, (&amendment, now)).await?;
+            self.apply_policy_change(&mut draft, &keys, &flow, (&amendment, now)).await?;
         } else {
-            draft.rely_on(&flow);
+            draft.require_unchanged(&flow);
         }
         self.commit(draft.finish()).await?;
         Ok(voted)
@@ -209,7 +214,7 @@ impl Service {
 
     /// Adds to a change what an approved amendment does: the flow has its policy, and what waits over the one before
     /// waits for nothing.
-    async fn put_amended(
+    async fn apply_policy_change(
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
@@ -224,12 +229,12 @@ impl Service {
         event_recorder::outside(draft, Some(&next.id), now, EventType::PolicyActivated, data)?;
         let open = self.open_amendments(keys, &flow.record.id).await?;
         for stored in open.iter().filter(|it| it.record.id != amendment.id) {
-            self.put_amendment_end(draft, stored, |at| PolicyChangeState::Superseded { at })?;
+            self.end_policy_change(draft, stored, |at| PolicyChangeState::Superseded { at })?;
         }
         Ok(())
     }
 
-    fn put_amendment_end(
+    fn end_policy_change(
         &self,
         draft: &mut Draft<'_>,
         stored: &Stored<PolicyChangeRequest>,
@@ -244,7 +249,7 @@ impl Service {
     }
 
     /// Takes an amendment back. Gives it as it ended.
-    pub async fn cancel_amendment(
+    pub async fn cancel_policy_change(
         &self,
         by: &PrincipalId,
         id: &AmendmentId,
@@ -268,21 +273,21 @@ impl Service {
         }
         let mut draft = Draft::new(keys.row(), self.now());
         let (by, reason) =
-            (by.clone(), self.masked_outside(&keys, Some(&stored.record.change.flow), &cut_reason(reason)).await);
+            (by.clone(), self.mask_reason(&keys, Some(&stored.record.change.flow), &cut_reason(reason)).await);
         let ended =
-            self.put_amendment_end(&mut draft, &stored, |at| PolicyChangeState::Cancelled { at, by, reason })?;
-        self.put_answer(&mut draft, &keys, &ended)?;
+            self.end_policy_change(&mut draft, &stored, |at| PolicyChangeState::Cancelled { at, by, reason })?;
+        self.store_response(&mut draft, &keys, &ended)?;
         self.commit(draft.finish()).await?;
         Ok(ended)
     }
 
     /// Amendments whose deadline has passed.
-    pub async fn amendments_due(&self) -> Result<Vec<AmendmentId>> {
+    pub async fn policy_changes_due(&self) -> Result<Vec<AmendmentId>> {
         self.due(OPEN, |it: PolicyChangeRequest| Some(it.id)).await
     }
 
     /// Ends an amendment whose deadline has passed, if it still is open.
-    pub async fn expire_amendment(&self, id: &AmendmentId) -> Result<()> {
+    pub async fn expire_policy_change(&self, id: &AmendmentId) -> Result<()> {
         match retrying!(self.expire_amendment_once(id)) {
             // By the database's clock its deadline has not passed.
             Err(error) if error.is_too_soon() => Ok(()),
@@ -299,7 +304,7 @@ impl Service {
         }
         let mut draft = Draft::new(keys.row(), self.now());
         draft.not_before(stored.record.expires_at);
-        self.put_amendment_end(&mut draft, &stored, |at| PolicyChangeState::Expired { at })?;
+        self.end_policy_change(&mut draft, &stored, |at| PolicyChangeState::Expired { at })?;
         self.commit(draft.finish()).await
     }
 }

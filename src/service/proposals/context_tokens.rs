@@ -14,7 +14,7 @@ pub(in crate::service) const COUNTING: &str = "the counting of tokens";
 
 impl Service {
     /// How many tokens the node of a proposal is given of its head, if the policy that judges it bounds that.
-    pub(in crate::service) async fn given_for(&self, asking: &ProposalContext<'_>) -> Result<Option<u64>> {
+    pub(in crate::service) async fn context_tokens_for(&self, asking: &ProposalContext<'_>) -> Result<Option<u64>> {
         if !asking.proposal.ask.kind().is_given_context() {
             return Ok(None);
         }

@@ -20,7 +20,7 @@ use crate::service::threads::statement::JudgedEffect;
 use crate::store::{Cursor, Direction};
 
 /// What an agent is told that asks for the same change too often.
-pub(in crate::service) fn no_more_of_this() -> Violation {
+pub(in crate::service) fn effect_attempts_exhausted() -> Violation {
     let detail = "this node has asked for this change as often as the policy lets it, and it was not approved; propose \
         another change, or wait until `attempts_within` has passed";
     Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)
@@ -97,7 +97,7 @@ impl Service {
         let denied: Vec<Hold> = denied.collect();
         let (times, last) = (denied.len(), denied.into_iter().next());
         let Some(last) = last else { return Ok(None) };
-        let Some(vote) = last.standing_votes().rfind(|it| it.verdict == VoteVerdict::Deny).cloned() else {
+        let Some(vote) = last.counted_votes().rfind(|it| it.verdict == VoteVerdict::Deny).cloned() else {
             return Err(Error::Broken("a denied review"));
         };
         let comment = match vote.comment {
@@ -129,7 +129,7 @@ impl Service {
         (by, words): (&AccountId, &str),
     ) -> Result<String> {
         let author = Author::of(self.party_of(keys, &by.into()).await?);
-        match self.masked_comment(keys, (hold, viewer), (&author, words)).await {
+        match self.redacted_comment(keys, (hold, viewer), (&author, words)).await {
             Err(Error::Broken(_) | Error::NotFound(_) | Error::Archive(_) | Error::NoArchives) => {
                 Ok(WITHHELD.to_owned())
             }

@@ -56,7 +56,7 @@ impl Service {
     }
 
     /// A proposal with everything that it is judged on: of a join what its branches have come to. Any other as it is.
-    pub(in crate::service) async fn gathered(
+    pub(in crate::service) async fn gather_inputs(
         &self,
         keys: &Keys,
         (head, thread): (&Version, &Thread),

@@ -14,7 +14,7 @@ pub(crate) mod steps;
 
 use std::sync::{Arc, OnceLock};
 
-use super::branches::fork::not_on_a_branch;
+use super::branches::fork::branch_violation;
 use super::error::{Error, Result};
 use super::platform::judge_queue::{JudgedRequest, JudgingContext, JudgingJob};
 use super::platform::retry::retrying;
@@ -35,11 +35,11 @@ use crate::domain::threads::thread::Thread;
 use crate::domain::threads::transition::{Transition, TransitionOutcome};
 use crate::store::record::Stored;
 use context::{ProposalContext, identity_of};
-use denied_attempts::{effect_of, no_more_of_this};
+use denied_attempts::{effect_attempts_exhausted, effect_of};
 use proposer::Proposer;
-use reject::{RejectionCause, no_tries};
+use reject::{RejectionCause, attempts_exhausted};
 use request::{Proposal, ProposalKind, RATIONALE_CHARS_MAX};
-use steps::{PriorStep, no_step_tries, put_try};
+use steps::{PriorStep, record_step_attempt, step_attempts_exhausted};
 
 impl Service {
     /// Takes a proposal: commits it, holds it, or rejects it; asking the same again gives the same answer.
@@ -63,40 +63,40 @@ impl Service {
         if let Some(answer) = self.answered(&keys, (&thread.record, proposal), identity).await? {
             return Ok(answer);
         }
-        let trying = match self.step_before(&keys, &thread.record, proposal).await? {
+        let trying = match self.prior_step(&keys, &thread.record, proposal).await? {
             PriorStep::Done(answer) => return Ok(*answer),
             PriorStep::Open(trying) => trying,
         };
         let standing = self.ready(&keys, thread, proposal.parent).await?;
         let head = self.head(&keys, &standing.thread.record).await?;
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
-        let proposal = &self.gathered(&keys, (&head, &standing.thread.record), proposal.clone()).await?;
+        let proposal = &self.gather_inputs(&keys, (&head, &standing.thread.record), proposal.clone()).await?;
         let (standing, trying) = (&standing, trying.as_ref());
         let (keys, head, policy, given) = (&*keys, &head, &policy, OnceLock::new());
         let asking = ProposalContext { keys, by, proposal, identity, standing, head, policy, trying, given };
         if trying.is_some_and(|it| it.is_exhausted(policy.step_attempts())) {
-            return self.reject(&asking, RejectionCause::StepOver(no_step_tries())).await;
+            return self.reject(&asking, RejectionCause::StepOver(step_attempts_exhausted())).await;
         }
         if policy.on_violation().is_exhausted(standing.violations(&proposal.node)) {
-            return self.reject(&asking, RejectionCause::NoTries(no_tries())).await;
+            return self.reject(&asking, RejectionCause::NoTries(attempts_exhausted())).await;
         }
         let is_branch = standing.thread.record.branch.is_some();
         if is_branch && proposal.tool.is_some() {
-            return self.reject(&asking, RejectionCause::of(vec![not_on_a_branch(RejectCode::ToolNotAllowed)])).await;
+            return self.reject(&asking, RejectionCause::of(vec![branch_violation(RejectCode::ToolNotAllowed)])).await;
         }
         let judged = self.judge_proposal(&asking).await?;
         match judged {
             Judgement::Reject { violations } => self.reject(&asking, RejectionCause::of(violations)).await,
             Judgement::Commit { after, named, warnings, .. } => {
                 let effected = JudgedEffect { after, named: named.into_iter().collect(), warnings };
-                self.commit_alone(&asking, effected, None).await
+                self.commit_without_approval(&asking, effected, None).await
             }
             Judgement::Hold { after, named, reasons, warnings, .. } => {
                 let effected = JudgedEffect { after, named: named.into_iter().collect(), warnings };
                 match (asking.policy.mode(), is_branch) {
                     (Mode::Enforce, false) => self.hold_or_reject(&asking, effected, reasons).await,
-                    (Mode::Enforce, true) => self.asked_at_the_join(&asking, effected, reasons).await,
-                    (Mode::Observe, _) => self.commit_alone(&asking, effected, Some(reasons)).await,
+                    (Mode::Enforce, true) => self.commit_pending_join(&asking, effected, reasons).await,
+                    (Mode::Observe, _) => self.commit_without_approval(&asking, effected, Some(reasons)).await,
                 }
             }
         }
@@ -105,7 +105,7 @@ impl Service {
     /// The thread as it may be built upon: open, not halted, on the head that the proposal names.
     /// A hold past its deadline is ended first: correctness never waits for a worker.
     pub(super) async fn ready(&self, keys: &Keys, thread: Stored<Thread>, parent: Digest) -> Result<ThreadContext> {
-        let thread = self.without_expired_hold(keys, thread).await?;
+        let thread = self.expire_hold_if_due(keys, thread).await?;
         let mut standing = self.standing(keys, thread).await?;
         if let Some(branch) = &standing.thread.record.branch {
             standing.origin = Some(Arc::new(self.origin_of(keys, branch).await?));
@@ -159,14 +159,14 @@ impl Service {
             tool: proposal.tool.clone(),
             usage: proposal.usage,
             spent: Some(thread.spent.clone()),
-            context_tokens: self.given_for(asking).await?,
+            context_tokens: self.context_tokens_for(asking).await?,
         };
         let (policy, head, node) = (Arc::clone(policy), Arc::clone(head), proposal.node.clone());
         self.judged(JudgingJob { policy, head, node, asks, around }).await
     }
 
     /// Commits without asking anybody. In a flow that only observes there may be reasons why people should have been.
-    pub(super) async fn commit_alone(
+    pub(super) async fn commit_without_approval(
         &self,
         asking: &ProposalContext<'_>,
         effected: JudgedEffect,
@@ -174,7 +174,7 @@ impl Service {
     ) -> Result<ProposalOutcome> {
         let now = self.now();
         let gate = if would_hold.is_some() { CommitGate::Observed {} } else { CommitGate::Auto {} };
-        let step = self.state_step(asking, effected, now).await?;
+        let step = self.create_statement(asking, effected, now).await?;
         let mut draft = asking.draft(now);
         let mut thread = asking.standing.thread.record.clone();
         thread.authors = authors_with(&thread, asking.by.author(), &asking.proposal.ask);
@@ -189,10 +189,10 @@ impl Service {
         };
         let transition = Transition { outcome, ..effect.transition.clone() };
         draft.insert(&transition)?;
-        put_try(&mut draft, asking, Some(transition.digest))?;
+        record_step_attempt(&mut draft, asking, Some(transition.digest))?;
         draft.replace(&asking.standing.thread, &thread)?;
         let answer = ProposalOutcome::committed(asking.policy, &transition, &effect);
-        self.put_answer(&mut draft, asking.keys, &answer)?;
+        self.store_response(&mut draft, asking.keys, &answer)?;
         self.commit(draft.finish()).await?;
         self.heads.put(Arc::new(advanced));
         Ok(answer)
@@ -217,7 +217,7 @@ impl Service {
         }
         let effect = effect_of(asking, &effected, &reasons);
         if self.is_effect_exhausted(asking.keys, asking.policy, effect).await? {
-            return self.reject(asking, RejectionCause::EffectOver(no_more_of_this())).await;
+            return self.reject(asking, RejectionCause::EffectOver(effect_attempts_exhausted())).await;
         }
         let authors = authors_with(thread, asking.by.author(), &asking.proposal.ask);
         if !self.somebody_can_approve(asking.keys, asking.policy, &authors).await? {
@@ -229,12 +229,12 @@ impl Service {
                 )
                 .await;
         }
-        let step = self.state_step(asking, effected, self.now()).await?;
+        let step = self.create_statement(asking, effected, self.now()).await?;
         self.hold(asking, step, reasons, (authors, effect)).await
     }
 
     /// States what would happen, once; the statement is stored and never made again.
-    pub(super) async fn state_step(
+    pub(super) async fn create_statement(
         &self,
         asking: &ProposalContext<'_>,
         effected: JudgedEffect,
@@ -263,7 +263,7 @@ impl Service {
             rationale: proposal.rationale.clone(),
             tool: proposal.tool.clone(),
             usage: proposal.usage,
-            context_tokens: self.given_for(asking).await?,
+            context_tokens: self.context_tokens_for(asking).await?,
             step: proposal.step.clone(),
             restores,
             edits,

@@ -72,9 +72,9 @@ impl Proposer<'_> {
     /// The decision relies on the rows as they were read.
     pub(in crate::service) fn rely(&self, draft: &mut Draft<'_>) {
         match self {
-            Self::Token(it) => draft.rely_on(it),
-            Self::Person(it) => draft.rely_on(it),
-            Self::Editor(person, agent) => draft.rely_on(person).rely_on(agent),
+            Self::Token(it) => draft.require_unchanged(it),
+            Self::Person(it) => draft.require_unchanged(it),
+            Self::Editor(person, agent) => draft.require_unchanged(person).require_unchanged(agent),
         };
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::context::ProposalContext;
 use super::request::ProposalKind;
-use super::steps::put_try;
+use super::steps::record_step_attempt;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::patch::PatchFormat;
 use crate::domain::json::pointer::Pointer;
@@ -79,7 +79,7 @@ impl RejectionCause {
         match self {
             Self::Violations(mut violations) => {
                 if instruction == Some(Instruction::NoMoreTries) {
-                    violations.push(no_tries());
+                    violations.push(attempts_exhausted());
                 }
                 violations
             }
@@ -92,7 +92,7 @@ impl RejectionCause {
 }
 
 /// What is said once a node has been rejected twice on a head whose policy lets it retry once.
-pub(in crate::service) fn no_tries() -> Violation {
+pub(in crate::service) fn attempts_exhausted() -> Violation {
     let detail = "this node was rejected twice on this head, and the policy lets it retry once";
     Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)
 }
@@ -156,9 +156,10 @@ impl Service {
         let mut draft = asking.draft(now);
         draft.insert(&rejection)?;
         if counted {
-            put_try(&mut draft, asking, None)?;
+            record_step_attempt(&mut draft, asking, None)?;
         }
-        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::TransitionRejected, event_data(&rejection))?;
+        let (kind, data) = (EventType::TransitionRejected, event_data(&rejection));
+        event_recorder::append_thread_event(&mut draft, &mut thread, now, kind, data)?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
         let head = &asking.head.entry;
@@ -167,7 +168,11 @@ impl Service {
     }
 
     /// What a rejection told before was made on: it is told again as it was.
-    pub(in crate::service) async fn made_on(&self, keys: &Keys, rejection: &Rejection) -> Result<Option<Checkpoint>> {
+    pub(in crate::service) async fn rejected_head(
+        &self,
+        keys: &Keys,
+        rejection: &Rejection,
+    ) -> Result<Option<Checkpoint>> {
         let Some(transition) = rejection.parent else { return Ok(None) };
         let place = self.place_of(keys, transition).await?.filter(|it| it.thread == rejection.thread);
         Ok(place.map(|it| Checkpoint { version: it.version, transition }))

@@ -125,7 +125,7 @@ impl ProposalKind {
     pub(in crate::service) fn rely(&self, draft: &mut Draft<'_>) {
         let Self::Join(join) = self else { return };
         for row in join.found().iter().flat_map(|it| &it.rows) {
-            draft.rely_on(row);
+            draft.require_unchanged(row);
         }
     }
 

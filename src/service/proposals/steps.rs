@@ -32,14 +32,14 @@ pub(in crate::service) enum PriorStep {
 }
 
 /// What is said of a step that was tried as often as may be.
-pub(in crate::service) fn no_step_tries() -> Violation {
+pub(in crate::service) fn step_attempts_exhausted() -> Violation {
     let detail = "this step was tried as often as the policy lets it";
     Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)
 }
 
 impl Service {
     /// What came of a proposal's step before; an error if it is another one that is in force.
-    pub(in crate::service) async fn step_before(
+    pub(in crate::service) async fn prior_step(
         &self,
         keys: &Keys,
         thread: &Thread,
@@ -54,7 +54,7 @@ impl Service {
         };
         if let Some(digest) = row.record.stated_as(content) {
             let transition = self.stated(keys, digest).await?;
-            return Ok(PriorStep::Done(Box::new(self.answer_of(keys, transition).await?)));
+            return Ok(PriorStep::Done(Box::new(self.proposal_outcome(keys, transition).await?)));
         }
         match row.record.last_stated() {
             Some(transition) if self.is_in_force(keys, transition).await? => {
@@ -81,7 +81,7 @@ impl Service {
                 HoldState::Open {} => return Ok(hold.record.is_open(self.now())),
                 HoldState::Approved { .. } => return Ok(true),
                 HoldState::Denied { .. } | HoldState::Expired { .. } | HoldState::Cancelled { .. } => return Ok(false),
-                state @ HoldState::Superseded { .. } => self.asked_instead(keys, &state).await?,
+                state @ HoldState::Superseded { .. } => self.superseding_review(keys, &state).await?,
             };
             let Some(next) = next else { return Ok(false) };
             digest = next;
@@ -92,7 +92,7 @@ impl Service {
 
 /// Adds a try to a change, so that it is known with its effect or not at all. Of two at once the second is decided
 /// again, and finds the first.
-pub(in crate::service) fn put_try(
+pub(in crate::service) fn record_step_attempt(
     draft: &mut Draft<'_>,
     asking: &ProposalContext<'_>,
     became: Option<Digest>,

@@ -52,9 +52,9 @@ impl Service {
         };
         let mut thread = stored.record.clone();
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(&person);
+        draft.require_unchanged(&person);
         let data = comment_data(&hold.record, &comment);
-        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::ReviewCommented, data)?;
+        event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReviewCommented, data)?;
         draft.replace(&hold, &hold.record.clone().commented(comment)?)?;
         draft.replace(&stored, &thread)?;
         self.commit(draft.finish()).await

@@ -113,15 +113,19 @@ impl Service {
         let Some(mut decision) = decision_of(hold, receipt.map(|it| it.record)) else { return Ok(None) };
         if let (Some(comment), Some(author)) = (decision.comment.as_mut(), &decision.reviewer_id) {
             let author = Author::of(self.party_of(keys, &author.into()).await?);
-            *comment = self.masked_comment(keys, (hold, reader), (&author, comment)).await?;
+            *comment = self.redacted_comment(keys, (hold, reader), (&author, comment)).await?;
         }
-        decision.superseded_by = self.asked_instead(keys, &hold.state).await?;
+        decision.superseded_by = self.superseding_review(keys, &hold.state).await?;
         Ok(Some(decision))
     }
 
     /// What people are asked about in the place of a hold, if anything. A write that was confirmed meanwhile ended it,
     /// but is somebody else's, and approves nothing of it.
-    pub(in crate::service) async fn asked_instead(&self, keys: &Keys, ended: &HoldState) -> Result<Option<Digest>> {
+    pub(in crate::service) async fn superseding_review(
+        &self,
+        keys: &Keys,
+        ended: &HoldState,
+    ) -> Result<Option<Digest>> {
         let HoldState::Superseded { by: Some(next), .. } = ended else { return Ok(None) };
         let asks = self.stated(keys, *next).await?.statement.kind != TransitionType::Confirm;
         Ok(asks.then_some(*next))
@@ -129,7 +133,7 @@ impl Service {
 
     /// A comment as the asker may read it. What is hidden in it cannot be told once the values are erased: then nothing of
     /// it is shown.
-    pub(in crate::service) async fn masked_comment(
+    pub(in crate::service) async fn redacted_comment(
         &self,
         keys: &Keys,
         (hold, reader): (&Hold, &Party),
@@ -166,7 +170,7 @@ impl Service {
             RedactionDetail::OfAnAgent => &Party::Receiver,
             RedactionDetail::Whole => reader,
         };
-        let hidings = self.hidings_for(&keys, states_reader, &policies, sides, &[tool]).await?;
+        let hidings = self.redactors_for(&keys, states_reader, &policies, sides, &[tool]).await?;
         let (_, caller) = self.authors_of(&keys, &transition).await?;
         let called = beside(&policies, TextComparisonScope::of(reader, &caller), &[&before, &after], tool);
         let redacted = redacted_by(&hidings, &changes);
@@ -207,7 +211,7 @@ impl Service {
 
     /// What an agent may see of a transition's effect: what the policy of today lets one of its nodes read, and of that
     /// what the policies of then let the same node read.
-    pub async fn visible_to(&self, token: &Token, told: &TransitionView) -> Result<Vec<LeafChange>> {
+    pub async fn visible_effect(&self, token: &Token, told: &TransitionView) -> Result<Vec<LeafChange>> {
         let keys = self.keys()?;
         let thread = self.thread(&keys, &told.thread).await?;
         let active = self.flow(&keys, &thread.record.flow).await?.record.policy;
@@ -309,7 +313,7 @@ fn decision_of(hold: &Hold, receipt: Option<ReceiptRow>) -> Option<DecisionRespo
 }
 
 fn voted(hold: &Hold, verdict: VoteVerdict, mut decision: DecisionResponse) -> DecisionResponse {
-    let mut deciders = hold.standing_votes().filter(|vote| vote.verdict == verdict);
+    let mut deciders = hold.counted_votes().filter(|vote| vote.verdict == verdict);
     let absent = |vote: &Vote| Some((vote.reviewer.clone(), vote.absent.as_ref()?.person.clone()));
     decision.absent = deciders.clone().filter_map(absent).collect();
     decision.reviewers = deciders.clone().map(|vote| vote.reviewer.clone()).collect();

@@ -150,7 +150,7 @@ impl Service {
             TraceStart::After { transition: &transition, before: &before, after: &after },
             TraceStart::Version { thread: &thread.id, version: thread.written_version, state: &written },
         ];
-        let hidings = self.hidings_for(&keys, &reader, &policies, sides, &[tool]).await?;
+        let hidings = self.redactors_for(&keys, &reader, &policies, sides, &[tool]).await?;
         let states = [&before, &after, &written];
         let (author, caller) = self.authors_of(&keys, &transition).await?;
         let called = beside(&policies, TextComparisonScope::of(&reader, &caller), &states, tool);
@@ -159,7 +159,7 @@ impl Service {
         let revealed = self.revealed_of(&keys, (&transition, &policy), &hides, reveal).await?;
         let receipt = self.receipt_of(&keys, &hold).await?;
         let redaction = Redaction::new(reader, &policies, (&states, tool), [&author, &caller]);
-        let roll = self.roll_for(&keys, &viewer.id, &hold.votes, transition.editor.as_slice()).await?;
+        let roll = self.voter_roll_for_viewer(&keys, &viewer.id, &hold.votes, transition.editor.as_slice()).await?;
         let by = self.names_of(&keys, [&hold.proposer]).await?.into_values().next();
         let redacted = redacted_by(&hidings, &diff(&before, &after));
         Ok(ReviewFacts {

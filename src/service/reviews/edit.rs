@@ -28,7 +28,7 @@ use crate::service::proposals::context::ProposalContext;
 use crate::service::proposals::proposer::Proposer;
 use crate::service::proposals::request::{Proposal, ProposalKind, RATIONALE_CHARS_MAX};
 use crate::service::threads::commit::authors_with;
-use crate::service::threads::hold::{put_hold, stages_of};
+use crate::service::threads::hold::{add_hold, stages_of};
 use crate::service::threads::provenance::TraceStart;
 use crate::service::threads::statement::JudgedEffect;
 use crate::service::{Service, ThreadContext};
@@ -86,7 +86,7 @@ impl Service {
         }
         let transition = self.transition(&keys, hold.record.transition).await?;
         hold.record.may_rewrite(&person.record, transition.editor.as_ref(), now).map_err(VoteRejected::from)?;
-        if self.judged_again(&keys, &standing, &hold).await? != RejudgeOutcome::Kept {
+        if self.rejudge(&keys, &standing, &hold).await? != RejudgeOutcome::Kept {
             return Err(VoteRejected::PolicyChanged.into());
         }
         self.check_rewritable(&keys, &transition).await?;
@@ -126,7 +126,7 @@ impl Service {
             step: None,
         };
         let by = Proposer::Editor(person, token);
-        let Some((proposal, identity)) = self.next_try(keys, by, proposal).await? else {
+        let Some((proposal, identity)) = self.next_attempt(keys, by, proposal).await? else {
             return Err(Error::WrongState(TOO_MANY));
         };
         let (proposal, trying) = (&proposal, None);
@@ -154,7 +154,7 @@ impl Service {
     ) -> Result<Redactor<'p>> {
         let sides = [TraceStart::before(transition, before), TraceStart::After { transition, before, after }];
         let (reader, tools) = (Party::from(&person.record), [transition.tool.as_ref()]);
-        let hidings = self.hidings_for(keys, &reader, std::slice::from_ref(policy), sides, &tools).await?;
+        let hidings = self.redactors_for(keys, &reader, std::slice::from_ref(policy), sides, &tools).await?;
         let hiding = hidings.into_iter().next().ok_or(Error::Broken("a policy"))?;
         Ok(hiding.sparing(ask.edit.places(transition.format)))
     }
@@ -202,15 +202,15 @@ impl Service {
             return Err(Error::WrongState(NOBODY));
         }
         let now = self.now();
-        let step = self.state_step(asking, effected, now).await?;
+        let step = self.create_statement(asking, effected, now).await?;
         let mut draft = asking.draft(now);
         draft.before(hold.record.expires_at);
         let mut thread = asking.standing.thread.record.clone();
         let by = Some(step.transition.digest);
         let end = (HoldState::Superseded { at: now, by, policy: None }, HoldEndReason::Superseded, now);
-        self.put_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
+        self.add_hold_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
         // What counts is what the agent asked for: it learns nothing of the rewrite from its remaining attempts.
-        let (_, next) = put_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, hold.record.effect, now))?;
+        let (_, next) = add_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, hold.record.effect, now))?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
         Ok(EditResult::Held(next.id))

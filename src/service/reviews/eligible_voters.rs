@@ -27,7 +27,7 @@ impl Service {
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let thread = self.thread(&keys, &hold.record.thread).await?;
         let standing = self.standing(&keys, thread).await?;
-        let delegations = self.delegations_standing(&keys).await?;
+        let delegations = self.active_delegations(&keys).await?;
         let roll = VoterRoll { people: self.accounts_all(&keys).await?, delegations, now };
         let in_groups = |it: &Account| hold.record.asks(&it.groups, now);
         let asked = |it: &Account| in_groups(it) || roll.away_for(&it.id).any(|(_, away)| in_groups(away));

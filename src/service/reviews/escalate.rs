@@ -33,7 +33,7 @@ impl Service {
         draft.before(hold.record.expires_at);
         for notice in told {
             let (kind, data) = notice_data(&next, notice).ok_or(Error::Broken("a notice of nothing"))?;
-            event_recorder::in_thread(&mut draft, &mut thread, now, kind, data)?;
+            event_recorder::append_thread_event(&mut draft, &mut thread, now, kind, data)?;
         }
         draft.replace(&hold, &next)?;
         draft.replace(&stored, &thread)?;

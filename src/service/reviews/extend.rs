@@ -33,15 +33,15 @@ impl Service {
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let stored = self.thread(&keys, &hold.record.thread).await?;
         let ask = ExtensionRequest { reason: ask.reason.trim().to_owned(), ..ask.clone() };
-        let standing = self.as_it_stands(person.record.clone());
+        let standing = self.with_effective_status(person.record.clone());
         let longer = hold.record.clone().extended(ask, &standing, now)?;
         let mut thread = stored.record.clone();
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(&person);
+        draft.require_unchanged(&person);
         draft.before(hold.record.expires_at);
         if let Some(extension) = longer.extensions.last() {
             let data = extension_data(&longer, extension);
-            event_recorder::in_thread(&mut draft, &mut thread, now, EventType::ReviewExtended, data)?;
+            event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReviewExtended, data)?;
         }
         draft.replace(&hold, &longer)?;
         draft.replace(&stored, &thread)?;

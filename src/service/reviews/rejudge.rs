@@ -25,7 +25,7 @@ use crate::service::proposals::denied_attempts::effect_of;
 use crate::service::proposals::proposer::Proposer;
 use crate::service::proposals::request::Proposal;
 use crate::service::threads::commit::authors_with;
-use crate::service::threads::hold::{hold_reason, put_hold};
+use crate::service::threads::hold::{add_hold, hold_reason};
 use crate::service::threads::statement::JudgedEffect;
 use crate::service::{Service, ThreadContext};
 use crate::store::change::Draft;
@@ -56,7 +56,7 @@ enum RejudgedProposal {
 
 impl Service {
     /// Which policy judges each flow.
-    pub(in crate::service) async fn judging(&self, keys: &Keys) -> Result<ActivePolicies> {
+    pub(in crate::service) async fn active_policy_by_flow(&self, keys: &Keys) -> Result<ActivePolicies> {
         let (mut judging, mut after) = (ActivePolicies::new(), None);
         loop {
             let page = self.reader(keys).list::<Flow>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
@@ -70,9 +70,9 @@ impl Service {
     }
 
     /// Open holds of another policy than the one that judges their flow by now.
-    pub async fn holds_to_judge_again(&self) -> Result<Vec<ReviewId>> {
+    pub async fn holds_to_rejudge(&self) -> Result<Vec<ReviewId>> {
         let keys = self.keys()?;
-        let judging = self.judging(&keys).await?;
+        let judging = self.active_policy_by_flow(&keys).await?;
         // One whose flow is gone is for an audit to find, and stands in no other's way.
         let of_before = |hold: Hold| {
             let over = judging.get(&hold.flow).filter(|it| it.policy != hold.policy)?;
@@ -81,7 +81,7 @@ impl Service {
         if self.holds_looked.is_done(&judging) {
             return Ok(Vec::new());
         }
-        let found = self.open_ones(&keys, of_before).await?;
+        let found = self.select_open(&keys, of_before).await?;
         if found.is_empty() {
             self.holds_looked.done(judging);
         }
@@ -89,7 +89,7 @@ impl Service {
     }
 
     /// Judges one hold again, if it is still open and can be decided on.
-    pub async fn judge_hold_again(&self, review: &ReviewId) -> Result<()> {
+    pub async fn rejudge_hold(&self, review: &ReviewId) -> Result<()> {
         retrying!(self.judge_hold_again_once(review))
     }
 
@@ -101,14 +101,14 @@ impl Service {
         if !hold.record.is_open(self.now()) || standing.proposing_halted() {
             return Ok(());
         }
-        match self.judged_again(&keys, &standing, &hold).await {
+        match self.rejudge(&keys, &standing, &hold).await {
             Err(error) if error.is_too_late() => Ok(()),
             done => done.map(drop),
         }
     }
 
     /// What the flow's active policy makes of an open hold. If it does not stand, it has ended when this returns.
-    pub(in crate::service) async fn judged_again(
+    pub(in crate::service) async fn rejudge(
         &self,
         keys: &Keys,
         standing: &ThreadContext,
@@ -125,13 +125,13 @@ impl Service {
         let (Some(token), Some(proposal)) = (token, Proposal::of(&transition)) else {
             return self.set_aside(keys, standing, hold).await;
         };
-        let Some((proposal, identity)) = self.next_try(keys, Proposer::Token(&token), proposal).await? else {
+        let Some((proposal, identity)) = self.next_attempt(keys, Proposer::Token(&token), proposal).await? else {
             return self.set_aside(keys, standing, hold).await;
         };
         let thread = &standing.thread.record;
         let head = self.head(keys, thread).await?;
         let proposal = self.in_turn(&proposal, thread.id.as_str()).await?.into_owned();
-        let proposal = self.gathered(keys, (&head, thread), proposal).await?;
+        let proposal = self.gather_inputs(keys, (&head, thread), proposal).await?;
         let (by, proposal) = (Proposer::Token(&token), &proposal);
         let (head, policy, given) = (&head, &policy, OnceLock::new());
         let asking = ProposalContext { keys, by, proposal, identity, standing, head, policy, trying: None, given };
@@ -173,7 +173,7 @@ impl Service {
             && effect == effected.after
             && transition.named == effected.named
             && transition.warnings == effected.warnings
-            && policy.asks_as(&old);
+            && policy.has_same_approval_terms(&old);
         if same {
             return Ok(RejudgedProposal::Same);
         }
@@ -187,7 +187,7 @@ impl Service {
     }
 
     /// The same request as its next try: a proposal's name is never given twice.
-    pub(in crate::service) async fn next_try(
+    pub(in crate::service) async fn next_attempt(
         &self,
         keys: &Keys,
         by: Proposer<'_>,
@@ -214,13 +214,13 @@ impl Service {
     ) -> Result<RejudgeOutcome> {
         let now = self.now();
         let effect = effect_of(asking, &effected, &reasons);
-        let step = self.state_step(asking, effected, now).await?;
+        let step = self.create_statement(asking, effected, now).await?;
         let mut draft = asking.draft(now);
         draft.before(hold.record.expires_at);
         let mut thread = asking.standing.thread.record.clone();
         let end = superseded(now, Some(step.transition.digest), asking.policy);
-        self.put_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
-        put_hold(&mut draft, &mut thread, asking, step, (reasons, authors, effect, now))?;
+        self.add_hold_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
+        add_hold(&mut draft, &mut thread, asking, step, (reasons, authors, effect, now))?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
         Ok(RejudgeOutcome::Ended)
@@ -234,7 +234,7 @@ impl Service {
         standing.rely(&mut draft);
         draft.before(hold.record.expires_at);
         let mut thread = standing.thread.record.clone();
-        self.put_end(&mut draft, keys, &mut thread, hold, superseded(now, None, &policy)).await?;
+        self.add_hold_end(&mut draft, keys, &mut thread, hold, superseded(now, None, &policy)).await?;
         draft.replace(&standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
         Ok(RejudgeOutcome::Ended)

@@ -55,7 +55,7 @@ impl ReviewFacts {
 
     /// Those of a person's groups that may look at hidden values: by the policy that people were asked by, and also by
     /// the one that judges the flow now, which may have come to hide more and to trust fewer.
-    pub fn groups_that_look(&self, person: &Account) -> std::result::Result<BTreeSet<GroupName>, RevealRejected> {
+    pub fn reveal_groups(&self, person: &Account) -> std::result::Result<BTreeSet<GroupName>, RevealRejected> {
         let mut each = self.texts.redaction.policies().iter().map(|it| groups_to_reveal_to(it.reveal_to(), person));
         let first = each.next().unwrap_or(Err(RevealRejected::Group))?;
         each.try_for_each(|it| it.map(drop))?;
@@ -75,7 +75,7 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let person: Stored<Account> = self.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
         let facts = self.review_once(review, &person.record, None).await?;
-        let groups = facts.groups_that_look(&person.record)?;
+        let groups = facts.reveal_groups(&person.record)?;
         check_look(&facts, look)?;
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let stored = self.thread(&keys, &hold.record.thread).await?;
@@ -89,9 +89,9 @@ impl Service {
             at: now,
         };
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(&person);
+        draft.require_unchanged(&person);
         let data = look_data(&hold.record, &reveal);
-        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::ReviewRevealed, data)?;
+        event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReviewRevealed, data)?;
         draft.replace(&hold, &hold.record.clone().revealed(reveal)?)?;
         draft.replace(&stored, &thread)?;
         self.commit(draft.finish()).await?;

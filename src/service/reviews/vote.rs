@@ -26,7 +26,7 @@ use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::threads::commit::CommitBase;
 use crate::service::threads::heads::Version;
-use crate::service::threads::lease_expiry::over_a_lapse;
+use crate::service::threads::lease_expiry::record_expired_lease;
 use crate::service::threads::statement::StatedTransition;
 use crate::service::{Service, ThreadContext};
 use crate::store::change::Draft;
@@ -80,7 +80,7 @@ impl Service {
     }
 
     /// The same, as one of several: only where nothing more is asked for than a look.
-    pub(in crate::service) async fn vote_among_several(
+    pub(in crate::service) async fn vote_in_bulk(
         &self,
         voter: &AccountId,
         review: &ReviewId,
@@ -117,16 +117,16 @@ impl Service {
             (VoteSubmission::AmongSeveral, None) => None,
             (VoteSubmission::Alone(signature), _) => signature,
         };
-        if self.judged_again(&keys, &standing, &hold).await? != RejudgeOutcome::Kept {
+        if self.rejudge(&keys, &standing, &hold).await? != RejudgeOutcome::Kept {
             return Err(VoteRejected::PolicyChanged.into());
         }
-        let rolled = self.rolled(&keys, &hold.record.votes, (voter, ballot.delegation.as_ref())).await?;
+        let rolled = self.load_voter_roll(&keys, &hold.record.votes, (voter, ballot.delegation.as_ref())).await?;
         let now = rolled.roll.now;
         let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
         let outcome_unknown = standing.thread.record.outcome_unknown(now);
         let bench = VoteContext { roll: &rolled.roll, outcome_unknown };
         let (ballot, passkey) =
-            self.proven(&keys, (BallotSubject::Review(review), voter), ballot.clone(), signature).await?;
+            self.verify_voter_proof(&keys, (BallotSubject::Review(review), voter), ballot.clone(), signature).await?;
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let tally = hold.record.clone().vote(ballot, person, &bench)?;
         hold.record.passkey_need(stage).met_by(&proof, now)?;
@@ -170,7 +170,7 @@ impl Service {
         put_vote_event(&mut draft, &mut thread, &counted, poll.now)?;
         let counted = Stored { record: counted, ..poll.hold.clone() };
         let end = (HoldState::Denied { at: poll.now, denial }, HoldEndReason::Denied, poll.now);
-        self.put_end(&mut draft, poll.keys, &mut thread, &counted, end).await?;
+        self.add_hold_end(&mut draft, poll.keys, &mut thread, &counted, end).await?;
         draft.replace(&poll.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
         Ok(VoteOutcome::Denied)
@@ -304,8 +304,8 @@ pub(in crate::service) fn new_jti() -> Jti {
 
 fn put_vote_event(draft: &mut Draft<'_>, thread: &mut Thread, counted: &Hold, now: Timestamp) -> Result<()> {
     let Some(vote) = counted.votes.last() else { return Ok(()) };
-    over_a_lapse(draft, thread, now)?;
-    event_recorder::in_thread(draft, thread, now, EventType::ReviewVote, vote_data(counted, vote))
+    record_expired_lease(draft, thread, now)?;
+    event_recorder::append_thread_event(draft, thread, now, EventType::ReviewVote, vote_data(counted, vote))
 }
 
 /// What the event of a vote tells: all of it but what the voter said. In whose place it was cast, that something was
@@ -343,8 +343,8 @@ fn put_approved_events(
     now: Timestamp,
 ) -> Result<()> {
     let data = json!({"transition": hold.transition, "review": hold.id, "node": hold.node});
-    event_recorder::in_thread(draft, thread, now, EventType::TransitionApproved, data)?;
+    event_recorder::append_thread_event(draft, thread, now, EventType::TransitionApproved, data)?;
     let data =
         json!({"receipt": receipt.jti, "transition": receipt.transition, "aud": receipt.aud, "exp": receipt.exp});
-    event_recorder::in_thread(draft, thread, now, EventType::ReceiptIssued, data)
+    event_recorder::append_thread_event(draft, thread, now, EventType::ReceiptIssued, data)
 }

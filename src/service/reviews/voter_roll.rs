@@ -26,11 +26,11 @@ impl LoadedVoterRoll {
     /// Relies on everybody as they stand, and on each delegation until it ends.
     pub(in crate::service) fn rely(&self, draft: &mut Draft<'_>) {
         for person in &self.people {
-            draft.rely_on(person);
+            draft.require_unchanged(person);
         }
         for delegation in &self.delegations {
-            draft.rely_on(delegation);
-            if delegation.record.stands_at(self.roll.now) {
+            draft.require_unchanged(delegation);
+            if delegation.record.is_active_at(self.roll.now) {
                 draft.before(delegation.record.ends_at);
             }
         }
@@ -39,7 +39,7 @@ impl LoadedVoterRoll {
 
 impl Service {
     /// Everybody who voted, those in whose place somebody did, the voter, and whoever the voter votes for.
-    pub(in crate::service) async fn rolled(
+    pub(in crate::service) async fn load_voter_roll(
         &self,
         keys: &Keys,
         votes: &[Vote],
@@ -61,7 +61,7 @@ impl Service {
             .collect();
         let people = self.reader(keys).get_many::<Account>(&ids.into_iter().collect::<Vec<_>>()).await?;
         let roll = VoterRoll {
-            people: people.iter().map(|it| self.as_it_stands(it.record.clone())).collect(),
+            people: people.iter().map(|it| self.with_effective_status(it.record.clone())).collect(),
             delegations: delegations.iter().map(|it| it.record.clone()).collect(),
             now: self.now(),
         };
@@ -69,7 +69,7 @@ impl Service {
     }
 
     /// Whom a viewer stands in for, besides everybody whom some votes are about.
-    pub(in crate::service) async fn roll_for(
+    pub(in crate::service) async fn voter_roll_for_viewer(
         &self,
         keys: &Keys,
         viewer: &AccountId,
@@ -77,7 +77,7 @@ impl Service {
         also: &[AccountId],
     ) -> Result<VoterRoll> {
         let now = self.now();
-        let mut delegations = self.received(keys, viewer, now).await?;
+        let mut delegations = self.received_delegations(keys, viewer, now).await?;
         let absent = about.iter().filter_map(|it| it.absent.as_ref());
         let others: BTreeSet<String> = absent
             .clone()
@@ -101,12 +101,12 @@ impl Service {
             0 => Vec::new(),
             _ => self.reader(keys).get_many::<Account>(&ids.into_iter().collect::<Vec<_>>()).await?,
         };
-        let people = people.into_iter().map(|it| self.as_it_stands(it.record)).collect();
+        let people = people.into_iter().map(|it| self.with_effective_status(it.record)).collect();
         Ok(VoterRoll { people, delegations, now })
     }
 
     /// The delegations to a person that stand. None is longer than [`LENGTH_MAX`], so that older ones are not looked at.
-    pub(in crate::service) async fn received(
+    pub(in crate::service) async fn received_delegations(
         &self,
         keys: &Keys,
         person: &AccountId,
@@ -115,15 +115,15 @@ impl Service {
         let after = Cursor { due: 0, id: made_before(now) };
         let owned = RowFilter::Owner(person.as_str());
         let rows = self.reader(keys).list::<Delegation>(owned, Some(&after), LIST_ROWS_MAX).await?;
-        Ok(rows.into_iter().map(|it| it.record).filter(|it| it.stands_at(now)).collect())
+        Ok(rows.into_iter().map(|it| it.record).filter(|it| it.is_active_at(now)).collect())
     }
 
     /// Everybody's delegations that stand, the nearest end first; as many as one list has.
-    pub(in crate::service) async fn delegations_standing(&self, keys: &Keys) -> Result<Vec<Delegation>> {
+    pub(in crate::service) async fn active_delegations(&self, keys: &Keys) -> Result<Vec<Delegation>> {
         let now = self.now();
         let after = Cursor { due: now.millis(), id: char::MAX.to_string() };
         let rows = self.reader(keys).list::<Delegation>(RowFilter::State(OPEN), Some(&after), LIST_ROWS_MAX).await?;
-        Ok(rows.into_iter().map(|it| it.record).filter(|it| it.stands_at(now)).collect())
+        Ok(rows.into_iter().map(|it| it.record).filter(|it| it.is_active_at(now)).collect())
     }
 }
 

@@ -32,11 +32,11 @@ impl Service {
         let left = hold.record.clone().withdrawn(ask.clone(), voter, now)?;
         let mut thread = stored.record.clone();
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(&person);
+        draft.require_unchanged(&person);
         draft.before(hold.record.expires_at);
         if let Some(vote) = left.votes.get(ask.vote) {
             let data = withdrawal_data(&left, (ask.vote, vote));
-            event_recorder::in_thread(&mut draft, &mut thread, now, EventType::ReviewWithdrawn, data)?;
+            event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReviewWithdrawn, data)?;
         }
         draft.replace(&hold, &left)?;
         draft.replace(&stored, &thread)?;

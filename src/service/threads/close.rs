@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::lease_expiry::over_a_lapse;
+use super::lease_expiry::record_expired_lease;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{PrincipalId, ThreadId};
 use crate::domain::reviews::{Hold, HoldState};
@@ -33,7 +33,7 @@ impl Service {
             return Err(Error::WriteInProgress);
         }
         let mut draft = Draft::new(keys.row(), now);
-        over_a_lapse(&mut draft, &mut record, now)?;
+        record_expired_lease(&mut draft, &mut record, now)?;
         if let Some(review) = record.hold.clone() {
             let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
             let end = if hold.record.is_open(now) {
@@ -41,14 +41,14 @@ impl Service {
             } else {
                 (HoldState::Expired { at: now }, HoldEndReason::Expired, now)
             };
-            self.put_end(&mut draft, &keys, &mut record, &hold, end).await?;
+            self.add_hold_end(&mut draft, &keys, &mut record, &hold, end).await?;
         }
         let reason = cut_reason(reason);
         let data = json!({"by": by, "reason": reason});
         record.closed = Some(ThreadClosure { by: by.clone(), at: now, reason });
-        event_recorder::in_thread(&mut draft, &mut record, now, EventType::ThreadClosed, data)?;
+        event_recorder::append_thread_event(&mut draft, &mut record, now, EventType::ThreadClosed, data)?;
         draft.replace(&stored, &record)?;
-        self.put_answer(&mut draft, &keys, &())?;
+        self.store_response(&mut draft, &keys, &())?;
         self.commit(draft.finish()).await
     }
 
@@ -65,7 +65,7 @@ impl Service {
             return Ok(record.status(now));
         }
         let mut draft = Draft::new(keys.row(), now);
-        event_recorder::in_thread(
+        event_recorder::append_thread_event(
             &mut draft,
             &mut record,
             now,
@@ -74,7 +74,7 @@ impl Service {
         )?;
         draft.replace(&stored, &record)?;
         let status = record.status(now);
-        self.put_answer(&mut draft, &keys, &status)?;
+        self.store_response(&mut draft, &keys, &status)?;
         self.commit(draft.finish()).await?;
         Ok(status)
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::archive_lookup::ArchiveFiles;
 use super::heads::Version;
-use super::lease_expiry::over_a_lapse;
+use super::lease_expiry::record_expired_lease;
 use super::statement::StatedTransition;
 use crate::domain::chain::entry::{CommitGate, Entry};
 use crate::domain::chain::hash::Digest;
@@ -99,10 +99,10 @@ impl ProposalOutcome {
             entry: transition.outcome.entry().unwrap_or_default().to_owned(),
             changed: changed.unwrap_or_default(),
             would_hold: match &transition.outcome {
-                TransitionOutcome::Observed { would_hold, .. } => Some(for_everyone(would_hold)),
+                TransitionOutcome::Observed { would_hold, .. } => Some(reasons_for_requester(would_hold)),
                 _ => None,
             },
-            warnings: warnings_for_everyone(&transition.warnings),
+            warnings: warnings_for_requester(&transition.warnings),
         }
     }
 
@@ -114,19 +114,19 @@ impl ProposalOutcome {
         hold: Hold,
     ) -> Self {
         let diff = policies.iter().fold(changes.to_vec(), |seen, it| diff_for(it, &hold.node, &seen));
-        let reasons = for_everyone(&hold.reasons);
-        let warnings = warnings_for_everyone(&transition.warnings);
+        let reasons = reasons_for_requester(&hold.reasons);
+        let warnings = warnings_for_requester(&transition.warnings);
         Self::Held { transition: transition.digest, hold: Box::new(hold), reasons, warnings, diff }
     }
 }
 
 /// Reasons as the asker may be told them.
-pub(in crate::service) fn for_everyone(reasons: &[HoldReason]) -> Vec<HoldReason> {
+pub(in crate::service) fn reasons_for_requester(reasons: &[HoldReason]) -> Vec<HoldReason> {
     reasons.iter().filter(|reason| !reason.for_reviewers_only).cloned().collect()
 }
 
 /// Warnings as the asker may be told them.
-pub fn warnings_for_everyone(warnings: &[JudgedWarning]) -> Vec<JudgedWarning> {
+pub fn warnings_for_requester(warnings: &[JudgedWarning]) -> Vec<JudgedWarning> {
     warnings.iter().filter(|it| it.audience == ReasonAudience::Everyone).cloned().collect()
 }
 
@@ -145,7 +145,7 @@ pub(in crate::service) fn owes(base: &CommitBase<'_>, parent: &Thread, gate: &Co
     let observed = |gate: &CommitGate| matches!(gate, CommitGate::Observed {});
     let accepted = base.flow.accepted();
     let accepted = accepted.contains(&base.head.entry.policy) && parent.lineage.is_accepted(&accepted);
-    let taken_back = parent.rests_on_what_was_taken_back();
+    let taken_back = parent.rests_on_revoked_approval();
     let before = base.head.entry.owes || observed(&base.head.entry.gate) || taken_back || !accepted;
     let owed = before || branches_owe || observed(gate);
     match base.policy.approval().covers() {
@@ -171,8 +171,8 @@ impl Service {
         let kept = kept_state(base.head, &step)?;
         let given = step.transition.context_tokens;
         let (warnings, name) = (step.transition.warnings_shown().to_vec(), step.transition.step.clone());
-        let version = self.enter(draft, keys, (step, gate, owes, now), kept)?;
-        over_a_lapse(draft, thread, now)?;
+        let version = self.insert_signed_entry(draft, keys, (step, gate, owes, now), kept)?;
+        record_expired_lease(draft, thread, now)?;
         *thread = thread.clone().advanced(head_of(&version.entry), now);
         thread.lineage = std::mem::take(&mut thread.lineage).followed(&base.head.entry, &version.entry);
         thread.committed_nodes.extend(version.statement.node.clone());
@@ -195,12 +195,18 @@ impl Service {
         if let Some(restored) = version.statement.restores {
             data["restores"] = json!(restored);
         }
-        event_recorder::in_thread(draft, thread, now, EventType::TransitionCommitted, with_warnings(data, &warnings))?;
+        event_recorder::append_thread_event(
+            draft,
+            thread,
+            now,
+            EventType::TransitionCommitted,
+            with_warnings(data, &warnings),
+        )?;
         Ok(version)
     }
 
     /// The signed entry and the rows of a version.
-    pub(in crate::service) fn enter(
+    pub(in crate::service) fn insert_signed_entry(
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
@@ -246,7 +252,7 @@ impl Service {
     ) -> Result<Option<ProposalOutcome>> {
         let (name, ask) = (identity.to_string(), &proposal.ask);
         if let Some(rejection) = self.fetch::<Rejection>(keys, &name).await? {
-            let checkpoint = self.made_on(keys, &rejection.record).await?;
+            let checkpoint = self.rejected_head(keys, &rejection.record).await?;
             return Ok(Some(ProposalOutcome::Rejected(RejectionBody::of(rejection.record, ask, checkpoint))));
         }
         let known = match self.reader(keys).get_by_alias::<Transition>(&name).await? {
@@ -254,11 +260,15 @@ impl Service {
             None => self.archived_as(keys, (thread, proposal.parent), identity).await?,
         };
         let Some(transition) = known else { return Ok(None) };
-        self.answer_of(keys, transition).await.map(Some)
+        self.proposal_outcome(keys, transition).await.map(Some)
     }
 
     /// What a proposal that was stated is answered, then and ever after.
-    pub(in crate::service) async fn answer_of(&self, keys: &Keys, transition: Transition) -> Result<ProposalOutcome> {
+    pub(in crate::service) async fn proposal_outcome(
+        &self,
+        keys: &Keys,
+        transition: Transition,
+    ) -> Result<ProposalOutcome> {
         let transition = self.whole(keys, transition).await?;
         let policy = self.policy(keys, transition.statement.policy).await?;
         let changes = self.changes_of(keys, &transition).await?;

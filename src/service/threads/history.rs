@@ -133,7 +133,7 @@ impl Service {
             return Ok((record, Vec::new()));
         }
         // What the first version after those that are erased has changed cannot be told.
-        let told = record.gone.told_from();
+        let told = record.gone.first_explained_version();
         if top <= told {
             return Ok((record, Vec::new()));
         }
@@ -155,7 +155,7 @@ impl Service {
                 TraceStart::After { transition: &transition, before, after: &after.state },
             ];
             let tools = [transition.tool.as_ref()];
-            let hidings = self.hidings_for(&keys, reader, &policies, sides, &tools).await?;
+            let hidings = self.redactors_for(&keys, reader, &policies, sides, &tools).await?;
             let diff = redacted_by(&hidings, &diff(before, &after.state));
             let hold = holds.remove(&transition.digest);
             items.push(HistoryItem { diff, transition, entry: after.entry, hold });
@@ -191,7 +191,7 @@ impl Service {
             TraceStart::before(&transition, &before),
             TraceStart::After { transition: &transition, before: &before, after: &checked.state },
         ];
-        let hidings = self.hidings_for(&keys, reader, &policies, sides, &tools).await?;
+        let hidings = self.redactors_for(&keys, reader, &policies, sides, &tools).await?;
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
         let own = policies.first().ok_or(Error::Broken("a policy"))?;
         let opening = self.open_transition(&keys, &transition, own, &hides).await?;
@@ -247,7 +247,7 @@ impl Service {
         let tools = [tools[0].as_ref(), tools[1].as_ref()];
         let sides = [(from, &before), (to, &after)];
         let sides = sides.map(|(version, of)| TraceStart::Version { thread, version, state: &of.state });
-        let hidings = self.hidings_for(&keys, reader, &policies, sides, &tools).await?;
+        let hidings = self.redactors_for(&keys, reader, &policies, sides, &tools).await?;
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
         let view = OpeningSelection { hidden: &hides, wanted: &|_| false };
         let opening = open((&before.state, &before.tree), (&after.state, &after.tree), &view);

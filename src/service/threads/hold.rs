@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::commit::{ProposalOutcome, with_warnings};
-use super::lease_expiry::over_a_lapse;
+use super::lease_expiry::record_expired_lease;
 use super::statement::StatedTransition;
 use crate::domain::chain::hash::Digest;
 use crate::domain::identity::account::{Account, Token};
@@ -26,7 +26,7 @@ use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::context::ProposalContext;
-use crate::service::proposals::steps::put_try;
+use crate::service::proposals::steps::record_step_attempt;
 use crate::service::reviews::escalate::notices_of;
 use crate::service::writes::outcome::cut_reason;
 use crate::store::change::Draft;
@@ -48,11 +48,11 @@ impl Service {
         let mut draft = asking.draft(now);
         let mut thread = asking.standing.thread.record.clone();
         let changes = diff(&asking.head.state, &step.after.state);
-        let (transition, hold) = put_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, effect, now))?;
+        let (transition, hold) = add_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, effect, now))?;
         draft.replace(&asking.standing.thread, &thread)?;
         let policies = self.policies_of(asking.keys, &transition.statement).await?;
         let answer = ProposalOutcome::held(&policies, &transition, &changes, hold);
-        self.put_answer(&mut draft, asking.keys, &answer)?;
+        self.store_response(&mut draft, asking.keys, &answer)?;
         self.commit(draft.finish()).await?;
         Ok(answer)
     }
@@ -74,7 +74,7 @@ impl Service {
             let after = people.last().map(|it| Cursor { due: 0, id: it.id.to_string() });
             let page = self.reader(keys).list::<Account>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
             let full = page.len() == LIST_ROWS_MAX as usize;
-            people.extend(page.into_iter().map(|it| self.as_it_stands(it.record)));
+            people.extend(page.into_iter().map(|it| self.with_effective_status(it.record)));
             if !full {
                 break;
             }
@@ -84,7 +84,7 @@ impl Service {
 
     /// The thread, its hold ended first if the deadline has passed: by the database's clock, as it is for the last vote. A
     /// gateway that is ahead leaves it open until then.
-    pub(in crate::service) async fn without_expired_hold(
+    pub(in crate::service) async fn expire_hold_if_due(
         &self,
         keys: &Keys,
         thread: Stored<Thread>,
@@ -116,7 +116,7 @@ impl Service {
         let keys = self.keys()?;
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let thread = self.thread(&keys, &hold.record.thread).await?;
-        self.without_expired_hold(&keys, thread).await
+        self.expire_hold_if_due(&keys, thread).await
     }
 
     /// Takes a held proposal back. Only its own proposer may.
@@ -154,7 +154,7 @@ impl Service {
         let thread = self.thread(&keys, &hold.record.thread).await?;
         let mut draft = Draft::new(keys.row(), now);
         draft.before(hold.record.expires_at);
-        self.put_answer(&mut draft, &keys, &())?;
+        self.store_response(&mut draft, &keys, &())?;
         let end = HoldState::Cancelled { at: now, reason: cut_reason(reason) };
         self.end_hold(draft, &keys, &thread, &hold, (end, HoldEndReason::Cancelled, now)).await
     }
@@ -168,13 +168,13 @@ impl Service {
         end: (HoldState, HoldEndReason, Timestamp),
     ) -> Result<()> {
         let mut record = thread.record.clone();
-        self.put_end(&mut draft, keys, &mut record, hold, end).await?;
+        self.add_hold_end(&mut draft, keys, &mut record, hold, end).await?;
         draft.replace(thread, &record)?;
         self.commit(draft.finish()).await
     }
 
     /// Adds a hold's end to a change: the hold, its transition, the thread's pause, the event.
-    pub(in crate::service) async fn put_end(
+    pub(in crate::service) async fn add_hold_end(
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
@@ -197,12 +197,12 @@ impl Service {
             *opened = opened.saturating_sub(1);
             thread.holds_opened.retain(|_, opened| *opened > 0);
         }
-        event_recorder::in_thread(draft, thread, now, end_event(decision), end_data(&ended))
+        event_recorder::append_thread_event(draft, thread, now, end_event(decision), end_data(&ended))
     }
 }
 
 /// Adds a new hold to a change: the transition, the hold, the thread's pause, the event.
-pub(in crate::service) fn put_hold(
+pub(in crate::service) fn add_hold(
     draft: &mut Draft<'_>,
     thread: &mut Thread,
     asking: &ProposalContext<'_>,
@@ -234,14 +234,14 @@ pub(in crate::service) fn put_hold(
         state: HoldState::Open {},
     };
     let transition = Transition { outcome: TransitionOutcome::Held { review: review.clone() }, ..step.transition };
-    over_a_lapse(draft, thread, now)?;
+    record_expired_lease(draft, thread, now)?;
     draft.insert(&transition)?;
     draft.insert(&hold)?;
-    put_try(draft, asking, Some(transition.digest))?;
+    record_step_attempt(draft, asking, Some(transition.digest))?;
     thread.hold = Some(review);
     *thread.holds_opened.entry(hold.node.clone()).or_insert(0) += 1;
     let data = held_data(&hold, &transition);
-    event_recorder::in_thread(draft, thread, now, EventType::TransitionHeld, data)?;
+    event_recorder::append_thread_event(draft, thread, now, EventType::TransitionHeld, data)?;
     Ok((transition, hold))
 }
 

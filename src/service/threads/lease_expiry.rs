@@ -14,7 +14,11 @@ use crate::store::change::Draft;
 
 /// Whoever goes on over a lease that has passed relies on that by the database's clock, and has it told first: once
 /// the head is another, nobody else would find it. Nothing, where no lease has passed.
-pub(in crate::service) fn over_a_lapse(draft: &mut Draft<'_>, thread: &mut Thread, now: Timestamp) -> Result<()> {
+pub(in crate::service) fn record_expired_lease(
+    draft: &mut Draft<'_>,
+    thread: &mut Thread,
+    now: Timestamp,
+) -> Result<()> {
     let HeadUse::Reserved { write, lease_expires_at } = thread.head.usage.clone() else { return Ok(()) };
     if lease_expires_at > now {
         return Ok(());
@@ -22,14 +26,14 @@ pub(in crate::service) fn over_a_lapse(draft: &mut Draft<'_>, thread: &mut Threa
     draft.not_before(lease_expires_at);
     let data = json!({"write_id": write.write_id, "by": write.principal, "fence": thread.fence});
     if thread.unresolved.insert(write) {
-        event_recorder::in_thread(draft, thread, now, EventType::WriteLapsed, data)?;
+        event_recorder::append_thread_event(draft, thread, now, EventType::WriteLapsed, data)?;
     }
     Ok(())
 }
 
 impl Service {
     /// Logs that a lease passed without a word. Everybody who reads already counts it as lapsed.
-    pub async fn note_lapse(&self, thread: &ThreadId) -> Result<()> {
+    pub async fn log_expired_lease(&self, thread: &ThreadId) -> Result<()> {
         match retrying!(self.note_lapse_once(thread)) {
             // By the database's clock it has not.
             Err(error) if error.is_too_soon() => Ok(()),
@@ -42,7 +46,7 @@ impl Service {
         let stored = self.thread(&keys, thread).await?;
         let mut record = stored.record.clone();
         let mut draft = Draft::new(keys.row(), now);
-        over_a_lapse(&mut draft, &mut record, now)?;
+        record_expired_lease(&mut draft, &mut record, now)?;
         if record.unresolved == stored.record.unresolved {
             return Ok(());
         }

@@ -127,7 +127,7 @@ impl Service {
             return Err(Error::Halted);
         }
         let policy = self.policy(&keys, flow.record.policy).await?;
-        let judged = self.judged_first(token.record.principal().as_str(), &policy, &new.state).await?;
+        let judged = self.judge_initial_state(token.record.principal().as_str(), &policy, &new.state).await?;
         let initial = judged
             .map_err(|violations| Error::Rejected(violations.iter().map(result_error).collect::<Vec<_>>().into()))?;
         // The judgement may have waited for its turn.
@@ -138,24 +138,25 @@ impl Service {
         }
         let step = self.first_step(&keys, token, &policy, &id, (&new.state, now));
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(token).rely_on(&flow).rely_on(&gateway);
+        draft.require_unchanged(token).require_unchanged(&flow).require_unchanged(&gateway);
         let content = StateContent::Full { state: new.state.clone(), origins: step.after.tree.origins() };
         let transition = step.transition.clone();
-        let first = self.enter(&mut draft, &keys, (step, CommitGate::Auto {}, initial.owes(), now), content)?;
+        let first =
+            self.insert_signed_entry(&mut draft, &keys, (step, CommitGate::Auto {}, initial.owes(), now), content)?;
         let mut thread = thread_of(&first, new, now);
         thread.authors.insert(token.record.owner.clone());
         let mut data = json!({"transition": first.entry.transition, "by": token.record.principal()});
         if let Some(terms) = &new.episode {
             data["episode"] = json!(terms.digest());
         }
-        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::ThreadCreated, data)?;
+        event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ThreadCreated, data)?;
         draft.insert(&Transition {
             outcome: TransitionOutcome::Committed { entry: first.token.clone() },
             ..transition
         })?;
         draft.insert(&thread)?;
         let made = created(&first, new.flow.clone());
-        self.put_answer(&mut draft, &keys, &made)?;
+        self.store_response(&mut draft, &keys, &made)?;
         self.commit(draft.finish()).await?;
         self.heads.put(Arc::new(first));
         Ok(made)
@@ -252,7 +253,7 @@ impl Service {
     pub async fn overview(&self, thread: &ThreadId) -> Result<ThreadOverview> {
         let keys = self.keys()?;
         let thread = self.thread(&keys, thread).await?;
-        let thread = self.without_expired_hold(&keys, thread).await?.record;
+        let thread = self.expire_hold_if_due(&keys, thread).await?.record;
         let status = thread.status(self.now());
         let review = thread.hold.clone();
         Ok(ThreadOverview { thread, status, review })

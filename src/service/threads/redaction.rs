@@ -200,7 +200,7 @@ impl Service {
 
     /// What each policy redacts of these states, as one reader is shown them: a leaf that the reader could have chosen is
     /// compared with what its author could read, and with nothing else.
-    pub(in crate::service) async fn hidings_for<'p, const N: usize>(
+    pub(in crate::service) async fn redactors_for<'p, const N: usize>(
         &self,
         keys: &Keys,
         reader: &Party,

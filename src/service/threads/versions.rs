@@ -82,7 +82,7 @@ impl Service {
     }
 
     /// The rows of these versions in the database, in order; all of them are there.
-    pub(in crate::service) async fn stored_of<R: Record + VersionedRow>(
+    pub(in crate::service) async fn stored_versions<R: Record + VersionedRow>(
         &self,
         keys: &Keys,
         thread: &ThreadId,

@@ -84,7 +84,7 @@ impl Service {
         let mut draft = Draft::new(ending.keys.row(), now);
         let data =
             json!({"write_id": write.key.write_id, "by": write.key.principal, "fence": write.fence, "late": true});
-        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteConfirmed, data)?;
+        event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteConfirmed, data)?;
         self.put_ending(draft, ending, &write, &thread).await?;
         Ok(write)
     }
@@ -142,7 +142,7 @@ impl Service {
             "write_id": confirmed.key.write_id, "by": confirmed.key.principal, "fence": confirmed.fence,
             "transition": advanced.entry.transition, "version": advanced.entry.version, "late": false,
         });
-        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteConfirmed, data)?;
+        event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteConfirmed, data)?;
         let outcome = TransitionOutcome::Committed { entry: advanced.token.clone() };
         draft.insert(&Transition { outcome, ..transition })?;
         self.put_ending(draft, ending, &confirmed, &thread).await?;
@@ -188,7 +188,7 @@ impl Service {
         } else {
             (HoldState::Expired { at: now }, HoldEndReason::Expired, now)
         };
-        self.put_end(draft, keys, thread, &hold, end).await
+        self.add_hold_end(draft, keys, thread, &hold, end).await
     }
 
     /// The writer says that it wrote nothing. A receipt is used up all the same.
@@ -207,7 +207,7 @@ impl Service {
         let (write, mut thread) = ending.write.record.clone().aborted(thread, reason, now);
         let mut draft = Draft::new(ending.keys.row(), now);
         let data = json!({"write_id": write.key.write_id, "by": write.key.principal, "fence": write.fence});
-        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteAborted, data)?;
+        event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteAborted, data)?;
         self.put_ending(draft, &ending, &write, &thread).await?;
         Ok(write)
     }
@@ -219,7 +219,7 @@ impl Service {
         write: &Write,
         thread: &Thread,
     ) -> Result<()> {
-        draft.rely_on(&ending.token).replace(&ending.write, write)?;
+        draft.require_unchanged(&ending.token).replace(&ending.write, write)?;
         draft.replace(&ending.standing.thread, thread)?;
         self.commit(draft.finish()).await
     }
@@ -260,10 +260,10 @@ impl Service {
         // By the database's clock, as for whoever writes by the lease.
         draft.not_before(write.record.lease_expires_at);
         let data = json!({"write_id": key.write_id, "of": key.principal, "by": by, "outcome": outcome});
-        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteResolved, data)?;
+        event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteResolved, data)?;
         draft.replace(&write, &resolved)?;
         draft.replace(&stored, &thread)?;
-        self.put_answer(&mut draft, &keys, &resolved)?;
+        self.store_response(&mut draft, &keys, &resolved)?;
         self.commit(draft.finish()).await?;
         Ok(resolved)
     }

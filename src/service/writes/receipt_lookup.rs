@@ -72,7 +72,7 @@ impl Service {
     }
 
     /// What this gateway knows of the receipt. Only of the very bytes that it issued does it tell anything.
-    pub async fn known_receipt(&self, receipt: &str) -> Result<ReceiptLookupResult> {
+    pub async fn look_up_receipt(&self, receipt: &str) -> Result<ReceiptLookupResult> {
         let Some(claims) = peek_receipt(receipt) else { return Ok(ReceiptLookupResult::Nothing) };
         let keys = self.keys()?;
         let Some(row) = self.fetch::<ReceiptRow>(&keys, claims.jti.as_str()).await? else {

@@ -52,11 +52,11 @@ impl Service {
         record.revoked = Some(Revoked { at: now, by: principal.clone(), reason: reason.clone() });
         let mut draft = Draft::new(keys.row(), now);
         let data =
-            json!({"receipt": jti, "by": principal, "reason": reason, "owed": thread.rests_on_what_was_taken_back()});
-        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::ReceiptRevoked, data)?;
+            json!({"receipt": jti, "by": principal, "reason": reason, "owed": thread.rests_on_revoked_approval()});
+        event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReceiptRevoked, data)?;
         draft.replace(&receipt, &record)?;
         draft.replace(&stored, &thread)?;
-        self.put_answer(&mut draft, &keys, &())?;
+        self.store_response(&mut draft, &keys, &())?;
         self.commit(draft.finish()).await
     }
 }

@@ -171,7 +171,7 @@ impl Service {
     async fn reserved_before(&self, keeping: &VerifyContext<'_>) -> Result<Write> {
         let stored = keeping.write.as_ref().ok_or(Error::Broken("a write"))?;
         let mut draft = Draft::new(keeping.keys.row(), keeping.now);
-        draft.rely_on(keeping.token).rely_on(&*keeping.standing.thread).rely_on(stored);
+        draft.require_unchanged(keeping.token).require_unchanged(&*keeping.standing.thread).require_unchanged(stored);
         keeping.standing.rely(&mut draft);
         draft.before(stored.record.lease_expires_at);
         let late = |error: Error| if error.is_too_late() { Error::Denied(DenialCode::AlreadyUsed) } else { error };
@@ -234,10 +234,10 @@ impl Service {
         };
         write.verification = jws::sign(keeping.keys.signing(KeyUse::Chain), TokenType::Verification, &claims);
         let mut draft = Draft::new(keeping.keys.row(), now);
-        draft.rely_on(keeping.token);
+        draft.require_unchanged(keeping.token);
         standing.rely(&mut draft);
         if let Some(receipt) = &keeping.receipt {
-            draft.rely_on(receipt);
+            draft.require_unchanged(receipt);
         }
         if let Some(moment) = not_after {
             draft.before(moment);
@@ -247,7 +247,7 @@ impl Service {
             "write_id": write.key.write_id, "by": write.key.principal, "node": write.node, "fence": write.fence,
             "transition": write.transition, "version": write.version, "lease_expires_at": write.lease_expires_at,
         });
-        event_recorder::in_thread(&mut draft, &mut thread, now, EventType::WriteReserved, data)?;
+        event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteReserved, data)?;
         draft.replace(&standing.thread, &thread)?;
         let late = |error: Error| if error.is_too_late() { Error::Denied(DenialCode::Expired) } else { error };
         self.commit(draft.finish()).await.map_err(late)?;

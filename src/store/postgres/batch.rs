@@ -96,7 +96,8 @@ pub(super) const TAKE_TURNS: &str = "SELECT CASE WHEN alone THEN pg_advisory_xac
 /// Whose turns the locks ask for.
 pub(super) fn turns(locks: &[RowLock<'_>]) -> AdvisoryLocks {
     let asked = locks.iter().filter(|it| RELIED_ON.contains(&it.table) && it.strength != LockStrength::Absent);
-    let each = asked.flat_map(|it| it.ids.iter().map(|id| (turn_of(it.table, id), it.strength == LockStrength::Write)));
+    let each = asked
+        .flat_map(|it| it.ids.iter().map(|id| (advisory_lock_key(it.table, id), it.strength == LockStrength::Write)));
     let mut wishes: BTreeMap<i64, bool> = BTreeMap::new();
     for (key, alone) in each {
         *wishes.entry(key).or_default() |= alone;
@@ -105,7 +106,7 @@ pub(super) fn turns(locks: &[RowLock<'_>]) -> AdvisoryLocks {
 }
 
 /// What an advisory lock is called that stands for a row.
-fn turn_of(table: Table, id: &str) -> i64 {
+fn advisory_lock_key(table: Table, id: &str) -> i64 {
     let hash = Sha256::new().chain_update(table.name()).chain_update([0]).chain_update(id).finalize();
     let (first, _) = hash.split_first_chunk().expect("a hash has 32 bytes");
     i64::from_be_bytes(*first)

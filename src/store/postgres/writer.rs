@@ -183,7 +183,7 @@ impl PostgresWriter {
 
     /// Everything but the end: locks, checks, writes.
     async fn write(&self, client: &Object, group: &[QueuedChange]) -> Result<BatchOutcomes, TransactionError> {
-        let (mut rows, now) = stand(client, group).await?;
+        let (mut rows, now) = begin_and_lock(client, group).await?;
         (self.options.probe.0)(CommitPoint::Locked);
         let now = self.options.clock_offset.applied_to(now);
         let mut outcomes = Vec::with_capacity(group.len());
@@ -224,7 +224,7 @@ async fn write_labels<'c>(client: &Object, changes: impl Iterator<Item = &'c Cha
 }
 
 /// Begins, locks all rows of the group, and looks at them and at the clock: one round trip.
-async fn stand(client: &Object, group: &[QueuedChange]) -> Result<(LockedBatchRows, Timestamp), Error> {
+async fn begin_and_lock(client: &Object, group: &[QueuedChange]) -> Result<(LockedBatchRows, Timestamp), Error> {
     let locks = batch::locks(group.iter().map(|job| &job.change));
     let aliases = batch::aliases(group.iter().map(|job| &job.change));
     let turns = batch::turns(&locks);

@@ -94,7 +94,7 @@ pub async fn halt(post: IdempotentPost, scope: Path<String>) -> Result<HttpRespo
     let ask: SetHaltRequest = post.read()?;
     let at = if *scope == "all" { HaltScope::All } else { HaltScope::Flow(json_body::name("/scope", &scope)?) };
     let halt = Halt { proposing: ask.proposing, verifying: ask.verifying, reason: ask.reason };
-    let standing = post.app.service.wish_halt(Actor::Token(&post.token), &at, &HaltRequest::Set(halt)).await?;
+    let standing = post.app.service.request_halt(Actor::Token(&post.token), &at, &HaltRequest::Set(halt)).await?;
     let lifting = standing.stops.as_ref().and_then(|it| it.lifting.as_ref());
     let mut answer = match lifting {
         Some(_) => HttpResponse::Accepted(),

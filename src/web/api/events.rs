@@ -67,7 +67,7 @@ async fn page(request: &HttpRequest, app: &AppState, machine: &Machine, query: &
     if after > PLACE_MAX {
         return Err(Error::invalid("/after", "no log reaches that far, and no number in JSON"));
     }
-    let (events, next) = app.service.events_told(&machine.0.record, after, limit).await?;
+    let (events, next) = app.service.events_for_machine(&machine.0.record, after, limit).await?;
     let events: Vec<Value> = events.iter().map(event_json).collect();
     Ok(HttpResponse::Ok().json(json!({"events": events, "next": next})))
 }
@@ -101,9 +101,9 @@ impl EventSource for MachineEventSource {
         let mut reach = after;
         let events = loop {
             let left = service.now().until(until);
-            service.log_beyond(reach, left).await?;
-            service.token_stands(&self.token).await?;
-            let (events, next) = service.events_told(&self.token.record, reach, BATCH).await?;
+            service.wait_for_log(reach, left).await?;
+            service.token_is_current(&self.token).await?;
+            let (events, next) = service.events_for_machine(&self.token.record, reach, BATCH).await?;
             reach = next;
             // That something happened elsewhere is nobody's business: nothing is told before the next sign of life.
             if !events.is_empty() || service.now() >= until {

@@ -21,7 +21,7 @@ use crate::domain::primitives::secret::Secret;
 use crate::service::Stored;
 use crate::service::error::{Error, Result};
 use crate::service::platform::idempotency::IdempotentResponse;
-use crate::web::auth::extractors::{Machine, app_of, said_by};
+use crate::web::auth::extractors::{Machine, app_of, read_body};
 use crate::web::state::AppState;
 
 /// What a sender calls its request.
@@ -52,7 +52,7 @@ impl FromRequest for IdempotentPost {
         Box::pin(async move {
             // Of somebody who may not ask nothing is read.
             let (token, app) = (machine.await?.0, app_of(&request));
-            let body = said_by(&token, (&request, &app), body).await?;
+            let body = read_body(&token, (&request, &app), body).await?;
             Ok(Self { request, app, token, body })
         })
     }

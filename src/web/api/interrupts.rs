@@ -144,8 +144,8 @@ pub async fn read(
     let known = app.service.interrupt(&id).await?;
     of_own_flow(&machine, &known.flow, "interrupt")?;
     let look = || async { Ok(app.service.interrupt(&id).await?.answered()) };
-    let wish = (&*machine.0, long_poll::wished(&request));
-    let Some(answered) = long_poll::until_there(&app, wish, look).await? else {
+    let wish = (&*machine.0, long_poll::requested_wait(&request));
+    let Some(answered) = long_poll::poll_until(&app, wish, look).await? else {
         return Ok(HttpResponse::Accepted().json(json!({"status": "open"})));
     };
     if machine.0.record.role == MachineRole::Auditor {

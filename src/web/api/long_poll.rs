@@ -22,7 +22,7 @@ static LOOKING: Semaphore = Semaphore::const_new(2);
 
 /// What `look` finds, at once or within the time that is wished for; `None` if it is not there by then. Who waits
 /// already as often as one may is refused.
-pub async fn until_there<T, Look>(
+pub async fn poll_until<T, Look>(
     app: &AppState,
     (token, wished): (&Stored<Token>, Duration),
     look: impl Fn() -> Look,
@@ -53,7 +53,7 @@ where
         let _turn = LOOKING.acquire().await.ok();
         let begun = app.service.instant();
         // Whoever waited may not be let in any more.
-        app.service.token_stands(token).await?;
+        app.service.token_is_current(token).await?;
         found = look().await?;
         if found.is_none() && LOOKING.available_permits() == 0 {
             // Others wait to look, too: all of them together leave most of the time to whoever does something.
@@ -64,7 +64,7 @@ where
 }
 
 /// How long a request wishes to wait.
-pub fn wished(request: &HttpRequest) -> Duration {
+pub fn requested_wait(request: &HttpRequest) -> Duration {
     let wishes = request.headers().get_all("prefer").filter_map(|it| it.to_str().ok());
     let wait = wishes.flat_map(|it| it.split(',')).find_map(|it| it.trim().strip_prefix("wait=")?.parse().ok());
     Duration::from_secs(wait.unwrap_or(0))

@@ -49,7 +49,7 @@ pub async fn read(app: Data<AppState>, _machine: Machine, amendment: Path<String
 pub async fn list(app: Data<AppState>, _machine: Machine, flow: Path<String>) -> Result<HttpResponse> {
     let flow: FlowId = json_body::name("/flow", &flow)?;
     let (url, now) = (app.service.public_url(), app.service.now());
-    let all: Vec<Value> = app.service.amendments_of(&flow).await?.iter().map(|it| told(it, url, now)).collect();
+    let all: Vec<Value> = app.service.policy_changes_of(&flow).await?.iter().map(|it| told(it, url, now)).collect();
     Ok(HttpResponse::Ok().json(json!({"amendments": all})))
 }
 
@@ -66,7 +66,7 @@ pub async fn list(app: Data<AppState>, _machine: Machine, flow: Path<String>) ->
 pub async fn cancel(post: IdempotentPost, amendment: Path<String>) -> Result<HttpResponse> {
     let (id, ask) = (id(&amendment)?, post.read::<ReasonRequest>()?);
     let by = post.token.record.principal();
-    post.once(post.app.service.cancel_amendment(&by, &id, &ask.reason), |app, ended: &PolicyChangeRequest| {
+    post.once(post.app.service.cancel_policy_change(&by, &id, &ask.reason), |app, ended: &PolicyChangeRequest| {
         Ok(telling(StatusCode::OK, &told(ended, app.service.public_url(), app.service.now())))
     })
     .await

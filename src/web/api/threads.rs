@@ -159,11 +159,11 @@ pub async fn state(
 ) -> Result<HttpResponse> {
     let (thread, node): (ThreadId, NodeId) =
         (json_body::name("/thread", &thread)?, json_body::name("/node", &query.node)?);
-    Ok(HttpResponse::Ok().json(seen_by(&app, &machine, &thread, &node, query.version).await?))
+    Ok(HttpResponse::Ok().json(state_for_node(&app, &machine, &thread, &node, query.version).await?))
 }
 
 /// What a node may read of a version, for a machine that may ask as it.
-pub async fn seen_by(
+pub async fn state_for_node(
     app: &AppState,
     machine: &Machine,
     thread: &ThreadId,

@@ -98,7 +98,7 @@ impl FromRequest for CachedTokenMachine {
                 None => Err(Error::Unauthenticated),
             };
             let token = admitted(&request, &app, token).map_err(|error| Problem::of(&request, error))?;
-            let body = said_by(&token, (&request, &app), body).await?;
+            let body = read_body(&token, (&request, &app), body).await?;
             Ok(Self { token, body })
         })
     }
@@ -119,7 +119,7 @@ impl FromRequest for PostCaller {
             let Some(text) = bearer(&request) else {
                 let address = app.edge.peers.asker_of(&request);
                 let share = BodyAllowance::of(BodySender::Address(&address), &request, app.edge.body_bytes_max);
-                let heard = app.edge.hearing.heard(Some(share), body).await;
+                let heard = app.edge.hearing.read_body(Some(share), body).await;
                 let body = heard.map_err(|error| Problem::of(&request, error))?.sent?;
                 let known = signed(&request, &app, body.sent()).await;
                 let (token, post) = match known {
@@ -135,7 +135,7 @@ impl FromRequest for PostCaller {
             };
             // Whose it is, is asked before it is read.
             let token = admit(known).await?;
-            let body = said_by(&token, (&request, &app), body).await?;
+            let body = read_body(&token, (&request, &app), body).await?;
             Ok(Self { token, body, post: None })
         })
     }
@@ -181,23 +181,23 @@ fn admitted(
     taken.map_err(|_| Error::TooMany)?;
     rate_limit_key::is_for(request, app, token.record.id.as_str())?;
     let route = request.match_pattern().unwrap_or_default();
-    app.service.saw(&format!("token/{}", token.record.id));
+    app.service.mark_seen(&format!("token/{}", token.record.id));
     permissions::admit(CallerRole::Machine(token.record.role), request.method(), &route)?;
     Ok(token)
 }
 
 /// What a machine that was let in sends. If that took its time, its token must stand at the end of it, too.
-pub async fn said_by(
+pub async fn read_body(
     token: &Stored<Token>,
     (request, app): (&HttpRequest, &AppState),
     body: impl Future<Output = Result<JsonBytes, Problem>>,
 ) -> Result<JsonBytes, Problem> {
     let failed = |error| Problem::of(request, error);
     let share = BodyAllowance::of(BodySender::Token(token.record.id.as_str()), request, app.edge.body_bytes_max);
-    let heard = app.edge.hearing.heard(Some(share), body).await.map_err(failed)?;
+    let heard = app.edge.hearing.read_body(Some(share), body).await.map_err(failed)?;
     let sent = heard.sent?;
     if heard.late {
-        app.service.token_stands(token).await.map_err(failed)?;
+        app.service.token_is_current(token).await.map_err(failed)?;
     }
     Ok(sent)
 }
@@ -213,8 +213,8 @@ impl FromRequest for Person {
             let secret = request.cookie(cookie_name(&app)).map(|it| it.value().to_owned());
             let secret = secret.ok_or_else(|| Problem::of(&request, Error::Unauthenticated))?;
             let signed_in = app.service.session_of(&secret).await.map_err(|error| Problem::of(&request, error))?;
-            app.service.saw(&format!("session/{}", signed_in.session.record.id));
-            app.service.saw(&format!("account/{}", signed_in.account.record.id));
+            app.service.mark_seen(&format!("session/{}", signed_in.session.record.id));
+            app.service.mark_seen(&format!("account/{}", signed_in.account.record.id));
             rate_limit_key::is_for(&request, &app, signed_in.account.record.id.as_str())
                 .map_err(|error| Problem::of(&request, error))?;
             let route = request.match_pattern().unwrap_or_default();

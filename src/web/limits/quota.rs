@@ -32,11 +32,11 @@ impl CallerQuota {
 
     /// One more of this asker's, if there is one left.
     pub fn take(&self, asker: &str) -> Option<QuotaPermit> {
-        self.take_so_much(asker, 1)
+        self.acquire_amount(asker, 1)
     }
 
     /// As much of what is counted. Whoever has nothing yet may have more than their share alone, if it is there.
-    pub fn take_so_much(&self, asker: &str, much: usize) -> Option<QuotaPermit> {
+    pub fn acquire_amount(&self, asker: &str, much: usize) -> Option<QuotaPermit> {
         let taken = locked(&self.taken);
         let own = taken.by_asker.get(asker).copied().unwrap_or_default();
         let fits = |of: usize, max: usize| of == 0 || of.saturating_add(much) <= max;
@@ -47,7 +47,7 @@ impl CallerQuota {
     }
 
     /// As much, whatever is left.
-    pub fn take_in_any_case(&self, asker: &str, much: usize) -> QuotaPermit {
+    pub fn acquire_unchecked(&self, asker: &str, much: usize) -> QuotaPermit {
         self.given(locked(&self.taken), asker, much)
     }
 
@@ -97,10 +97,10 @@ mod tests {
         let again = seats.take("a").unwrap();
         assert!(seats.take("a").is_none());
         drop((second, third, again));
-        let long = seats.take_so_much("a", 9).expect("alone, more than a share");
+        let long = seats.acquire_amount("a", 9).expect("alone, more than a share");
         assert!(seats.take("a").is_none() && seats.take("b").is_none());
         assert!(!seats.has_room("a") && seats.has_room("b"), "who has none is never kept waiting for another");
-        let more = seats.take_in_any_case("b", 1);
+        let more = seats.acquire_unchecked("b", 1);
         assert!(!seats.has_room("b"), "all are taken");
         drop((long, more));
         let left = locked(&seats.taken);

@@ -80,13 +80,13 @@ impl<'a> BodyAllowance<'a> {
 impl RequestBodyLimits {
     fn seat(&self, share: &BodyAllowance<'_>) -> Option<QuotaPermit> {
         match share.by {
-            BodySender::Token(id) => self.unheard.take_so_much(id, share.bytes),
-            BodySender::Address(address) => self.unknown.take_so_much(address, share.bytes),
+            BodySender::Token(id) => self.unheard.acquire_amount(id, share.bytes),
+            BodySender::Address(address) => self.unknown.acquire_amount(address, share.bytes),
         }
     }
 
     /// All that somebody sends. What is there at once is taken as it is; what has no share is too short to be counted.
-    pub async fn heard<T>(
+    pub async fn read_body<T>(
         &self,
         share: Option<BodyAllowance<'_>>,
         sent: impl Future<Output = T>,
@@ -135,18 +135,18 @@ mod tests {
             unheard: CallerQuota::new(10, 10),
             unknown: CallerQuota::new(10, 10),
         };
-        let _all = hearing.unheard.take_so_much("a", 10).unwrap();
-        assert!(!hearing.heard(share(1), ready(())).await.unwrap().late);
-        assert!(matches!(hearing.heard(share(1), pending::<()>()).await, Err(Error::TooMany)));
+        let _all = hearing.unheard.acquire_amount("a", 10).unwrap();
+        assert!(!hearing.read_body(share(1), ready(())).await.unwrap().late);
+        assert!(matches!(hearing.read_body(share(1), pending::<()>()).await, Err(Error::TooMany)));
         for whose in [
             Some(BodyAllowance { by: BodySender::Token("b"), bytes: 0 }),
             Some(BodyAllowance { by: BodySender::Address("a"), bytes: 10 }),
             None,
         ] {
-            assert!(matches!(hearing.heard(whose, pending::<()>()).await, Err(Error::Invalid { .. })));
+            assert!(matches!(hearing.read_body(whose, pending::<()>()).await, Err(Error::Invalid { .. })));
         }
         let patient = RequestBodyLimits::default();
-        assert!(patient.heard(share(1), tokio::time::sleep(Duration::from_millis(1))).await.unwrap().late);
-        assert!(patient.unheard.take_so_much("a", OF_ONE_BYTES_MAX).is_some(), "what it took was given back");
+        assert!(patient.read_body(share(1), tokio::time::sleep(Duration::from_millis(1))).await.unwrap().late);
+        assert!(patient.unheard.acquire_amount("a", OF_ONE_BYTES_MAX).is_some(), "what it took was given back");
     }
 }

@@ -44,8 +44,8 @@ pub async fn counted(
     let app = answer.request().app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
     let unread = &app.edge.unread;
     let seat = match answer.request().method().is_safe() {
-        true => unread.take_so_much(&asker, bytes),
-        false => Some(unread.take_in_any_case(&asker, bytes)),
+        true => unread.acquire_amount(&asker, bytes),
+        false => Some(unread.acquire_unchecked(&asker, bytes)),
     };
     match seat {
         Some(seat) => {

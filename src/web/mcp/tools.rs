@@ -64,7 +64,7 @@ impl McpTools {
     }
 
     async fn read_view(&self, asker: &McpCaller, ask: ReadViewInput) -> Result<Value> {
-        threads::seen_by(&self.app, &asker.machine, &ask.thread, &ask.node, ask.version).await
+        threads::state_for_node(&self.app, &asker.machine, &ask.thread, &ask.node, ask.version).await
     }
 
     async fn propose(&self, asker: &McpCaller, ask: ProposeInput) -> Result<Value> {
@@ -88,7 +88,7 @@ impl McpTools {
     }
 
     async fn look_at_hold(&self, asker: &McpCaller, ask: LookAtHoldInput) -> Result<Value> {
-        view::told_to(&self.app, &asker.machine, ask.transition).await
+        view::transition_json(&self.app, &asker.machine, ask.transition).await
     }
 
     async fn wait_for_decision(&self, asker: &McpCaller, ask: WaitForDecisionInput) -> Result<Value> {

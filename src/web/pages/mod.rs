@@ -34,7 +34,7 @@ const SEVERAL_BYTES_MAX: usize = FORM_BYTES_MAX + 32 * 1024;
 pub fn routes(cfg: &mut ServiceConfig) {
     let form = web::FormConfig::default().limit(FORM_BYTES_MAX);
     cfg.app_data(form.error_handler(|_, request| PageError::unreadable(request).into()))
-        .configure(ways_in)
+        .configure(sign_in_routes)
         .service(web::resource("/").route(web::get().to(PageResponder(inbox::list::show))))
         .service(web::resource("/live").route(web::get().to(log::live::show)))
         .configure(of_reviews)
@@ -77,12 +77,12 @@ pub fn routes(cfg: &mut ServiceConfig) {
         .service(web::resource("/rejections").route(web::get().to(PageResponder(policies::rejections::show))))
         .configure(past)
         .configure(people_routes)
-        .configure(sending)
-        .configure(stopping);
+        .configure(delivery_routes)
+        .configure(halt_routes);
 }
 
 /// Where events are sent.
-fn sending(cfg: &mut ServiceConfig) {
+fn delivery_routes(cfg: &mut ServiceConfig) {
     let post = web::post;
     cfg.service(
         web::resource("/endpoints")
@@ -107,7 +107,7 @@ fn sending(cfg: &mut ServiceConfig) {
 }
 
 /// How all of it is stopped.
-fn stopping(cfg: &mut ServiceConfig) {
+fn halt_routes(cfg: &mut ServiceConfig) {
     cfg.service(
         web::resource("/emergency")
             .route(web::get().to(PageResponder(operations::halt::show)))
@@ -243,7 +243,7 @@ fn people_routes(cfg: &mut ServiceConfig) {
 }
 
 /// What is seen without a session, and the way out.
-fn ways_in(cfg: &mut ServiceConfig) {
+fn sign_in_routes(cfg: &mut ServiceConfig) {
     cfg.service(web::resource("/docs").route(web::get().to(operations::api_reference::show)));
     cfg.service(
         web::resource("/sign-in")
@@ -255,7 +255,7 @@ fn ways_in(cfg: &mut ServiceConfig) {
             .route(web::get().to(identity::sign_in::show))
             .route(web::post().to(identity::oidc::submit)),
     )
-    .service(web::resource("/sign-in/oidc/return").route(web::get().to(identity::oidc::come_back)))
+    .service(web::resource("/sign-in/oidc/return").route(web::get().to(identity::oidc::oidc_callback)))
     .service(web::resource("/sign-in/passkey").route(web::post().to(identity::passkeys::sign_in)))
     .service(
         web::resource("/account/passkeys")

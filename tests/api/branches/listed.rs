@@ -35,7 +35,7 @@ async fn listed(g: &TestGateway, thread: &Value, limit: u32) -> Vec<BranchSummar
     let (mut all, mut before) = (Vec::new(), None::<ThreadListCursor>);
     loop {
         let row = g.service.overview(&serde_json::from_value(thread.clone()).unwrap()).await.unwrap().thread;
-        let page = g.service.branches_seen(&row, before.as_ref(), limit).await.unwrap();
+        let page = g.service.list_branches(&row, before.as_ref(), limit).await.unwrap();
         assert!(page.branches.len() <= limit as usize);
         all.extend(page.branches);
         match page.earlier {

@@ -170,7 +170,7 @@ async fn a_delegate_finds_what_waits_and_everybody_is_told_who_can_decide(scene:
     let held = g.held(&g.thread().await).await;
     let mine = async || {
         let found = g.service.find(&dana, &InboxFilter::mine(), &InboxPageSelection::First, 10).await.unwrap();
-        (found.items.len(), g.service.waiting_for(&dana, 10).await.unwrap())
+        (found.items.len(), g.service.count_waiting(&dana, 10).await.unwrap())
     };
     assert_eq!(mine().await, (0, WaitingCount::Exactly(0)));
     let delegation = given(g, &g.alice, &dana).await;

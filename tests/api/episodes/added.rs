@@ -206,7 +206,7 @@ async fn nothing_is_added_where_its_flow_is_stopped_before_it_is_committed() {
         Box::pin(async move {
             let person = service.account_row(&alice).await.unwrap();
             let halt = Halt { proposing: true, verifying: false, reason: "drill".to_owned() };
-            service.wish_halt(Actor::Person(&person), &HaltScope::All, &HaltRequest::Stop(halt)).await.unwrap();
+            service.request_halt(Actor::Person(&person), &HaltScope::All, &HaltRequest::Stop(halt)).await.unwrap();
         })
     });
     let refused = meanwhile(&g, &thread, stops).await;

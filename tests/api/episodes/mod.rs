@@ -348,7 +348,7 @@ async fn a_run_tells_of_its_forks_and_joins_and_its_branches_are_plain_threads(s
     assert_eq!(state["outcomes"]["x-gateway"]["thread.forked"], 1);
     assert_eq!(report(g, &folder(g, &thread, &g.host).await).verdict(), RunVerification::Verified);
     let row = g.service.overview(&serde_json::from_value(thread["thread"].clone()).unwrap()).await.unwrap().thread;
-    let seen = g.service.branches_seen(&row, None, 25).await.unwrap();
+    let seen = g.service.list_branches(&row, None, 25).await.unwrap();
     assert!(seen.earlier.is_none() && seen.branches.len() == 2);
     assert!(seen.branches.iter().all(|it| it.became == BranchStatus::Joined { version: 1 }), "{seen:?}");
     scene.passes_an_audit().await;

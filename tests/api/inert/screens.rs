@@ -285,6 +285,6 @@ async fn amended(g: &TestGateway, said: &str) -> String {
     let digest = json!({"transition": asked.digest});
     let vote =
         countersign::domain::reviews::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, VoteVerdict::Deny) };
-    g.service.vote_on_amendment(&g.alice.id, &asked.id, &vote).await.unwrap();
+    g.service.vote_on_policy_change(&g.alice.id, &asked.id, &vote).await.unwrap();
     asked.id.to_string()
 }

@@ -249,12 +249,12 @@ async fn people_go_on_to_pages_of_this_gateway_alone() {
 async fn what_one_gateway_asked_another_may_be_answered() {
     let (g, peer) = with_peer().await;
     let other = beside(&g, ways(settings(&peer.issuer), &g.url, &g.clock, super::LocalAccounts::On)).await;
-    let sent_to = other.begin_elsewhere("a browser of mine", "/").await.unwrap();
+    let sent_to = other.oidc_authorize("a browser of mine", "/").await.unwrap();
     let mut visitor = HttpBrowser::new();
     let seen = visitor.get(&peer.signs_in(&sent_to)).await;
     assert_eq!(seen.status, 400, "another browser");
     let browser = "A".repeat(43);
-    let sent_to = other.begin_elsewhere(&browser, "/").await.unwrap();
+    let sent_to = other.oidc_authorize(&browser, "/").await.unwrap();
     visitor.put_cookie(&g.url, "countersign-door", &browser);
     assert_eq!(visitor.get(&peer.signs_in(&sent_to)).await.status, 303);
 }

@@ -60,7 +60,7 @@ async fn beside(g: &TestGateway, ways: SignInMethods) -> Service {
     let store = Arc::new(SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap());
     let keyring = Keyring::open(&g.folder.path().join("keyring.json"), None).unwrap();
     let clock = Arc::new(MovedClock(g.clock.clone()));
-    Service::open(store, keyring, clock, settings(&g.url)).await.unwrap().letting_in(ways)
+    Service::open(store, keyring, clock, settings(&g.url)).await.unwrap().with_sign_in_methods(ways)
 }
 
 /// Every event of that name, in order.

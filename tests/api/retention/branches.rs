@@ -46,7 +46,7 @@ async fn what_became_of_a_branch_is_told_from_its_file(scene: ApiScenario) {
     }
     let became = async || {
         let row = g.service.overview(&id.try_into().unwrap()).await.unwrap().thread;
-        let seen = g.service.branches_seen(&row, None, 10).await.unwrap().branches;
+        let seen = g.service.list_branches(&row, None, 10).await.unwrap().branches;
         seen.into_iter().map(|it| (it.name.to_string(), it.became)).collect::<Vec<_>>()
     };
     let all = [("one".to_owned(), BranchStatus::Joined { version: 1 }), ("two".to_owned(), BranchStatus::LeftBehind)];

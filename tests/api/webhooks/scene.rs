@@ -65,7 +65,7 @@ impl WebhookScenario {
         let keyring = Keyring::open(&self.g.folder.path().join("keyring.json"), None).unwrap();
         let clock = Arc::new(MovedClock(self.g.clock.clone()));
         let service = Service::open(Arc::clone(&self.store), keyring, clock, settings(&self.g.url)).await.unwrap();
-        Arc::new(service.sending_by(outgoing()))
+        Arc::new(service.with_http_client(outgoing()))
     }
 
     /// An endpoint, with its secret, that is told of these events.

@@ -107,7 +107,7 @@ pub async fn service_on(folder: &Path, store: Arc<dyn Store>, clock: Arc<dyn Clo
         people: people(),
     };
     let service = Service::open(store, keyring, clock, settings).await.unwrap();
-    service.sending_by(sending::outgoing()).archiving_in(archives::in_folder(folder))
+    service.with_http_client(sending::outgoing()).archiving_in(archives::in_folder(folder))
 }
 
 /// The policy of `examples/`, with its schemas, with approvals that are typed, with tools to call, a rule that warns, what nodes are given counted, notices, and people who may look at what it hides.
@@ -201,7 +201,7 @@ pub async fn cast(service: &Service) -> HistoryActors {
         service.set_contact(who, Some(contact)).await.unwrap();
     }
     // Letters are written from here on.
-    assert_eq!(service.write_letters(Duration::from_secs(3600)).await.unwrap(), Some(0));
+    assert_eq!(service.queue_mail(Duration::from_secs(3600)).await.unwrap(), Some(0));
     cast
 }
 
@@ -405,7 +405,7 @@ async fn count(service: &Service) {
     while service.sequence().await.unwrap() > 0 {}
     while service.count_events().await.unwrap() > 0 {}
     while service.copy_log(|_| async { Ok(()) }).await.unwrap() > 0 {}
-    while service.write_letters(Duration::from_secs(3600)).await.unwrap() != Some(0) {}
+    while service.queue_mail(Duration::from_secs(3600)).await.unwrap() != Some(0) {}
 }
 
 async fn leave_work_open(service: &Service, cast: &HistoryActors) -> ApprovedWrite {

@@ -45,10 +45,10 @@ pub async fn tells_others(service: &Service, cast: &HistoryActors) {
     service.change_endpoint(by, &id, &edit).await.unwrap();
     service.rotate_endpoint_secret(by, &id, Duration::from_secs(60)).await.unwrap();
     while service.sequence().await.unwrap() > 0 {}
-    let (endpoint, lane) = service.lanes().await.unwrap().pop().unwrap();
-    let mut lane = service.open_lane(endpoint, lane).await.unwrap();
+    let (endpoint, lane) = service.endpoint_positions().await.unwrap().pop().unwrap();
+    let mut lane = service.open_cursor(endpoint, lane).await.unwrap();
     for _ in 0..2 {
-        let job = service.next_job(&mut lane).await.unwrap().unwrap();
+        let job = service.next_delivery(&mut lane).await.unwrap().unwrap();
         let done = job.unsendable(service.now());
         service.record(&mut lane, vec![done]).await.unwrap();
     }

@@ -53,12 +53,12 @@ pub async fn amends(service: &Service, cast: &HistoryActors) {
     service.activate_policy(&by, None, guarded("1h"), BTreeSet::new()).await.unwrap();
     let refused = asked(guarded("2h")).await;
     let vote = |of: &PolicyChangeRequest, verdict| ballot(of.digest, 0, verdict);
-    service.vote_on_amendment(&cast.ada, &refused.id, &vote(&refused, VoteVerdict::Deny)).await.unwrap();
+    service.vote_on_policy_change(&cast.ada, &refused.id, &vote(&refused, VoteVerdict::Deny)).await.unwrap();
     let taken_back = asked(guarded("3h")).await;
-    service.cancel_amendment(&by, &taken_back.id, "a slip").await.unwrap();
+    service.cancel_policy_change(&by, &taken_back.id, "a slip").await.unwrap();
     asked(guarded("4h")).await;
     let approved = asked(guarded("5h")).await;
-    service.vote_on_amendment(&cast.ada, &approved.id, &vote(&approved, VoteVerdict::Approve)).await.unwrap();
+    service.vote_on_policy_change(&cast.ada, &approved.id, &vote(&approved, VoteVerdict::Approve)).await.unwrap();
     asked(guarded("6h")).await;
 }
 
@@ -68,7 +68,7 @@ pub async fn lifts_in_pairs(service: &Service, cast: &HistoryActors) {
     let both = |reason: &str| Halt { proposing: true, verifying: true, reason: reason.to_owned() };
     let pull = async |who: &AccountId, wish: HaltRequest| {
         let person = service.account_row(who).await.unwrap();
-        service.wish_halt(Actor::Person(&person), &scope, &wish).await.unwrap()
+        service.request_halt(Actor::Person(&person), &scope, &wish).await.unwrap()
     };
     pull(&cast.ada, HaltRequest::Stop(both("something is off"))).await;
     let asked = pull(&cast.gus, HaltRequest::Lift(both("a false alarm"))).await;

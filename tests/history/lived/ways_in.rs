@@ -22,9 +22,9 @@ pub(super) async fn sign_in_and_out(service: &Service, cast: &HistoryActors) {
         assert!(service.sign_in(name, "a wrong password".to_owned()).await.is_err());
     }
     for seen in [format!("account/{}", cast.ada), format!("token/{}", cast.host.record.id)] {
-        service.saw(&seen);
+        service.mark_seen(&seen);
     }
-    service.write_sightings().await.unwrap();
+    service.flush_last_seen().await.unwrap();
     let link = service.sign_in_link(&cast.ben).await.unwrap();
     let (ben, _) = service.use_sign_in_link(&link).await.unwrap();
     service.sign_out(&ben).await.unwrap();
@@ -60,11 +60,11 @@ async fn signs_in_elsewhere(service: &Service) {
         hint: "a.signed.word".to_owned(),
     };
     for (state, values) in [("first", "finance"), ("second", "support"), ("third", "nothing")] {
-        service.note_asking(state, "a browser", "/").await.unwrap();
+        service.store_oidc_state(state, "a browser", "/").await.unwrap();
         identity.values = BTreeSet::from([values.to_owned()]);
         assert_eq!(service.let_in(&provider, &identity, state).await.is_ok(), values != "nothing");
     }
-    service.note_asking("fourth", "a browser", "/").await.unwrap();
+    service.store_oidc_state("fourth", "a browser", "/").await.unwrap();
 }
 
 /// Ada registers two passkeys, signs in by one, has it sign what a stage asks for, and removes it.

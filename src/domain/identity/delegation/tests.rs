@@ -21,12 +21,12 @@ fn delegation() -> Delegation {
 
 #[test]
 fn it_stands_from_its_beginning_until_its_end_and_not_at_the_end_itself() {
-    let stands = |of: &Delegation| [9, 10, 19, 20].map(|it| of.stands_at(at(it)));
+    let stands = |of: &Delegation| [9, 10, 19, 20].map(|it| of.is_active_at(at(it)));
     assert_eq!(stands(&delegation()), [false, true, true, false]);
     let by = PrincipalId::try_from("a").unwrap();
     let ended = DelegationEnd { at: at(15), by, name: "ann".to_owned() };
     let ended = Delegation { ended: Some(ended), ..delegation() };
-    assert_eq!([14, 15].map(|it| ended.stands_at(at(it))), [false, false], "by a clock that went back, too");
+    assert_eq!([14, 15].map(|it| ended.is_active_at(at(it))), [false, false], "by a clock that went back, too");
     assert_eq!([9, 19, 20].map(|it| delegation().lasts_at(at(it))), [true, true, false]);
     assert!(!ended.lasts_at(at(9)));
 }

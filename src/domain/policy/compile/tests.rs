@@ -203,7 +203,7 @@ fn people_are_reminded_and_others_asked_within_the_time_there_is() {
         assert_eq!(error(&approval(keys)).code, code, "{keys}");
     }
     let other = compile(&approval("escalate_after = \"2h\"\nescalate_to = [\"a\"]"));
-    assert!(!other.asks_as(&policy), "who may vote later is among the terms that people decide on");
+    assert!(!other.has_same_approval_terms(&policy), "who may vote later is among the terms that people decide on");
 }
 
 #[test]

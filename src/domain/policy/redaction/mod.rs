@@ -127,7 +127,7 @@ impl<'p> Redactor<'p> {
     }
 
     /// Of what a host says of a change: what it says to stand at a place is hidden as what stands there.
-    pub fn of_told(policy: &'p Policy, told: &Value) -> Self {
+    pub fn for_host_text(policy: &'p Policy, told: &Value) -> Self {
         let by_name = Self::by_name(policy);
         let placed = host_text::placed(told, &|it| by_name.begins(it));
         let mut gathered = RedactedValueSet::default();

@@ -34,16 +34,16 @@ impl RetentionPolicy {
     /// Whether a version may go into an archive that was followed by the next at `left`, in a thread that has come so far.
     /// It stays while either says so.
     pub fn lets_go(&self, (version, left): (u64, Timestamp), head: u64, now: Timestamp) -> bool {
-        self.may_let_go(version, head) && self.days.is_none_or(|it| are_over(it, left, now))
+        self.can_ever_archive(version, head) && self.days.is_none_or(|it| are_over(it, left, now))
     }
 
     /// Whether a version might go, if it is only old enough.
-    pub fn may_let_go(&self, version: u64, head: u64) -> bool {
+    pub fn can_ever_archive(&self, version: u64, head: u64) -> bool {
         self.versions.is_none_or(|it| head.saturating_sub(version) >= it)
     }
 
     /// Whether the values of an archived version may be erased.
-    pub fn lets_erase(&self, left: Timestamp, now: Timestamp) -> bool {
+    pub fn may_erase(&self, left: Timestamp, now: Timestamp) -> bool {
         self.erase_after_days.is_some_and(|it| are_over(it, left, now))
     }
 }
@@ -147,7 +147,7 @@ pub struct ArchivalProgress {
 
 impl ArchivalProgress {
     /// The first version of which it can be told what it changed.
-    pub const fn told_from(&self) -> u64 {
+    pub const fn first_explained_version(&self) -> u64 {
         if self.erased == 0 { 0 } else { self.erased + 1 }
     }
 

@@ -35,8 +35,8 @@ impl Service {
     /// to administrators of endpoints that come to rest.
     /// Returns how many events were looked at; nothing where another has the duty. It begins at the end of the log: what
     /// was asked before anybody was told by mail stands in the inbox.
-    pub async fn write_letters(&self, digests: Duration) -> Result<Option<usize>> {
-        self.on_duty(LeaderTask::Mailing, self.write_next(digests)).await
+    pub async fn queue_mail(&self, digests: Duration) -> Result<Option<usize>> {
+        self.run_as_leader(LeaderTask::Mailing, self.write_next(digests)).await
     }
 
     async fn write_next(&self, digests: Duration) -> Result<usize> {
@@ -94,8 +94,8 @@ impl Service {
         let event = &placed.event;
         let Some(about) = MailTopic::of(event.kind, &event.data) else { return Ok(Vec::new()) };
         let people = match &about {
-            MailTopic::Review(review) => self.asked_by_review(keys, review, event.kind).await,
-            MailTopic::Interrupt(interrupt) => self.asked_by_interrupt(keys, interrupt).await,
+            MailTopic::Review(review) => self.accounts_notified_of_review(keys, review, event.kind).await,
+            MailTopic::Interrupt(interrupt) => self.accounts_notified_of_interrupt(keys, interrupt).await,
             MailTopic::EndpointDisabled(_) | MailTopic::EndpointRecovered(_) => {
                 let all = self.accounts_all(keys).await?.into_iter();
                 Ok(all.filter(|it| it.administers()).map(|it| it.id.to_string()).collect())
@@ -125,7 +125,7 @@ impl Service {
     }
 
     /// The accounts that are to be told that a review waits for them.
-    pub(in crate::service) async fn asked_by_review(
+    pub(in crate::service) async fn accounts_notified_of_review(
         &self,
         keys: &Keys,
         review: &ReviewId,
@@ -145,7 +145,7 @@ impl Service {
         Ok(can.map(|it| it.account.id.to_string()).collect())
     }
 
-    pub(in crate::service) async fn asked_by_interrupt(
+    pub(in crate::service) async fn accounts_notified_of_interrupt(
         &self,
         keys: &Keys,
         interrupt: &InterruptId,

@@ -37,7 +37,7 @@ enum MailDisposition {
 impl Service {
     /// Sends what is due, each person's together if they want it so. Returns how many letters were done with; nothing
     /// where another has the duty. If the server cannot be used, the run ends and says so.
-    pub async fn send_letters<F: Future<Output = std::result::Result<(), MailError>>>(
+    pub async fn send_due_mail<F: Future<Output = std::result::Result<(), MailError>>>(
         &self,
         send: impl Fn(MailMessage) -> F,
     ) -> Result<Option<usize>> {

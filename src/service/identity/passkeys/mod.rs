@@ -11,7 +11,7 @@ pub(in crate::service) use vote_signature::{
 
 use serde_json::{Value, json};
 
-use super::change_event::hand;
+use super::change_event::changed_by;
 use super::revocation::SessionFilter;
 use super::session::SignedIn;
 use super::sign_in_method::SignInMethod;
@@ -144,7 +144,7 @@ impl Service {
             removed_at: None,
         };
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(&person.account).rely_on(&person.session);
+        draft.require_unchanged(&person.account).require_unchanged(&person.session);
         draft.insert(&passkey)?;
         if let Some(used) = &confirmed {
             used.put(&mut draft, now)?;
@@ -201,7 +201,7 @@ impl Service {
         let purpose = ChallengePurpose::AllowRemoving { session, passkey: id.as_str() };
         let confirmed = self.confirmed(&keys, person, (&own, &purpose), confirmation).await?;
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(&person.account).rely_on(&person.session);
+        draft.require_unchanged(&person.account).require_unchanged(&person.session);
         let itself = confirmed.as_ref().filter(|it| it.id() == id);
         let used = itself.map_or_else(|| stored.record.clone(), |it| it.next(now));
         draft.replace(stored, &Passkey { removed_at: Some(now), ..used })?;
@@ -212,9 +212,9 @@ impl Service {
         let data = removed_data(&stored.record, &by, confirmed.as_ref().map(PasskeyUse::id));
         event_recorder::outside(&mut draft, None, now, EventType::PasskeyRemoved, data)?;
         self.end_sessions(&mut draft, &keys, &person.account.record.id, Some(SessionFilter::OpenedBy(id))).await?;
-        let whose = hand(&person.account, now);
+        let whose = changed_by(&person.account, now);
         let by_it = |it: &Delegation| it.confirmed_by.as_ref() == Some(id);
-        self.take_back_places(&mut draft, &keys, &person.account.record.id, &whose, by_it).await?;
+        self.end_unproven_delegations(&mut draft, &keys, &person.account.record.id, &whose, by_it).await?;
         match self.commit(draft.finish()).await {
             Err(error) if error.is_conflict() => Err(Error::Busy),
             other => other,
@@ -248,7 +248,7 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let own = self.active_passkeys(&keys, of).await?;
         let mut draft = Draft::new(keys.row(), now);
-        draft.rely_on(by);
+        draft.require_unchanged(by);
         let who = PrincipalId::from(&by.record.id);
         self.put_removals(&mut draft, &keys, &own, &who).await?;
         self.commit(draft.finish()).await?;
@@ -276,7 +276,7 @@ impl Service {
             _ => by.to_string(),
         };
         let by = AccessChange { by: by.clone(), name, at: now };
-        self.take_back_places(draft, keys, account, &by, |it| it.confirmed_by.is_some()).await
+        self.end_unproven_delegations(draft, keys, account, &by, |it| it.confirmed_by.is_some()).await
     }
 
     /// Signs a person in by a passkey; the cookie's secret is in the answer and nowhere else.
@@ -290,7 +290,7 @@ impl Service {
         let account = self.fetch::<Account>(&keys, stored.record.account.as_str()).await?;
         // Whoever comes by a provider comes by it each time: it says who has left.
         let comes =
-            |it: &Account| self.lets_in(it) && it.password_hash().is_some() && it.id.as_str() == attempt.account;
+            |it: &Account| self.can_sign_in(it) && it.password_hash().is_some() && it.id.as_str() == attempt.account;
         let account = account.filter(|it| comes(&it.record));
         let (Some(asked), Some(account)) = (asked, account) else {
             return self.sign_in_failed(&keys, Some(&stored.record)).await;

@@ -54,7 +54,7 @@ impl PasskeyUse {
     pub(in crate::service) fn put(&self, draft: &mut Draft<'_>, now: Timestamp) -> Result<()> {
         match self.counter {
             None => {
-                draft.rely_on(&self.stored);
+                draft.require_unchanged(&self.stored);
             }
             Some(_) => draft.replace(&self.stored, &self.next(now))?,
         }
@@ -258,7 +258,7 @@ impl Service {
     }
 
     /// The ballot with what was made sure of, and the passkey that it relies on.
-    pub(in crate::service) async fn proven(
+    pub(in crate::service) async fn verify_voter_proof(
         &self,
         keys: &Keys,
         (subject, voter): (BallotSubject<'_>, &AccountId),

@@ -17,7 +17,7 @@ use crate::domain::threads::rejected_request::RejectedRequest;
 use crate::domain::threads::thread::Thread;
 use crate::domain::threads::usage::Usage;
 use crate::service::Service;
-use crate::service::branches::fork::{not_asked_at_the_join, not_on_a_branch};
+use crate::service::branches::fork::{branch_hold_rejection, branch_violation};
 use crate::service::error::{Error, Result};
 use crate::service::platform::judge_queue::{JudgedRequest, JudgingContext, JudgingJob};
 use crate::service::proposals::request::ProposalKind;
@@ -96,7 +96,7 @@ impl Service {
         let (policy, head, node) = (Arc::clone(trial.candidate), Arc::clone(head), node.clone());
         let judging = JudgingJob { policy, head, node, asks, around };
         past.judged = past.judged.and(judging.effort(self.limits()));
-        self.tried_out(trial.by, judging).await
+        self.judge_without_effect(trial.by, judging).await
     }
 
     /// What was asked, or the judgement of what is no patch of its format.
@@ -136,7 +136,7 @@ impl Service {
     ) -> Result<JoinJudgement> {
         let (proposal, node) = (recorded.join.as_ref().ok_or(BROKEN)?, &recorded.row.node);
         let proposal = self.in_turn(proposal, thread.id.as_str()).await?.into_owned();
-        let proposal = self.gathered(trial.keys, (head, thread), proposal).await?;
+        let proposal = self.gather_inputs(trial.keys, (head, thread), proposal).await?;
         let ProposalKind::Join(join) = &proposal.ask else { return Err(BROKEN) };
         let kept = |content| {
             let request = recorded.request.clone().ok_or(BROKEN)?;
@@ -166,12 +166,12 @@ fn on_a_branch(
     head: &Version,
     request: &RejectedRequest,
 ) -> HypotheticalOutcome {
-    let refused = |code| Judgement::Reject { violations: vec![not_on_a_branch(code)] };
+    let refused = |code| Judgement::Reject { violations: vec![branch_violation(code)] };
     let enforced = policies.candidate.mode() == Mode::Enforce;
     let judgement = match judgement {
         _ if request.tool.is_some() => refused(RejectCode::ToolNotAllowed),
-        Judgement::Hold { reasons, .. } if enforced && not_asked_at_the_join(&reasons).is_some() => {
-            refused(not_asked_at_the_join(&reasons).unwrap_or(RejectCode::RuleDenied))
+        Judgement::Hold { reasons, .. } if enforced && branch_hold_rejection(&reasons).is_some() => {
+            refused(branch_hold_rejection(&reasons).unwrap_or(RejectCode::RuleDenied))
         }
         judgement => judgement,
     };

@@ -26,7 +26,7 @@ use crate::service::proposals::request::{Proposal, ProposalKind};
 use crate::service::reviews::decision::DecisionResponse;
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;
-use view::{answer, told_to};
+use view::{answer, transition_json};
 
 /// The body of `POST /v1/threads/{thread}/transitions`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -168,7 +168,7 @@ pub async fn roll_back(post: IdempotentPost, thread: Path<String>) -> Result<Htt
 )]
 pub async fn read(app: Data<AppState>, machine: Machine, digest: Path<String>) -> Result<HttpResponse> {
     let digest: Digest = json_body::name("/digest", &digest)?;
-    Ok(HttpResponse::Ok().json(told_to(&app, &machine, digest).await?))
+    Ok(HttpResponse::Ok().json(transition_json(&app, &machine, digest).await?))
 }
 
 /// Read the decision on a transition.
@@ -190,7 +190,7 @@ pub async fn decision(
     digest: Path<String>,
 ) -> Result<HttpResponse> {
     let digest: Digest = json_body::name("/digest", &digest)?;
-    match decided(&app, &machine, digest, long_poll::wished(&request)).await? {
+    match decided(&app, &machine, digest, long_poll::requested_wait(&request)).await? {
         Some(decision) => Ok(HttpResponse::Ok().json(decision)),
         None => Ok(HttpResponse::Accepted().json(still_held())),
     }
@@ -206,7 +206,7 @@ pub async fn decided(
     of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
     let reader = &Party::from(&machine.0.record);
     let look = || async move { Ok(app.service.decision(digest, reader).await?.1) };
-    long_poll::until_there(app, (&machine.0, wished), look).await
+    long_poll::poll_until(app, (&machine.0, wished), look).await
 }
 
 /// What is told of a transition that people are still asked about.

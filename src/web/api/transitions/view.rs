@@ -15,7 +15,7 @@ use crate::domain::primitives::id::ReviewId;
 use crate::domain::reviews::{CannotDecide, Hold, VotingSeat};
 use crate::service::error::{Error, Result};
 use crate::service::reviews::eligible_voters::EligibleVoter;
-use crate::service::threads::commit::{ProposalOutcome, warnings_for_everyone};
+use crate::service::threads::commit::{ProposalOutcome, warnings_for_requester};
 use crate::service::threads::redacted_fields::RedactedField;
 use crate::service::threads::redaction::RedactionDetail;
 use crate::web::api::idempotency_key::told;
@@ -150,7 +150,7 @@ fn diff_json(diff: &[LeafChange]) -> Value {
 }
 
 /// A transition as a machine is told it.
-pub async fn told_to(app: &AppState, machine: &Machine, digest: Digest) -> Result<Value> {
+pub async fn transition_json(app: &AppState, machine: &Machine, digest: Digest) -> Result<Value> {
     of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
     let token = &machine.0.record;
     let part = if token.role == MachineRole::Agent { RedactionDetail::OfAnAgent } else { RedactionDetail::Whole };
@@ -167,13 +167,13 @@ pub async fn told_to(app: &AppState, machine: &Machine, digest: Digest) -> Resul
         answer["arguments"] = arguments.iter().map(leaf_json).collect();
     }
     match (token.role, is_own) {
-        (MachineRole::Agent, true) => put_warnings(&mut answer, &warnings_for_everyone(&told.warnings)),
+        (MachineRole::Agent, true) => put_warnings(&mut answer, &warnings_for_requester(&told.warnings)),
         (MachineRole::Agent, false) => {}
-        (MachineRole::Host, _) => put_warnings(&mut answer, &warnings_for_everyone(&told.warnings_shown)),
+        (MachineRole::Host, _) => put_warnings(&mut answer, &warnings_for_requester(&told.warnings_shown)),
         _ => put_warnings(&mut answer, &told.warnings_shown),
     }
     answer["diff"] = match token.role {
-        MachineRole::Agent => diff_json(&app.service.visible_to(token, &told).await?),
+        MachineRole::Agent => diff_json(&app.service.visible_effect(token, &told).await?),
         _ => json!(told.redacted),
     };
     put_marks(&mut answer);

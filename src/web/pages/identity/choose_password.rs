@@ -49,7 +49,7 @@ pub async fn submit(
         let problem = "The password was typed differently the second time.".to_owned();
         return answer(&app, &request, &secret, (StatusCode::UNPROCESSABLE_ENTITY, Some(problem))).await;
     }
-    let origin = anonymous_session::whence(&app, &request).origin;
+    let origin = anonymous_session::sign_in_origin(&app, &request).origin;
     match app.service.choose_password(&secret, form.password, origin).await {
         Ok((person, session)) => {
             Ok(anonymous_session::known(&app, &person, let_in(&app, session, &LocalPath::inbox())))
@@ -69,7 +69,7 @@ async fn answer(
 ) -> std::result::Result<HttpResponse, PageError> {
     let door = AnonymousSession::of(app, request);
     let page = page(app, request, secret, (&door, problem)).await.map_err(|error| PageError::of(request, error))?;
-    Ok(door.hold_open(app, html(status, page.render())))
+    Ok(door.with_secret_cookie(app, html(status, page.render())))
 }
 
 async fn page(

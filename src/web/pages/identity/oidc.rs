@@ -13,7 +13,7 @@ use crate::service::error::Error;
 use crate::service::identity::oidc_sign_in::OidcCallback;
 use crate::service::identity::oidc_sign_in::{AuthorizationResponse, AuthorizationResult};
 use crate::web::limits::rate_limit::RateLimiter;
-use crate::web::pages::shared::anonymous_session::{AnonymousSession, let_in, whence};
+use crate::web::pages::shared::anonymous_session::{AnonymousSession, let_in, sign_in_origin};
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::form::AnonymousForm;
 use crate::web::pages::shared::format::html;
@@ -51,35 +51,35 @@ pub async fn submit(
     sent: AnonymousForm<NextPathQuery>,
 ) -> Result<HttpResponse, PageError> {
     let (door, form) = sent.parts();
-    slowly(&app, &request)?;
+    check_rate_limit(&app, &request)?;
     let next = LocalPath::of(&form.next);
-    let begun = app.service.begin_elsewhere(door.secret(), next.as_str()).await;
+    let begun = app.service.oidc_authorize(door.secret(), next.as_str()).await;
     let url = begun.map_err(|error| PageError::of(&request, error))?;
-    Ok(leading_to(url, "Signing in", "Your organisation asks you who you are, and sends you back here."))
+    Ok(redirect_page(url, "Signing in", "Your organisation asks you who you are, and sends you back here."))
 }
 
 /// `GET /sign-in/oidc/return`: back from the provider.
-pub async fn come_back(
+pub async fn oidc_callback(
     app: web::Data<AppState>,
     request: HttpRequest,
     brought: web::Query<OidcCallbackQuery>,
 ) -> Result<HttpResponse, PageError> {
-    slowly(&app, &request)?;
+    check_rate_limit(&app, &request)?;
     let door = AnonymousSession::shown(&app, &request);
     let mut back = read(brought.into_inner()).ok_or_else(|| PageError::unreadable(&request))?;
-    back.origin = whence(&app, &request).origin;
-    let came_in = app.service.come_back(door.as_ref().map(AnonymousSession::secret), &back).await;
+    back.origin = sign_in_origin(&app, &request).origin;
+    let came_in = app.service.oidc_callback(door.as_ref().map(AnonymousSession::secret), &back).await;
     let came_in = came_in.map_err(|error| PageError::of(&request, error))?;
     Ok(let_in(&app, came_in.secret, &LocalPath::of(&came_in.next)))
 }
 
 /// A page that leads on to an address elsewhere, at once and without a script.
-pub fn leading_to(url: String, title: &str, lead: &str) -> HttpResponse {
+pub fn redirect_page(url: String, title: &str, lead: &str) -> HttpResponse {
     let page = RedirectPage { shell: PageLayout::anonymous(), url, title: title.to_owned(), lead: lead.to_owned() };
     html(StatusCode::OK, page.render())
 }
 
-fn slowly(app: &AppState, request: &HttpRequest) -> Result<(), PageError> {
+fn check_rate_limit(app: &AppState, request: &HttpRequest) -> Result<(), PageError> {
     let address = app.edge.peers.asker_of(request).to_string();
     let taken = app.edge.elsewhere.take(address.as_str(), app.service.now());
     taken.map_err(|_| PageError::of(request, Error::TooMany))

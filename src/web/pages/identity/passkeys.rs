@@ -131,7 +131,7 @@ pub async fn sign_in(
         challenge: &form.challenge,
         assertion: &assertion,
         account: &form.account,
-        origin: anonymous_session::whence(&app, &request).origin,
+        origin: anonymous_session::sign_in_origin(&app, &request).origin,
     };
     match app.service.sign_in_with_passkey(&attempt).await {
         Ok((person, secret)) => Ok(anonymous_session::known(&app, &person, let_in(&app, secret, &next))),

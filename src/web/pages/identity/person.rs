@@ -202,6 +202,6 @@ async fn page(app: &AppState, visitor: &Visitor, account: &Account, notice: Opti
         sessions,
         passkeys: app.service.passkeys_of(&account.id).await?.len(),
         mail: app.service.contact_of(&account.id).await?.map(|it| SafeLine::new(it.mail.as_str())),
-        slowed: app.service.slowed_until(account).await?.map(|it| moment(it, now)),
+        slowed: app.service.throttled_until(account).await?.map(|it| moment(it, now)),
     })
 }

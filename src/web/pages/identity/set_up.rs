@@ -118,5 +118,5 @@ fn page(
         password_chars_min: PASSWORD_CHARS_MIN,
         problem,
     };
-    door.hold_open(app, html(status, page.render()))
+    door.with_secret_cookie(app, html(status, page.render()))
 }

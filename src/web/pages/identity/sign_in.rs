@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use serde::Deserialize;
 
-use super::oidc::leading_to;
+use super::oidc::redirect_page;
 use super::passkeys_view::PasskeyChallengeView;
 use super::sign_in_view::{SignInLinkPage, SignInPage};
 use crate::domain::identity::account::LinkPurpose;
@@ -57,9 +57,9 @@ pub async fn submit(
 ) -> Result<HttpResponse, PageError> {
     let (_, form) = sent.parts();
     let SignInForm { username, password, next, .. } = form;
-    let (next, from) = (LocalPath::of(&next), anonymous_session::whence(&app, &request));
+    let (next, from) = (LocalPath::of(&next), anonymous_session::sign_in_origin(&app, &request));
     let again = |status, problem: &str| page(&app, &request, status, (&next, &username), Some(problem.to_owned()));
-    match app.service.sign_in_from(&username, password, &from).await {
+    match app.service.sign_in_throttled(&username, password, &from).await {
         Ok((person, secret)) => Ok(anonymous_session::known(&app, &person, let_in(&app, secret, &next))),
         Err(Error::TooMany) => Ok(again(
             StatusCode::TOO_MANY_REQUESTS,
@@ -90,7 +90,7 @@ fn page(
         problem,
         passkey: passkey(app, &door),
     };
-    door.hold_open(app, html(status, page.render()))
+    door.with_secret_cookie(app, html(status, page.render()))
 }
 
 /// The page once more, after something other than the password was refused.
@@ -106,7 +106,7 @@ pub(in crate::web::pages) fn page_again(
 
 /// What a passkey would sign to come in; none where browsers allow none.
 fn passkey(app: &AppState, door: &AnonymousSession) -> Option<PasskeyChallengeView> {
-    app.service.need_local_accounts().ok()?;
+    app.service.require_local_accounts().ok()?;
     let party = app.service.relying_party()?;
     let challenge = app.service.passkey_challenge(&ChallengePurpose::SignIn { door: door.secret() }).ok()?;
     Some(PasskeyChallengeView { rp_id: party.id().to_owned(), challenge, allow: String::new() })
@@ -130,7 +130,7 @@ pub async fn show_link(
         csrf: door.csrf().shown(),
         next: LocalPath::of(&onward.next).as_str().to_owned(),
     };
-    Ok(door.hold_open(&app, html(StatusCode::OK, page.render())))
+    Ok(door.with_secret_cookie(&app, html(StatusCode::OK, page.render())))
 }
 
 /// `POST /sign-in/{secret}`: uses the link.
@@ -154,8 +154,10 @@ pub async fn sign_out(
 ) -> Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     app.service.sign_out(&visitor.0.signed_in).await.map_err(|error| PageError::of(&request, error))?;
-    let mut response = match app.service.leave_elsewhere(&visitor.0.signed_in).await {
-        Some(url) => leading_to(url, "You are signed out here", "You are being signed out at your organisation, too."),
+    let mut response = match app.service.oidc_logout_url(&visitor.0.signed_in).await {
+        Some(url) => {
+            redirect_page(url, "You are signed out here", "You are being signed out at your organisation, too.")
+        }
         None => see_other("/sign-in"),
     };
     let mut gone = Cookie::build(cookie_name(&app), "").path("/").secure(app.edge.secure).finish();

@@ -247,7 +247,7 @@ impl BulkDecisionContext<'_> {
             }
             read => read?,
         };
-        let voted = self.app.service.vote_on_several(&self.visitor.account().id, &ballots).await?;
+        let voted = self.app.service.vote_on_reviews(&self.visitor.account().id, &ballots).await?;
         self.told(verdict, &ballots, voted).await
     }
 

@@ -79,7 +79,7 @@ async fn page(app: &AppState, visitor: &Visitor, asked: InboxQuery) -> Result<In
     let found = find(service, viewer, &reading).await?;
     let now = service.now();
     let overview = reading.is_overview();
-    let amendments = service.amendments_open().await?;
+    let amendments = service.open_policy_changes().await?;
     let policies =
         amendments.iter().filter(|it| overview && it.jury().eligible(viewer).is_ok()).map(|it| list::row(it, now));
     let asked =
@@ -258,7 +258,7 @@ fn badges(item: &InboxItem, now: Timestamp) -> Vec<ReviewBadge> {
         Err(reason) => ReviewBadge::CannotDecide(why_not(*reason).1.to_owned()),
     };
     let names = |to: &BTreeSet<GroupName>| listed(&to.iter().map(ToString::to_string).collect::<Vec<_>>(), "and");
-    let escalated = item.hold.also_asked(now).map(|to| ReviewBadge::Escalated(names(to)));
+    let escalated = item.hold.escalation_groups(now).map(|to| ReviewBadge::Escalated(names(to)));
     let reminded = item.hold.notices.reminder.filter(|it| it.from <= now).map(|_| ReviewBadge::Reminded);
     [Some(own), escalated.or(reminded)].into_iter().flatten().collect()
 }
@@ -268,7 +268,7 @@ fn votes(hold: &Hold, eligible: &std::result::Result<Vec<VotingSeat>, Ineligible
     let got = |stage: usize| {
         let counts =
             |it: &&crate::domain::reviews::Vote| it.verdict == VoteVerdict::Approve && it.stage as usize == stage;
-        u32::try_from(hold.standing_votes().filter(counts).count()).unwrap_or(u32::MAX)
+        u32::try_from(hold.counted_votes().filter(counts).count()).unwrap_or(u32::MAX)
     };
     let mine = |stage: usize| eligible.as_ref().is_ok_and(|it| it.iter().any(|place| place.stage as usize == stage));
     let lacks = |stage: usize| hold.stages.get(stage).is_some_and(|it| got(stage) < it.need);
@@ -279,7 +279,7 @@ fn votes(hold: &Hold, eligible: &std::result::Result<Vec<VotingSeat>, Ineligible
     StageVotesView {
         got: got(stage),
         need: asked.map_or(0, |it| it.need),
-        groups: lines(hold.groups_asked(stage, now).iter().map(|group| group.as_str())),
+        groups: lines(hold.groups_for_stage(stage, now).iter().map(|group| group.as_str())),
     }
 }
 

@@ -45,7 +45,7 @@ pub async fn back(id: web::Path<String>) -> HttpResponse {
 
 async fn find(app: &AppState, id: &str) -> Result<InterruptView> {
     let id = InterruptId::try_from(id).map_err(|_| Error::NotFound("interrupt"))?;
-    app.service.interrupt_shown(&id).await
+    app.service.interrupt_view(&id).await
 }
 
 fn binding<'a>(visitor: &'a Visitor, interrupt: &'a Interrupt, stage: u32) -> NonceBinding<'a> {

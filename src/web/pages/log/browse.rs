@@ -168,7 +168,7 @@ pub async fn show_event(app: web::Data<AppState>, visitor: Visitor, event: web::
 async fn event_page(app: &AppState, visitor: &Visitor, event: &str) -> Result<EventPage> {
     let (service, now) = (&app.service, app.service.now());
     let id = EventId::try_from(event).map_err(|_| Error::NotFound("event"))?;
-    let told = service.event_told(&id, visitor.account()).await?;
+    let told = service.event_view(&id, visitor.account()).await?;
     let members = told.event.data.as_object().into_iter().flatten();
     Ok(EventPage {
         shell: visitor.shell(service, None).await?,

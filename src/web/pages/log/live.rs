@@ -59,8 +59,8 @@ struct PersonEventSource {
 impl EventSource for PersonEventSource {
     async fn next(&self, after: u64) -> Result<EventStreamChunk> {
         let service = &self.app.service;
-        let reach = service.log_beyond(after, BEAT).await?;
-        let person = service.still_signed_in(&self.signed_in).await?;
+        let reach = service.wait_for_log(after, BEAT).await?;
+        let person = service.current_session(&self.signed_in).await?;
         if reach > after.saturating_add(u64::from(BATCH)) {
             return Ok(EventStreamChunk { frames: sse::frame(reach, None, &json!({"missed": true})), reach });
         }

@@ -103,7 +103,7 @@ async fn told(app: &AppState, shown: &PresentedReceipt) -> Result<ReceiptCheckRe
         Conclusion::Refused => (Tone::Bad, "Refused: it opens nothing"),
         Conclusion::CouldNotTell => (Tone::Care, "Could not tell"),
     };
-    let known = match service.known_receipt(&shown.receipt).await? {
+    let known = match service.look_up_receipt(&shown.receipt).await? {
         ReceiptLookupResult::Nothing => vec![row(Tone::Care, "It issued no receipt of that id")],
         ReceiptLookupResult::Another => {
             vec![row(Tone::Bad, "It issued another receipt of that id: this is not its own")]

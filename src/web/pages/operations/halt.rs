@@ -189,7 +189,7 @@ fn reason_of(form: &HaltFields) -> Result<String> {
 async fn pulled(app: &AppState, visitor: &Visitor, pull: HaltFormKind, form: &HaltFields) -> Result<HttpResponse> {
     let (scope, halt) = (scope_of(form)?, HaltAspect::read(&form.what)?.halt(&reason_of(form)?));
     let me = Actor::Person(&visitor.0.signed_in.account);
-    let standing = app.service.wish_halt_as_told(me, &scope, &wish(pull, halt), told(form)).await?;
+    let standing = app.service.request_halt_as_previewed(me, &scope, &wish(pull, halt), told(form)).await?;
     let asked = standing.stops.as_ref().is_some_and(|it| it.lifting.is_some());
     let done = match pull {
         HaltFormKind::Stop => "stopped",
@@ -204,7 +204,7 @@ async fn confirm(app: &AppState, visitor: &Visitor, pull: HaltFormKind, form: &H
     let halts = app.service.halts().await?;
     let standing = halts.iter().find(|it| it.scope == scope).ok_or(Error::NotFound("flow"))?;
     let me = Actor::Person(&visitor.0.signed_in.account);
-    let foreseen = app.service.foresee(me, &scope, &wish(pull, what.halt(&reason))).await?;
+    let foreseen = app.service.preview_halt(me, &scope, &wish(pull, what.halt(&reason))).await?;
     let page = HaltConfirmPage {
         shell: visitor.shell(&app.service, None).await?,
         action: match pull {

@@ -32,9 +32,9 @@ async fn page(app: &AppState, visitor: &Visitor) -> Result<PoliciesPage> {
 
 async fn card(app: &AppState, id: &FlowId) -> Result<FlowCard> {
     let (service, now) = (&app.service, app.service.now());
-    let flow = service.flow_as_it_stands(id).await?;
+    let flow = service.flow_with_policy(id).await?;
     let policy = service.active_policy(id).await?;
-    let amendments = service.amendments_of(id).await?;
+    let amendments = service.policy_changes_of(id).await?;
     Ok(FlowCard {
         name: SafeLine::new(id.as_str()),
         mode: match policy.mode() {

@@ -95,7 +95,7 @@ async fn decide(
     if signature.is_none() && !met {
         return sign(app, visitor, amendment, &ballot).await.map(Some);
     }
-    service.vote_signed_on_amendment(voter, &amendment.id, &ballot, signature.as_ref()).await?;
+    service.vote_signed_on_policy_change(voter, &amendment.id, &ballot, signature.as_ref()).await?;
     Ok(None)
 }
 

@@ -134,7 +134,7 @@ fn notice(facts: &ReviewFacts, visitor: &Visitor, problem: Option<&str>) -> Opti
         let words = format!("{at} is shown below, this once and to you. It is recorded that you looked, and why.");
         return Some(FlashNotice { tone: Tone::Care, words });
     }
-    let mine = facts.hold.standing_votes().find(|it| it.takes_up(&visitor.account().id))?;
+    let mine = facts.hold.counted_votes().find(|it| it.takes_up(&visitor.account().id))?;
     let open = matches!(facts.hold.state, HoldState::Open {});
     open.then(|| FlashNotice {
         tone: Tone::Good,
@@ -228,7 +228,7 @@ pub fn doubt(facts: &ReviewFacts) -> WriteUncertainty {
     if !facts.outcome_unknown {
         return WriteUncertainty::None;
     }
-    let lapsed = facts.thread.lapsed_write(facts.now).into_iter();
+    let lapsed = facts.thread.expired_write(facts.now).into_iter();
     let writes: Vec<&str> = facts.thread.unresolved.iter().chain(lapsed).map(|it| it.write_id.as_str()).collect();
     WriteUncertainty::Unknown(SafeLine::new(format!(
         "A writer was let through for {} and never said how it went. An administrator can look and settle it.",

@@ -41,7 +41,7 @@ impl AnonymousSession {
     }
 
     /// Puts the secret into the browser.
-    pub fn hold_open(&self, app: &AppState, mut response: HttpResponse) -> HttpResponse {
+    pub fn with_secret_cookie(&self, app: &AppState, mut response: HttpResponse) -> HttpResponse {
         let cookie = Cookie::build(cookie_name(app), self.secret.clone())
             .path("/")
             .http_only(true)
@@ -74,7 +74,7 @@ fn device_cookie(app: &AppState) -> &'static str {
 }
 
 /// Where a request comes from, as far as it matters for signing in.
-pub fn whence(app: &AppState, request: &HttpRequest) -> SignInOrigin {
+pub fn sign_in_origin(app: &AppState, request: &HttpRequest) -> SignInOrigin {
     let agent = request.headers().get(header::USER_AGENT).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let network = app.edge.peers.network_of(request);
     SignInOrigin {

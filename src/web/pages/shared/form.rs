@@ -81,7 +81,7 @@ impl<T: DeserializeOwned + 'static, B: FormSender> FromRequest for SubmittedForm
         let (request, sent) = (request.clone(), web::Form::<Vec<(String, String)>>::from_request(request, payload));
         Box::pin(async move {
             let mut sender = B::of(request.clone()).await?;
-            let heard = app_of(&request).edge.hearing.heard(None, sent).await;
+            let heard = app_of(&request).edge.hearing.read_body(None, sent).await;
             let heard = heard.map_err(|error| PageError::of(&request, error))?;
             if heard.late {
                 // A session may have ended meanwhile.

@@ -183,7 +183,7 @@ pub fn deciders(hold: &Hold) -> Vec<SafeLine> {
             return Vec::new();
         }
     };
-    hold.standing_votes().filter(|vote| vote.verdict == verdict).map(|it| SafeLine::new(voted_by(it))).collect()
+    hold.counted_votes().filter(|vote| vote.verdict == verdict).map(|it| SafeLine::new(voted_by(it))).collect()
 }
 
 /// Who voted: "bob, for alice".

@@ -80,7 +80,7 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str, part: &ThreadPage
     }
     let last = items.last().map_or(0, |it| it.entry.version);
     let ended = match below {
-        None => service.reviews_in_vain(&id, viewer, ENDED_MAX).await?,
+        None => service.reviews_without_commit(&id, viewer, ENDED_MAX).await?,
         Some(_) => Vec::new(),
     };
     let seen = match below {
@@ -90,7 +90,7 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str, part: &ThreadPage
                 .as_deref()
                 .map(|it| ThreadListCursor::read(it).ok_or(Error::NotFound("page")))
                 .transpose()?;
-            service.branches_seen(&thread, from.as_ref(), BRANCHES_MAX).await?
+            service.list_branches(&thread, from.as_ref(), BRANCHES_MAX).await?
         }
         Some(_) => BranchList::default(),
     };
@@ -110,7 +110,7 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str, part: &ThreadPage
         head: thread.head.version,
         entries,
         ended: ended.iter().filter_map(|it| ended_row(it, now)).collect(),
-        older_url: (last > thread.gone.told_from()).then(|| format!("/threads/{id}?below={last}")),
+        older_url: (last > thread.gone.first_explained_version()).then(|| format!("/threads/{id}?below={last}")),
     })
 }
 

@@ -108,7 +108,7 @@ pub fn extension(visitor: &Visitor, facts: &ReviewFacts) -> Option<ExtensionForm
 
 /// To look at something hidden, for whoever may look and where there is something to look at.
 pub fn reveal(visitor: &Visitor, facts: &ReviewFacts) -> Option<RevealForm> {
-    facts.groups_that_look(visitor.account()).ok()?;
+    facts.reveal_groups(visitor.account()).ok()?;
     let single = facts.hidden.iter().filter(|it| it.is_one_value());
     let places: Vec<SafePath> = single.map(|it| SafePath::new(it.pointer.to_string())).collect();
     (!places.is_empty()).then(|| RevealForm {

@@ -33,7 +33,7 @@ pub fn standing(facts: &ReviewFacts, next_url: Option<String>) -> ReviewStatusVi
 pub fn needs(facts: &ReviewFacts) -> String {
     let lacking = (0u32..).zip(&facts.hold.stages).filter_map(|(index, stage)| {
         let missing = stage.need.saturating_sub(facts.hold.approvals(index, &facts.roll));
-        let asked = facts.hold.groups_asked(index as usize, facts.now);
+        let asked = facts.hold.groups_for_stage(index as usize, facts.now);
         (missing > 0).then(|| format!("{missing} more from {}", listed(&groups(&asked), "or")))
     });
     listed(&lacking.collect::<Vec<_>>(), "and")
@@ -64,10 +64,10 @@ pub fn stages(facts: &ReviewFacts) -> Vec<StageView> {
         let counts = |vote: &&Vote| {
             vote.stage == index && vote.verdict == VoteVerdict::Approve && facts.hold.may_still(vote, &facts.roll)
         };
-        let approved_by = facts.hold.standing_votes().filter(counts).map(|it| SafeLine::new(voted_by(it))).collect();
+        let approved_by = facts.hold.counted_votes().filter(counts).map(|it| SafeLine::new(voted_by(it))).collect();
         let done = facts.hold.approvals(index, &facts.roll) >= stage.need;
         StageView {
-            groups: lines(facts.hold.groups_asked(index as usize, facts.now).iter().map(|it| it.as_str())),
+            groups: lines(facts.hold.groups_for_stage(index as usize, facts.now).iter().map(|it| it.as_str())),
             approved_by,
             need: stage.need,
             progress: match (done, facts.hold.is_open(facts.now)) {

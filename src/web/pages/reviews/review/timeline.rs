@@ -56,7 +56,7 @@ impl TimelineBuilder {
 
     fn vote(&self, facts: &ReviewFacts, vote: &Vote) -> TimelineItem {
         let stage = facts.hold.stages.get(vote.stage as usize);
-        let asked = stage.map(|_| groups(&facts.hold.groups_asked(vote.stage as usize, vote.at)));
+        let asked = stage.map(|_| groups(&facts.hold.groups_for_stage(vote.stage as usize, vote.at)));
         let asked = listed(&asked.unwrap_or_default(), "or");
         let (word, tone) = match vote.verdict {
             VoteVerdict::Approve => ("approved", Tone::Good),

@@ -28,13 +28,11 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLL
 const MAKE: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Where archives are.
 #[derive(Clone, Debug)]
 pub struct Archives {
     folder: PathBuf,
 }
 
-/// Why a file is of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveFileError {
     /// It is not there, or cannot be read.

@@ -9,14 +9,12 @@ use crate::domain::primitives::time::Timestamp;
 /// Tells the time. What is signed, and what is judged in memory, takes it from here; deadlines that a
 /// decision hangs on are the store's, by the database's clock.
 pub trait Clock: Send + Sync + 'static {
-    /// Now.
     fn now(&self) -> Timestamp;
 
     /// A point on a clock that never goes back, for measuring how long something took.
     fn instant(&self) -> Instant;
 }
 
-/// The machine's own clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

@@ -55,11 +55,9 @@ pub struct Flags {
 /// The configuration of a process.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where to listen.
     pub listen: SocketAddr,
     /// Where the embedded database and the keyring are.
     pub data: PathBuf,
-    /// What keeps the state.
     pub database: DatabaseConfig,
     /// One more authority that may vouch for its certificate, as PEM.
     pub database_authority: Option<Vec<u8>>,
@@ -69,13 +67,11 @@ pub struct Config {
     pub issuer: Option<String>,
     /// Whose word is taken for where a request comes from.
     pub trusted_proxies: Vec<Network>,
-    /// Where the keys are.
     pub keyring: KeyringSource,
     /// Where the states are that have left the database.
     pub archives: PathBuf,
     /// How long requests under way may take to end.
     pub shutdown: Duration,
-    /// Bounds.
     pub limits: LimitsConfig,
     /// How long people stay signed in.
     pub sessions: SessionConfig,
@@ -83,7 +79,6 @@ pub struct Config {
     pub node_secrets: Rotation,
     /// How many people let go on what was stopped.
     pub lift_needs: LiftQuorum,
-    /// Which ways lead in.
     pub sign_in: SignInConfig,
     /// Who reads what the gateway counts of itself.
     pub metrics: MetricsAccess,
@@ -99,11 +94,9 @@ pub struct Config {
     pub traces: Option<TracesConfig>,
     /// How often the workers look.
     pub worker_interval: Duration,
-    /// What is logged, and how.
     pub log: LogConfig,
 }
 
-/// What keeps the state.
 #[derive(Clone, Debug)]
 pub enum DatabaseConfig {
     /// Embedded, in the data directory.
@@ -115,34 +108,25 @@ pub enum DatabaseConfig {
 /// How long people stay signed in.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
-    /// In any case.
     pub lifetime: Duration,
 }
 
-/// What is logged, and how.
 #[derive(Clone, Debug)]
 pub struct LogConfig {
-    /// For whom.
     pub format: LogFormat,
-    /// How much.
     pub level: tracing::Level,
 }
 
-/// For whom the log is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogFormat {
-    /// People.
     Text,
-    /// Machines.
     Json,
 }
 
 /// The kind of mistake; its text is stable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConfigCode {
-    /// The file cannot be read.
     Unreadable,
-    /// The file is not TOML.
     Syntax,
     /// The file has a key that does not exist.
     UnknownKey,
@@ -157,7 +141,6 @@ pub enum ConfigCode {
 }
 
 impl ConfigCode {
-    /// The code as text.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unreadable => "config_unreadable",
@@ -174,18 +157,13 @@ impl ConfigCode {
 /// Where a value comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConfigOrigin {
-    /// The compiled-in file.
     Default,
-    /// A line of the file.
     File {
-        /// Which file.
         path: PathBuf,
         /// Which line, from 1.
         line: usize,
     },
-    /// A variable of that name.
     Variable(String),
-    /// A flag of that name.
     Flag(&'static str),
 }
 
@@ -204,11 +182,9 @@ impl fmt::Display for ConfigOrigin {
 #[derive(Debug, thiserror::Error)]
 #[error("{key} ({origin}): {problem} [{}]", code.as_str())]
 pub struct ConfigError {
-    /// The kind of mistake.
     pub code: ConfigCode,
     /// The key, or what stands where a key should.
     pub key: String,
-    /// Where it comes from.
     pub origin: ConfigOrigin,
     /// What is wrong, and what to do.
     pub problem: String,

@@ -22,37 +22,20 @@ use file::FileFingerprint;
 /// Why there are no keys to be had.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyringError {
-    /// There is no file.
     #[error("there is no keyring at {}: `countersign serve` makes one at its first start", path.display())]
-    Missing {
-        /// Where it should be.
-        path: PathBuf,
-    },
+    Missing { path: PathBuf },
     /// Others than its owner may read or write it.
     #[error("{} is open to others (mode {mode:03o}): say `chmod 600 {}`, and rotate its keys if others have read it",
         path.display(), path.display())]
-    Exposed {
-        /// Where it is.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
+    Exposed { path: PathBuf, mode: u32 },
     /// The operating system refuses.
     #[error("cannot {doing} {}", path.display())]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// To what.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
     /// Its content is not a keyring.
     #[error("{origin} is not a keyring that can be used")]
     Invalid {
         /// The file or the variable.
         origin: String,
-        /// Why not.
         source: KeysError,
     },
     /// The configuration says another issuer.
@@ -63,15 +46,11 @@ pub enum KeyringError {
     Issuer {
         /// What the configuration says.
         configured: String,
-        /// What the keyring says.
         keyring: String,
     },
     /// A different keyring lies where this one was.
     #[error("another keyring lies at {}: its issuer, salt or row key is not the one this gateway started with", path.display())]
-    Replaced {
-        /// Where.
-        path: PathBuf,
-    },
+    Replaced { path: PathBuf },
     /// It came from the environment.
     #[error("the keyring comes from COUNTERSIGN_KEYRING and cannot be changed here: change it where that is set")]
     ReadOnly,
@@ -80,12 +59,9 @@ pub enum KeyringError {
     Refused(KeysError),
 }
 
-/// Where the keys are.
 #[derive(Clone, Debug)]
 pub enum KeyringSource {
-    /// In this file.
     File(PathBuf),
-    /// Here, whole.
     Given(Secret<String>),
 }
 

@@ -34,16 +34,13 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Of what went wrong, so much is told.
 const TOLD_CHARS_MAX: usize = 400;
 
-/// One mail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MailMessage {
-    /// To whom.
     pub to: MailAddress,
     /// The same whenever it is sent again, so that a mailbox can know it.
     pub id: String,
     /// What a list of mails shows.
     pub subject: String,
-    /// What it says.
     pub text: String,
 }
 
@@ -53,7 +50,6 @@ pub enum MailError {
     /// What is configured cannot be used.
     #[error("mail cannot be set up: {0}")]
     SetUp(String),
-    /// This one is not wanted.
     #[error("a mail is refused: {0}")]
     Refused(String),
     /// The server was not there, not who it should be, or does not know us.
@@ -175,7 +171,6 @@ fn parameters(settings: &MailConfig) -> Result<TlsParameters, MailError> {
     builder.build_rustls().map_err(set_up)
 }
 
-/// What went wrong.
 fn told(error: &SmtpError) -> String {
     if let Some(code) = error.status() {
         let words = error.source().map(ToString::to_string).unwrap_or_default();

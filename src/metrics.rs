@@ -38,7 +38,6 @@ const FLOWS_MAX: usize = 200;
 /// From what a store answers by itself to what people wait for.
 const REQUEST_SECS: [f64; 14] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
 
-/// From a glance to a week.
 const DECISION_SECS: [f64; 14] = [
     10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 14_400.0, 28_800.0, 86_400.0, 259_200.0,
     604_800.0,
@@ -60,20 +59,16 @@ pub fn known_method(method: &str) -> &'static str {
 pub enum WorkerResult {
     /// It did what was to be done.
     Done,
-    /// It did not.
     Failed,
 }
 
-/// An answer to a request.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestMetric<'a> {
     /// The method that was asked with.
     pub method: &'a str,
     /// The route as it is registered, never the path.
     pub route: &'a str,
-    /// The status.
     pub status: u16,
-    /// How long it took.
     pub took: Duration,
 }
 
@@ -105,7 +100,6 @@ impl BlockingWork {
     }
 }
 
-/// What one gateway counts.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Families,
@@ -226,7 +220,6 @@ impl Metrics {
         self.attempts.with_label_values(&[ended.outcome()]).inc();
     }
 
-    /// A request was answered.
     pub fn answered(&self, answer: &RequestMetric<'_>) {
         let method = known_method(answer.method);
         let class = match answer.status / 100 {
@@ -296,7 +289,6 @@ impl Metrics {
         }
     }
 
-    /// A worker ended a run.
     pub fn ran(&self, worker: &str, run: WorkerResult) {
         let failing = match run {
             WorkerResult::Done => 0.0,
@@ -335,13 +327,10 @@ impl Metrics {
 /// The description of a metric family, from which its reference is generated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Described {
-    /// The full name.
     pub name: String,
     /// The type: counter, gauge or histogram.
     pub kind: String,
-    /// The names of its labels.
     pub labels: Vec<String>,
-    /// The help text.
     pub help: String,
 }
 

@@ -18,19 +18,16 @@ use crate::domain::log::event::EventType;
 use crate::domain::platform::trace_parent::TraceParent;
 use http_exporter::TraceHttpExporter;
 
-/// Who says all this.
 const SERVICE: &str = "countersign";
 
 /// Why nothing can be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
-    /// There is no client.
     #[error("HTTP to a collector cannot be prepared")]
     Client(#[from] reqwest::Error),
     /// The header cannot be sent.
     #[error("`traces.authorization` is no header's value")]
     Authorization,
-    /// There is no exporter.
     #[error("traces cannot be exported")]
     Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
 }
@@ -66,7 +63,6 @@ impl TraceSink {
         Ok(Self { exported: Some((provider, tracer)) })
     }
 
-    /// A request that came in.
     pub fn request(&self, parent: Option<&TraceParent>) -> TraceSpan {
         self.begin("request", SpanKind::Server, parent)
     }

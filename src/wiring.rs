@@ -30,7 +30,6 @@ pub enum GatewayError {
     /// The data directory cannot be made.
     #[error("the data directory cannot be made")]
     Data(#[source] std::io::Error),
-    /// There are no keys.
     #[error("the keyring cannot be used")]
     Keyring(#[from] KeyringError),
     /// There is a database that was made with keys.
@@ -38,10 +37,7 @@ pub enum GatewayError {
         "there is no keyring at {}, and the database there was made with one: put it back, or point `keyring` to where it is",
         path.display()
     )]
-    KeyringGone {
-        /// Where it should be.
-        path: PathBuf,
-    },
+    KeyringGone { path: PathBuf },
     /// The database does not open.
     #[error("the database does not open")]
     Open(#[from] OpenError),
@@ -51,7 +47,6 @@ pub enum GatewayError {
     /// Nothing can be sent to others.
     #[error("HTTP to others cannot be prepared")]
     Outgoing(#[from] HttpClientError),
-    /// Traces cannot be sent.
     #[error("traces cannot be exported")]
     Traces(#[from] TracesError),
     /// Its identity does not agree.

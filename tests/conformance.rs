@@ -14,7 +14,6 @@ use countersign::state_file::{AllowedRoots, PreviousContent, StateCommit, StateF
 use serde_json::{Map, Value, json};
 use unicode_normalization::UnicodeNormalization as _;
 
-/// How a case ended.
 #[derive(Debug, Default)]
 struct CaseEnd {
     /// Nothing, or the code with which it was refused.
@@ -23,7 +22,6 @@ struct CaseEnd {
     states: [Option<String>; 2],
     /// What a commit says of the file: its path, its length, and its mode.
     committed: Option<(String, u64, String)>,
-    /// What changed on disk.
     files: BTreeMap<String, String>,
 }
 
@@ -145,7 +143,6 @@ fn theirs(case: &Value) -> CaseEnd {
     }
 }
 
-/// How the two compare.
 #[derive(PartialEq, Eq, Debug)]
 enum ConformanceResult {
     /// In everything, but for how a text escapes and a number is spelt.

@@ -22,7 +22,6 @@ const TRACED: &str = "write,fsync,fdatasync,rename,renameat,renameat2,link,linka
 enum FileWriteMode {
     /// In the place of the one before.
     Commit,
-    /// As the first one.
     Create,
 }
 

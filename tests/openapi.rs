@@ -18,7 +18,6 @@ use countersign::web::api::public::DESCRIPTION;
 use countersign::web::auth::permissions::TABLE;
 use serde_json::{Value, json};
 
-/// What anybody may call.
 const OPEN: &[&str] = &["/.well-known/jwks.json", "/livez", "/readyz"];
 
 /// What leads to the description itself.

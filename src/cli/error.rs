@@ -18,7 +18,6 @@ pub enum CliError {
     /// The configuration is wrong.
     #[error("the configuration is invalid")]
     Config(#[from] ConfigError),
-    /// There are no keys.
     #[error("{}", match .0 {
         KeyringError::Refused(_) => "the keyring was not changed",
         _ => "the keyring cannot be used",
@@ -32,45 +31,21 @@ pub enum CliError {
     Service(#[from] Error),
     /// There is no database where one should be.
     #[error("there is no database at {}: run `countersign serve` to create one, or pass its directory with --data DIR", path.display())]
-    NoDatabase {
-        /// Where it should be.
-        path: PathBuf,
-    },
+    NoDatabase { path: PathBuf },
     /// Another program listens there.
     #[error("{address} is already in use: stop the other program, or use another address with --listen {address_free}")]
-    Taken {
-        /// Where.
-        address: SocketAddr,
-        /// Where it might work.
-        address_free: SocketAddr,
-    },
-    /// The clock went back.
+    Taken { address: SocketAddr, address_free: SocketAddr },
     #[error("{0}: set the clock. If it was ahead before and is correct now, start once with --clock-was-ahead")]
     Clock(ClockBehind),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// Why not.
-        source: io::Error,
-    },
+    Listen { address: SocketAddr, source: io::Error },
     /// A file or standard input cannot be read.
     #[error("cannot read {what}")]
-    Read {
-        /// Which.
-        what: String,
-        /// Why not.
-        source: io::Error,
-    },
+    Read { what: String, source: io::Error },
     /// A file or folder cannot be written.
     #[error("cannot write {what}")]
-    Write {
-        /// Which.
-        what: String,
-        /// Why not.
-        source: io::Error,
-    },
+    Write { what: String, source: io::Error },
     /// What was given is not what it should be.
     #[error("{0}")]
     Given(String),

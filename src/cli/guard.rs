@@ -67,7 +67,6 @@ fn tell(dialect: SchemaDialect, verdict: GuardResult, out: &mut CommandOutput<'_
     }
 }
 
-/// What the guard says.
 enum GuardResult {
     Passed {
         message: &'static str,
@@ -103,7 +102,6 @@ impl FileWritten {
     }
 }
 
-/// Why there is no verdict.
 struct GuardError {
     code: &'static str,
     pointer: Pointer,
@@ -224,7 +222,6 @@ impl GuardStatus {
     }
 }
 
-/// A state that passed.
 struct PassedState<'a> {
     dialect: SchemaDialect,
     message: &'static str,

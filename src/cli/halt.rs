@@ -9,7 +9,6 @@ use crate::config::Config;
 use crate::domain::operations::halt::Halt;
 use crate::service::operations::halt;
 
-/// Runs one of them.
 pub fn run(command: &args::HaltCommand, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let (scope, halt) = match command {

@@ -14,7 +14,6 @@ use crate::domain::keys::{KeyUse, Keys};
 use crate::keyring::Keyring;
 use crate::random;
 
-/// Runs one of them.
 pub fn run(
     command: &args::KeysCommand,
     config: &Config,

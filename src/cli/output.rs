@@ -10,13 +10,11 @@ use crate::domain::primitives::sanitize;
 /// How an answer is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OutputFormat {
-    /// For people.
     Text,
     /// `--json`.
     Json,
 }
 
-/// Takes the answer.
 pub struct CommandOutput<'a> {
     form: OutputFormat,
     to: &'a mut dyn Write,
@@ -29,7 +27,6 @@ impl<'a> CommandOutput<'a> {
         Self { form, to, warnings: Vec::new() }
     }
 
-    /// How it answers.
     pub const fn form(&self) -> OutputFormat {
         self.form
     }

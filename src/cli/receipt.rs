@@ -8,7 +8,6 @@ use super::{CliError, CommandExit, open_service};
 use crate::config::Config;
 use crate::service::writes::revoke_receipt::Revoker;
 
-/// Takes a receipt back.
 pub fn revoke(revoke: &ReceiptRevoke, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let by = Revoker::Admin(open_service::principal());

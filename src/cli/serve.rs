@@ -78,9 +78,7 @@ pub enum ClockPolicy {
     Allowed,
 }
 
-/// A gateway that runs.
 pub struct RunningGateway {
-    /// Its use cases.
     pub service: Arc<Service>,
     /// Where people and machines reach it.
     pub url: PublicUrl,

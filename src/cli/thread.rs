@@ -7,7 +7,6 @@ use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::Config;
 
-/// Runs one of them.
 pub fn run(
     command: &args::ThreadCommand,
     config: &Config,

@@ -10,7 +10,6 @@ use crate::domain::identity::account::Token;
 use crate::service::identity::accounts::NewToken;
 use crate::service::identity::owner_names::{NewOwner, excluded_by};
 
-/// Runs one of them.
 pub fn run(command: &TokenCommand, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     match command {
         TokenCommand::Add(new) => add(new, config, out),

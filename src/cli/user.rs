@@ -14,7 +14,6 @@ use crate::service::identity::revocation::SignInAccess;
 /// No password is longer; a whole file given by mistake is not read to its end.
 const PASSWORD_BYTES_MAX: u64 = 4 * 1024;
 
-/// Runs one of them.
 pub fn run(
     command: &UserCommand,
     config: &Config,

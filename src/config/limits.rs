@@ -7,14 +7,10 @@ use super::ConfigError;
 use super::settings::ConfigLayers;
 use crate::domain::json::size::STATE_DEPTH_CEILING;
 
-/// Bounds on what comes in.
 #[derive(Clone, Debug)]
 pub struct LimitsConfig {
-    /// The longest body.
     pub body_bytes: usize,
-    /// The deepest JSON.
     pub depth: usize,
-    /// The longest state.
     pub state_bytes: usize,
     /// The most leaves of a state.
     pub leaves: usize,
@@ -24,7 +20,6 @@ pub struct LimitsConfig {
     pub burst: u32,
     /// Failed sign-ins within the window.
     pub sign_in_attempts: u32,
-    /// The window.
     pub sign_in_window: Duration,
     /// The longest wait for a decision.
     pub wait: Duration,

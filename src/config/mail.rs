@@ -12,15 +12,10 @@ use crate::domain::primitives::secret::Secret;
 /// Whoever takes mail for us.
 #[derive(Clone, Debug)]
 pub struct MailConfig {
-    /// Its host.
     pub server: String,
-    /// Its port.
     pub port: u16,
-    /// How it is spoken to.
     pub tls: MailTls,
-    /// What it knows us by.
     pub login: Option<(String, Secret<String>)>,
-    /// Who the mail is from.
     pub from: MailAddress,
     /// One more authority that may vouch for its certificate, as PEM.
     pub authority: Option<Vec<u8>>,

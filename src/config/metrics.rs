@@ -8,7 +8,6 @@ use super::settings::ConfigLayers;
 /// Who reads what the gateway counts of itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MetricsAccess {
-    /// Nobody.
     Off,
     /// Whoever has a token for it.
     Token,
@@ -19,7 +18,6 @@ pub enum MetricsAccess {
 /// Where the log is copied to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LogExportTarget {
-    /// Standard output.
     Stdout,
     /// A file that lines are appended to.
     File(PathBuf),

@@ -14,7 +14,6 @@ use crate::domain::primitives::secret::Secret;
 /// Secrets and certificates are short; a whole file given by mistake is not read to its end.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
 
-/// Words on a button.
 const BUTTON_CHARS_MAX: usize = 60;
 
 /// The provider and what its word is worth.
@@ -42,7 +41,6 @@ pub struct OidcConfig {
     pub session: Duration,
 }
 
-/// Which ways lead in.
 #[derive(Clone, Debug)]
 pub struct SignInConfig {
     /// Whether this gateway's own passwords and links let anybody in.

@@ -113,7 +113,6 @@ fn links_to_a_service(name: &str, value: &str) -> bool {
 }
 
 impl ConfigLayers {
-    /// The compiled-in file.
     pub(super) fn defaults() -> Self {
         let table = DeTable::parse(DEFAULTS).expect("the compiled-in file is read by a test");
         let mut leaves = Vec::new();
@@ -126,7 +125,6 @@ impl ConfigLayers {
         Self { values: values.collect(), origins: BTreeMap::new() }
     }
 
-    /// The file's layer.
     pub(super) fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
         let at = |line| ConfigOrigin::File { path: path.to_owned(), line };
         let sensible = fs::metadata(path).map(|it| it.len() <= FILE_BYTES_MAX);
@@ -154,7 +152,6 @@ impl ConfigLayers {
         Ok(())
     }
 
-    /// The environment's layer.
     pub(super) fn variables(&mut self, variables: BTreeMap<String, Secret<String>>) -> Result<(), ConfigError> {
         let keys: BTreeMap<String, String> = self.values.keys().map(|it| (variable(it), it.clone())).collect();
         for (name, text) in variables {
@@ -214,7 +211,6 @@ impl ConfigLayers {
         self.text(key, expected, |text| if text.is_empty() { Some(None) } else { read(text).map(Some) })
     }
 
-    /// Reads a list.
     pub(super) fn list<T>(
         &mut self,
         key: &str,
@@ -229,7 +225,6 @@ impl ConfigLayers {
         }
     }
 
-    /// Reads a yes or a no.
     pub(super) fn flag(&mut self, key: &str) -> Result<bool, ConfigError> {
         match self.take(key) {
             ConfigScalar::Flag(flag) => Ok(flag),

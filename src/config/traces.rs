@@ -10,7 +10,6 @@ use crate::domain::primitives::secret::Secret;
 /// A collector of OpenTelemetry's, as it takes traces by HTTP.
 #[derive(Clone, Debug)]
 pub struct TracesConfig {
-    /// Where it takes them.
     pub url: Url,
     /// What it knows us by: an `authorization` header.
     pub authorization: Option<Secret<String>>,

@@ -23,9 +23,7 @@ pub use secret::{RowKey, SaltKey, SigningKey, ThreadSecret};
 pub enum KeyUse {
     /// Entries, receipts, denials, verifications.
     Chain,
-    /// Checkpoints of the log.
     Log,
-    /// Webhook bodies.
     Webhook,
 }
 
@@ -42,7 +40,6 @@ impl KeyUse {
         }
     }
 
-    /// The use of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.as_str() == name)
     }
@@ -53,11 +50,9 @@ impl KeyUse {
 pub enum KeyState {
     /// Published, so that everybody has it before its first signature.
     Next,
-    /// Signs.
     Signing,
     /// Signs nothing any more; its entries stay good.
     Retired,
-    /// Verifies nothing.
     Revoked,
 }
 
@@ -72,7 +67,6 @@ impl KeyState {
         }
     }
 
-    /// The state of that name.
     pub fn named(name: &str) -> Option<Self> {
         [Self::Next, Self::Signing, Self::Retired, Self::Revoked].into_iter().find(|it| it.as_str() == name)
     }
@@ -100,46 +94,26 @@ pub enum KeysError {
     Record {
         /// Which record, from 1.
         number: usize,
-        /// What does not fit.
         problem: &'static str,
     },
     /// Each use has exactly one key that signs and exactly one that is next.
     #[error("the keyring has {found} {} keys in state {}, it must have exactly one", key_use.as_str(), state.as_str())]
-    NotOne {
-        /// The use.
-        key_use: KeyUse,
-        /// The state.
-        state: KeyState,
-        /// How many there are.
-        found: usize,
-    },
-    /// Two keys have one name.
+    NotOne { key_use: KeyUse, state: KeyState, found: usize },
     #[error("key {kid} stands there twice")]
-    Twice {
-        /// The key's name.
-        kid: String,
-    },
+    Twice { kid: String },
     /// Small order: a signature by it would be good for almost every message.
     #[error("not a sound Ed25519 public key")]
     Weak,
     /// Not a JWKS as this project publishes it.
     #[error("not a published key of Countersign: {problem}")]
-    Jwk {
-        /// What is wrong.
-        problem: &'static str,
-    },
-    /// No key has that name.
+    Jwk { problem: &'static str },
     #[error("no key is called {kid}")]
-    Unknown {
-        /// The name looked for.
-        kid: String,
-    },
+    Unknown { kid: String },
 }
 
 /// When a key was made, and since when it is in its state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeyDates {
-    /// When it was made.
     pub created_at: Timestamp,
     /// Since when it is in its state.
     pub since: Timestamp,
@@ -227,7 +201,6 @@ impl Keys {
         &self.salt
     }
 
-    /// The key that seals rows.
     pub fn row(&self) -> &RowKey {
         &self.row
     }

@@ -75,7 +75,6 @@ pub struct HttpClientSettings {
 /// Why nothing can be sent at all.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpClientError {
-    /// There is no client.
     #[error("HTTP to others cannot be prepared")]
     Client(#[source] reqwest::Error),
 }
@@ -90,11 +89,8 @@ pub struct HttpClient {
 
 /// What is sent. An address may be a secret, so it does not print.
 pub struct OutboundRequest {
-    /// To whom.
     pub url: Url,
-    /// With these headers.
     pub headers: Vec<(String, Secret<String>)>,
-    /// With this in it.
     pub body: Vec<u8>,
 }
 
@@ -110,19 +106,15 @@ impl OutboundRequest {
     }
 }
 
-/// What became of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HttpOutcome {
     /// They said something, with whatever status.
     Answered(BoundedResponse),
-    /// They did not.
     Failed(HttpFailure),
 }
 
-/// What they said.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BoundedResponse {
-    /// The status, as it came.
     pub status: u16,
     /// For how long they want to be left alone.
     pub retry_after: Option<Duration>,
@@ -130,14 +122,11 @@ pub struct BoundedResponse {
     pub body: Vec<u8>,
     /// Whether there was more of it.
     pub cut: bool,
-    /// How long all of it took.
     pub took: Duration,
 }
 
-/// Why they said nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HttpFailure {
-    /// Why.
     pub why: FailureCode,
     /// How long it took until that was clear.
     pub took: Duration,
@@ -149,7 +138,6 @@ pub fn admits_header(name: &str, value: &str) -> bool {
 }
 
 impl HttpClient {
-    /// Opens no connection yet.
     pub fn new(settings: HttpClientSettings) -> Result<Self, HttpClientError> {
         Self::between(
             ClientOverrides { look_up: ssrf_guard::system(), authorities: Vec::new(), idle_max: IDLE_MAX },

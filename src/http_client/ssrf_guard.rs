@@ -22,7 +22,6 @@ pub(super) type DnsLookup = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>>
 /// How names become addresses: the system's resolver, or what a test says.
 pub(super) type DnsResolver = Arc<dyn Fn(String) -> DnsLookup + Send + Sync>;
 
-/// The system's resolver.
 pub(super) fn system() -> DnsResolver {
     Arc::new(|name| {
         Box::pin(async move {
@@ -38,7 +37,6 @@ pub(super) fn system() -> DnsResolver {
 pub(super) enum AddressScope {
     /// The public ones, and these networks.
     PublicAnd(Arc<[Network]>),
-    /// These networks.
     Only(Arc<[Network]>),
 }
 

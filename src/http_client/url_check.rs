@@ -16,13 +16,10 @@ const OWN_NAME: &str = "localhost";
 /// Why nothing is sent to an address, as it is spelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UrlRejected {
-    /// It is too long.
     #[error("an address has {URL_BYTES_MAX} bytes at most")]
     TooLong,
-    /// It is none.
     #[error("this is no address: it begins with https:// and a host")]
     NotAnAddress,
-    /// It is of another kind.
     #[error("an address begins with https://")]
     Scheme,
     /// It would be sent in the clear.
@@ -34,7 +31,6 @@ pub enum UrlRejected {
     /// It has a part that is never sent.
     #[error("an address has no part behind a `#`: that is never sent")]
     Fragment,
-    /// It names no port.
     #[error("port 0 is no port")]
     Port,
     /// It leads to where nothing is sent to.
@@ -42,16 +38,12 @@ pub enum UrlRejected {
     Inside,
 }
 
-/// How something is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum UrlScheme {
-    /// Under TLS.
     Tls,
-    /// In the clear.
     Plain,
 }
 
-/// Where each way leads.
 #[derive(Clone, Debug)]
 pub(super) struct AddressScopes {
     pub(super) tls: AddressScope,

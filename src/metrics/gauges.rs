@@ -9,10 +9,8 @@ use super::{Families, gauge, gauges};
 use crate::domain::operations::halt::Halt;
 use crate::domain::primitives::id::{EndpointId, FlowId};
 
-/// Open reviews of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OpenReviewGauges {
-    /// How many.
     pub count: u64,
     /// How long the oldest has been open.
     pub oldest: Duration,
@@ -34,7 +32,6 @@ pub struct CursorGauges {
 /// Whether a reservation's lease still stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum LeaseState {
-    /// It does.
     Standing,
     /// It has passed without a word from its writer.
     Lapsed,
@@ -43,13 +40,10 @@ pub enum LeaseState {
 /// What is so in the database.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DatabaseGauges {
-    /// Open reviews by flow.
     pub open: BTreeMap<FlowId, OpenReviewGauges>,
-    /// Reservations by flow.
     pub reservations: BTreeMap<(FlowId, LeaseState), u64>,
     /// What is stopped, of one flow or of all.
     pub halts: Vec<(Option<FlowId>, Halt)>,
-    /// Endpoints.
     pub lanes: BTreeMap<EndpointId, CursorGauges>,
     /// Events that have no place in the log yet.
     pub unplaced: u64,
@@ -63,11 +57,9 @@ pub struct DatabaseGauges {
     pub database_bytes: Option<u64>,
     /// Archives whose file is there.
     pub archives: u64,
-    /// How large these are.
     pub archive_bytes: u64,
 }
 
-/// Their families.
 #[derive(Debug)]
 pub(super) struct GaugeFamilies {
     readable: Gauge,
@@ -177,7 +169,6 @@ impl GaugeFamilies {
         self.set_alone(facts);
     }
 
-    /// Those without labels.
     fn set_alone(&self, facts: &DatabaseGauges) {
         if let Some(bytes) = facts.database_bytes {
             self.database_bytes.with_label_values(&[] as &[&str]).set(bytes as f64);

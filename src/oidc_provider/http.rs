@@ -16,13 +16,11 @@ const CONNECTION: Duration = Duration::from_secs(5);
 /// Metadata, keys and tokens have a few kilobytes each.
 const BODY_BYTES_MAX: usize = 256 * 1024;
 
-/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// It cannot be asked, or does not answer.
     #[error("the provider does not answer")]
     Request(#[from] reqwest::Error),
-    /// It says too much.
     #[error("the provider's answer has more than {BODY_BYTES_MAX} bytes")]
     TooLong,
     /// It says something that is no HTTP.
@@ -30,7 +28,6 @@ pub enum HttpError {
     NotHttp(#[from] http::Error),
 }
 
-/// Asks.
 pub struct ProviderHttp(reqwest::Client);
 
 impl ProviderHttp {

@@ -41,7 +41,6 @@ const VALUES_MAX: usize = 2_000;
 pub(super) enum IdTokenError {
     /// It names a key that is not known.
     UnknownKey,
-    /// For another reason.
     Not(SignInRejected),
 }
 

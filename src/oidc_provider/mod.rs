@@ -99,7 +99,6 @@ pub struct AuthorizationSecrets {
 /// What a provider says by way of the browser.
 #[derive(Clone, Debug)]
 pub enum AuthorizationResult {
-    /// Ask me with this.
     Code(Secret<String>),
     /// No, for the reason with this name.
     No(String),
@@ -127,7 +126,6 @@ pub enum ProviderError {
 
 /// The provider that a configuration names.
 pub struct Provider {
-    /// What was said of it.
     pub settings: OidcConfig,
     issuer: IssuerUrl,
     comes_back_to: RedirectUrl,

@@ -32,13 +32,7 @@ pub enum Error {
     Forbidden(&'static str),
     /// The asker's role may not do that.
     #[error("the role {role} may not do that: it takes {may}")]
-    NotOfRole {
-        /// The role that it has.
-        role: &'static str,
-        /// Those that may.
-        may: String,
-    },
-    /// Who asks is not known.
+    NotOfRole { role: &'static str, may: String },
     #[error("sign in, or send a valid token")]
     Unauthenticated,
     /// The request's JSON is not strict JSON.
@@ -47,7 +41,6 @@ pub enum Error {
     /// The request is well-formed and asks for something that cannot be.
     #[error("{detail}")]
     Invalid {
-        /// Which part.
         pointer: String,
         /// What is wrong and what to do, in fixed words.
         detail: String,
@@ -60,24 +53,17 @@ pub enum Error {
     Policy(PolicyError),
     /// Something else was committed since.
     #[error("the head has moved; read it and propose again")]
-    HeadMoved {
-        /// The head as it is.
-        version: u64,
-        /// Its digest.
-        transition: Digest,
-    },
+    HeadMoved { version: u64, transition: Digest },
     /// Something else was done under the name of this step.
     #[error("this step has done something else; give what is new a name of its own, or read what became of it")]
     StepReused {
         /// What it has done, or people may still let it do.
         transition: Digest,
-        /// The head as it is.
         checkpoint: Checkpoint,
     },
     /// Branches have several values at one place.
     #[error("the branches do not agree; settle it by another strategy, or by `resolve`")]
     Conflict {
-        /// Where.
         places: Vec<Pointer>,
         /// The head that they were to be joined on, as it is.
         checkpoint: Checkpoint,
@@ -94,7 +80,6 @@ pub enum Error {
     /// A writer was let through and has not said how it went.
     #[error("a write is in progress; wait until it ends")]
     WriteInProgress,
-    /// Someone stopped it.
     #[error("halted; it goes on when an administrator lifts the halt")]
     Halted,
     /// The thread takes nothing.
@@ -118,7 +103,6 @@ pub enum Error {
     /// A request that has a key is neither carried out nor answered as before.
     #[error(transparent)]
     NotRepeated(#[from] IdempotencyError),
-    /// A vote is not counted.
     #[error(transparent)]
     Vote(#[from] VoteRejected),
     /// A passkey does not count.

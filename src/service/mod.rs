@@ -206,7 +206,6 @@ impl Service {
         Self { traces, ..self }
     }
 
-    /// Where traces go.
     pub const fn traces(&self) -> &TraceSink {
         &self.traces
     }

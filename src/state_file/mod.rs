@@ -34,7 +34,6 @@ pub struct AllowedRoots(Vec<PathBuf>);
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{path:?} is no absolute path")]
 pub struct RootsError {
-    /// The folder.
     pub path: PathBuf,
 }
 
@@ -54,7 +53,6 @@ impl AllowedRoots {
     }
 }
 
-/// What was there before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PreviousContent<'a> {
     /// The file holds this state.
@@ -68,11 +66,8 @@ pub enum PreviousContent<'a> {
 /// A state that shall be written.
 #[derive(Clone, Copy, Debug)]
 pub struct StateCommit<'a> {
-    /// The file.
     pub target: &'a Path,
-    /// What it follows.
     pub before: PreviousContent<'a>,
-    /// The state.
     pub proposed: &'a [u8],
 }
 
@@ -81,21 +76,17 @@ pub struct StateCommit<'a> {
 pub struct WrittenState {
     /// The file, links resolved.
     pub path: PathBuf,
-    /// How long it is.
     pub bytes: usize,
     /// The state before, if there was one.
     pub previous: Option<NormalizedState>,
-    /// What the file holds.
     pub state: NormalizedState,
 }
 
 /// A state that was not written, or not surely.
 #[derive(Debug, thiserror::Error)]
 pub enum StateFileError {
-    /// Nothing was changed.
     #[error("blocked")]
     Blocked {
-        /// All that is wrong.
         found: Violations,
         /// What the operating system said.
         #[source]
@@ -104,7 +95,6 @@ pub enum StateFileError {
     /// The file was replaced, and could not be made to survive a crash.
     #[error("{}", GuardCode::Unsynced.detail())]
     Unsynced {
-        /// What was written.
         committed: Box<WrittenState>,
         /// What the operating system said.
         #[source]

@@ -29,7 +29,6 @@ const MAKE: OFlags =
 
 /// What the file must hold for the swap to happen.
 pub(super) enum ExpectedContent<'a> {
-    /// There is no file.
     Nothing,
     /// A state with this canonical text.
     State(&'a str),

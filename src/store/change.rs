@@ -15,9 +15,7 @@ use super::row::{Facets, Seal, SealedRow, Table};
 pub enum Precondition {
     /// The row stands exactly as it was read: its seal covers all of it, its revision too.
     Unchanged {
-        /// Its table.
         table: Table,
-        /// Its id.
         id: String,
         /// The seal it was read with.
         seal: Seal,
@@ -31,9 +29,7 @@ pub enum Precondition {
 /// What of a row's facets a replacement changes, so that indexes are left alone where nothing does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FacetChange {
-    /// Its content only.
     Nothing,
-    /// Its state or due moment.
     State,
     /// Its alias or owner, perhaps its state as well.
     Names,
@@ -52,14 +48,12 @@ impl FacetChange {
     }
 }
 
-/// One row written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RowWrite {
     /// A new row; its id and alias must be new.
     Insert(SealedRow),
     /// The row's next revision; it must stand exactly as it was read.
     Replace {
-        /// The next revision.
         row: SealedRow,
         /// The seal of the one before.
         over: Seal,
@@ -68,9 +62,7 @@ pub enum RowWrite {
     },
     /// The row goes; it must stand exactly as it was read. Only the outbox forgets.
     Remove {
-        /// Its table.
         table: Table,
-        /// Its id.
         id: String,
         /// The seal it was read with.
         seal: Seal,
@@ -82,9 +74,7 @@ pub enum RowWrite {
 pub struct ChangeSet {
     /// When the gateway decided, by its own clock.
     pub decided_at: Timestamp,
-    /// What must still be so.
     pub guards: Vec<Precondition>,
-    /// What is written.
     pub writes: Vec<RowWrite>,
     /// What of the written rows' labels changes; in this order, after the rows.
     pub labels: Vec<LabelChange>,
@@ -99,7 +89,6 @@ pub struct Draft<'k> {
 /// A change, and the records that will stand once it is committed.
 #[derive(Debug)]
 pub struct PreparedChange {
-    /// What the store is given.
     pub change: ChangeSet,
     /// What is worth remembering of it.
     pub known: Vec<CachedRecord>,
@@ -201,7 +190,6 @@ impl<'k> Draft<'k> {
         self
     }
 
-    /// The record goes.
     pub fn remove<R: Record>(&mut self, stored: &Stored<R>) -> &mut Self {
         self.drafted.change.labels.extend(label::between(&labels_of(&stored.record), &BTreeSet::new()));
         self.drafted.change.writes.push(RowWrite::Remove {
@@ -212,7 +200,6 @@ impl<'k> Draft<'k> {
         self
     }
 
-    /// The change as built.
     pub fn finish(self) -> PreparedChange {
         self.drafted
     }

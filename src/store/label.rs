@@ -18,16 +18,13 @@ pub struct Labels {
     pub words: BTreeSet<String>,
 }
 
-/// One label of one row.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Label {
     /// The name of the row's table.
     pub kept_in: String,
-    /// The text.
     pub word: String,
     /// The row's place in the list.
     pub due: i64,
-    /// The row.
     pub id: String,
 }
 
@@ -36,7 +33,6 @@ pub struct Label {
 pub struct LabelledRow {
     /// The label's due moment; the row need not bear it.
     pub due: i64,
-    /// The row.
     pub row: SealedRow,
 }
 
@@ -45,7 +41,6 @@ pub struct LabelledRow {
 pub enum LabelChange {
     /// It is there afterwards, whether or not it was before.
     Put(Label),
-    /// It is not.
     Remove(Label),
 }
 
@@ -68,7 +63,6 @@ impl Labels {
 }
 
 impl Label {
-    /// Before every other.
     pub(super) const fn first() -> Self {
         Self { kept_in: String::new(), word: String::new(), due: i64::MIN, id: String::new() }
     }

@@ -37,36 +37,22 @@ pub(super) const SELECT_APPLIED: &str = "SELECT version, checksum FROM schema_mi
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The address is not one.
     #[error("not an address of a PostgreSQL database: {0}")]
     Url(String),
     /// A newer version of this program has had the database; an older one would misread it.
     #[error("the database has migration {found}, this version knows them up to {known}: use a newer one")]
-    Newer {
-        /// The newest there.
-        found: i64,
-        /// The newest here.
-        known: i64,
-    },
+    Newer { found: i64, known: i64 },
     /// It lacks migrations, and was opened only to be read.
     #[error(
         "the database has migrations up to {found}, this version reads it with {known}: run `countersign migrate` on it, or on a copy, first"
     )]
-    Older {
-        /// The newest there.
-        found: i64,
-        /// The newest here.
-        known: i64,
-    },
+    Older { found: i64, known: i64 },
     /// Another gateway serves from the database.
     #[error(
         "another gateway serves from {}: stop it first. One gateway serves from a SQLite database; several can share PostgreSQL",
         database.display()
     )]
-    Served {
-        /// The database.
-        database: PathBuf,
-    },
+    Served { database: PathBuf },
     /// The database's file has several names, so another gateway could lock and serve it by another one.
     #[error(
         "{} is one of {links} hard links to the same file, so another gateway could serve from it by another name: remove the \
@@ -75,7 +61,6 @@ pub enum OpenError {
         database.display()
     )]
     HardLinked {
-        /// The database.
         database: PathBuf,
         /// How many names its file has.
         links: u64,
@@ -85,22 +70,13 @@ pub enum OpenError {
         "{} cannot be locked, so another gateway could serve from the same database: put the data directory on a local disk",
         file.display()
     )]
-    Unlockable {
-        /// The lock file.
-        file: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
+    Unlockable { file: PathBuf, source: std::io::Error },
     /// A migration that was applied is not the one of that number here.
     #[error("migration {version} of the database is not this version's")]
-    Altered {
-        /// Which.
-        version: i64,
-    },
+    Altered { version: i64 },
     /// The file could not be made or opened.
     #[error("the database file cannot be used")]
     File(#[source] std::io::Error),
-    /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

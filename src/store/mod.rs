@@ -58,7 +58,6 @@ pub enum StoreError {
     /// have been lost after the database had it. Callers read again before they decide again.
     #[error("the database cannot be used, {outage}: {detail}")]
     Unavailable {
-        /// Why.
         outage: Outage,
         /// What the database or the system said.
         detail: String,
@@ -85,9 +84,7 @@ pub const CLOCK_SKEW_MILLIS_MAX: i64 = 2_000;
 /// Which rows a list gives, in the order of their ids unless it says otherwise.
 #[derive(Clone, Copy, Debug)]
 pub enum RowFilter<'a> {
-    /// Every row.
     All,
-    /// Rows of one owner.
     Owner(&'a str),
     /// Rows of one owner, by due moment and then id.
     OwnerByDue(&'a str),
@@ -102,9 +99,7 @@ pub enum RowFilter<'a> {
 /// Which way a list is gone through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// The soonest due first.
     Forward,
-    /// The last due first.
     Backward,
 }
 
@@ -113,16 +108,13 @@ pub enum Direction {
 pub struct Cursor {
     /// The due moment of the last row seen, for lists in that order.
     pub due: i64,
-    /// Its id.
     pub id: String,
 }
 
 /// What is met at once on a walk through everything, at most [`LIST_ROWS_MAX`] of them and at least one.
 #[derive(Clone, Debug)]
 pub enum ScanPage {
-    /// Rows of one table.
     Rows(Vec<SealedRow>),
-    /// Labels.
     Labels(Vec<Label>),
 }
 
@@ -234,16 +226,13 @@ pub enum LeaderTask {
     Sequencing,
     /// Sending them to endpoints.
     Sending,
-    /// Copying the log out.
     Copying,
-    /// Telling people by mail.
     Mailing,
     /// Taking states out of the database into files.
     Archiving,
 }
 
 impl LeaderTask {
-    /// Its name among locks.
     const fn name(self) -> &'static str {
         match self {
             Self::Sequencing => "sequencer",

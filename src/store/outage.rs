@@ -8,13 +8,11 @@ use std::io::{self, ErrorKind};
 pub enum Outage {
     /// It accepts no connection, or does not answer.
     Down,
-    /// It refuses every write.
     ReadOnly,
     /// Its disk has no room left.
     Full,
     /// Its disk fails to read or to write.
     Disk,
-    /// Its content is damaged.
     Damaged,
     /// Its files are no longer those that this process opened.
     Replaced,

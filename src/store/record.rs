@@ -17,13 +17,11 @@ const BODY_BYTES: usize = 2 * 1024;
 
 /// Content that is kept as rows of one table.
 pub trait Record: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
-    /// The table.
     const TABLE: Table;
 
     /// Whether decisions start from it so often that it is worth remembering.
     const REMEMBERED: bool = false;
 
-    /// Its name there.
     fn id(&self) -> String;
 
     /// What it is looked up by; derived from the content, so that a row cannot say one thing and be found as another.
@@ -44,10 +42,8 @@ pub trait Record: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     }
 }
 
-/// A record as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored<R> {
-    /// The content.
     pub record: R,
     /// The revision it stood at.
     pub revision: i64,
@@ -58,11 +54,8 @@ pub struct Stored<R> {
 /// A record as it was read or written, worth remembering: of the type that its table keeps.
 #[derive(Clone, Debug)]
 pub struct CachedRecord {
-    /// Its table.
     pub table: Table,
-    /// Its name there.
     pub id: String,
-    /// How long its content is.
     pub bytes: usize,
     /// A `Stored` of the table's record.
     pub stored: Arc<dyn Any + Send + Sync>,
@@ -90,7 +83,6 @@ pub fn open<R: Record>(key: &RowKey, row: &SealedRow) -> Result<Stored<R>, Store
 /// Reads records through any store.
 #[derive(Clone, Copy)]
 pub struct RecordReader<'a> {
-    /// Where they are kept.
     pub store: &'a dyn Store,
     /// What their seals are checked with.
     pub key: &'a RowKey,

@@ -45,7 +45,6 @@ use crate::domain::writes::write::{Write, WriteState};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnsequencedEvent {
-    /// The event.
     pub event: EventId,
     /// The trace of the request that made it true, if it had one: told on with the event, and no part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,9 +57,7 @@ pub struct UnsequencedEvent {
 pub struct LogRow {
     /// Dense from 1.
     pub index: u64,
-    /// The event there.
     pub event: EventId,
-    /// Its hash.
     pub hash: Digest,
     /// The trace of the request that made it true, if it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,7 +94,6 @@ pub fn log_id(index: u64) -> String {
     number(index)
 }
 
-/// The id of a write.
 pub fn write_row_id(key: &WriteKey) -> String {
     format!("{}/{}", key.principal, key.write_id)
 }
@@ -335,7 +331,6 @@ pub const READY: &str = "gateway/ready";
 pub struct LastSeenRow {
     /// Of what: `token/…`, `account/…`, `session/…`, or [`READY`].
     pub of: String,
-    /// When.
     pub at: Timestamp,
 }
 

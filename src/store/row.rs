@@ -159,7 +159,6 @@ impl Table {
 pub struct Facets {
     /// A second unique name.
     pub alias: Option<String>,
-    /// What it belongs to.
     pub owner: String,
     /// One word that lists filter by.
     pub state: String,
@@ -170,27 +169,19 @@ pub struct Facets {
 /// HMAC-SHA-256 over every part of a row.
 pub type Seal = Vec<u8>;
 
-/// One row, sealed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SealedRow {
-    /// Of which table.
     pub table: Table,
-    /// Its name there.
     pub id: String,
-    /// What it is looked up by.
     pub facets: Facets,
     /// From 1, one more with every replacement.
     pub revision: i64,
-    /// Its content, as JSON.
     pub body: String,
-    /// Which row key sealed it.
     pub key_id: String,
-    /// Over all of the above.
     pub mac: Seal,
 }
 
 impl SealedRow {
-    /// Seals content as a row.
     pub fn seal(key: &RowKey, table: Table, id: String, facets: Facets, revision: i64, body: String) -> Self {
         let mut row = Self { table, id, facets, revision, body, key_id: key.id().to_owned(), mac: Vec::new() };
         row.mac = key.hmac(&row.sealed_bytes()).to_vec();

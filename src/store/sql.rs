@@ -88,7 +88,6 @@ fn labelled(dialect: SqlDialect, table: Table, direction: Direction) -> String {
 /// of the partial indexes.
 #[derive(Debug)]
 pub(super) struct ReadStatements {
-    /// After an id.
     pub(super) list_all: String,
     /// Of an owner, after an id.
     pub(super) list_owner: String,
@@ -102,7 +101,6 @@ pub(super) struct ReadStatements {
     pub(super) list_latest: String,
     /// Those that a label was put on, after a due moment and id; each row with the label's due moment behind it.
     pub(super) labelled: String,
-    /// The same backwards.
     pub(super) labelled_backward: String,
     /// From an alias on, up to another.
     pub(super) alias_prefix: String,
@@ -148,15 +146,10 @@ impl ReadStatements {
 /// One row at a time, for SQLite: a statement is a function call, and nobody else writes meanwhile.
 #[derive(Debug)]
 pub(super) struct SqliteStatements {
-    /// By id.
     pub(super) get: String,
-    /// By alias.
     pub(super) get_by_alias: String,
-    /// The seal of a row.
     pub(super) seal: String,
-    /// Which row has an alias.
     pub(super) holder: String,
-    /// A new row.
     pub(super) insert: String,
     /// A row's next revision, found by other names.
     pub(super) update: String,
@@ -164,7 +157,6 @@ pub(super) struct SqliteStatements {
     pub(super) update_state: String,
     /// The same, found as before.
     pub(super) update_content: String,
-    /// A row goes.
     pub(super) delete: String,
 }
 
@@ -201,24 +193,19 @@ impl SqliteStatements {
 /// Many rows at a time, for PostgreSQL: a statement is a message, and what waits together goes together.
 #[derive(Debug)]
 pub(super) struct PostgresStatements {
-    /// By ids.
     pub(super) get: String,
-    /// By aliases.
     pub(super) get_by_alias: String,
     /// Ids and seals, locked one after the other in the order given, against every other writer.
     pub(super) lock_to_write: String,
     /// The same, locked only against being changed.
     pub(super) lock_to_rely: String,
-    /// The same, not locked.
     pub(super) look: String,
     /// Which rows have these aliases.
     pub(super) holders: String,
-    /// New rows.
     pub(super) insert: String,
     /// The next revisions of rows that are locked. An upsert, because it finds each row by its index; an
     /// update joined with its new values is planned while a table is empty, and then read whole ever after.
     pub(super) update: String,
-    /// Rows that are locked go.
     pub(super) delete: String,
 }
 

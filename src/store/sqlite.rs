@@ -76,7 +76,6 @@ pub enum SqliteOpenMode {
 /// What the database is opened for, and what tests change about a store; the default is right everywhere else.
 #[derive(Clone, Debug, Default)]
 pub struct SqliteOptions {
-    /// What it is opened for.
     pub purpose: SqliteOpenMode,
     /// How far the store's time is off the host's clock.
     pub clock_offset: ClockOffset,
@@ -100,7 +99,6 @@ pub struct SqliteStore {
     _lock: Option<ServeLock>,
 }
 
-/// The threads that write.
 #[derive(Debug)]
 struct SqliteThreads {
     // Dropped in this order: the last connection to close tidies the log away.

@@ -37,7 +37,6 @@ struct OutageCounters {
 }
 
 impl WatchedStore {
-    /// Watches that store.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store, refusing: AtomicBool::new(false), refusals: Mutex::default() }
     }

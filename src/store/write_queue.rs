@@ -50,7 +50,6 @@ impl Default for CommitProbe {
     }
 }
 
-/// The callers' end.
 #[derive(Clone, Debug)]
 pub(super) struct WriteQueue(mpsc::Sender<QueuedChange>);
 
@@ -60,7 +59,6 @@ impl WriteQueue {
         (Self(queue), jobs)
     }
 
-    /// How many wait.
     pub(super) fn len(&self) -> usize {
         self.0.max_capacity() - self.0.capacity()
     }

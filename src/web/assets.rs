@@ -18,7 +18,6 @@ const HASH_DIGITS: usize = 16;
 /// A year, the longest that caches promise anything: the name changes with the content.
 const CACHE_CONTROL: &str = "public, max-age=31536000, immutable";
 
-/// Where assets are served.
 pub const PREFIX: &str = "/assets/";
 
 /// Name in `static/` to the path under [`PREFIX`], made once from what is embedded.

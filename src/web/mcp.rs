@@ -33,7 +33,6 @@ use crate::service::error::Error;
 use crate::service::platform::trace_context;
 use tools::McpTools;
 
-/// The SDK's side of it.
 pub type McpHttpService = StreamableHttpService<McpTools, NeverSessionManager>;
 
 /// Who asks, beside the message.

@@ -14,14 +14,12 @@ use crate::metrics::{RequestMetric, known_method};
 use crate::random;
 use crate::service::platform::trace_context;
 
-/// A request's name.
 #[derive(Clone, Debug)]
 pub struct RequestId(String);
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 impl RequestId {
-    /// As text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

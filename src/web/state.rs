@@ -14,17 +14,12 @@ use crate::service::Service;
 /// What every handler can reach.
 #[derive(Clone)]
 pub struct AppState {
-    /// The use cases.
     pub service: Arc<Service>,
-    /// How the edge behaves.
     pub edge: Arc<EdgeConfig>,
 }
 
-/// How the edge behaves.
 pub struct EdgeConfig {
-    /// The longest body.
     pub body_bytes_max: usize,
-    /// The deepest JSON.
     pub depth_max: usize,
     /// The longest wait for a decision.
     pub wait_max: Duration,

@@ -35,7 +35,6 @@ pub async fn run_once(service: &Arc<Service>) -> Result<usize> {
     sender.rest().await
 }
 
-/// Who sends.
 pub struct DeliveryWorker {
     service: Arc<Service>,
     shared: Arc<Semaphore>,
@@ -169,7 +168,6 @@ fn add(
     }
 }
 
-/// What serves one lane.
 struct EndpointDelivery {
     service: Arc<Service>,
     shared: Arc<Semaphore>,

@@ -105,7 +105,6 @@ impl Workers {
         self
     }
 
-    /// How many there are.
     pub fn count(&self) -> usize {
         self.loops.len()
     }
@@ -148,7 +147,6 @@ enum WakeTrigger {
     AfterCommits,
 }
 
-/// One worker's rhythm.
 struct WorkerLoop {
     name: &'static str,
     interval: Duration,

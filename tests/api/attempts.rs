@@ -51,7 +51,6 @@ fn with_tools() -> String {
         )
 }
 
-/// A thread and its head.
 struct AttemptScenario<'a> {
     g: &'a TestGateway,
     thread: Value,
@@ -79,7 +78,6 @@ impl<'a> AttemptScenario<'a> {
         self.head = moved.expect(201)["transition"].clone();
     }
 
-    /// Asks, and alice denies.
     async fn is_denied(&mut self, patch: Value) -> Value {
         let held = self.asks(patch).await.expect(202);
         self.g.vote(&self.g.alice, &held, VoteVerdict::Deny).await.unwrap();

@@ -39,7 +39,6 @@ async fn events(g: &TestGateway, kind: &str) -> (Vec<Value>, String) {
     (of_kind.map(|it| it["data"].clone()).collect(), told.to_string())
 }
 
-/// A sample of the metrics.
 async fn counted(g: &TestGateway, sample: &str) -> f64 {
     g.service.count_events().await.unwrap();
     let answer = g.http.get(format!("{}/metrics", g.url)).bearer_auth(&g.monitor).send().await.unwrap();

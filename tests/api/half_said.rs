@@ -58,7 +58,6 @@ impl PartialRequest {
         Self { stream, rest: String::new() }
     }
 
-    /// Sends all of it at once.
     async fn whole(g: &TestGateway, request: &str, who: &str, body: &str) -> Self {
         let mut stream = connected(g).await;
         stream.write_all((head(g, request, who, body.len()) + body).as_bytes()).await.unwrap();

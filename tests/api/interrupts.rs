@@ -49,7 +49,6 @@ fn detecting() -> String {
     policy_with("hide = [\"payment.card\"]", "hide = [\"payment.card\"]\ndetect = [\"email\"]")
 }
 
-/// What a host asks.
 pub fn asked() -> Value {
     json!({
         "kind": "state_transition_review", "transition_digest": "d".repeat(64), "interrupt_id": "7652e9dcf1db4576",

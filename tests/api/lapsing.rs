@@ -23,7 +23,6 @@ on_both! {
     the_same_verify_twice_at_once_is_answered_the_same(super::POLICY),
 }
 
-/// The policy's own.
 const LEASE: Duration = Duration::from_secs(30);
 
 /// As long as the policy has people asked.

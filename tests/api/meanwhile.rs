@@ -14,7 +14,6 @@ use futures_util::future::BoxFuture;
 use crate::gateway::{MovedClock, TestGateway, settings};
 use crate::over::{InterceptedStore, StoreInterceptor};
 
-/// What happens in between.
 pub type InterleavedAction = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
 /// What happens before the next commit.

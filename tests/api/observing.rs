@@ -153,7 +153,6 @@ async fn findings(g: &TestGateway) -> Vec<AuditFinding> {
     audit(&store, &g.service.keys().unwrap(), g.service.now()).await.unwrap().findings
 }
 
-/// What a token says.
 fn claims(token: &Value) -> Value {
     use base64::Engine as _;
     let payload = token.as_str().unwrap().split('.').nth(1).unwrap();

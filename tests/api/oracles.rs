@@ -15,7 +15,6 @@ struct OracleWorld {
     token: String,
 }
 
-/// A thread of a world.
 struct OracleThread<'a> {
     g: &'a TestGateway,
     token: &'a str,

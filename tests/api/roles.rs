@@ -389,7 +389,6 @@ fn the_table_in_the_docs_has_every_route_and_says_who_may_call_it() {
 /// What they are called, whether they are a person or a machine, and the header that says so.
 type RoleCaller = (&'static str, Option<&'static str>, Option<(&'static str, String)>);
 
-/// What a caller is let do.
 #[derive(PartialEq, Eq, Debug)]
 enum AccessResult {
     Open,

@@ -28,7 +28,6 @@ fn bounded() -> String {
     format!("{POLICY}\n[steps]\nattempts = 2\n")
 }
 
-/// The planner's step.
 async fn steps(g: &TestGateway, thread: &Value, parent: &Value, step: &str, patch: Value) -> ApiResponse {
     as_token(g, &g.planner, thread, json!({"parent": parent, "step": step, "patch": patch})).await
 }

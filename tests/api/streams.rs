@@ -28,7 +28,6 @@ use crate::gateway::{
 /// Longer than anything takes on a busy machine; only a stream that fails waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One frame of a stream.
 #[derive(Debug, PartialEq)]
 struct Frame {
     id: u64,
@@ -36,7 +35,6 @@ struct Frame {
     data: Value,
 }
 
-/// A client of a stream.
 struct StreamClient {
     answer: Response,
     text: String,

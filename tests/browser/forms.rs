@@ -79,7 +79,6 @@ pub async fn page(request: reqwest::RequestBuilder) -> FormResponse {
     FormResponse { status, location: locations.concat(), cookies, headers, text: response.text().await.unwrap() }
 }
 
-/// A hidden field's value.
 pub fn field(html: &str, name: &str) -> String {
     let from = html.find(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("a field {name} in {html}"));
     html[from..].split('"').nth(3).unwrap().to_owned()

@@ -74,7 +74,6 @@ pub struct BrowserGateway {
     pub url: String,
     /// Its use cases, without HTTP between.
     pub service: Arc<Service>,
-    /// Its clock.
     pub clock: MovableClock,
     /// What machines and forms are sent with: keeps no cookies, follows no redirects.
     pub http: reqwest::Client,
@@ -182,7 +181,6 @@ impl Drop for BrowserGateway {
 /// What was answered over HTTP.
 #[derive(Debug)]
 pub struct JsonResponse {
-    /// The status.
     pub status: u16,
     /// The JSON body; null where there is none.
     pub body: Value,
@@ -294,7 +292,6 @@ pub fn order() -> Value {
 
 /// The payments flow on a gateway, with a token for each role.
 pub struct Payments {
-    /// Creates threads.
     pub host: String,
     /// Acts as `planner`.
     pub agent: String,
@@ -305,11 +302,8 @@ pub struct Payments {
 /// A review that was opened.
 #[derive(Clone, Debug)]
 pub struct HeldReview {
-    /// The thread.
     pub thread: String,
-    /// The review.
     pub review: String,
-    /// The transition's digest.
     pub digest: String,
 }
 
@@ -378,7 +372,6 @@ impl BrowserGateway {
         }
     }
 
-    /// What the agent learns.
     pub async fn decision(&self, payments: &Payments, held: &HeldReview) -> Value {
         let path = format!("/v1/transitions/{}/decision", held.digest);
         self.get(&payments.agent, &path).await.body

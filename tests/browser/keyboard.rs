@@ -10,7 +10,6 @@ use crate::chromium::Chromium;
 use crate::gateway::spawn_gateway;
 use crate::person::BrowserTab;
 
-/// As a keyboard says Ctrl.
 const CTRL: i64 = 2;
 
 impl BrowserTab {

@@ -31,7 +31,6 @@ const LOOK_PAUSE: Duration = Duration::from_millis(10);
 const CLICKS_MAX: usize = 3;
 const LOOKS_BETWEEN_CLICKS: usize = 200;
 
-/// A tab on a gateway.
 pub struct BrowserTab {
     pub page: Page,
     url: String,

@@ -22,7 +22,6 @@ use tempfile::TempDir;
 
 use crate::lived::{self, ApprovedWrite, HistoryGateway, ask, live_through};
 
-/// What an edit comes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum EditOutcome {
     /// `audit` finds it.
@@ -179,7 +178,6 @@ impl HistoryTemplate {
         Self { folder, token, ready }
     }
 
-    /// A copy of it, edited.
     pub fn edited(&self, edit: impl FnOnce(&Connection)) -> TempDir {
         let copy = self.copy();
         edit(&opened(copy.path()));

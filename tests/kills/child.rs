@@ -158,7 +158,6 @@ struct LoadDriver {
     until: u64,
 }
 
-/// What a hold comes to.
 #[derive(Clone, Copy)]
 enum HoldPlan {
     Deny,
@@ -248,7 +247,6 @@ impl LoadDriver {
         }
     }
 
-    /// The head afterwards.
     async fn propose(&self, thread: &ThreadId, parent: Digest, patch: Value) -> Result<Digest, Error> {
         match self.service.propose(&self.planner, &self.proposal(thread, parent, patch)).await? {
             ProposalOutcome::Committed { version, transition, .. } => {

@@ -23,7 +23,6 @@ use super::ack::KillAcknowledgement;
 use super::child::{KillChildConfig, ORDERS};
 use super::{gateway, postgres, unsynced};
 
-/// When it is killed.
 #[derive(Clone, Debug)]
 pub enum KillPoint {
     /// At this point of the commit of this group of changes, counted from 1.
@@ -52,7 +51,6 @@ pub fn settings() -> ServiceSettings {
     }
 }
 
-/// A gateway's belongings.
 pub struct KillTestHome {
     pub database: String,
     folder: tempfile::TempDir,

@@ -10,7 +10,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// How a receiver answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReceiverBehavior {
     Takes,
@@ -26,7 +25,6 @@ pub enum ReceiverBehavior {
     HangsUp,
 }
 
-/// Every bad manner.
 pub const BAD: [ReceiverBehavior; 7] = [
     ReceiverBehavior::Fails,
     ReceiverBehavior::Hangs,

@@ -45,7 +45,6 @@ Code 2 includes invalid arguments, an invalid configuration, and an unavailable 
 | `episode verify` | The folder is verified. | The folder is refused. | Nothing is wrong, but nothing proves completeness. |
 ";
 
-/// Renders the whole page.
 pub fn page() -> String {
     let mut root = Args::command();
     root.build();

@@ -73,7 +73,6 @@ struct Section {
     keys: Vec<Key>,
 }
 
-/// Renders the whole page.
 pub fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
     for section in sections() {

@@ -61,7 +61,6 @@ Each event is counted by one gateway.
 The gateway reports these values with 0 from its start:
 ";
 
-/// Renders the whole page.
 pub fn page() -> String {
     let metrics = Metrics::default();
     let mut page = format!("{INTRODUCTION}\n| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n");

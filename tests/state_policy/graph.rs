@@ -10,7 +10,6 @@ use crate::said::{TranslatedPolicy, compile, reason, write};
 /// What a node does when it is called.
 #[derive(Clone, Copy)]
 enum NodeBehavior {
-    /// It sends this.
     Sends(&'static str),
     /// It ends with an error of its own, and sends nothing.
     Throws,

@@ -71,7 +71,6 @@ impl TranslatedPolicy {
         Self { writes, deny: [self.deny, other.deny].concat(), rules: self.rules + &other.rules }
     }
 
-    /// The table of a node.
     pub fn node(&self, name: &str) -> String {
         let everything = ["$".to_owned()];
         let writes = self.writes.as_deref().unwrap_or(&everything);

@@ -14,10 +14,8 @@ pub const PRESENT: u8 = 0x01;
 pub const VERIFIED: u8 = 0x04;
 /// It may be, and is, on other devices.
 pub const SYNCED: u8 = 0x08 | 0x10;
-/// A new key follows.
 const NEW_KEY: u8 = 0x40;
 
-/// A key with its counter.
 #[derive(Clone)]
 pub struct Authenticator {
     pub key: SigningKey,
@@ -79,7 +77,6 @@ impl Authenticator {
         Self { flags: PRESENT | VERIFIED | SYNCED, ..Self::new(seed) }
     }
 
-    /// Its passkey's name.
     pub fn id(&self) -> String {
         text(&self.id)
     }
@@ -109,7 +106,6 @@ impl Authenticator {
         json!({"attestation": text(&attestation), "client_data": text(&ask.client_data())})
     }
 
-    /// A signature.
     pub fn sign(&mut self, ask: &AuthenticatorRequest) -> Value {
         let (data, client) = (self.data(&ask.rp_id, 0), ask.client_data());
         let signed = [&data[..], &Sha256::digest(&client)].concat();

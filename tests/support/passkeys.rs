@@ -89,7 +89,6 @@ pub async fn allow_delegating(
     PasskeyConfirmation::Passkey { challenge, assertion }
 }
 
-/// Signs in by it.
 pub async fn sign_in(
     service: &Service,
     account: &str,

@@ -79,7 +79,6 @@ impl RealProvider {
         self.process = process;
     }
 
-    /// It is down.
     pub fn stop(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();

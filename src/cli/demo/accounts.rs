@@ -15,7 +15,6 @@ use crate::service::error::Error;
 use crate::service::identity::accounts::{NewAccount, NewToken};
 use crate::service::identity::owner_names::NewOwner;
 
-/// The machines.
 pub(super) struct DemoMachines {
     pub(super) host: DemoMachine,
     pub(super) agent: DemoMachine,

@@ -38,7 +38,6 @@ pub(super) enum DemoRequest {
     Post(String, Value),
 }
 
-/// What came back.
 pub(super) struct DemoHttpResponse {
     pub(super) status: u16,
     pub(super) body: Value,
@@ -73,7 +72,6 @@ impl DemoMachine {
         Ok(Self { name, token, base: format!("http://{}", stage.bound), http, voice: stage.voice.clone() })
     }
 
-    /// Asks, aloud.
     pub(super) async fn ask(&self, ask: DemoRequest) -> Result<DemoHttpResponse, CliError> {
         let request = match &ask {
             DemoRequest::Get(path) => format!("GET {path}"),

@@ -120,7 +120,6 @@ async fn past(service: &Arc<Service>, cast: &accounts::DemoMachines, stage: &Dem
     Ok(())
 }
 
-/// Where the story plays.
 struct DemoSetup {
     data: PathBuf,
     bound: SocketAddr,
@@ -129,7 +128,6 @@ struct DemoSetup {
 }
 
 impl DemoSetup {
-    /// Time to read.
     async fn pause(&self) {
         tokio::time::sleep(self.pace).await;
     }

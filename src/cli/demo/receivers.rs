@@ -18,7 +18,6 @@ use crate::service::delivery::endpoints::NewEndpoint;
 use crate::service::error::{Error, Result};
 use crate::service::operations::halt_request::Actor;
 
-/// Where they are.
 const HERE: &str = "127.0.0.1";
 
 /// What the demonstration's gateway may send to: nobody but them.

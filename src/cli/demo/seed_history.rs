@@ -62,7 +62,6 @@ pub(super) struct DemoHistoryActors {
     pub(super) writer: Stored<Token>,
 }
 
-/// What is held.
 pub(super) struct HeldSample {
     pub(super) transition: Digest,
     review: ReviewId,
@@ -83,7 +82,6 @@ fn refunds(ttl: &str) -> PolicySource {
 }
 
 impl DemoHistoryActors {
-    /// Engages them.
     pub(super) async fn engage(service: &Arc<Service>) -> Result<Self> {
         service.activate_policy(&open_service::principal(), None, refunds(TTL), BTreeSet::new()).await?;
         let (service, dans_password) = (Arc::clone(service), random::uuid_v4().to_string());
@@ -98,7 +96,6 @@ impl DemoHistoryActors {
         })
     }
 
-    /// Lives through it.
     pub(super) async fn live(&self, admin: &AccountId) -> Result<()> {
         self.written().await?;
         self.decided_otherwise().await?;
@@ -233,7 +230,6 @@ impl DemoHistoryActors {
         Ok(())
     }
 
-    /// A word before a vote.
     async fn talked_over(&self) -> Result<()> {
         self.begin("refund-105", None).await?;
         let held = self.ask("refund-105", json!({"payment": {"amount": 45}})).await?;

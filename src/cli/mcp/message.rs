@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 /// The gateway could not be asked, or is none.
 const NOT_ASKED: i64 = -32000;
 
-/// It is no message.
 const NOT_READ: i64 = -32700;
 
 /// As much of a message as is looked at. The gateway reads the rest.
@@ -14,14 +13,12 @@ const NOT_READ: i64 = -32700;
 pub struct McpMessage {
     /// What the answer is known by; a notification has none.
     pub id: Option<Value>,
-    /// What is asked.
     pub method: Option<String>,
     #[serde(default)]
     params: Value,
 }
 
 impl McpMessage {
-    /// Reads a line.
     pub fn read(line: &[u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
     }

@@ -34,7 +34,6 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 /// What is asked at once: an agent's tools, and some that wait for people. More than that wait for their turn.
 const AT_ONCE_MAX: usize = 32;
 
-/// A pipe to one gateway.
 pub struct McpPipe {
     client: Client,
     address: Url,
@@ -49,7 +48,6 @@ pub fn is_here(url: &Url) -> bool {
 }
 
 impl McpPipe {
-    /// Opens nothing yet.
     pub fn new(address: Url, token: &Secret<String>) -> Result<Self, CliError> {
         tls::ready();
         let given = |problem: &str| CliError::Given(problem.to_owned());

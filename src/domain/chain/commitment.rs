@@ -12,7 +12,6 @@ use crate::domain::json::pointer::{Pointer, array_index};
 use crate::domain::keys::ThreadSecret;
 use crate::domain::primitives::id::ProposalId;
 
-/// Salt of one leaf.
 pub type Salt = [u8; 32];
 
 /// Commitment tree of one state. A clone is cheap, because versions share every unchanged part.

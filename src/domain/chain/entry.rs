@@ -16,7 +16,6 @@ pub enum CommitGate {
     Observed {},
     /// Reviewers approved it. The receipt names them.
     Approved {
-        /// Id of the receipt.
         receipt: Jti,
         /// Review in which they approved it.
         review: ReviewId,
@@ -26,7 +25,6 @@ pub enum CommitGate {
         /// Receipt that the write used up, if the head needed one.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         receipt: Option<Jti>,
-        /// Id of the write.
         write_id: WriteId,
     },
 }
@@ -34,7 +32,6 @@ pub enum CommitGate {
 /// Claims of an entry.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Entry {
     pub committed_at: Timestamp,
     pub gate: CommitGate,

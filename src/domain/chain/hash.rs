@@ -11,39 +11,27 @@ use crate::domain::primitives::openapi_schema::{StringFormat, has_form};
 /// Kind of hashed content. Its text is part of the hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tag {
-    /// Salted leaf of a state.
     Leaf,
-    /// Object of commitments.
     Object,
-    /// Array of commitments.
     Array,
     /// Statement of a transition.
     Transition,
-    /// Policy with its schemas.
     Policy,
     /// Origin of a branch, for its thread name.
     Branch,
-    /// Payload of an envelope.
     Payload,
     /// Truncated parts of an envelope.
     Truncated,
-    /// Rationale of an agent.
     Rationale,
     /// Salted arguments of a tool call.
     Arguments,
-    /// Comment of a reviewer.
     Comment,
-    /// Patch of a request.
     Patch,
-    /// Identity of a proposal.
     Proposal,
-    /// Content of a step.
     Step,
     /// Content of a held change.
     Effect,
-    /// Event of the audit log.
     Event,
-    /// Policy change request.
     Amendment,
     /// Interrupt of a host application.
     Interrupt,
@@ -174,7 +162,6 @@ impl Serialize for Digest {
     }
 }
 
-/// A text is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a digest is sha256: and 64 lowercase hex digits")]
 pub struct DigestError;

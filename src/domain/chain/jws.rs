@@ -23,7 +23,6 @@ pub enum TokenType {
     Entry,
     /// An approval: a writer may write once.
     Receipt,
-    /// A denial.
     Denial,
     /// The gateway's answer to an allowed writer.
     Verification,

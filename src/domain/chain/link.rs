@@ -10,7 +10,6 @@ use crate::domain::keys::{KeyState, KeyUse, PublicKeys};
 /// A committed transition as stored. Verify and audit check it before they use it.
 #[derive(Clone, Copy, Debug)]
 pub struct ChainLink<'a> {
-    /// Signed entry.
     pub entry: &'a str,
     /// Statement that was stored with it.
     pub statement: &'a Statement,

@@ -11,7 +11,6 @@ use crate::domain::primitives::time::Timestamp;
 /// One reviewer's approval, as a receipt names it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct ApprovalClaim {
     pub at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -40,7 +39,6 @@ pub enum ApprovalMethod {
 /// Claims of a receipt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Receipt {
     pub approvals: Vec<ApprovalClaim>,
     pub aud: Vec<NodeId>,
@@ -69,10 +67,8 @@ impl Receipt {
     }
 }
 
-/// One reviewer's refusal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct DenialClaim {
     pub at: Timestamp,
     #[serde(rename = "for", skip_serializing_if = "Option::is_none", default)]
@@ -84,7 +80,6 @@ pub struct DenialClaim {
 /// Claims of a denial. Verify never accepts one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Denial {
     pub flow: FlowId,
     pub iat: i64,
@@ -109,7 +104,6 @@ impl Denial {
 /// Claims of a verification: the gateway's record that it allowed a write.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Verification {
     pub aud: PrincipalId,
     pub enforced: bool,
@@ -144,7 +138,6 @@ pub struct IssuedReceipt {
 }
 
 impl IssuedReceipt {
-    /// Signs a receipt.
     pub fn sign(key: &SigningKey, claims: Receipt) -> Self {
         let token = jws::sign(key, TokenType::Receipt, &claims);
         Self { kid: key.kid().to_owned(), claims, token }

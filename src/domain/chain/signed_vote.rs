@@ -18,7 +18,6 @@ pub const SIGNATURE_TTL: Duration = Duration::from_secs(300);
 /// Statement of a vote on a review: reviewer, verdict, transition, page nonce and expiry.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct VoteStatement {
     pub comment: Option<Digest>,
     pub expires_at: Timestamp,
@@ -34,7 +33,6 @@ pub struct VoteStatement {
 /// Statement of a vote on a policy change request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct PolicyVoteStatement {
     pub amendment: AmendmentId,
     pub comment: Option<Digest>,
@@ -50,7 +48,6 @@ pub struct PolicyVoteStatement {
 /// Statement of a vote on an interrupt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct InterruptVoteStatement {
     pub comment: Option<Digest>,
     pub digest: Digest,
@@ -65,10 +62,8 @@ pub struct InterruptVoteStatement {
 
 /// A statement that a passkey signs. Each kind has its own tag, so a signature over one is never valid for another.
 pub trait Signable: Serialize {
-    /// Tag of the challenge.
     const TAG: Tag;
 
-    /// Who signs.
     fn reviewer(&self) -> &AccountId;
 
     /// Returns the challenge for the passkey.
@@ -109,7 +104,6 @@ pub fn comment_hash(comment: Option<&str>) -> Option<Digest> {
 /// A statement with the signature over it. A receipt names it by its digest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct VoteEvidence<S = VoteStatement> {
     pub assertion: Assertion,
     pub statement: S,

@@ -57,7 +57,6 @@ impl TransitionType {
 /// Made once, stored, and never made again from the same facts. What does not apply is null.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct Statement {
     #[serde(rename = "type")]
     pub kind: TransitionType,

@@ -26,7 +26,6 @@ use crate::domain::threads::branch::{Branch, JoinStatement};
 pub struct ExportError {
     /// Code for programs.
     pub code: &'static str,
-    /// Explanation for people.
     pub what: &'static str,
 }
 
@@ -38,16 +37,13 @@ const fn say(holds: bool, code: &'static str, what: &'static str) -> Result<(), 
     if holds { Ok(()) } else { Err(broken(code, what)) }
 }
 
-/// One exported version.
 #[derive(Clone, Copy, Debug)]
 pub struct ExportedVersion<'a> {
-    /// Version number.
     pub version: u64,
     /// Digest of the transition.
     pub transition: Digest,
     /// Statement of the transition.
     pub statement: &'a Statement,
-    /// Signed entry.
     pub entry: &'a str,
     /// Opening of the change, if the export has one.
     pub opening: Option<&'a Opening>,
@@ -110,14 +106,12 @@ pub enum ChangeVisibility {
     Nothing,
     /// Everything except redacted parts.
     Partly,
-    /// Everything.
     Whole,
 }
 
 /// Result of comparing two chains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CrossChainCheck {
-    /// They agree.
     Agreed,
     /// The version that decides is not in the export.
     NotSeen,
@@ -126,11 +120,8 @@ pub enum CrossChainCheck {
 /// The checked part of a chain.
 #[derive(Clone, Debug)]
 pub struct VerifiedChain {
-    /// Thread of the chain.
     pub thread: ThreadId,
-    /// Flow of the thread.
     pub flow: FlowId,
-    /// Gateway that signed it.
     pub issuer: String,
     /// Head that the branch was made from, if this is a branch.
     pub fork: Option<Branch>,
@@ -182,7 +173,6 @@ impl VerifiedChain {
         Ok(chain)
     }
 
-    /// Adds the next version.
     pub fn follow(&mut self, next: &ExportedVersion<'_>, keys: &PublicKeys) -> Result<(), ExportError> {
         let numbered = next.version == self.next_version();
         say(numbered, "chain", "a version is missing, there twice, or out of its place")?;

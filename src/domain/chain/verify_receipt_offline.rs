@@ -24,9 +24,7 @@ use crate::domain::primitives::time::Timestamp;
 /// Input of the check: a receipt, the accepted keys, and the objects that the receipt should belong to.
 #[derive(Clone, Copy)]
 pub struct ReceiptEvidence<'a> {
-    /// Receipt as text.
     pub receipt: &'a str,
-    /// Published keys.
     pub keys: &'a PublicKeys,
     /// Entry of the version that the receipt approved.
     pub entry: Option<&'a str>,
@@ -36,30 +34,23 @@ pub struct ReceiptEvidence<'a> {
     pub opening: Option<&'a Opening>,
     /// Evidence of the passkey signatures on its approvals.
     pub votes: &'a [signed_vote::VoteEvidence],
-    /// Pinned passkeys.
     pub passkeys: Option<&'a [PinnedPasskey]>,
 }
 
-/// Result of a check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CheckOutcome {
-    /// The check passed.
     Passed,
-    /// The check failed.
     Failed {
         /// Code that verify would return.
         code: DenialCode,
-        /// Cause of the failure.
         detail: &'static str,
     },
     /// The evidence does not decide the check.
     CouldNotTell {
-        /// Cause.
         detail: &'static str,
     },
     /// The check was skipped, because an earlier one failed or its input was not given.
     NotChecked {
-        /// Cause.
         detail: &'static str,
     },
 }
@@ -118,12 +109,9 @@ checks! {
     Approvals = "approvals": "each approval by passkey is signed by a pinned one of its reviewer's",
 }
 
-/// A check with its result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReceiptCheck {
-    /// Name of the check.
     pub name: CheckName,
-    /// Result of the check.
     pub outcome: CheckOutcome,
 }
 
@@ -132,7 +120,6 @@ pub struct ReceiptCheck {
 pub enum Conclusion {
     /// The receipt is genuine and belongs to the given objects.
     Genuine,
-    /// The receipt is refused.
     Refused,
     /// The evidence does not decide.
     CouldNotTell,

@@ -18,16 +18,13 @@ use crate::domain::threads::flow::Mode;
 use crate::domain::threads::thread::{HeadUse, Thread};
 use crate::domain::writes::write::Write;
 
-/// Request of a writer.
 #[derive(Clone, Debug)]
 pub struct WriteCheckRequest<'a> {
     /// Principal of the request.
     pub principal: &'a PrincipalId,
-    /// Writer node.
     pub node: &'a NodeId,
     /// Transition that it intends to write.
     pub transition: Digest,
-    /// Receipt, if it has one.
     pub receipt: Option<&'a str>,
     /// Id that the writer chose for the write.
     pub write_id: &'a WriteId,
@@ -38,11 +35,9 @@ pub type CheckedHead<'a> = Result<(&'a Entry, &'a Statement), DenialCode>;
 
 /// All facts about the gateway that verify reads.
 pub struct WriteCheckFacts<'a> {
-    /// Thread of the request.
     pub thread: &'a Thread,
     /// Whether verifying is halted, for the flow or for all flows.
     pub halted: bool,
-    /// Head of the thread.
     pub head: CheckedHead<'a>,
     /// Whether the flow enforces. An observing flow requires a receipt only for an approved head.
     pub mode: Mode,
@@ -60,23 +55,18 @@ pub struct WriteCheckFacts<'a> {
     pub issuer: &'a str,
 }
 
-/// A stored receipt.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredReceipt<'a> {
-    /// Id of the receipt.
     pub jti: &'a Jti,
     /// Token, byte for byte.
     pub token: &'a str,
-    /// Whether it was revoked.
     pub revoked: bool,
 }
 
-/// Permission to write.
 #[derive(Debug, PartialEq, Eq)]
 pub enum WriteAllowed {
     /// First call: reserve the head and use up the receipt.
     Reserve {
-        /// Receipt that is used up.
         receipt: Option<Jti>,
         /// Last moment at which it may be used up.
         not_after: Option<Timestamp>,

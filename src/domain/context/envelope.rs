@@ -70,7 +70,6 @@ pub struct Epoch(pub Timestamp);
 /// Signed claims of an envelope.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct EnvelopeClaims {
     pub budget: Option<u64>,
     pub encoding: Encoding,
@@ -154,7 +153,6 @@ pub(super) fn truncated_digest(truncated: &[Truncated]) -> Digest {
 }
 
 impl Envelope {
-    /// Signs the fitted view.
     pub fn seal(key: &SigningKey, claims: EnvelopeClaims, fitted: FittedView) -> Self {
         let FittedView { payload, tokens, truncated } = fitted;
         let claims = EnvelopeClaims {

@@ -17,18 +17,14 @@ const KINDS_MAX: usize = 64;
 /// Maximum number of callers that are tracked. Callers are tokens, which only an administrator creates.
 const CALLERS_MAX: usize = 10_000;
 
-/// A kind of refusal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct EnvelopeRefusalKind {
-    /// Code of the refusal.
     pub code: EnvelopeCode,
-    /// Thread, if it is known.
     pub thread: Option<ThreadId>,
     /// Node of the view, if it is known.
     pub node: Option<NodeId>,
 }
 
-/// Counts for one event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RefusalCounts {
     /// Refusals of this kind since its last event, including this one.

@@ -15,9 +15,7 @@ pub struct InputSchema(Schema);
 /// A path of a payload that does not fit. The text contains no value.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct InputMismatch {
-    /// Path.
     pub pointer: Pointer,
-    /// Cause.
     pub detail: &'static str,
 }
 

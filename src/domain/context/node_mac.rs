@@ -108,11 +108,8 @@ impl std::fmt::Debug for NodeSecrets {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeSecretView {
-    /// Period of the secret.
     pub epoch: Epoch,
-    /// End of its validity.
     pub good_until: Timestamp,
-    /// The secret.
     #[serde(with = "shown_text")]
     pub secret: Secret<String>,
 }
@@ -121,9 +118,7 @@ pub struct NodeSecretView {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeSecretsView {
-    /// Flow of the node.
     pub flow: FlowId,
-    /// Name of the node.
     pub node: NodeId,
     /// Algorithm of the secrets.
     pub alg: MacAlg,

@@ -18,7 +18,6 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// All encodings.
     pub const ALL: &'static [Self] = &[Self::O200kBase, Self::Cl100kBase];
 
     /// Returns the name on the wire and in policies.

@@ -35,7 +35,6 @@ pub struct Truncated {
     pub how: TruncationKind,
 }
 
-/// The fitted view.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FittedView {
     /// The part of the view that fits.
@@ -60,7 +59,6 @@ pub enum ViewRejected {
     Unfit(Vec<InputMismatch>),
 }
 
-/// Requirements for a view.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewRequirements<'a> {
     /// Paths that must be present.
@@ -70,7 +68,6 @@ pub struct ViewRequirements<'a> {
     pub priority: &'a [Pointer],
     /// Maximum number of tokens.
     pub max_tokens: Option<u64>,
-    /// Counted how.
     pub encoding: Encoding,
     /// Schema of what the node may receive, if the policy has one.
     pub receives: Option<&'a InputSchema>,

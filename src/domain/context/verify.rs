@@ -11,7 +11,6 @@ use crate::domain::primitives::id::{NodeId, ThreadId};
 /// Expectations that an envelope is checked against.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpectedEnvelope<'a> {
-    /// Accepted keys.
     pub keys: &'a PublicKeys,
     /// Issuer of the keys, if it is known.
     pub issuer: Option<&'a str>,

@@ -8,11 +8,9 @@ use serde_json::{Value, json};
 use super::mail_contact::PATIENCE;
 use crate::domain::log::event::EventType;
 
-/// Whose chat.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Chat {
-    /// Slack.
     Slack,
     /// Microsoft Teams.
     Teams,
@@ -21,15 +19,12 @@ pub enum Chat {
 /// What stands in a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChatMessage {
-    /// The first line.
     pub title: String,
     /// What there is to know, each with its name.
     pub facts: Vec<(&'static str, String)>,
-    /// The page to open.
     pub page: String,
 }
 
-/// How every message ends.
 const END: &str = "Sign in there to look and decide. Nothing is decided here.";
 
 /// Whether a chat is told of such an event.
@@ -49,7 +44,6 @@ pub const fn patience() -> Duration {
 }
 
 impl Chat {
-    /// The body of the request.
     pub fn message(self, note: &ChatMessage) -> Value {
         match self {
             Self::Slack => slack(note),

@@ -5,12 +5,9 @@ use serde_json::Value;
 use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::EventId;
 
-/// How a review ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DecisionPayload {
-    /// The event that tells it.
     pub event: EventId,
-    /// The review's flow.
     pub flow: String,
     /// What the review is called here.
     pub review: String,
@@ -20,7 +17,6 @@ pub struct DecisionPayload {
     pub interrupt: Option<String>,
     /// The digest of what was decided on; the host's own if a host asked.
     pub digest: String,
-    /// Whether it was let pass.
     pub approved: bool,
     /// `approved`, `denied`, `expired`, `cancelled` or `superseded`.
     pub decision: String,

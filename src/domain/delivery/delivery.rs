@@ -15,51 +15,39 @@ use crate::domain::primitives::time::Timestamp;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delivery {
-    /// To whom.
     pub endpoint: EndpointId,
     /// The event's place in the log: the delivery's own name at its endpoint.
     pub index: u64,
-    /// The event.
     pub event: EventId,
-    /// What it tells.
     pub kind: EventType,
     /// Of which thread, if one is concerned.
     pub thread: Option<ThreadId>,
-    /// How it stands.
     pub state: DeliveryState,
     /// How many attempts were made since it was last asked for.
     pub tries: u32,
-    /// The last ones.
     pub attempts: Vec<DeliveryAttempt>,
 }
 
-/// How a delivery stands.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
 pub enum DeliveryState {
-    /// It is tried then.
     Waiting {
-        /// When.
         due: Timestamp,
         /// Whether somebody asked for it, so that even a disabled endpoint gets it.
         by_hand: bool,
     },
     /// It is tried when the thread's delivery before it has ended.
     Behind {},
-    /// It arrived.
     Delivered {
-        /// When.
         at: Timestamp,
     },
     /// It was tried so often that it is tried no more.
     Failed {
-        /// Since when.
         at: Timestamp,
     },
 }
 
 impl DeliveryState {
-    /// The word on the wire.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Waiting { .. } => "waiting",
@@ -78,15 +66,12 @@ impl DeliveryState {
     }
 }
 
-/// One attempt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeliveryAttempt {
     /// When it was begun; its `webhook-timestamp`, too.
     pub at: Timestamp,
-    /// How long it took.
     pub took_ms: u64,
-    /// How it ended.
     pub ended: AttemptOutcome,
 }
 
@@ -96,13 +81,10 @@ const LOOKED: &str = "looked";
 /// Nothing was sent, because there was nothing to tell any more.
 const WAS_OVER: &str = "over";
 
-/// How an attempt ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AttemptOutcome {
-    /// By an answer.
     Answered {
-        /// Its status.
         status: u16,
         /// The beginning of its body.
         body: String,
@@ -113,14 +95,11 @@ pub enum AttemptOutcome {
     Looked {
         /// The status of the answer to the look.
         status: u16,
-        /// What was seen.
         saw: PreflightResult,
     },
     /// Before anything was sent: what would have been told is over.
     Over {},
-    /// Without one.
     Failed {
-        /// Why, as a code.
         why: FailureCode,
     },
 }
@@ -137,7 +116,6 @@ impl AttemptOutcome {
         }
     }
 
-    /// How it is counted.
     pub const fn outcome(&self) -> &'static str {
         match self {
             Self::Answered { status: 200..=299, .. } => "2xx",
@@ -173,7 +151,6 @@ pub const OVER: &str = "It was decided, or nobody can decide it any more. Nothin
 const ATTEMPTS_KEPT: usize = 20;
 
 impl DeliveryAttempt {
-    /// When it was over.
     pub fn ended_at(&self) -> Timestamp {
         self.at.plus(Duration::from_millis(self.took_ms))
     }

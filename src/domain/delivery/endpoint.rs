@@ -14,21 +14,16 @@ use crate::domain::log::event::{Event, EventType};
 use crate::domain::primitives::id::{EndpointId, FlowId, PrincipalId};
 use crate::domain::primitives::time::Timestamp;
 
-/// Where events are sent.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
-    /// Its name.
     pub id: EndpointId,
-    /// What people call it.
     pub name: String,
-    /// What is sent.
     pub kind: EndpointKind,
     /// Where to. Such addresses often hold a secret, so the database has them hidden.
     pub url: EncryptedValue,
     /// What others may see of the address: scheme and host.
     pub origin: String,
-    /// Which events.
     pub events: BTreeSet<EventPattern>,
     /// Of which flows; none named: of every one, and events that belong to none. What resumes names them.
     pub flows: BTreeSet<FlowId>,
@@ -38,11 +33,8 @@ pub struct Endpoint {
     pub headers: BTreeMap<String, EncryptedValue>,
     /// What its deliveries are signed with.
     pub secrets: EndpointSecrets,
-    /// Whether it is served.
     pub state: EndpointState,
-    /// Since when it exists.
     pub created_at: Timestamp,
-    /// Who made it.
     pub created_by: PrincipalId,
 }
 
@@ -50,19 +42,15 @@ pub struct Endpoint {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
 pub enum EndpointState {
-    /// It is.
     Enabled {},
     /// Nothing is sent until somebody enables it; or, if nobody switched it off, until something that was sent by hand
     /// arrives.
     Disabled {
-        /// Since when.
         at: Timestamp,
-        /// Why.
         why: DisabledReason,
     },
     /// It is over. The row stays, so that what was sent can be read.
     Removed {
-        /// Since when.
         at: Timestamp,
     },
 }
@@ -80,7 +68,6 @@ pub enum DisabledReason {
 }
 
 impl DisabledReason {
-    /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Gone => "gone",
@@ -107,12 +94,10 @@ pub struct EventPattern(String);
 pub struct UnknownEventName;
 
 impl EventPattern {
-    /// All events.
     pub fn all() -> Self {
         Self("*".to_owned())
     }
 
-    /// As it is written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -160,7 +145,6 @@ impl Endpoint {
         matches!(self.state, EndpointState::Enabled {})
     }
 
-    /// Whether it is over.
     pub const fn is_removed(&self) -> bool {
         matches!(self.state, EndpointState::Removed { .. })
     }
@@ -171,7 +155,6 @@ impl Endpoint {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeliveryPosition {
-    /// Whose.
     pub endpoint: EndpointId,
     /// The last place in the log that needs no looking at.
     pub reached: u64,
@@ -189,7 +172,6 @@ impl DeliveryPosition {
         Self { endpoint, reached, failing_since: None, arrived_at: None, failed_at: None }
     }
 
-    /// An attempt ended.
     pub fn note(&mut self, arrived: bool, at: Timestamp) {
         if arrived {
             self.failing_since = None;

@@ -13,15 +13,11 @@ use super::langgraph;
 use super::template::{Template, TemplateError};
 use crate::domain::log::event::EventType;
 
-/// What is sent.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum EndpointKind {
     /// Each event as it is, signed by Standard Webhooks.
-    Webhook {
-        /// Which form the body has.
-        payload: PayloadVersion,
-    },
+    Webhook { payload: PayloadVersion },
     /// How reviews ended, to the runs of a LangGraph server that stopped for them.
     #[serde(rename = "langgraph")]
     LangGraph {
@@ -29,15 +25,9 @@ pub enum EndpointKind {
         assistant: String,
     },
     /// How reviews ended, by a request that an administrator wrote, signed by Standard Webhooks.
-    Resume {
-        /// The request.
-        template: Template,
-    },
+    Resume { template: Template },
     /// That something waits for people, to a chat.
-    Chat {
-        /// Whose.
-        chat: Chat,
-    },
+    Chat { chat: Chat },
 }
 
 /// The form of a body. Another comes beside it, never in its place.
@@ -49,7 +39,6 @@ pub enum PayloadVersion {
     V1,
 }
 
-/// A kind's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum KindName {
     /// Events, signed by Standard Webhooks.
@@ -76,16 +65,13 @@ pub enum EndpointAddressError {
     /// It is where something else begins.
     #[error("the address of such a server is its base: it has no part behind a `?`")]
     Query,
-    /// Its gaps are wrong.
     #[error(transparent)]
     Template(#[from] TemplateError),
 }
 
 impl KindName {
-    /// All of them.
     pub const ALL: [Self; 5] = [Self::Webhook, Self::LangGraph, Self::Resume, Self::Slack, Self::Teams];
 
-    /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Webhook => "webhook",
@@ -105,7 +91,6 @@ impl TryFrom<&str> for KindName {
 }
 
 impl EndpointKind {
-    /// Its name.
     pub const fn name(&self) -> KindName {
         match self {
             Self::Webhook { .. } => KindName::Webhook,

@@ -26,7 +26,6 @@ pub enum FailureCode {
 }
 
 impl FailureCode {
-    /// All of them.
     pub const ALL: [Self; 7] =
         [Self::Refused, Self::Unsendable, Self::NotFound, Self::Unreachable, Self::Tls, Self::TimedOut, Self::Broken];
 

@@ -14,7 +14,6 @@ use crate::domain::primitives::time::Timestamp;
 #[serde(try_from = "String", into = "String")]
 pub struct MailAddress(String);
 
-/// Not a mail address.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("that is not a mail address, such as name@example.org")]
 pub struct InvalidMailAddress;
@@ -27,7 +26,6 @@ const LOCAL_CHARS_MAX: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MailPace {
-    /// A mail for each review.
     #[default]
     Each,
     /// One mail for all that came together meanwhile.
@@ -38,13 +36,9 @@ pub enum MailPace {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MailContact {
-    /// Whose.
     pub account: AccountId,
-    /// Where to.
     pub mail: MailAddress,
-    /// How often.
     pub pace: MailPace,
-    /// Since when.
     pub at: Timestamp,
 }
 
@@ -52,25 +46,19 @@ pub struct MailContact {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MailNotification {
-    /// Who.
     pub account: AccountId,
-    /// What of.
     pub about: MailTopic,
     /// What happened. With the account it names the mail, however often that is sent.
     pub event: EventId,
-    /// Not before then.
     pub due: Timestamp,
     /// How often it was tried in vain.
     pub tries: u32,
 }
 
-/// What a letter tells of.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum MailTopic {
-    /// A review that waits.
     Review(ReviewId),
-    /// An interrupt that waits.
     Interrupt(InterruptId),
     /// An endpoint that nothing is sent to any more.
     EndpointDisabled(EndpointId),
@@ -121,7 +109,6 @@ const DELAYS: [Duration; 8] = [
 ];
 
 impl MailAddress {
-    /// As it is written.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -23,7 +23,6 @@ const PUBLIC_KEY_PREFIX: &str = "whpk_";
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndpointSecrets {
-    /// The one that counts.
     pub now: SecretGeneration,
     /// The one before, for as long as it still signs beside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,7 +35,6 @@ pub struct EndpointSecrets {
 pub struct SecretGeneration {
     /// Random; no secret by itself.
     pub salt: String,
-    /// Since when.
     pub made_at: Timestamp,
 }
 
@@ -44,14 +42,11 @@ pub struct SecretGeneration {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RotatedSecret {
-    /// What it is made from.
     pub generation: SecretGeneration,
-    /// Until when it signs.
     pub until: Timestamp,
 }
 
 impl SecretGeneration {
-    /// A new one.
     pub fn new(random: [u8; 16], made_at: Timestamp) -> Self {
         Self { salt: STANDARD.encode(random), made_at }
     }
@@ -108,7 +103,6 @@ impl SignedBody {
         self.seconds
     }
 
-    /// What was signed.
     pub fn body(&self) -> &str {
         &self.body
     }

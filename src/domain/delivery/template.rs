@@ -24,7 +24,6 @@ pub const TEMPLATE_BYTES_MAX: usize = 16 * 1024;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Template {
-    /// The body, with its gaps.
     pub body: Value,
     /// What the address and the body cannot do without.
     pub needs: BTreeSet<Placeholder>,
@@ -43,7 +42,6 @@ pub struct PreflightTemplate {
     pub origin: String,
     /// What that address cannot do without.
     pub needs: BTreeSet<Placeholder>,
-    /// The place in the answer.
     pub pointer: Pointer,
     /// What stands there as long as the decision is waited for.
     pub waiting: Value,
@@ -52,7 +50,6 @@ pub struct PreflightTemplate {
 /// What can be put into a gap.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "each is a member of `Decided`, explained there")]
 pub enum Placeholder {
     Answer,
     Approved,
@@ -68,19 +65,16 @@ pub enum Placeholder {
 /// Why something is no template.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TemplateError {
-    /// Nothing is called so.
     #[error("`{{{0}}}` is no placeholder; there are {all}", all = Placeholder::ALL.map(Placeholder::as_str).join(", "))]
     Unknown(String),
     /// It has something beside it.
     #[error("`{{{0}}}` stands beside something else; a placeholder is a whole text, or a whole part of a path")]
     NotAlone(String),
-    /// It is no name.
     #[error("`{{{0}}}` cannot be a name or a part of a path: it is no text")]
     NoText(&'static str),
     /// An address has it where it would lead elsewhere.
     #[error("in an address placeholders stand in the path only")]
     NotInPath,
-    /// A body is too large.
     #[error("a body has {TEMPLATE_BYTES_MAX} bytes at most")]
     TooLarge,
     /// It would be looked at elsewhere, with the headers that are for here.
@@ -91,7 +85,6 @@ pub enum TemplateError {
 }
 
 impl Placeholder {
-    /// All of them.
     pub const ALL: [Self; 9] = [
         Self::Answer,
         Self::Approved,
@@ -194,7 +187,6 @@ impl Template {
 }
 
 impl PreflightTemplate {
-    /// What an answer says.
     pub fn seen(&self, answer: &[u8]) -> Result<(), PreflightResult> {
         let answer: Value = serde_json::from_slice(answer).map_err(|_| PreflightResult::Unclear)?;
         match self.pointer.resolve(&answer) {

@@ -50,7 +50,6 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// All phases.
     pub const ALL: [Self; 11] = [
         Self::Observe,
         Self::Interpret,
@@ -90,23 +89,18 @@ impl Phase {
 pub struct AgentEvent {
     /// Id, which is that of the thread's event about it.
     pub id: EventId,
-    /// Thread of the episode.
     pub thread: ThreadId,
     /// Number in the episode, from 1.
     pub number: u64,
     /// Node that the agent acted as.
     pub node: NodeId,
-    /// Token of the agent.
     pub by: PrincipalId,
-    /// What the run does.
     pub phase: Phase,
     /// Payload, with the values redacted that were redacted then.
     pub payload: Map<String, Value>,
-    /// Event that caused it.
     pub caused_by: Option<EventId>,
     /// What speaks for it, in the agent's own names.
     pub evidence_ids: Vec<String>,
-    /// Moment of arrival.
     pub at: Timestamp,
 }
 

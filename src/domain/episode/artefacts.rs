@@ -53,7 +53,6 @@ impl Timeline {
         self.events.push(event);
     }
 
-    /// Returns the events.
     pub fn events(&self) -> &[EventRecord] {
         &self.events
     }

@@ -24,31 +24,21 @@ const LEVELS_AROUND: usize = 16;
 
 /// Phases of an event, by their published names.
 pub mod phase {
-    /// An episode begins.
     pub const START: &str = "start";
-    /// Observations.
     pub const OBSERVE: &str = "observe";
-    /// Beliefs.
     pub const INTERPRET: &str = "interpret";
-    /// Advice.
     pub const INTUITION: &str = "intuition";
     /// A correction of the plan by advice.
     pub const DIRECTION: &str = "direction";
-    /// Planned steps.
     pub const PLAN: &str = "plan";
-    /// Actions.
     pub const ACT: &str = "act";
-    /// Reviews of results.
     pub const REFLECT: &str = "reflect";
     /// Changes for another time.
     pub const LEARN: &str = "learn";
-    /// Facts and notes.
     pub const MEMORY: &str = "memory";
-    /// The episode in numbers.
     pub const INSIGHT: &str = "insight";
     /// Actions of the system around the agents: judgements, pauses, writes, projections.
     pub const RUNTIME: &str = "runtime";
-    /// An episode ends.
     pub const TERMINATE: &str = "terminate";
 }
 
@@ -58,27 +48,20 @@ pub const STATE_PROJECTION: &str = "run.state_projection";
 /// An event. Unknown members stay in the file and are not projected.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct EventRecord {
-    /// Agent that did it.
     pub agent_id: String,
-    /// Event that caused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caused_by: Option<String>,
     /// Episode that it belongs to.
     pub episode_id: String,
-    /// Type within its phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_type: Option<String>,
-    /// Evidence.
     #[serde(default)]
     pub evidence_ids: Vec<String>,
     /// Id. Some events of older systems have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Payload.
     pub payload: Map<String, Value>,
-    /// Phase.
     pub phase: String,
-    /// Moment.
     pub timestamp: String,
     /// SHA-256 of the line before, null in the first. Absent in episodes whose events have no links.
     #[serde(rename = "x-previous", default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
@@ -111,10 +94,8 @@ impl EventRecord {
     }
 }
 
-/// A line as read.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EventLine {
-    /// Event of the line.
     pub record: EventRecord,
     /// Hash that the next line links to.
     pub hash: Digest,

@@ -121,7 +121,6 @@ codes! {
 /// A finding or note with its location.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct LocatedFinding<C> {
-    /// Code.
     pub code: C,
     /// File. Empty for the folder.
     pub file: String,
@@ -137,12 +136,10 @@ pub type RunFinding = LocatedFinding<Code>;
 pub type RunNote = LocatedFinding<Note>;
 
 impl<C> LocatedFinding<C> {
-    /// Reports on a whole file.
     pub fn of(code: C, file: &str) -> Self {
         Self { code, file: file.to_owned(), line: None, about: None }
     }
 
-    /// Reports on one line.
     pub fn at(code: C, file: &str, line: usize) -> Self {
         Self { line: Some(line), ..Self::of(code, file) }
     }
@@ -165,14 +162,12 @@ impl<C> LocatedFinding<C> {
 }
 
 impl RunFinding {
-    /// Returns it as JSON.
     pub fn json(&self) -> Value {
         self.told(self.code.as_str(), self.code.detail())
     }
 }
 
 impl RunNote {
-    /// Returns it as JSON.
     pub fn json(&self) -> Value {
         self.told(self.code.as_str(), self.code.detail())
     }

@@ -150,20 +150,16 @@ pub struct Episode {
     pub ended: Option<EpisodeEnd>,
 }
 
-/// End of an episode.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EpisodeEnd {
-    /// Final status.
     pub status: RunStatus,
-    /// When.
     pub at: Timestamp,
     /// Number of the thread's event that ended it. The episode covers everything up to that event.
     pub seq: u64,
 }
 
 impl Episode {
-    /// Begins an episode.
     pub const fn new(terms: EpisodeTerms) -> Self {
         Self { terms, events: 0, ended: None }
     }

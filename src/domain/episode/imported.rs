@@ -30,7 +30,6 @@ const TASK_CHARS_MAX: usize = 2_000;
 /// Maximum length of a name from a foreign system.
 const WORD_CHARS_MAX: usize = 200;
 
-/// Who signed the files.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
 pub enum RunSigner {
@@ -38,30 +37,23 @@ pub enum RunSigner {
     Nobody {},
     /// The manifest is signed, and no key was given to check it.
     Unchecked {
-        /// Key that it names.
         kid: String,
     },
-    /// This gateway.
     Gateway {
-        /// Key of the signature.
         kid: String,
     },
     /// The holder of a given key.
     Other {
         /// Issuer that the signature names.
         issuer: String,
-        /// Key of the signature.
         kid: String,
-        /// That key, as published.
         keys: Value,
     },
 }
 
-/// A file of the folder.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImportedFile {
-    /// Name in the folder.
     pub name: String,
     /// Plain SHA-256 of its bytes.
     pub sha256: Digest,
@@ -69,7 +61,6 @@ pub struct ImportedFile {
     pub size_bytes: u64,
 }
 
-/// An imported episode.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunImport {
@@ -77,19 +68,12 @@ pub struct RunImport {
     pub id: ThreadId,
     /// Digest over names, hashes and sizes of its files.
     pub digest: Digest,
-    /// The episode's own id.
     pub episode_id: String,
-    /// Task.
     pub task: String,
-    /// Final status.
     pub status: RunStatus,
-    /// Files, by name.
     pub files: Vec<ImportedFile>,
-    /// Who signed them.
     pub voucher: RunSigner,
-    /// Who imported it.
     pub by: PrincipalId,
-    /// Moment of the import.
     pub at: Timestamp,
 }
 
@@ -108,11 +92,8 @@ pub struct ImportChunk {
 /// Result of checking a folder before it is stored.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CheckedImport {
-    /// Content of the folder.
     pub run: RunFolder,
-    /// Report of the check.
     pub report: RunReport,
-    /// Who signed it.
     pub voucher: RunSigner,
 }
 

@@ -16,12 +16,9 @@ const SCHEMA: &str = "manifest/1.0";
 /// Maximum number of files of one episode. Ours has five, those of other systems some dozens.
 pub const FILES_MAX: usize = 256;
 
-/// One file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Kind of content.
     pub kind: String,
-    /// Name in the folder.
     pub name: String,
     /// Plain SHA-256 of its bytes.
     pub sha256: Digest,
@@ -29,26 +26,20 @@ pub struct FileEntry {
     pub size_bytes: u64,
 }
 
-/// Content of a manifest.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Manifest {
-    /// Id of the episode.
     pub episode_id: String,
-    /// Files.
     pub files: Vec<FileEntry>,
-    /// Signer, if it is signed.
     pub signer: Option<ManifestSigner>,
     /// Digest that the signature covers.
     pub digest: Digest,
 }
 
-/// Signature over the rest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ManifestSigner {
     /// Token of type `countersign-episode+jwt`.
     pub jws: String,
-    /// Key that it names.
     pub kid: String,
 }
 
@@ -56,11 +47,9 @@ pub struct ManifestSigner {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ManifestClaims {
-    /// Thread of the episode.
     pub episode: ThreadId,
     /// Second of the last event.
     pub iat: u64,
-    /// The gateway.
     pub iss: String,
     /// `H("countersign.episode.v1", JCS(the manifest with signer null))`.
     pub manifest: Digest,

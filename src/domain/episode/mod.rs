@@ -53,7 +53,6 @@ impl utoipa::PartialSchema for Artefact {
 impl utoipa::ToSchema for Artefact {}
 
 impl Artefact {
-    /// All files.
     pub const ALL: [Self; 6] = [Self::Events, Self::Learn, Self::State, Self::Summary, Self::Final, Self::Manifest];
 
     /// Returns the name in the folder.

@@ -12,9 +12,7 @@ use serde_json::{Map, Value};
 use super::event_line::{EventRecord, phase};
 use super::projector::ProjectionRules;
 
-/// Kinds of steps.
 pub const KINDS: [&str; 6] = ["detect", "analyze", "plan", "act", "verify", "review"];
-/// Statuses of steps.
 pub const STATUSES: [&str; 6] = ["pending", "running", "done", "skipped", "failed", "vetoed"];
 
 const PENDING: &str = "pending";
@@ -38,24 +36,16 @@ pub fn known_status(status: &str) -> &str {
     if STATUSES.contains(&status) { status } else { PENDING }
 }
 
-/// A step of a plan.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PlanStep {
-    /// Id of the step.
     pub id: String,
-    /// Kind.
     pub kind: String,
-    /// Description.
     pub description: String,
-    /// Status.
     pub status: String,
-    /// Reason for the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rationale: Option<String>,
-    /// Inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Map<String, Value>>,
-    /// Outputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Map<String, Value>>,
     /// Steps that must come before it.
@@ -63,24 +53,18 @@ pub struct PlanStep {
     pub depends_on: Vec<String>,
 }
 
-/// A plan.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct EpisodePlan {
-    /// Steps, in order.
     pub steps: Vec<PlanStep>,
-    /// Source.
     pub source: String,
-    /// Reason for the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rationale: Option<String>,
-    /// Moment of its event.
     pub updated_at: String,
 }
 
 /// A plan, with the steps whose status an event gives.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProjectedPlan {
-    /// The plan.
     pub plan: EpisodePlan,
     /// Ids of the steps whose status an event gives.
     pub evidence: BTreeSet<String>,

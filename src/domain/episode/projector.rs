@@ -8,10 +8,8 @@ use super::event_line::EventRecord;
 pub const PROJECTOR: &str = "countersign";
 /// Member of a projection that holds the version of the rules.
 pub const VERSION_MEMBER: &str = "projector_version";
-/// Current version.
 pub const VERSION: u64 = 2;
 
-/// Rules of a projection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProjectionRules {
     /// Ours, before they had a version: a label without a known kind is an `act`, and the summary is 1.2.0.

@@ -25,7 +25,6 @@ const OUTCOMES_HASH: &str = "outcomes_sha256";
 const REPEATED_BYTES_MAX: usize = 64 * 1024;
 /// Source of a state without a plan.
 pub const NO_PLAN: &str = "none";
-/// Default type of a goal.
 const TASK: &str = "task";
 /// Schema name in a learn record.
 const LEARN_SCHEMA: &str = "learn/1.0";
@@ -34,25 +33,17 @@ const LEARN_SCHEMA: &str = "learn/1.0";
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
-    /// It succeeded.
     Ok,
-    /// It failed.
     Error,
-    /// A policy stopped it.
     Vetoed,
-    /// A person stopped it.
     Aborted,
-    /// It succeeded in part.
     Partial,
-    /// It is in progress.
     Pending,
 }
 
 impl RunStatus {
-    /// All statuses.
     pub const ALL: [Self; 6] = [Self::Ok, Self::Error, Self::Vetoed, Self::Aborted, Self::Partial, Self::Pending];
 
-    /// Returns the word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -75,7 +66,6 @@ impl RunStatus {
     }
 }
 
-/// Projects the status.
 pub fn status(events: &[EventRecord]) -> RunStatus {
     RunOutcomes::of(events).status()
 }
@@ -104,7 +94,6 @@ pub fn state(events: &[EventRecord]) -> Value {
 /// How much of the outcomes a projection repeats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OutcomeDetail {
-    /// All of them.
     Whole,
     /// Only their hash if they are long. Otherwise a timeline would repeat the same actions once per pause.
     Short,
@@ -246,9 +235,7 @@ fn provenance(event: &EventRecord, said: &Map<String, Value>) -> Value {
     }
 }
 
-/// Types of facts.
 pub const FACT_TYPES: [&str; 5] = ["metric", "alert", "doc", "note", "signal"];
-/// Default type of a fact.
 const NOTE: &str = "note";
 
 /// Projects the facts by key, each with its last value, in the order of their first appearance.

@@ -22,7 +22,6 @@ use crate::domain::json::parse::parse;
 use crate::domain::keys::PublicKeys;
 pub use parts::{CheckExtent, CheckExtents, RunSection};
 
-/// Content under a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FileContent {
     /// A plain file with these bytes.
@@ -54,19 +53,16 @@ pub enum SignatureRequirement<'k> {
     By(&'k PublicKeys),
 }
 
-/// Verdict about a folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunVerification {
     /// The files are those of the episode, and belong together.
     Verified,
-    /// There is a violation.
     Refused,
     /// There is no violation, and no proof that the folder is complete.
     CouldNotTell,
 }
 
 impl RunVerification {
-    /// Returns the word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Verified => "verified",
@@ -76,23 +72,19 @@ impl RunVerification {
     }
 }
 
-/// Result of the check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunReport {
     /// Id of the episode, if the folder has it.
     pub episode_id: Option<String>,
-    /// Violations.
     pub findings: Vec<RunFinding>,
     /// Number of further violations.
     pub omitted: usize,
     /// Questions without an answer.
     pub notes: Vec<RunNote>,
-    /// Coverage of each part.
     pub parts: CheckExtents,
 }
 
 impl RunReport {
-    /// Returns the verdict.
     pub fn verdict(&self) -> RunVerification {
         if !self.findings.is_empty() {
             RunVerification::Refused
@@ -108,7 +100,6 @@ impl RunReport {
         self.verdict() == RunVerification::Verified
     }
 
-    /// Returns it as JSON.
     pub fn json(&self) -> Value {
         json!({
             "verdict": self.verdict().as_str(), "episode_id": self.episode_id, "omitted": self.omitted,
@@ -122,11 +113,9 @@ impl RunReport {
 /// Content of a folder, parsed.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RunFolder {
-    /// Id of the episode.
     pub episode_id: Option<String>,
     /// Manifest, if there is one.
     pub manifest: Option<Manifest>,
-    /// Readable events.
     pub lines: Vec<EventLine>,
     /// State, if there is a readable one.
     pub state: Option<Value>,
@@ -164,7 +153,6 @@ impl Folder {
     }
 }
 
-/// Checks a folder.
 pub fn verify(folder: &Folder, signature: SignatureRequirement<'_>) -> (RunFolder, RunReport) {
     let mut found = RunFindings::default();
     let manifest = files::check(folder, signature, &mut found);

@@ -8,12 +8,10 @@ use crate::domain::transition_rules::TransitionViolation;
 /// Receives a violation, and computes the pointer only if it is reported.
 pub(super) type GuardReporter<'r> = dyn FnMut(SchemaViolationKind, &dyn Fn() -> Pointer) + 'r;
 
-/// Cause of a violation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GuardCode {
     /// The text is not one strict JSON value.
     Json(JsonCode),
-    /// The schema refuses it.
     Schema(SchemaViolationKind),
     /// There are no rules for a transition.
     NoRules,
@@ -84,17 +82,13 @@ impl GuardCode {
 /// Codes of AgentStateGuard, for users who migrate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AgentStateGuardCode {
-    /// There is no text.
     Input,
-    /// It is not JSON.
     Json,
     /// It does not fit the schema.
     Schema,
-    /// There are no rules.
     NoRules,
     /// The current state is invalid.
     Current,
-    /// A rule is broken.
     Rule,
     /// The target is not allowed.
     Target,
@@ -103,7 +97,6 @@ pub enum AgentStateGuardCode {
 }
 
 impl AgentStateGuardCode {
-    /// Returns the code.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Input => "QWED-AGENT-STATE-101",

@@ -31,20 +31,14 @@ const LIMITS: ParseLimits = ParseLimits { bytes_max: super::json::parse::BYTES_M
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what} not accepted at {at:?}: {why}", what = self.code.what(), at = self.at.as_str())]
 pub struct GuardConfigError {
-    /// Which of the two.
     pub code: GuardConfigCode,
-    /// Path in it.
     pub at: Pointer,
-    /// Cause.
     pub why: String,
 }
 
-/// Which text is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GuardConfigCode {
-    /// The schema.
     Schema,
-    /// The rules.
     Rules,
 }
 
@@ -73,16 +67,11 @@ impl GuardConfigCode {
     }
 }
 
-/// Subject of a violation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ViolationSubject {
-    /// The current state.
     Current,
-    /// The proposed state.
     Proposed,
-    /// The rules themselves.
     Rules,
-    /// The target file.
     Target,
 }
 
@@ -101,11 +90,9 @@ impl ViolationSubject {
 /// One violation by a state, a transition or a target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GuardViolation {
-    /// Cause.
     pub code: GuardCode,
     /// Number of the code at AgentStateGuard.
     pub alias: AgentStateGuardCode,
-    /// Subject.
     pub subject: ViolationSubject,
     /// Path in that state. The root if the subject is no state.
     pub pointer: Pointer,
@@ -171,7 +158,6 @@ impl ViolationSink for Violations {
 /// A valid state in canonical form.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NormalizedState {
-    /// The state.
     pub state: Value,
     /// Its canonical JSON (RFC 8785).
     pub text: String,
@@ -189,12 +175,9 @@ impl NormalizedState {
     }
 }
 
-/// An allowed transition.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AllowedTransition {
-    /// State before.
     pub previous: NormalizedState,
-    /// Proposed state.
     pub proposed: NormalizedState,
 }
 

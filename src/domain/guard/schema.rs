@@ -12,7 +12,6 @@ use crate::domain::json::parse::{JsonCode, parse};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::schema::{BYTES_MAX, Openness, Schema as JsonSchema, SchemaError, SchemaSource, SchemaViolation};
 
-/// Dialect of a schema.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SchemaDialect {
     /// The guard's own: `type`, `enum`, `properties`, `required`, `additionalProperties`, `items`.

@@ -9,11 +9,9 @@ use crate::domain::primitives::confusable::alike;
 use crate::domain::primitives::id::{AccountId, FlowId, GroupName, NodeId, PasskeyId, PrincipalId, SessionId, TokenId};
 use crate::domain::primitives::time::Timestamp;
 
-/// What a person may do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PersonRole {
-    /// Decides on holds.
     Reviewer,
     /// Runs the gateway; never votes.
     Admin,
@@ -22,7 +20,6 @@ pub enum PersonRole {
 }
 
 impl PersonRole {
-    /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Reviewer => "reviewer",
@@ -32,7 +29,6 @@ impl PersonRole {
     }
 }
 
-/// A person's account.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
@@ -40,7 +36,6 @@ pub struct Account {
     pub id: AccountId,
     /// What it signs in with and is shown as.
     pub name: String,
-    /// What it may do.
     pub role: PersonRole,
     /// Which groups it stands for.
     pub groups: BTreeSet<GroupName>,
@@ -49,7 +44,6 @@ pub struct Account {
     pub sign_in: AccountCredential,
     /// Set when the account may not be used any more.
     pub disabled: bool,
-    /// Since when it exists.
     pub created_at: Timestamp,
     /// Who last had a hand in what it may do, or in how it signs in. Nobody where the command line made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,11 +54,8 @@ pub struct Account {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccessChange {
-    /// Whose.
     pub by: PrincipalId,
-    /// What people call them.
     pub name: String,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -108,7 +99,6 @@ pub enum AccountCredential {
     },
     /// By what an OpenID provider says. Who that is never changes, whatever they are called there.
     Oidc {
-        /// The provider.
         issuer: String,
         /// The person, as the provider names them.
         subject: String,
@@ -134,7 +124,6 @@ fn sign_in_of_any_age<'de, D: Deserializer<'de>>(from: D) -> Result<AccountCrede
 pub enum MachineRole {
     /// Creates threads and reads decisions of its flow.
     Host,
-    /// Proposes as its nodes.
     Agent,
     /// Verifies, confirms and aborts as its node.
     Writer,
@@ -147,7 +136,6 @@ pub enum MachineRole {
 }
 
 impl MachineRole {
-    /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Host => "host",
@@ -164,23 +152,18 @@ impl MachineRole {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
-    /// The public part.
     pub id: TokenId,
-    /// What people call it.
     pub name: String,
-    /// What it may do.
     pub role: MachineRole,
     /// The person or group that answers for it; who owns an agent cannot approve what it proposed.
     pub owner: String,
     /// The one flow it is bound to; none for auditors and admins, who are bound to no flow.
     pub flow: Option<FlowId>,
-    /// The nodes it may act as.
     pub nodes: BTreeSet<NodeId>,
     /// SHA-256 of the secret part, in hex. The secret is 256 random bits, so a plain hash is enough.
     pub secret_hash: String,
     /// Set when it may not be used any more.
     pub revoked: bool,
-    /// Since when it exists.
     pub created_at: Timestamp,
     /// Which secret its holder signs posts with, if one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,7 +171,6 @@ pub struct Token {
 }
 
 impl Token {
-    /// Who a statement names.
     pub fn principal(&self) -> PrincipalId {
         PrincipalId::from(&self.id)
     }
@@ -210,13 +192,10 @@ impl Token {
 pub struct Session {
     /// SHA-256 of the cookie's secret.
     pub id: SessionId,
-    /// Whose.
     pub account: AccountId,
-    /// Since when.
     pub created_at: Timestamp,
     /// Until when: where it was ended before, since then.
     pub expires_at: Timestamp,
-    /// Set when it was ended.
     pub ended: bool,
     /// Where it began, roughly: for its person to tell one from another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -245,7 +224,6 @@ impl Session {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PasskeyUsed {
-    /// Which.
     pub id: PasskeyId,
     /// What it signed. No two sessions have the same, so that a signature opens one.
     pub challenge: String,
@@ -255,7 +233,6 @@ pub struct PasskeyUsed {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionOrigin {
-    /// "Firefox on Linux".
     pub browser: String,
     /// The network, as in 192.0.2.0/24.
     pub network: String,
@@ -268,9 +245,7 @@ pub struct SessionOrigin {
 pub struct OneTimeLink {
     /// SHA-256 of the secret in the link.
     pub id: SessionId,
-    /// What it is good for.
     pub purpose: LinkPurpose,
-    /// Until when.
     pub expires_at: Timestamp,
     /// Set when it was used, or withdrawn.
     pub used: bool,
@@ -280,29 +255,21 @@ pub struct OneTimeLink {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "purpose", rename_all = "snake_case", deny_unknown_fields)]
 pub enum LinkPurpose {
-    /// Makes the first account.
     SetUp {},
-    /// Signs one account in.
     SignIn {
-        /// Whose.
         account: AccountId,
     },
     /// Makes one account, for whoever it is given to.
     Invite {
-        /// What they sign in with.
         name: String,
-        /// What they may do.
         role: PersonRole,
         /// Which groups they stand for.
         groups: BTreeSet<GroupName>,
-        /// Who invites.
         by: AccessChange,
     },
     /// Lets the person of one account choose another password.
     Reset {
-        /// Whose.
         account: AccountId,
-        /// Who made it.
         by: AccessChange,
     },
     /// Is no link that anybody opens: what a browser must bring back from an OpenID provider.

@@ -18,19 +18,14 @@ mod tests;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delegation {
-    /// Its name.
     pub id: DelegationId,
-    /// Who is away.
     pub from: AccountId,
-    /// Their name then.
     pub from_name: String,
     /// Who votes in their place.
     pub to: AccountId,
-    /// Their name then.
     pub to_name: String,
     /// Which of its giver's, from 1. No two have the same, so that of two that are given at once one comes first.
     pub number: u32,
-    /// Since when.
     pub begins_at: Timestamp,
     /// Until when, at the latest.
     pub ends_at: Timestamp,
@@ -46,11 +41,8 @@ pub struct Delegation {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelegationEnd {
-    /// When.
     pub at: Timestamp,
-    /// Who.
     pub by: PrincipalId,
-    /// What people call them.
     pub name: String,
 }
 
@@ -69,25 +61,20 @@ pub const GIVEN_LATELY_MAX: usize = 20;
 /// People whom one person stands in for at a time; each page of theirs looks at all of them.
 pub const RECEIVED_MAX: usize = 10;
 
-/// Why nobody is named.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DelegationRejected {
     /// There is nothing to hand on.
     #[error("only reviewers who are in a group and can sign in have a vote to hand on")]
     NoVote,
-    /// Oneself.
     #[error("name somebody else than yourself")]
     Oneself,
     /// Auditors and administrators never vote.
     #[error("only a reviewer who can sign in votes in your place")]
     Delegate,
-    /// Too short or too long.
     #[error("between an hour and thirty days")]
     Length,
-    /// The same again.
     #[error("you have named them already; end that first")]
     Same,
-    /// Too many delegates.
     #[error("three people at a time stand in for you at most; end one first")]
     TooManyGiven,
     /// Too many one after another.
@@ -98,12 +85,9 @@ pub enum DelegationRejected {
     TooManyReceived,
 }
 
-/// What a person asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct DelegationRequest<'a> {
-    /// Who.
     pub from: &'a Account,
-    /// Whom.
     pub to: &'a Account,
     /// For how long, from now on.
     pub length: Duration,
@@ -114,7 +98,6 @@ pub struct DelegationRequest<'a> {
 }
 
 impl DelegationRequest<'_> {
-    /// Whether it can be given.
     pub fn check(&self, now: Timestamp) -> Result<(), DelegationRejected> {
         let votes = |it: &Account| it.role == PersonRole::Reviewer && !it.disabled;
         let standing = || self.given.iter().filter(|it| it.is_active_at(now));

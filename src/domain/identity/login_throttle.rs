@@ -40,11 +40,9 @@ impl LoginThrottleLimits {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FailedSignIns {
-    /// Whose.
     pub asker: String,
     /// How many failed in a row.
     pub failed: u32,
-    /// When the last was made.
     pub last: Timestamp,
 }
 

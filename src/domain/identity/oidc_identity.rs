@@ -8,7 +8,6 @@ use crate::domain::primitives::id::GroupName;
 /// What a provider says of a person, after everything about it was checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OidcIdentity {
-    /// The provider.
     pub issuer: String,
     /// The person, as the provider names them for ever.
     pub subject: String,
@@ -31,7 +30,6 @@ pub struct ClaimMapping {
     pub admit: AdmissionRule,
 }
 
-/// Who is let in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AdmissionRule {
     /// Whoever has a value that is mapped.
@@ -40,10 +38,8 @@ pub enum AdmissionRule {
     Anybody,
 }
 
-/// What a person is here.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OidcMembership {
-    /// What they may do.
     pub role: PersonRole,
     /// Which groups they stand for.
     pub groups: BTreeSet<GroupName>,
@@ -99,7 +95,6 @@ pub enum SignInRejected {
 }
 
 impl SignInRejected {
-    /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Refused => "refused",

@@ -11,16 +11,13 @@ use crate::domain::primitives::id::{AccountId, GroupName, NodeId, PrincipalId};
 pub enum Party {
     /// A person with an account.
     Person {
-        /// The account.
         id: AccountId,
         /// The name that owners are given by.
         name: String,
         /// The groups that may own tokens.
         groups: BTreeSet<GroupName>,
     },
-    /// A machine with a token.
     Token {
-        /// The token.
         id: PrincipalId,
         /// The person or group that answers for it.
         owner: String,
@@ -33,7 +30,6 @@ pub enum Party {
     Gone,
 }
 
-/// The author of a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Author {
     party: Party,
@@ -107,7 +103,6 @@ impl Author {
         Self { party, nodes }
     }
 
-    /// Who wrote it.
     pub const fn party(&self) -> &Party {
         &self.party
     }

@@ -13,7 +13,6 @@ use crate::domain::primitives::time::Timestamp;
 /// The claims of an answer. Its `typ` is its own, and no writer is let through by it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct InterruptAnswer {
     pub approvals: Vec<ApprovalClaim>,
     pub approved: bool,
@@ -43,7 +42,6 @@ pub struct StoredInterruptDecision {
     pub expires_at: Option<Timestamp>,
     /// What the last decider said, without what the policy's detectors find in it.
     pub comment: Option<String>,
-    /// The signed token.
     pub token: String,
 }
 
@@ -75,15 +73,12 @@ pub struct InterruptDecisionResponse {
 /// What an answer is made of, besides the interrupt.
 #[derive(Clone, Debug)]
 pub struct InterruptDecisionInput {
-    /// How it ended.
     pub decision: InterruptDecision,
-    /// The time.
     pub at: Timestamp,
     /// Until when an approval is good.
     pub expires_at: Option<Timestamp>,
     /// The approvals that count.
     pub approvals: Vec<ApprovalClaim>,
-    /// The refusals that count.
     pub refusals: Vec<DenialClaim>,
 }
 
@@ -138,7 +133,6 @@ impl Interrupt {
 }
 
 impl InterruptAnswer {
-    /// Signs it.
     pub fn sign(&self, key: &SigningKey) -> String {
         jws::sign(key, TokenType::InterruptAnswer, self)
     }

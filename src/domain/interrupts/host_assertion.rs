@@ -21,7 +21,6 @@ pub enum InterruptKind {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostAssertion {
-    /// The kind of interrupt.
     pub kind: InterruptKind,
     /// The host's own digest of the step, in the host's own spelling.
     pub transition_digest: String,
@@ -36,7 +35,6 @@ pub struct HostAssertion {
     /// The host's own id of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_ref: Option<String>,
-    /// The title, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The reason why the step needs a decision.
@@ -58,7 +56,6 @@ const KEYS_MAX: usize = 200;
 const KEY_CHARS_MAX: usize = 500;
 const KEYS_BYTES_MAX: usize = 64 * 1024;
 
-/// A line, and a paragraph.
 const TITLE_CHARS_MAX: usize = 200;
 const REASON_CHARS_MAX: usize = 2_000;
 

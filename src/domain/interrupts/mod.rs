@@ -32,11 +32,9 @@ use super::reviews::{
 #[cfg(test)]
 mod tests;
 
-/// Who asserts it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterruptSource {
-    /// The host's token.
     pub token: PrincipalId,
     /// The name of the endpoint, for people.
     pub name: String,
@@ -57,17 +55,13 @@ pub enum InterruptDecision {
     Superseded,
 }
 
-/// How an interrupt stands.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
 pub enum InterruptState {
-    /// It is under review.
     Open {},
     /// It is over, and answered.
     Ended {
-        /// How.
         decision: InterruptDecision,
-        /// The time.
         at: Timestamp,
         /// What the host is told, once and for all.
         answer: StoredInterruptDecision,
@@ -78,9 +72,7 @@ pub enum InterruptState {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalRequirements {
-    /// The stages.
     pub stages: Vec<ApprovalStage>,
-    /// How many denials end it.
     pub denials_needed: u32,
 }
 
@@ -88,25 +80,20 @@ pub struct ApprovalRequirements {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interrupt {
-    /// The page's name.
     pub id: InterruptId,
-    /// Who asserts it.
     pub source: InterruptSource,
     /// The flow whose people are asked.
     pub flow: FlowId,
     /// The policy by which they are.
     pub policy: Digest,
-    /// What the host said.
     pub asserted: HostAssertion,
     /// What people vote on: all of it.
     pub digest: Digest,
     /// Who answers for the host, and so may not decide.
     pub excluded: BTreeSet<String>,
-    /// Whose approval it needs.
     pub asking: ApprovalRequirements,
     /// The time since which this applies.
     pub received_at: Timestamp,
-    /// Until when.
     pub expires_at: Timestamp,
     /// The counted votes, in their order.
     pub votes: Vec<Vote>,
@@ -117,9 +104,7 @@ pub struct Interrupt {
 /// A new interrupt's terms.
 #[derive(Clone, Debug)]
 pub struct InterruptTerms {
-    /// Who asserts it.
     pub source: InterruptSource,
-    /// The name of the flow.
     pub flow: FlowId,
     /// The policy by which people are asked.
     pub policy: Digest,
@@ -151,7 +136,6 @@ pub enum InterruptRejected {
     /// As often as the policy allows.
     #[error("the policy allows no further attempt")]
     AttemptsExhausted,
-    /// The policy asks nobody.
     #[error("the flow's policy names no stages, so nobody would be asked")]
     NobodyAsked,
     /// Everybody who is asked answers for the host.
@@ -160,7 +144,6 @@ pub enum InterruptRejected {
 }
 
 impl InterruptRejected {
-    /// Every one.
     pub const ALL: &'static [Self] = &[
         Self::Differs,
         Self::PostDiffers,
@@ -171,7 +154,6 @@ impl InterruptRejected {
         Self::NobodyCanApprove,
     ];
 
-    /// The reason's code.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Differs => "interrupt_differs",
@@ -188,11 +170,9 @@ impl InterruptRejected {
 /// What a counted vote leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum InterruptTally {
-    /// More are needed.
     Waiting(Interrupt),
     /// Every stage has its quorum: the approvals that count.
     Approved(Interrupt, Vec<ApprovalClaim>),
-    /// Enough people refused.
     Denied(Interrupt, Vec<DenialClaim>),
 }
 
@@ -208,7 +188,6 @@ impl InterruptTally {
 }
 
 impl InterruptDecision {
-    /// The word on the wire.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Approved => "approved",
@@ -229,7 +208,6 @@ impl InterruptDecision {
 }
 
 impl Interrupt {
-    /// A new one.
     pub fn new(id: InterruptId, asserted: HostAssertion, terms: InterruptTerms) -> Self {
         let InterruptTerms { source, flow, policy, excluded, asking, received_at, expires_at } = terms;
         let digest = Digest::of(Tag::Interrupt, &[]);

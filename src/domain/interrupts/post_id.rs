@@ -11,7 +11,6 @@ use crate::domain::primitives::time::Timestamp;
 pub struct SignedPostId {
     /// Its `webhook-id`.
     pub webhook_id: String,
-    /// The hash of its body.
     pub body: Digest,
 }
 
@@ -19,15 +18,12 @@ pub struct SignedPostId {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignedPostRecord {
-    /// Who signed it.
     pub source: PrincipalId,
     /// Its `webhook-id`.
     pub webhook_id: String,
-    /// The hash of its body.
     pub body: Digest,
     /// What it asked, or asked again.
     pub interrupt: InterruptId,
-    /// When it was taken.
     pub at: Timestamp,
 }
 

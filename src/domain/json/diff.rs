@@ -13,7 +13,6 @@ mod tests;
 /// One leaf that differs. A leaf is a scalar, `{}` or `[]`; being there counts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LeafChange {
-    /// Where.
     pub pointer: Pointer,
     /// The leaf before; `None` if there was none. JSON's null is a value.
     #[serde(default, with = "presence", skip_serializing_if = "Option::is_none")]

@@ -47,16 +47,12 @@ impl Default for ParseLimits {
     }
 }
 
-/// Why a text was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JsonCode {
-    /// There is no value.
     Empty,
-    /// Not JSON.
     Syntax,
     /// Two keys of one object are equal, or are after NFC.
     DuplicateKey,
-    /// NaN or an infinity.
     NotANumber,
     /// The number's decimal value is not that of its shortest double.
     NumberNotExact,
@@ -69,7 +65,6 @@ pub enum JsonCode {
 }
 
 impl JsonCode {
-    /// Every code.
     pub const ALL: &'static [Self] = &[
         Self::Empty,
         Self::Syntax,
@@ -114,7 +109,6 @@ impl JsonCode {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}", code.detail())]
 pub struct JsonError {
-    /// Why.
     pub code: JsonCode,
     /// The value that was being read; for a duplicate key, the member of that key.
     pub pointer: Pointer,
@@ -368,7 +362,6 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// One digit or more.
     fn digits(&mut self) -> ParseResult<i64> {
         let start = self.at;
         let mut sum = 0_i64;

@@ -51,7 +51,6 @@ impl PatchFormat {
     }
 }
 
-/// What a node asks for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Patch(PatchBody);
 
@@ -76,44 +75,19 @@ pub enum PatchError {
     TooManyOperations,
     /// An operation is not as RFC 6902 has it.
     #[error("{why}")]
-    Malformed {
-        /// Where in the patch.
-        pointer: Pointer,
-        /// In what.
-        why: OperationError,
-    },
+    Malformed { pointer: Pointer, why: OperationError },
     /// The operation needs a value there, or a container to put one into.
     #[error("the operation needs something that is not there")]
-    NotFound {
-        /// Which operation.
-        operation: usize,
-        /// The path in the state.
-        pointer: Pointer,
-    },
+    NotFound { operation: usize, pointer: Pointer },
     /// The path's last token is no index of that array.
     #[error("the path does not name a place in that array")]
-    BadIndex {
-        /// Which operation.
-        operation: usize,
-        /// The path in the state.
-        pointer: Pointer,
-    },
+    BadIndex { operation: usize, pointer: Pointer },
     /// A `test` found another value.
     #[error("a test operation found another value")]
-    TestFailed {
-        /// Which operation.
-        operation: usize,
-        /// The path in the state.
-        pointer: Pointer,
-    },
+    TestFailed { operation: usize, pointer: Pointer },
     /// A `move` would put a value below itself.
     #[error("a value cannot be moved below itself")]
-    MovedIntoItself {
-        /// Which operation.
-        operation: usize,
-        /// The path in the state.
-        pointer: Pointer,
-    },
+    MovedIntoItself { operation: usize, pointer: Pointer },
     /// A state is always an object.
     #[error("a state is a JSON object, and stays one")]
     StateNotAnObject {
@@ -122,10 +96,7 @@ pub enum PatchError {
     },
     /// The state would be too big, or too much would be copied on the way.
     #[error("{reason}")]
-    TooBig {
-        /// In what.
-        reason: SizeExceeded,
-    },
+    TooBig { reason: SizeExceeded },
 }
 
 impl PatchError {
@@ -197,7 +168,6 @@ impl Patch {
         matches!(&self.0, PatchBody::JsonPatch(operations) if operations.iter().any(is_taken))
     }
 
-    /// How it was written.
     pub const fn format(&self) -> PatchFormat {
         match self.0 {
             PatchBody::Merge(_) => PatchFormat::Merge,

@@ -28,7 +28,6 @@ enum PatternSegment {
 /// Why a text is not a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// Nothing is named.
     #[error("a pattern is a path such as a.b, $.a.b or a.*; this one is empty")]
     Empty,
     /// Two dots in a row, or one at an end: no key is meant, more likely a slip.

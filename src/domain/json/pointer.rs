@@ -38,7 +38,6 @@ has_form!(
 );
 
 impl Pointer {
-    /// The whole value.
     pub const fn root() -> Self {
         Self(String::new())
     }
@@ -230,7 +229,6 @@ impl PointerBuilder {
         Self(pointer.0.clone())
     }
 
-    /// The place it stands at.
     pub(in crate::domain) fn pointer(&self) -> Pointer {
         Pointer(self.0.clone())
     }
@@ -250,7 +248,6 @@ impl PointerBuilder {
         above
     }
 
-    /// Comes back up.
     pub(in crate::domain) fn leave(&mut self, above: usize) {
         self.0.truncate(above);
     }

@@ -22,7 +22,6 @@ pub const POINTER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// them must still be readable. An opening has two levels for each; the reader of rows stops at the 128th.
 pub const STATE_DEPTH_CEILING: usize = DEPTH_CEILING / 2 - 8;
 
-/// What a value amounts to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ValueSize {
     /// Scalars, `{}` and `[]`.
@@ -40,7 +39,6 @@ pub struct ValueSize {
 pub struct StateLimits {
     /// Bytes of the canonical form.
     pub bytes_max: usize,
-    /// Leaves.
     pub leaves_max: usize,
     /// Containers within each other. Never more than [`STATE_DEPTH_CEILING`].
     pub depth_max: usize,

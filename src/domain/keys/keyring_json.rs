@@ -41,7 +41,6 @@ struct KeyRecord {
     /// While the key is next or signing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     private: Option<SecretBytes>,
-    /// Afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     public: Option<String>,
 }

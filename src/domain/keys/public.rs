@@ -42,12 +42,10 @@ impl PublicKey {
         &self.kid
     }
 
-    /// What it is for.
     pub fn key_use(&self) -> KeyUse {
         self.key_use
     }
 
-    /// Where it is in its life.
     pub fn state(&self) -> KeyState {
         self.state
     }
@@ -158,7 +156,6 @@ impl PublicKeys {
         self.keys.iter().find(|it| it.key_use == key_use && it.kid == kid)
     }
 
-    /// Every key.
     pub fn iter(&self) -> impl Iterator<Item = &PublicKey> {
         self.keys.iter()
     }

@@ -15,7 +15,6 @@ use super::{KeyState, KeyUse, PublicKey};
 #[derive(Clone)]
 pub struct SigningKey {
     public: PublicKey,
-    /// Wipes itself.
     private: ed25519_dalek::SigningKey,
 }
 
@@ -47,7 +46,6 @@ impl SigningKey {
         self.private.sign(message).to_bytes()
     }
 
-    /// What others hold of it.
     pub fn public(&self) -> &PublicKey {
         &self.public
     }

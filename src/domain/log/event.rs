@@ -13,7 +13,6 @@ macro_rules! events {
     ($($kind:ident = $name:literal,)*) => {
         /// What happened. The names are the wire's.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-        #[expect(missing_docs, reason = "each is named as in docs/specs/protocol.md, with its wire name beside it")]
         pub enum EventType {
             $(#[serde(rename = $name)] $kind,)*
         }
@@ -124,13 +123,11 @@ pub struct EventLink {
     pub hash: Digest,
 }
 
-/// One line of the log.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
     /// The same on every delivery.
     pub id: EventId,
-    /// What happened.
     #[serde(rename = "type")]
     pub kind: EventType,
     /// When, by the gateway that did it.
@@ -143,7 +140,6 @@ pub struct Event {
     pub seq: Option<u64>,
     /// The hash of the thread's event before; null for the first.
     pub previous: Option<Digest>,
-    /// The facts, redacted.
     pub data: Value,
 }
 
@@ -163,14 +159,11 @@ impl Event {
 /// An event before it has its place: a thread's numbers are given when its row is changed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PendingEvent {
-    /// What happened.
     pub kind: EventType,
-    /// The facts, redacted.
     pub data: Value,
 }
 
 impl PendingEvent {
-    /// A fact of this kind.
     pub fn new(kind: EventType, data: Value) -> Self {
         Self { kind, data }
     }

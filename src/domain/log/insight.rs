@@ -27,25 +27,20 @@ pub const REASONS_MAX: usize = 20;
 /// Flows whose open reviews are counted by name; likewise.
 const OPEN_FLOWS_MAX: usize = 1_000;
 
-/// How long one row counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BucketWidth {
     /// A minute. No row counts one: a year of them would be half a million.
     Minute,
-    /// An hour.
     Hour,
     /// A day, UTC.
     Day,
 }
 
-/// One hour or day.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Period {
-    /// How long it is.
     pub step: BucketWidth,
-    /// When it begins.
     pub begins: Timestamp,
 }
 
@@ -65,19 +60,14 @@ pub struct Counts {
     /// Reviews that were opened.
     #[serde(skip_serializing_if = "is_zero")]
     pub opened: u64,
-    /// Reviews that ended so.
     #[serde(skip_serializing_if = "is_zero")]
     pub approved: u64,
-    /// Likewise.
     #[serde(skip_serializing_if = "is_zero")]
     pub denied: u64,
-    /// Likewise.
     #[serde(skip_serializing_if = "is_zero")]
     pub expired: u64,
-    /// Likewise.
     #[serde(skip_serializing_if = "is_zero")]
     pub cancelled: u64,
-    /// Likewise.
     #[serde(skip_serializing_if = "is_zero")]
     pub superseded: u64,
     /// How long those took that people decided.
@@ -89,7 +79,6 @@ pub struct Counts {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FlowCounts {
-    /// All of it.
     pub all: Counts,
     /// Its reviews by why they were held, each under every reason it had.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -103,9 +92,7 @@ pub struct FlowCounts {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeriodFigures {
-    /// Which.
     pub period: Period,
-    /// By flow.
     pub flows: BTreeMap<FlowId, FlowCounts>,
     /// Flows beyond [`FLOWS_MAX`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,7 +114,6 @@ pub struct CountProgress {
     pub open_elsewhere: u64,
 }
 
-/// What one event adds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CountedEvent {
     /// The policy let a proposal in.
@@ -136,9 +122,7 @@ pub enum CountedEvent {
     Observed,
     /// The policy turned one away.
     Rejected,
-    /// People are asked.
     Opened(ReviewId),
-    /// They are no more.
     Ended(ReviewId, HoldOutcome),
 }
 
@@ -151,10 +135,8 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl BucketWidth {
-    /// Those that rows count.
     pub const KEPT: [Self; 2] = [Self::Hour, Self::Day];
 
-    /// How long it is.
     pub const fn length(self) -> Duration {
         match self {
             Self::Minute => Duration::from_secs(60),
@@ -171,7 +153,6 @@ impl Period {
         Self { step, begins: Timestamp::from_millis(at.millis().div_euclid(length) * length) }
     }
 
-    /// The one before it.
     #[must_use]
     pub fn previous(self) -> Self {
         Self { begins: self.begins.minus(self.step.length()), ..self }
@@ -201,7 +182,6 @@ impl Counts {
         self.times.merge(&other.times);
     }
 
-    /// Reviews that ended so.
     pub const fn ended_so(&self, ending: HoldOutcome) -> u64 {
         match ending {
             HoldOutcome::Approved => self.approved,

@@ -20,7 +20,6 @@ pub struct Halt {
     pub proposing: bool,
     /// Whether verifying is halted.
     pub verifying: bool,
-    /// The reason.
     pub reason: String,
 }
 
@@ -28,7 +27,6 @@ pub struct Halt {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub enum LiftQuorum {
-    /// Whoever may.
     #[default]
     One,
     /// One asks, another confirms.
@@ -55,17 +53,13 @@ impl TryFrom<u64> for LiftQuorum {
     }
 }
 
-/// One stop.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HaltRecord {
-    /// The account or token.
     pub by: PrincipalId,
-    /// The name of the person.
     pub name: String,
     /// The time since which this applies.
     pub at: Timestamp,
-    /// The reason.
     pub reason: String,
 }
 
@@ -93,9 +87,7 @@ pub struct LiftRequest {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActiveHalts {
-    /// Who stopped proposing.
     pub proposing: Option<HaltRecord>,
-    /// Who stopped verifying.
     pub verifying: Option<HaltRecord>,
     /// How many people lift them.
     pub lift_needs: LiftQuorum,
@@ -171,14 +163,12 @@ pub enum LiftRejected {
     Nobody,
     /// The account or token is as young as the halt.
     TooYoung,
-    /// It is not let in.
     Disabled,
     /// Stopping and lifting are two requests.
     Both,
 }
 
 impl LiftRejected {
-    /// To their face.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Nobody => {

@@ -35,14 +35,12 @@ impl IdempotencyKey {
 pub struct IdempotentRequest {
     /// The key's row: of one token, one method and one path.
     pub id: String,
-    /// Whose key it is.
     pub token: PrincipalId,
     /// What is asked, byte for byte.
     pub request: String,
 }
 
 impl IdempotentRequest {
-    /// A request as it came.
     pub fn new(
         key: &RowKey,
         token: PrincipalId,
@@ -56,28 +54,21 @@ impl IdempotentRequest {
     }
 }
 
-/// What is answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoredResponse {
-    /// With which status.
     pub status: u16,
     /// With which bytes.
     pub body: Secret<String>,
 }
 
-/// An answer that is kept.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IdempotencyRecord {
-    /// The key's row.
     pub id: String,
-    /// Whose key it is.
     pub token: PrincipalId,
-    /// What was asked.
     pub request: String,
     /// With which status it was answered.
     pub status: u16,
-    /// Until when it is kept.
     pub until: Timestamp,
     /// The answer; nothing, if it is too long to be kept.
     pub body: Option<EncryptedValue>,
@@ -98,10 +89,8 @@ pub enum IdempotencyError {
 }
 
 impl IdempotencyError {
-    /// Every one.
     pub const ALL: &'static [Self] = &[Self::Differs, Self::Running, Self::TooLong];
 
-    /// The word on the wire.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Differs => "idempotency_key_reused",
@@ -128,7 +117,6 @@ impl IdempotencyRecord {
         kept
     }
 
-    /// Whether it still counts.
     pub fn is_kept(&self, now: Timestamp) -> bool {
         now < self.until
     }

@@ -17,7 +17,6 @@ pub struct InvalidTraceParent;
 /// Version, trace, parent and flags, with what parts them.
 const CHARS: usize = 55;
 
-/// Where its parts stand.
 const TRACE: Range<usize> = 3..35;
 const PARENT: Range<usize> = 36..52;
 const FLAGS: Range<usize> = 53..CHARS;
@@ -40,7 +39,6 @@ impl TraceParent {
         good.then(|| Self(format!("00-{trace}-{parent}-{flags}")))
     }
 
-    /// As it is told on.
     pub fn as_str(&self) -> &str {
         &self.0
     }

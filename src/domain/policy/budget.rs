@@ -15,9 +15,7 @@ pub(super) struct Budget {
 /// What follows if one is exceeded.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum OnBreach {
-    /// People are asked.
     Hold,
-    /// The request is rejected.
     Deny,
 }
 

@@ -16,7 +16,6 @@ use crate::domain::threads::usage::{Totals, UsageAmount};
 /// What a request does to the budgets.
 #[derive(Debug, Default)]
 pub(super) struct BudgetBreaches {
-    /// What rejects it.
     pub(super) denied: Vec<Violation>,
     /// What people are asked about.
     pub(super) held: Vec<JudgedReason>,
@@ -50,7 +49,6 @@ enum BudgetLevel {
     Thread,
 }
 
-/// What is counted.
 #[derive(Clone, Copy)]
 enum BudgetMeasure {
     Calls,
@@ -120,7 +118,6 @@ impl BudgetBreaches {
         }
     }
 
-    /// Both together.
     pub(super) fn and(mut self, other: Self) -> Self {
         self.denied.extend(other.denied.into_iter().filter(|it| !self.denied.contains(it)).collect::<Vec<_>>());
         self.held.extend(other.held.into_iter().filter(|it| !self.held.contains(it)).collect::<Vec<_>>());

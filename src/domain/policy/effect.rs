@@ -27,7 +27,6 @@ pub(super) struct PatchEffect {
     overrun: BTreeSet<Pointer>,
 }
 
-/// What a change says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ChangeAttribution {
     /// A value came, went or differs.

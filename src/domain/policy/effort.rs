@@ -42,13 +42,11 @@ impl Effort {
         self <= LIGHT_MAX
     }
 
-    /// Both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// So much work.
     pub const fn of(steps: u64) -> Self {
         Self(steps)
     }

@@ -6,7 +6,6 @@ use std::ops::Range;
 /// What kind of mistake it is, for programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PolicyCode {
-    /// The text is not TOML.
     Syntax,
     /// A key that no version of the format has.
     UnknownKey,
@@ -29,7 +28,6 @@ pub enum PolicyCode {
 }
 
 impl PolicyCode {
-    /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Syntax => "syntax",

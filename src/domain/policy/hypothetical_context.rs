@@ -18,10 +18,8 @@ const NOT_AN_ID: &str = "this is not the id of a principal";
 const NOT_AN_OWNER: &str = "an owner is a text of 1 to 200 characters";
 const NOT_NODES: &str = "the nodes that have committed are a list of names, each once";
 
-/// Who would ask.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HypotheticalPrincipal {
-    /// The id of the token.
     pub id: PrincipalId,
     /// The person or team whose it is.
     pub owner: String,
@@ -31,7 +29,6 @@ pub struct HypotheticalPrincipal {
 /// only of what was used before, nothing said is nothing used.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct HypotheticalContext {
-    /// Who would ask.
     pub principal: Option<HypotheticalPrincipal>,
     /// The nodes of which something was committed in the thread.
     pub committed_nodes: Option<BTreeSet<NodeId>>,

@@ -85,9 +85,7 @@ fn refuse(detail: &'static str) -> Judgement {
 /// What it means that something protected is touched.
 #[derive(Clone, Copy)]
 enum ProtectedTouchEffect {
-    /// People are asked.
     Hold,
-    /// It is too late to ask.
     Reject,
 }
 

@@ -14,9 +14,7 @@ use crate::domain::primitives::openapi_schema::words;
 /// What becomes of a request.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Judgement {
-    /// It commits by itself.
     Commit {
-        /// The state after.
         after: Value,
         /// The whole effect, leaf by leaf.
         changes: Vec<LeafChange>,
@@ -26,7 +24,6 @@ pub enum Judgement {
         /// The warnings of the policy's rules.
         warnings: Vec<JudgedWarning>,
     },
-    /// People must decide.
     Hold {
         /// The state after, should they approve.
         after: Value,
@@ -34,12 +31,10 @@ pub enum Judgement {
         changes: Vec<LeafChange>,
         /// As for `Commit`.
         named: Vec<Pointer>,
-        /// Why; never empty.
         reasons: Vec<JudgedReason>,
         /// What rules warn of besides.
         warnings: Vec<JudgedWarning>,
     },
-    /// Nothing happens.
     Reject {
         /// Everything that is wrong, in a fixed order; never empty.
         violations: Vec<Violation>,

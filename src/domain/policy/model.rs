@@ -34,7 +34,6 @@ pub struct Policy {
     pub(super) on_violation: OnViolation,
     pub(super) tools: ToolPolicy,
     pub(super) budgets: Budgets,
-    /// How tokens are counted.
     pub(super) encoding: Encoding,
     /// How long states stay in the database; for ever, if it does not say.
     pub(super) retain: Option<RetentionPolicy>,
@@ -67,7 +66,6 @@ pub struct NodePolicy {
     pub(super) given: ContextRules,
 }
 
-/// How people approve.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ApprovalPolicy {
     pub(super) covers: ApprovalScope,
@@ -119,18 +117,15 @@ pub struct PolicyStage {
 /// What a stage asks of a voter's passkey.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PasskeyRule {
-    /// Nothing.
     Optional,
     /// That it was used at most so long ago.
     Within(Duration),
-    /// That it signs the vote.
     Signs,
 }
 
 /// How an approval is confirmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConfirmationRule {
-    /// By pressing a button.
     Pressed,
     /// By typing what names the change.
     Typed,
@@ -211,7 +206,6 @@ impl Policy {
         self.on_violation
     }
 
-    /// The rules of one node.
     pub fn node(&self, node: &NodeId) -> Option<&NodePolicy> {
         self.nodes.get(node)
     }
@@ -226,7 +220,6 @@ impl Policy {
         self.nodes.iter().filter(|(_, node)| node.writer)
     }
 
-    /// How people approve.
     pub fn approval(&self) -> &ApprovalPolicy {
         &self.approval
     }
@@ -255,7 +248,6 @@ impl fmt::Debug for Policy {
 }
 
 impl NodePolicy {
-    /// What the node is shown.
     pub fn reads(&self) -> &Patterns {
         &self.reads
     }
@@ -322,7 +314,6 @@ impl ApprovalPolicy {
         self.denials
     }
 
-    /// The rounds of votes.
     pub fn stages(&self) -> &[PolicyStage] {
         &self.stages
     }
@@ -356,7 +347,6 @@ impl EscalationRule {
 }
 
 impl PolicyChangeApproval {
-    /// Whose approval it needs.
     pub fn stage(&self) -> &PolicyStage {
         &self.stage
     }
@@ -368,7 +358,6 @@ impl PolicyChangeApproval {
 }
 
 impl PolicyStage {
-    /// Whose members may vote.
     pub fn groups(&self) -> &BTreeSet<GroupName> {
         &self.groups
     }

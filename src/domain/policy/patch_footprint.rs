@@ -20,7 +20,6 @@ const REPLACES_MORE: &str =
     "this would replace the whole value, of which the node may write only parts: send merge-patch and name the parts";
 const REPLACES_DENIED: &str = "this would replace the whole value, with parts that the node is denied to write: send merge-patch and name the others";
 
-/// A patch, taken apart.
 #[derive(Debug, Default)]
 pub(super) struct PatchFootprint {
     /// Where a whole value is put or taken away, whatever stood there.

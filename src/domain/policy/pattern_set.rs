@@ -31,7 +31,6 @@ impl Patterns {
         self.0.iter()
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }

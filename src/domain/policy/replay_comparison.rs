@@ -98,7 +98,6 @@ struct UnknownOutcomeReason {
 }
 
 impl ReplayOutcome {
-    /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Commit => "commit",
@@ -110,7 +109,6 @@ impl ReplayOutcome {
 }
 
 impl ReplayUnknownCause {
-    /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NotKept => "not_kept",
@@ -122,7 +120,6 @@ impl ReplayUnknownCause {
         }
     }
 
-    /// The same in a sentence.
     pub const fn detail(self) -> &'static str {
         match self {
             Self::NotKept => {
@@ -176,7 +173,6 @@ impl RecordedOutcome {
 /// The policies of a replay.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayPolicies<'p> {
-    /// The one that is tried.
     pub candidate: &'p Policy,
     /// The one that the flow has.
     pub active: &'p Policy,

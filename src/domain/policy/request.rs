@@ -15,11 +15,9 @@ use crate::domain::threads::usage::{Totals, Usage};
 pub struct PolicyRequest<'a> {
     /// Whose rules it is judged by.
     pub node: &'a NodeId,
-    /// What is asked.
     pub kind: RequestKind<'a>,
 }
 
-/// Who asks.
 #[derive(Clone, Copy, Debug)]
 pub struct Principal<'a> {
     /// The immutable id of the token or account.
@@ -49,7 +47,6 @@ pub struct RequestContext<'a> {
     pub committed_nodes: Option<&'a BTreeSet<NodeId>>,
     /// The tool that is called along with it.
     pub tool: Option<&'a Tool>,
-    /// What it took.
     pub usage: Usage,
     /// What was used in the thread before; nothing, if left out.
     pub spent: Option<&'a Totals>,
@@ -69,23 +66,14 @@ impl<'a> RequestContext<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum RequestKind<'a> {
     /// An agent's patch: commits, is held if it touches what is protected, or is rejected.
-    Propose {
-        /// The patch.
-        patch: &'a Patch,
-    },
+    Propose { patch: &'a Patch },
     /// A reviewer's rewrite of a held patch: judged as the same node's, always held.
-    Edit {
-        /// The new patch.
-        patch: &'a Patch,
-    },
+    Edit { patch: &'a Patch },
     /// A question for a receipt for the head as it stands: changes nothing, always held.
     Reaffirm,
     /// A return to an ancestor: the node must have `rollback = true`; the node's write lists and schema do not
     /// apply, since the state was admitted before, but the state's schema does. Always held.
-    Rollback {
-        /// The ancestor's state.
-        to: &'a Value,
-    },
+    Rollback { to: &'a Value },
     /// What branches changed, as one: judged as the node's own patch with that effect. What is protected and differs in
     /// any of them is held, even if their join has another value there.
     Join {

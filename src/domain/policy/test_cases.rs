@@ -27,11 +27,9 @@ const NAME_CHARS_MAX: usize = 200;
 /// A supposed request, and what it is expected to come to.
 #[derive(Clone, Debug)]
 pub struct PolicyTestCase {
-    /// What it shows.
     pub name: String,
     /// Where it stands, from 1.
     pub line: usize,
-    /// What is expected.
     pub expected: ExpectedJudgement,
     state: Value,
     node: NodeId,
@@ -57,7 +55,6 @@ pub struct ExpectedJudgement {
     /// The words of the reasons that hold it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasons: Option<BTreeSet<String>>,
-    /// The rules that warn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warnings: Option<BTreeSet<String>>,
 }
@@ -67,7 +64,6 @@ pub struct ExpectedJudgement {
 pub struct CaseError {
     /// In which line, from 1; none where it is about all of them.
     pub line: Option<usize>,
-    /// What is wrong.
     pub detail: String,
 }
 

@@ -25,7 +25,6 @@ const UNTOLD: &str = "a transition rule refuses this, at a place of which the no
 pub(super) struct TransitionCheckResult {
     /// About places that the asker reads in full.
     pub(super) known: Vec<Violation>,
-    /// About other places.
     pub(super) unknown: Vec<Violation>,
 }
 

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnViolation {
-    /// The run ends.
     FailFast,
     /// The node may try once more on the same head, and then no more.
     RetryOnce,
@@ -18,7 +17,6 @@ pub enum OnViolation {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Instruction {
-    /// End the run.
     Stop,
     /// Send one other request on this head.
     RetryOnce,
@@ -32,7 +30,6 @@ pub enum Instruction {
 const VIOLATIONS_MAX: u32 = 2;
 
 impl OnViolation {
-    /// The policy's word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::FailFast => "fail_fast",
@@ -58,7 +55,6 @@ impl OnViolation {
 }
 
 impl Instruction {
-    /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -68,7 +64,6 @@ impl Instruction {
         }
     }
 
-    /// The same in a sentence.
     pub const fn detail(self) -> &'static str {
         match self {
             Self::Stop => "Nothing was applied. End this run as failed.",

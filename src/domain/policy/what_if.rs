@@ -19,13 +19,10 @@ use crate::domain::primitives::id::NodeId;
 /// A state that may be thought up, and what a node would ask on it.
 #[derive(Clone, Debug)]
 pub struct HypotheticalRequest<'a> {
-    /// The state before.
     pub state: &'a Value,
     /// The node that acts. The token must name it.
     pub node: &'a NodeId,
-    /// In which form.
     pub format: PatchFormat,
-    /// The patch.
     pub patch: &'a Value,
     /// Who would ask, with what along with it, after what.
     pub around: &'a HypotheticalContext,
@@ -105,7 +102,6 @@ pub fn unreadable(pointer: Pointer) -> Judgement {
 }
 
 impl JudgedOutcome {
-    /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Commit => "commit",

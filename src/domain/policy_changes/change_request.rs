@@ -25,9 +25,7 @@ mod tests;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplacedPolicy {
-    /// The policy that judges.
     pub policy: Digest,
-    /// Since when.
     pub since: Timestamp,
 }
 
@@ -42,7 +40,6 @@ impl ReplacedPolicy {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyChange {
-    /// The flow.
     pub flow: FlowId,
     /// The policy that would judge it.
     pub policy: Digest,
@@ -56,35 +53,26 @@ pub struct PolicyChange {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PolicyChangeState {
-    /// People are asked.
     Open {},
     /// People approved it, and its policy was activated.
     Activated {
-        /// When.
         at: Timestamp,
     },
-    /// People refused.
     Denied {
-        /// When.
         at: Timestamp,
     },
-    /// Nobody decided in time.
     Expired {
         /// When that was noticed; the deadline itself counts.
         at: Timestamp,
     },
     /// An administrator took it back.
     Cancelled {
-        /// When.
         at: Timestamp,
-        /// Who.
         by: PrincipalId,
-        /// Why.
         reason: String,
     },
     /// Another policy was activated, so that it is not over the active one any more.
     Superseded {
-        /// When.
         at: Timestamp,
     },
 }
@@ -93,51 +81,38 @@ pub enum PolicyChangeState {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyChangeRequest {
-    /// The page's name.
     pub id: AmendmentId,
-    /// What is asked for.
     pub change: PolicyChange,
-    /// Who asked.
     pub proposer: PrincipalId,
-    /// What people vote on.
     pub digest: Digest,
     /// Who answers for the proposer, and so may not decide.
     pub excluded: BTreeSet<String>,
     /// Whose approval it needs; one stage.
     pub stages: Vec<ApprovalStage>,
-    /// Since when.
     pub opened_at: Timestamp,
-    /// Until when.
     pub expires_at: Timestamp,
     /// The counted votes, in their order.
     pub votes: Vec<Vote>,
-    /// How it stands.
     pub state: PolicyChangeState,
 }
 
 /// A new amendment's terms.
 #[derive(Clone, Debug)]
 pub struct PolicyChangeTerms {
-    /// Who asks.
     pub proposer: PrincipalId,
-    /// Who answers for them.
     pub excluded: BTreeSet<String>,
     /// Whose approval the active policy asks for.
     pub stage: ApprovalStage,
-    /// When it is asked for.
     pub opened_at: Timestamp,
-    /// Until when.
     pub expires_at: Timestamp,
 }
 
 /// What a counted vote leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum PolicyChangeTally {
-    /// More are needed.
     Waiting(PolicyChangeRequest),
     /// The quorum is there: the policy is to be activated.
     Approved(PolicyChangeRequest),
-    /// Somebody refused.
     Denied(PolicyChangeRequest),
 }
 
@@ -171,7 +146,6 @@ impl PolicyChangeState {
 }
 
 impl PolicyChangeRequest {
-    /// A new one.
     pub fn new(id: AmendmentId, change: PolicyChange, terms: PolicyChangeTerms) -> Self {
         let digest = digest_of(&id, &change, &terms.proposer, terms.opened_at);
         Self {

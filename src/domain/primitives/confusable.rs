@@ -18,9 +18,7 @@ use character::{is_delimiter, is_east_asian, is_full_width, is_mark, is_restrict
 /// A character that passes for an ASCII one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lookalike {
-    /// The character.
     pub character: char,
-    /// What it is read as.
     pub reads: String,
 }
 

@@ -50,7 +50,6 @@ fn is_credential(text: &str) -> bool {
     URL_SAFE_NO_PAD.decode(text).is_ok_and(|it| (16..=1023).contains(&it.len()))
 }
 
-/// What a name looks like.
 const fn name(what: &'static str) -> StringFormat {
     StringFormat { what, pattern: "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$", chars: (1, ID_CHARS_MAX), example: "order-17" }
 }

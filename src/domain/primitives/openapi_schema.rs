@@ -3,21 +3,17 @@
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 
-/// A text of that form.
 #[derive(Clone, Copy, Debug)]
 pub struct StringFormat {
-    /// What it is.
     pub what: &'static str,
     /// What it looks like, as ECMA 262 has it.
     pub pattern: &'static str,
     /// At least, and at most so many characters.
     pub chars: (usize, usize),
-    /// One of them.
     pub example: &'static str,
 }
 
 impl StringFormat {
-    /// Its schema.
     pub fn schema(self) -> RefOr<Schema> {
         let text = ObjectBuilder::new()
             .schema_type(SchemaType::new(Type::String))
@@ -30,7 +26,6 @@ impl StringFormat {
     }
 }
 
-/// One of these words.
 pub fn words(all: impl IntoIterator<Item = &'static str>) -> RefOr<Schema> {
     let text = ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).enum_values(Some(all));
     RefOr::T(Schema::Object(text.build()))

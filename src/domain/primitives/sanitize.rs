@@ -13,7 +13,6 @@ const COMBINING_RUN_MAX: usize = 3;
 /// So much of a known value is shown beside another that looks like it.
 const KNOWN_CHARS_SHOWN: usize = 64;
 
-/// A piece of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TextSegment<'a> {
     /// Shown as it is (still to be escaped for HTML).
@@ -40,7 +39,6 @@ pub enum TextWarning {
 }
 
 impl TextWarning {
-    /// The code of the warning.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Invisible(_) => "invisible",
@@ -52,7 +50,6 @@ impl TextWarning {
         }
     }
 
-    /// The warning in words.
     pub fn words(&self) -> String {
         match self {
             Self::Invisible(1) => "1 invisible character".to_owned(),

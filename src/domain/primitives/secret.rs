@@ -14,7 +14,6 @@ impl<T: Zeroize> Secret<T> {
         Self(value)
     }
 
-    /// The value itself.
     pub const fn expose(&self) -> &T {
         &self.0
     }

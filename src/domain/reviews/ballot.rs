@@ -8,17 +8,13 @@ use crate::domain::primitives::id::DelegationId;
 /// What a person asks to have counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ballot {
-    /// Of exactly what.
     pub transition: Digest,
-    /// For which stage.
     pub stage: u32,
     /// By which delegation they vote in another's place, if not in their own.
     pub delegation: Option<DelegationId>,
-    /// What they say.
     pub verdict: VoteVerdict,
     /// The page's nonce, already found to be ours.
     pub nonce: String,
-    /// Why.
     pub comment: Option<String>,
     /// What their browser recomputed.
     pub browser_check: BrowserCheck,
@@ -32,19 +28,15 @@ pub struct Ballot {
     pub told: Option<VotePreview>,
 }
 
-/// A tick of a box.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheckboxState {
-    /// Yes.
     Yes,
-    /// No.
     No,
 }
 
 /// Why a person cannot decide a hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Ineligible {
-    /// Only reviewers vote.
     #[error("only accounts with the role reviewer decide")]
     Role,
     /// The account was disabled.
@@ -53,16 +45,13 @@ pub enum Ineligible {
     /// Their agent proposed it, or they edited it.
     #[error("proposed by your own agent, or edited by you, since the last confirmed write")]
     Author,
-    /// Not asked.
     #[error("not in a group that this review asks")]
     Group,
-    /// One person, one vote.
     #[error("you have already voted, or somebody did in your place")]
     Voted,
 }
 
 impl Ineligible {
-    /// The reason's code.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Role => "role",
@@ -77,7 +66,6 @@ impl Ineligible {
 /// Why a review cannot be decided by somebody now: for what it is, or for who they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CannotDecide {
-    /// It is over.
     #[error("this review is over")]
     Ended,
     /// An administrator stopped the flow, or everything.
@@ -86,13 +74,11 @@ pub enum CannotDecide {
     /// A writer was let through and has not said how it went.
     #[error("a writer was let through a moment ago and has not said how it went")]
     Writing,
-    /// It is them.
     #[error("{0}")]
     Ineligible(#[from] Ineligible),
 }
 
 impl CannotDecide {
-    /// The reason's code.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Ended => "ended",
@@ -106,10 +92,8 @@ impl CannotDecide {
 /// Why a vote is not counted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum VoteRejected {
-    /// The hold ended before.
     #[error("this review has ended")]
     Ended,
-    /// The deadline has passed.
     #[error("the deadline has passed")]
     Expired,
     /// The digest is not the one held.
@@ -127,7 +111,6 @@ pub enum VoteRejected {
     /// The policy asks for a reason.
     #[error("this stage asks for a comment")]
     CommentRequired,
-    /// The comment is too long.
     #[error("a comment has at most {COMMENT_CHARS_MAX} characters")]
     CommentTooLong,
     /// The page was used before.

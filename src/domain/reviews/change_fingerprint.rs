@@ -19,23 +19,18 @@ use crate::domain::policy::{Policy, ReasonCode};
 use crate::domain::primitives::id::NodeId;
 use crate::domain::threads::tool_call::Tool;
 
-/// A change as it was held.
 pub struct RequestedEffect<'a> {
     /// The policy that holds it.
     pub policy: &'a Policy,
     /// The node that asks for it.
     pub node: &'a NodeId,
-    /// The kind of request.
     pub kind: TransitionType,
     /// The tool that the request calls.
     pub tool: Option<&'a Tool>,
-    /// The state before it.
     pub before: &'a Value,
-    /// The state after it.
     pub after: &'a Value,
     /// Places that the request sets outside the node's reads.
     pub named: &'a BTreeSet<Pointer>,
-    /// Why it is held.
     pub reasons: &'a [HoldReason],
 }
 

@@ -10,7 +10,6 @@ use crate::domain::primitives::time::Timestamp;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewComment {
-    /// Who.
     pub person: AccountId,
     /// Their name when they said it.
     pub name: String,
@@ -18,7 +17,6 @@ pub struct ReviewComment {
     pub words: String,
     /// The page's one-time nonce: a form that is sent twice says it once.
     pub nonce: String,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -31,16 +29,13 @@ pub const COMMENTS_OF_ONE_MAX: usize = 20;
 /// Why something is not said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CommentRejected {
-    /// There is nothing in it.
     #[error("say something")]
     Empty,
-    /// It is a document.
     #[error("a comment has at most {COMMENT_CHARS_MAX} characters")]
     TooLong,
     /// The form was sent before.
     #[error("this page was used before; open the review again")]
     NonceUsed,
-    /// There is no more room.
     #[error("no more comments fit here: {COMMENTS_OF_ONE_MAX} of one person, {COMMENTS_MAX} of all")]
     TooMany,
 }

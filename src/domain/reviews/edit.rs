@@ -11,7 +11,6 @@ use crate::domain::json::patch::{Patch, PatchError, PatchFormat};
 use crate::domain::json::pointer::{Pointer, array_index};
 use crate::domain::json::size::StateLimits;
 
-/// What an editor asks for.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ReviewEdit {
     /// Other values, by their places in the state.
@@ -33,7 +32,6 @@ pub enum EditRejected {
     /// What else is asked for is not of the patch's form.
     #[error("what else is asked for has not the form of the proposal: an object, or a list of steps")]
     Form,
-    /// It is the same.
     #[error("nothing would be another than proposed")]
     Same,
 }

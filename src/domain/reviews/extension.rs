@@ -12,27 +12,20 @@ use crate::domain::primitives::time::Timestamp;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Extension {
-    /// Who moved it.
     pub person: AccountId,
-    /// Their name then.
     pub name: String,
     /// Why, without what is hidden.
     pub reason: String,
-    /// The deadline before.
     pub was: Timestamp,
-    /// The deadline since.
     pub until: Timestamp,
-    /// When.
     pub at: Timestamp,
 }
 
 /// Each is shown on the page; who needs more of them needs another policy.
 pub const EXTENSIONS_MAX: usize = 5;
 
-/// A reason is a sentence.
 pub const EXTENSION_REASON_CHARS_MAX: usize = 500;
 
-/// What a person asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExtensionRequest {
     /// For exactly which transition.
@@ -41,11 +34,9 @@ pub struct ExtensionRequest {
     pub deadline: Timestamp,
     /// The deadline that they want.
     pub until: Timestamp,
-    /// Why.
     pub reason: String,
 }
 
-/// Why a deadline stays.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ExtensionRejected {
     /// The review cannot be decided by this person, or by nobody any more.
@@ -54,13 +45,10 @@ pub enum ExtensionRejected {
     /// Somebody else was faster, or it is the same form again.
     #[error("the deadline was moved meanwhile; look again")]
     Moved,
-    /// It would not be later.
     #[error("the new deadline has to be later than the one there is")]
     NotLater,
-    /// It would be too late.
     #[error("a deadline is moved to at most twice the time that the policy gives")]
     TooLate,
-    /// It was moved too often.
     #[error("a deadline is moved at most {EXTENSIONS_MAX} times")]
     TooOften,
 }

@@ -48,7 +48,6 @@ use super::threads::thread::Context;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalStage {
-    /// Any of these groups.
     pub groups: BTreeSet<GroupName>,
     /// The number of distinct people.
     pub need: u32,
@@ -79,18 +78,14 @@ pub enum VoteVerdict {
 pub enum BrowserCheck {
     /// Roots and digest came out as shown.
     Match,
-    /// They did not.
     Mismatch,
-    /// No script ran.
     #[default]
     NotRecomputed,
 }
 
-/// A counted vote.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vote {
-    /// The account.
     pub reviewer: AccountId,
     /// Their name when they voted.
     pub name: String,
@@ -105,7 +100,6 @@ pub struct Vote {
     pub transition: Digest,
     /// The page's one-time nonce.
     pub nonce: String,
-    /// The reason.
     pub comment: Option<String>,
     /// What their browser recomputed.
     pub browser_check: BrowserCheck,
@@ -115,7 +109,6 @@ pub struct Vote {
     /// What they typed to confirm it, where their stage asks for that: it names the transition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typed: Option<String>,
-    /// The time.
     pub at: Timestamp,
     /// Set when the voter took it back: it stays to be read, and does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,40 +131,30 @@ impl Vote {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
 pub enum HoldState {
-    /// It is under review.
     Open {},
     /// Every stage has its quorum.
     Approved {
-        /// The time.
         at: Timestamp,
         /// The receipt that came of it.
         receipt: Jti,
-        /// The committed version.
         version: u64,
     },
-    /// People refused.
     Denied {
-        /// The time.
         at: Timestamp,
-        /// The signed denial.
         denial: String,
     },
-    /// Nobody decided in time.
     Expired {
         /// When that was noticed; the deadline itself counts.
         at: Timestamp,
     },
     /// Its proposer took it back.
     Cancelled {
-        /// The time.
         at: Timestamp,
-        /// The reason.
         reason: String,
     },
     /// An edit took its place, or a write was confirmed on the head it stood on, or the thread was closed, or
     /// another policy judges its flow.
     Superseded {
-        /// The time.
         at: Timestamp,
         /// By which transition, if one.
         by: Option<Digest>,
@@ -185,13 +168,10 @@ pub enum HoldState {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hold {
-    /// The page's name.
     pub id: ReviewId,
-    /// What is held.
     pub transition: Digest,
     /// The thread it would advance.
     pub thread: ThreadId,
-    /// The name of the flow.
     pub flow: FlowId,
     /// The policy it was judged by.
     pub policy: Digest,
@@ -201,20 +181,15 @@ pub struct Hold {
     pub proposer: PrincipalId,
     /// What the host said of the thread.
     pub context: Context,
-    /// Why it is held.
     pub reasons: Vec<HoldReason>,
     /// Owners and editors who may not decide it.
     pub excluded: BTreeSet<String>,
     /// What an agent asks for with it, by which attempts are counted. A hold that a person opened has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<Digest>,
-    /// Whose approval it needs.
     pub stages: Vec<ApprovalStage>,
-    /// How many denials end it.
     pub denials_needed: u32,
-    /// The time of opening.
     pub opened_at: Timestamp,
-    /// Until when.
     pub expires_at: Timestamp,
     /// When people are reminded, and when others are asked as well.
     #[serde(default, skip_serializing_if = "HoldReminders::are_none")]
@@ -295,7 +270,6 @@ impl Hold {
         }
     }
 
-    /// The votes that count.
     pub fn counted_votes(&self) -> impl DoubleEndedIterator<Item = &Vote> + Clone {
         self.votes.iter().filter(|it| it.stands())
     }

@@ -18,15 +18,12 @@ use crate::domain::primitives::time::Timestamp;
 /// Who is asked about one digest, and what they have said so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Quorum<'a> {
-    /// About exactly what.
     pub digest: Digest,
-    /// Whose approval it needs.
     pub stages: &'a [ApprovalStage],
     /// Whose members may vote in every stage as well, where nobody decided in time.
     pub also_asked: Option<&'a BTreeSet<GroupName>>,
     /// Who had a hand in it, and so may not decide it.
     pub excluded: &'a BTreeSet<String>,
-    /// How many denials end it.
     pub denials_needed: u32,
     /// Until when they are asked.
     pub expires_at: Timestamp,
@@ -37,11 +34,9 @@ pub struct Quorum<'a> {
 /// What the counted votes come to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum QuorumResult {
-    /// More are needed.
     Waiting,
     /// Every stage has its quorum: the approvals that count.
     Approved(Vec<ApprovalClaim>),
-    /// Enough people refused.
     Denied(Vec<DenialClaim>),
 }
 
@@ -72,7 +67,6 @@ impl Quorum<'_> {
         if places.is_empty() { Err(Ineligible::Group) } else { Ok(places) }
     }
 
-    /// The votes that count.
     fn standing(&self) -> impl Iterator<Item = &Vote> {
         self.votes.iter().filter(|it| it.stands())
     }

@@ -27,7 +27,6 @@ pub struct HoldReminders {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reminder {
-    /// From when on.
     pub from: Timestamp,
     /// When the event of it was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +37,6 @@ pub struct Reminder {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Escalation {
-    /// From when on.
     pub from: Timestamp,
     /// Whose members may then vote in every stage, besides the stage's own.
     pub to: BTreeSet<GroupName>,

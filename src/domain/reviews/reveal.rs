@@ -14,21 +14,17 @@ use crate::domain::primitives::time::Timestamp;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reveal {
-    /// Who looked.
     pub person: AccountId,
     /// Their name when they looked.
     pub name: String,
     /// As whose member: those of their groups that may look.
     pub groups: BTreeSet<GroupName>,
-    /// At which value.
     pub pointer: Pointer,
     /// Why, without what the policy's detectors find.
     pub reason: String,
-    /// When.
     pub at: Timestamp,
 }
 
-/// A reason is a sentence.
 pub const REVEAL_REASON_CHARS_MAX: usize = 500;
 
 /// Looks are kept in the hold's row, which everybody who opens the review reads.

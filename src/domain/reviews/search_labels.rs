@@ -18,20 +18,14 @@ const KEYS_MAX: usize = 32;
 /// Whether people are still asked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum HoldPhase {
-    /// They are.
     Open,
-    /// It has ended.
     Past,
 }
 
-/// How a hold ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum HoldOutcome {
-    /// People approved.
     Approved,
-    /// People refused.
     Denied,
-    /// Nobody decided in time.
     Expired,
     /// Its proposer took it back.
     Cancelled,
@@ -48,15 +42,12 @@ pub struct SearchKey(String);
 pub enum SearchWord {
     /// Every hold in that phase.
     In(HoldPhase),
-    /// Those that ended so.
     Ended(HoldOutcome),
-    /// Those of a flow.
     Flow(HoldPhase, FlowId),
     /// Open ones that a group is asked about.
     Asked(GroupName),
     /// Those that touch a protected key, or one below it.
     Key(HoldPhase, SearchKey),
-    /// Those of a thread.
     Thread(ThreadId),
     /// Attempts at one effect, but for those that were approved.
     Attempted(Digest),
@@ -106,7 +97,6 @@ impl SearchKey {
     }
 }
 
-/// As the store keeps it.
 impl fmt::Display for SearchWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

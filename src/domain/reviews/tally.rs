@@ -9,11 +9,9 @@ use crate::domain::identity::account::Account;
 /// What a counted vote leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HoldTally {
-    /// More are needed.
     Waiting(Hold),
     /// Every stage has its quorum: the approvals that count.
     Approved(Hold, Vec<ApprovalClaim>),
-    /// Enough people refused.
     Denied(Hold, Vec<DenialClaim>),
 }
 

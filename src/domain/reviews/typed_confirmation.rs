@@ -9,7 +9,6 @@ use crate::domain::chain::hash::Digest;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ConfirmationMethod {
-    /// By pressing a button.
     #[default]
     Pressing,
     /// By typing what names exactly this change.

@@ -3,10 +3,8 @@
 use super::ballot::VoteRejected;
 use super::quorum::QuorumResult;
 
-/// What a vote comes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VotePreview {
-    /// More are needed.
     Waits,
     /// It is the last approval that is needed.
     Passes,

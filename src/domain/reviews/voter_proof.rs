@@ -15,14 +15,12 @@ use crate::domain::primitives::time::Timestamp;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "asks", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PasskeyRequirement {
-    /// None is needed.
     Nothing {},
     /// It was used at most so long ago: to sign in, or to sign this vote.
     Within {
         /// How long, in seconds.
         secs: u64,
     },
-    /// It signs this very vote.
     Signature {},
 }
 
@@ -34,7 +32,6 @@ pub enum VoterProof {
     Session {},
     /// A session that was opened with a passkey.
     PasskeySession {
-        /// Which.
         passkey: PasskeyId,
         /// When it was used for that.
         at: Timestamp,
@@ -45,7 +42,6 @@ pub enum VoterProof {
         evidence: Digest,
         /// Until when the signature could be used.
         expires_at: Timestamp,
-        /// The signature.
         assertion: Assertion,
     },
 }

@@ -14,7 +14,6 @@ pub struct VoterRoll {
     pub people: Vec<Account>,
     /// Who votes in whose place.
     pub delegations: Vec<Delegation>,
-    /// When.
     pub now: Timestamp,
 }
 
@@ -22,11 +21,8 @@ pub struct VoterRoll {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelegatedFrom {
-    /// Who is away.
     pub person: AccountId,
-    /// Their name then.
     pub name: String,
-    /// By which delegation.
     pub delegation: DelegationId,
 }
 
@@ -45,7 +41,6 @@ impl VoterRoll {
         Self { people, delegations: Vec::new(), now }
     }
 
-    /// Somebody as they stand.
     pub fn person(&self, id: &AccountId) -> Option<&Account> {
         self.people.iter().find(|it| it.id == *id)
     }

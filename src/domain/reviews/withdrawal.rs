@@ -11,7 +11,6 @@ use crate::domain::primitives::time::Timestamp;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Withdrawal {
-    /// When.
     pub at: Timestamp,
     /// The page's one-time nonce.
     pub nonce: String,

@@ -10,9 +10,7 @@ use crate::domain::json::pointer::Pointer;
 /// One thing that a schema refuses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::domain) struct SchemaViolation {
-    /// Where in the value.
     pub(in crate::domain) pointer: Pointer,
-    /// What is wrong.
     pub(in crate::domain) kind: SchemaViolationKind,
 }
 
@@ -72,7 +70,6 @@ pub enum SchemaViolationKind {
     SeveralForms,
     /// The value has a form that it must not have.
     FormExcluded,
-    /// No value fits here.
     NothingAdmitted,
     /// The text does not match the pattern.
     PatternUnmatched,
@@ -82,13 +79,9 @@ pub enum SchemaViolationKind {
     EncodingUnfit,
     /// The text is of another kind.
     MediaTypeUnfit,
-    /// The text is too long.
     TextTooLong,
-    /// The text is too short.
     TextTooShort,
-    /// The number is too large.
     AboveMaximum,
-    /// The number is too small.
     BelowMinimum,
     /// The number is no multiple.
     NotAMultiple,
@@ -96,9 +89,7 @@ pub enum SchemaViolationKind {
     ItemMissing,
     /// Two items are equal.
     ItemsEqual,
-    /// The list is too long.
     TooManyItems,
-    /// The list is too short.
     TooFewItems,
     /// The object has too many members.
     TooManyMembers,

@@ -8,19 +8,13 @@ use super::SchemaError;
 
 /// What stands under a keyword.
 pub(super) enum KeywordShape {
-    /// A schema.
     Schema,
-    /// A list of schemas.
     List,
-    /// Schemas by name.
     Map,
-    /// Data.
     Data,
     /// A reference, which must stay in the document.
     Reference,
-    /// The name of a format.
     Format,
-    /// The dialect.
     Dialect,
 }
 

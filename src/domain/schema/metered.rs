@@ -37,7 +37,6 @@ impl CheckCosts {
     }
 }
 
-/// A part of the value.
 #[derive(Clone, Copy)]
 pub(super) struct MeteredValue<'a> {
     value: &'a Value,
@@ -47,7 +46,6 @@ pub(super) struct MeteredValue<'a> {
 }
 
 impl<'a> MeteredValue<'a> {
-    /// The whole value.
     pub(super) const fn whole(value: &'a Value, prices: &'a CheckCosts) -> Self {
         Self { value, prices, pointer_bytes: 0 }
     }
@@ -155,7 +153,6 @@ pub(super) struct MeteredMembers<'a> {
     members: &'a Map<String, Value>,
 }
 
-/// Visits members.
 pub(super) struct MeteredMemberIter<'a> {
     of: MeteredValue<'a>,
     members: serde_json::map::Iter<'a>,

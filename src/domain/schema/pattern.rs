@@ -22,11 +22,9 @@ use super::metered::{MeteredJson, MeteredValue};
 /// The keyword that this takes over.
 pub(super) const KEYWORD: &str = "pattern";
 
-/// A compiled pattern.
 pub(super) enum RegexPattern {
     /// Decided without an expression, as the validator does.
     Literal(PatternAnalysis<'static>),
-    /// An expression.
     Expression(Box<Expression>),
 }
 

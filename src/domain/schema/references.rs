@@ -15,7 +15,6 @@ const WITHIN_MAX: usize = 32;
 /// twice doubles with every step; an honest document stays in the hundreds.
 const WRITTEN_OUT_MAX: usize = 20_000;
 
-/// Whether a document ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Recursion {
     /// Written out, the document ends.
@@ -91,7 +90,6 @@ struct ReferenceWalk<'w, 's> {
 enum WalkScope {
     /// Those to schemas that judge the same value.
     SameValue,
-    /// All.
     Everything,
 }
 
@@ -108,9 +106,7 @@ struct ReferenceWeight {
 
 /// A schema that another leads to.
 enum SchemaReference {
-    /// For the same value.
     Same(String),
-    /// For a part of it.
     Part(String),
 }
 

@@ -12,24 +12,20 @@ use crate::domain::primitives::time::Timestamp;
 /// Whether what people should decide waits for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// It does.
     Enforce,
     /// It commits, and is marked: a policy is tried out on what really happens.
     Observe,
 }
 
-/// The gateway itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gateway {
     /// Who signs; must be the keyring's own.
     pub issuer: String,
-    /// Stops for all flows.
     pub halt: Halt,
     /// Who set them; rows of older versions do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stops: Option<ActiveHalts>,
-    /// Since when it exists.
     pub created_at: Timestamp,
 }
 
@@ -37,13 +33,10 @@ pub struct Gateway {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// Its name.
     pub id: FlowId,
-    /// The policy that judges.
     pub policy: Digest,
     /// Older policies whose heads may still be written.
     pub accepts: BTreeSet<Digest>,
-    /// Stops for this flow.
     pub halt: Halt,
     /// Who set them; rows of older versions do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,31 +63,22 @@ impl Flow {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyRow {
-    /// Its digest.
     pub digest: Digest,
-    /// The flow it is for.
     pub flow: FlowId,
-    /// The text.
     pub text: String,
-    /// The schemas it names.
     pub schemas: BTreeMap<String, String>,
-    /// Since when it is known.
     pub created_at: Timestamp,
 }
 
-/// A receipt as it is kept.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptRow {
-    /// Its id.
     pub jti: crate::domain::primitives::id::Jti,
-    /// The thread.
     pub thread: crate::domain::primitives::id::ThreadId,
     /// The transition it approves.
     pub transition: Digest,
     /// The token, byte for byte.
     pub token: String,
-    /// Who approved.
     pub reviewers: Vec<crate::domain::primitives::id::AccountId>,
     /// Set when it was taken back.
     pub revoked: Option<Revoked>,
@@ -104,10 +88,7 @@ pub struct ReceiptRow {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Revoked {
-    /// When.
     pub at: Timestamp,
-    /// By whom.
     pub by: PrincipalId,
-    /// Why.
     pub reason: String,
 }

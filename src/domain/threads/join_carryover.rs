@@ -24,11 +24,9 @@ pub struct JoinCarryover {
 /// What a thread had come to, as far as its branches go on from there and a join adds to it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ThreadContributions {
-    /// Who had a hand in it.
     pub authors: BTreeSet<String>,
     /// The nodes of which something was committed.
     pub committed_nodes: BTreeSet<NodeId>,
-    /// What was used.
     pub spent: Totals,
 }
 

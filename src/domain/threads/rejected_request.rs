@@ -22,13 +22,10 @@ pub const KEPT_BYTES_MAX: usize = 32 * 1024;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RejectedRequest {
-    /// For what.
     pub kind: TransitionType,
-    /// The patch's format.
     pub format: PatchFormat,
     /// What was hashed as the request's content.
     pub content: Value,
-    /// Which try.
     pub attempt: u32,
     /// The tool that was to be called along with it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -44,13 +41,11 @@ pub struct RejectedRequest {
     pub join: Option<Box<RejectedJoin>>,
 }
 
-/// What a join was to join.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RejectedJoin {
     /// Each branch with the head that it had.
     pub joining: JoinStatement,
-    /// What they bring along.
     pub carried: JoinCarryover,
 }
 

@@ -14,30 +14,22 @@ use crate::domain::primitives::id::{NodeId, StepKey, ThreadId};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepRow {
-    /// In which thread.
     pub thread: ThreadId,
-    /// Whose.
     pub node: NodeId,
-    /// Its name.
     pub step: StepKey,
     /// What was tried, in its order.
     pub tries: Vec<StepAttemptResult>,
 }
 
-/// One try of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "became", rename_all = "snake_case", deny_unknown_fields)]
 pub enum StepAttemptResult {
     /// It was committed, or people were asked.
     Stated {
-        /// What it asked for.
         content: Digest,
-        /// The transition.
         transition: Digest,
     },
-    /// The policy rejected it.
     Rejected {
-        /// Which rejection.
         identity: Digest,
     },
 }

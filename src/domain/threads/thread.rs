@@ -33,7 +33,6 @@ pub struct Context {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteKey {
-    /// The id of the token.
     pub principal: PrincipalId,
     /// The writer's id of the write.
     pub write_id: WriteId,
@@ -43,13 +42,10 @@ pub struct WriteKey {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
 pub enum HeadUse {
-    /// None yet.
     Unused {},
     /// Given to a write; past its lease it has lapsed, whether a worker saw it or not.
     Reserved {
-        /// To which.
         write: WriteKey,
-        /// Until when.
         lease_expires_at: Timestamp,
     },
     /// Used up: aborted or resolved while a receipt was needed.
@@ -63,7 +59,6 @@ pub enum HeadUse {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {
-    /// The version of the head.
     pub version: u64,
     /// The digest of the transition.
     pub transition: Digest,
@@ -80,7 +75,6 @@ pub struct Head {
 /// A version that stands: what a step that changed nothing goes on from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Checkpoint {
-    /// Its number.
     pub version: u64,
     /// The digest of the transition.
     pub transition: Digest,
@@ -92,9 +86,7 @@ pub struct Checkpoint {
 pub struct ThreadClosure {
     /// The account or token that did it.
     pub by: PrincipalId,
-    /// The time.
     pub at: Timestamp,
-    /// The reason.
     pub reason: String,
 }
 
@@ -102,9 +94,7 @@ pub struct ThreadClosure {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thread {
-    /// The unique id.
     pub id: ThreadId,
-    /// The flow it runs under.
     pub flow: FlowId,
     /// Of which thread it is a branch, if it is one: then nothing of it is ever written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,13 +104,11 @@ pub struct Thread {
     pub branches: u32,
     /// What the host says of it.
     pub context: Context,
-    /// Since when it exists.
     pub created_at: Timestamp,
     /// The last committed transition.
     pub head: Head,
     /// Grows with every reservation.
     pub fence: u64,
-    /// The open hold, if any.
     pub hold: Option<ReviewId>,
     /// Set when it takes nothing any more.
     pub closed: Option<ThreadClosure>,

@@ -18,9 +18,7 @@ pub const ARGUMENTS_BYTES_MAX: usize = 16 * 1024;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
-    /// Which.
     pub name: ToolName,
-    /// With what.
     pub arguments: Map<String, Value>,
 }
 

@@ -26,7 +26,6 @@ use crate::domain::writes::write::ResultError;
 /// What makes two requests the same proposal. It is looked up before the head is.
 #[derive(Clone, Debug)]
 pub struct ProposalIdentity<'a> {
-    /// The name of the thread.
     pub thread: &'a ThreadId,
     /// The head it was made on; none at version 0.
     pub parent: Option<Digest>,
@@ -34,9 +33,7 @@ pub struct ProposalIdentity<'a> {
     pub node: Option<&'a NodeId>,
     /// The id of the token or account that sent the request.
     pub principal: &'a PrincipalId,
-    /// The kind of request.
     pub kind: TransitionType,
-    /// The patch's format.
     pub format: PatchFormat,
     /// The hash of the canonical patch.
     pub patch: Digest,
@@ -82,35 +79,28 @@ pub fn patch_digest(secret: &ThreadSecret, patch: &Value) -> Digest {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TransitionOutcome {
-    /// A committed proposal.
     Committed {
-        /// The signed entry.
         entry: String,
     },
     /// It is in the chain because its flow only observes: otherwise people would have been asked.
     Observed {
-        /// The signed entry.
         entry: String,
         /// Why they would have been.
         would_hold: Vec<HoldReason>,
     },
     /// The request is held for approval.
     Held {
-        /// Where.
         review: ReviewId,
     },
     /// People approved it, and it is in the chain.
     Approved {
-        /// Where.
         review: ReviewId,
         /// The receipt that came of it.
         receipt: Jti,
-        /// The signed entry.
         entry: String,
     },
     /// It ended without being committed; the hold says how.
     Ended {
-        /// Where.
         review: ReviewId,
         /// How, in the decision's word.
         decision: HoldEndReason,
@@ -132,7 +122,6 @@ pub enum HoldEndReason {
 }
 
 impl TransitionOutcome {
-    /// The word for lists.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Committed { .. } => "committed",
@@ -156,15 +145,12 @@ impl TransitionOutcome {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transition {
-    /// The statement's digest.
     pub digest: Digest,
     /// The id of the request. A repeated request has the same one.
     pub identity: Digest,
     /// The statement of the transition.
     pub statement: Statement,
-    /// The patch's format.
     pub format: PatchFormat,
-    /// The patch as asked for.
     pub patch: Value,
     /// The whole effect, from the head's state to the state it leads to.
     pub delta: Delta,
@@ -192,9 +178,7 @@ pub struct Transition {
     pub context_tokens: Option<u64>,
     /// Which editor made it, if it is an edit.
     pub editor: Option<AccountId>,
-    /// The result.
     pub outcome: TransitionOutcome,
-    /// Where its values are.
     #[serde(default, skip_serializing_if = "ValueLocation::are_here")]
     pub values: ValueLocation,
 }
@@ -203,7 +187,6 @@ pub struct Transition {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueLocation {
-    /// In its row.
     #[default]
     Here,
     /// In the archive of its version, or erased with it.
@@ -234,15 +217,11 @@ pub struct AuthorExcerpt {
 pub struct Rejection {
     /// The id of the request. A repeated request has the same one.
     pub identity: Digest,
-    /// The name of the thread.
     pub thread: ThreadId,
-    /// The name of the flow.
     pub flow: FlowId,
     /// The node it was tried as.
     pub node: NodeId,
-    /// Who tried.
     pub principal: PrincipalId,
-    /// The hash of the patch.
     pub patch: Digest,
     /// The tool that was to be called along with it.
     #[serde(default)]
@@ -252,7 +231,6 @@ pub struct Rejection {
     pub step: Option<StepKey>,
     /// The beginning of the patch's canonical text, without what the policy hides.
     pub excerpt: String,
-    /// Every violation.
     pub errors: Vec<ResultError>,
     /// Which of them are about something hidden: what was sent there is not told back.
     #[serde(default)]
@@ -277,7 +255,6 @@ pub struct Rejection {
     /// Shown to nobody.
     #[serde(default)]
     pub request: Option<String>,
-    /// The time.
     pub at: Timestamp,
 }
 
@@ -339,23 +316,16 @@ impl Rejection {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChainRow {
-    /// The name of the thread.
     pub thread: ThreadId,
-    /// The version.
     pub version: u64,
-    /// The transition there.
     pub transition: Digest,
-    /// Its signed entry.
     pub entry: String,
 }
 
-/// A version's state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StateRow {
-    /// The name of the thread.
     pub thread: ThreadId,
-    /// The version.
     pub version: u64,
     /// Whole, or as a difference.
     pub content: StateContent,
@@ -365,9 +335,7 @@ pub struct StateRow {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum StateContent {
-    /// Whole.
     Full {
-        /// The state.
         state: Value,
         /// Which proposal set which leaf.
         origins: Origins,
@@ -376,9 +344,7 @@ pub enum StateContent {
     Delta {
         /// The version of the whole state it goes back to.
         base: u64,
-        /// Which proposal set it.
         proposal: ProposalId,
-        /// What changed.
         delta: Delta,
         /// Leaves that were set to what they were.
         named: BTreeSet<Pointer>,

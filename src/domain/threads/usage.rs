@@ -31,18 +31,14 @@ pub struct Cost(u64);
 /// What a request took, as its agent says. What it does not say is not zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
-    /// Tokens read and made.
     pub tokens: Option<u64>,
-    /// What they cost.
     pub cost: Option<Cost>,
 }
 
 /// What is wrong with a part of a request, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InvalidUsage {
-    /// Where.
     pub pointer: Pointer,
-    /// What, in fixed words.
     pub detail: &'static str,
 }
 
@@ -55,15 +51,11 @@ impl InvalidUsage {
     }
 }
 
-/// What has been used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UsageAmount {
-    /// Calls of tools.
     pub calls: u64,
-    /// Tokens.
     pub tokens: u64,
-    /// Money.
     pub cost_millionths: Cost,
     /// Tokens of what nodes were given, in hundreds. Left out where nothing was counted.
     #[serde(default, skip_serializing_if = "is_nothing")]
@@ -102,7 +94,6 @@ impl Cost {
         Self::parse(&canonical(&Value::Number(number.clone())))
     }
 
-    /// As a plain decimal.
     pub fn text(self) -> String {
         let text = format!("{}.{:06}", self.0 / MILLIONTHS, self.0 % MILLIONTHS);
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -113,19 +104,16 @@ impl Cost {
         self.text().parse().unwrap_or(f64::INFINITY)
     }
 
-    /// As it is told.
     pub fn json(self) -> Value {
         let mut value = json!(self.double());
         crate::domain::json::number::normalise(&mut value);
         value
     }
 
-    /// Whether it is nothing.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(sum(self.0, other.0))
@@ -207,7 +195,6 @@ impl UsageAmount {
         Ok(Self::default().with(calls, Usage::read(&Value::Object(rest))?).given(given))
     }
 
-    /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let usage = Usage { tokens: Some(other.tokens), cost: Some(other.cost_millionths) };
@@ -246,7 +233,6 @@ impl Totals {
         Ok(Self(totals))
     }
 
-    /// What a node has used.
     pub fn of_node(&self, node: &NodeId) -> UsageAmount {
         self.0.get(node).copied().unwrap_or_default()
     }
@@ -263,7 +249,6 @@ impl Totals {
         Self(self.0.iter().map(of_node).filter(|(_, it)| !it.is_nothing()).collect())
     }
 
-    /// Both together.
     #[must_use]
     pub fn plus(mut self, other: &Self) -> Self {
         for (node, more) in &other.0 {

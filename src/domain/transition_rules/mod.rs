@@ -14,9 +14,7 @@ pub use violation::TransitionViolation;
 /// Which of the two states is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StateSide {
-    /// The state before.
     Before,
-    /// The state after.
     After,
 }
 

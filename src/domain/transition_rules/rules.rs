@@ -10,16 +10,13 @@ use crate::domain::json::pointer::Pointer;
 /// A rule about one place. It names members of objects; an index is none.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TransitionRule {
-    /// Which place.
     pub at: Pointer,
-    /// What may become of it.
     pub kind: TransitionRuleKind,
 }
 
 /// What may become of a value, in the order in which rules are judged.
 #[derive(Clone, PartialEq, Debug)]
 pub enum TransitionRuleKind {
-    /// Nothing.
     Immutable,
     /// An integer that may grow.
     Monotonic,
@@ -44,9 +41,7 @@ pub struct KeyedListRule {
 /// Whether items may be appended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NewItems {
-    /// They may.
     Allowed,
-    /// They may not.
     Refused,
 }
 

@@ -1,6 +1,5 @@
 //! How a transition rule can be broken.
 
-/// What is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransitionViolation {
     /// A rule's path leads nowhere in one of the two states.
@@ -9,7 +8,6 @@ pub enum TransitionViolation {
     ImmutableChanged,
     /// Only integers are compared.
     NotAnInteger,
-    /// A number became smaller.
     Decreased,
     /// A value of an ordered enum is not one of its values.
     NotInOrder,
@@ -19,13 +17,11 @@ pub enum TransitionViolation {
     NotAnArray,
     /// An item of a keyed array is not an object.
     NotAnObject,
-    /// An item has no key.
     KeyMissing,
     /// A key is neither text nor a number.
     KeyUnfit,
     /// Two items have one key.
     KeyTwice,
-    /// An item was removed.
     ItemRemoved,
     /// An item stands before one that it stood after.
     ItemMoved,

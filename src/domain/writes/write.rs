@@ -18,37 +18,24 @@ pub enum WriteState {
     Reserved {},
     /// The writer confirmed and its transition committed.
     Confirmed {
-        /// The time.
         at: Timestamp,
         /// The version of the commit.
         version: u64,
-        /// As which transition.
         transition: Digest,
         /// Why the writer's result was not admitted, if it was not.
         refused: Vec<ResultError>,
     },
     /// The writer said that it wrote nothing.
-    Aborted {
-        /// The time.
-        at: Timestamp,
-        /// The reason.
-        reason: String,
-    },
+    Aborted { at: Timestamp, reason: String },
     /// The writer confirmed when the head had moved or had been given to another, or in a closed thread: logged, not
     /// committed.
-    Late {
-        /// The time.
-        at: Timestamp,
-    },
+    Late { at: Timestamp },
     /// An administrator said what became of a lapsed write.
     Resolved {
-        /// The time.
         at: Timestamp,
         /// The account or token that did it.
         by: PrincipalId,
-        /// The result.
         outcome: WriteResolution,
-        /// Why they know.
         reason: String,
     },
 }
@@ -84,13 +71,9 @@ pub struct ResultError {
 pub struct Write {
     /// Whose it is and what the writer calls it.
     pub key: WriteKey,
-    /// The writer's node.
     pub node: NodeId,
-    /// The name of the thread.
     pub thread: ThreadId,
-    /// The head it may write.
     pub transition: Digest,
-    /// The version of the head.
     pub version: u64,
     /// Its place among the thread's reservations.
     pub fence: u64,
@@ -99,13 +82,11 @@ pub struct Write {
     /// Whether the flow enforced its policy then.
     #[serde(default = "enforced")]
     pub enforced: bool,
-    /// When it was given.
     pub reserved_at: Timestamp,
     /// The time until which the writer may write.
     pub lease_expires_at: Timestamp,
     /// The signed answer, the same bytes however often it is asked for.
     pub verification: String,
-    /// How it ended.
     pub state: WriteState,
 }
 
@@ -195,9 +176,7 @@ impl Write {
 /// What a reservation is made of.
 #[derive(Debug)]
 pub struct ReservationInput {
-    /// Whose, and its name.
     pub key: WriteKey,
-    /// The writer's node.
     pub node: NodeId,
     /// The receipt that is used up.
     pub receipt: Option<Jti>,

@@ -70,7 +70,6 @@ impl PeerServer {
     }
 }
 
-/// One connection to it.
 pub struct PeerConnection {
     stream: TcpStream,
     requests: Arc<Mutex<Vec<String>>>,

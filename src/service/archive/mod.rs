@@ -41,7 +41,6 @@ const ARCHIVES_AT_ONCE: usize = 8;
 /// So many versions of a stretch are in hand at once, each with its whole state.
 const VERSIONS_AT_ONCE: usize = 4;
 
-/// Another has the duty.
 pub(super) const TAKEN: Error =
     Error::WrongState("a gateway archives or erases here just now; ask again when it is done");
 

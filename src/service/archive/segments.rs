@@ -81,12 +81,10 @@ fn next_after(versions: &[SegmentCandidate]) -> Option<u64> {
     versions.iter().find(ends).map(|it| it.version)
 }
 
-/// How long a row is.
 fn bytes_of(record: &impl Serialize) -> u64 {
     serde_json::to_string(record).map_or(u64::MAX, |it| it.len() as u64)
 }
 
-/// Whenever it was.
 pub(super) const ALWAYS: (Timestamp, Timestamp) = (Timestamp::from_millis(0), Timestamp::from_millis(i64::MAX));
 
 impl Service {

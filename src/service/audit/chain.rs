@@ -37,7 +37,6 @@ pub(super) struct ReplayedVersion {
     rolled: Option<ReplayedState>,
 }
 
-/// A state with its tree.
 struct ReplayedState {
     state: Value,
     tree: Tree,

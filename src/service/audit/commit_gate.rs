@@ -125,7 +125,6 @@ impl AuditRun<'_> {
 /// Whether an approval that the head before rested on had been taken back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RevocationState {
-    /// None was.
     No,
     /// One was, of a version below, or when a writer had been let through: whether it counts depends on more than this.
     Perhaps,
@@ -154,7 +153,6 @@ impl RevocationState {
 
 /// What an entry came on top of, as far as it bears on what is owed.
 struct CommitBasis<'a> {
-    /// The entry before.
     on: Option<&'a Entry>,
     /// Whether an approval that it rested on had been taken back.
     taken_back: RevocationState,

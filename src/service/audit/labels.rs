@@ -10,7 +10,6 @@ use crate::store::label::Label;
 use crate::store::record::Record;
 use crate::store::row::Table;
 
-/// What labels stand in.
 const LABELS: &str = "labels";
 
 impl AuditRun<'_> {

@@ -58,24 +58,19 @@ use load::Everything;
 /// Something that is not as it was signed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub struct AuditFinding {
-    /// In which table.
     pub table: &'static str,
     /// Which row, or where one should be.
     pub id: String,
-    /// What is wrong.
     pub finding: String,
 }
 
 /// What an audit went through, and what it found.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct AuditReport {
-    /// How many rows.
     pub rows: usize,
-    /// How many threads.
     pub threads: usize,
     /// How many versions of theirs.
     pub versions: u64,
-    /// How many events.
     pub events: usize,
     /// What is wrong; empty if nothing is.
     pub findings: Vec<AuditFinding>,
@@ -121,7 +116,6 @@ async fn replay(
     Ok(last.report)
 }
 
-/// One look at everything.
 struct AuditPass {
     report: AuditReport,
     /// Whether rows of archives say something else by now than when they were read, whose files were not as they said.
@@ -150,7 +144,6 @@ async fn look(
     Ok(AuditPass { report, moved })
 }
 
-/// An audit under way.
 struct AuditRun<'a> {
     keys: &'a Keys,
     now: Timestamp,

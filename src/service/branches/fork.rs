@@ -36,12 +36,9 @@ use crate::service::threads::unsigned;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// What an agent asks for.
 #[derive(Clone, Debug)]
 pub struct NewBranches {
-    /// Of which thread.
     pub thread: ThreadId,
-    /// As which node.
     pub node: NodeId,
     /// Of which head; of the one that there is, unless said.
     pub parent: Option<Digest>,
@@ -49,12 +46,9 @@ pub struct NewBranches {
     pub names: Vec<BranchName>,
 }
 
-/// A branch that was made.
 #[derive(Clone, Debug)]
 pub struct CreatedBranch {
-    /// What it is called.
     pub name: BranchName,
-    /// Its thread.
     pub thread: ThreadId,
     /// Version 0's digest.
     pub transition: Digest,
@@ -64,12 +58,9 @@ pub struct CreatedBranch {
     pub entry: String,
 }
 
-/// Branches that were made.
 #[derive(Clone, Debug)]
 pub struct CreatedBranches {
-    /// Of which version.
     pub version: u64,
-    /// Of which head.
     pub transition: Digest,
     /// They, in the order in which they were asked for.
     pub branches: Vec<CreatedBranch>,
@@ -380,7 +371,6 @@ pub(in crate::service) fn branch_hold_rejection(reasons: &[JudgedReason]) -> Opt
     (!others.is_empty()).then_some(code)
 }
 
-/// What a branch cannot do.
 pub(in crate::service) fn branch_violation(code: RejectCode) -> Violation {
     Violation::new(code, Pointer::root(), "not on a branch, where nobody is asked: propose it on the thread itself")
 }

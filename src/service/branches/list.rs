@@ -20,27 +20,21 @@ use crate::store::records::branches_word;
 /// A branch, and what became of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BranchSummary {
-    /// Its name.
     pub name: BranchName,
-    /// Its thread.
     pub thread: ThreadId,
     /// The version that it was made of.
     pub version: u64,
-    /// What became of it.
     pub became: BranchStatus,
 }
 
-/// What became of a branch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BranchStatus {
     /// A join committed what it changed.
     Joined {
-        /// As which version.
         version: u64,
     },
     /// People are asked about a join that names it.
     Asked(ReviewId),
-    /// It can be joined.
     Open,
     /// The thread has another head by now, so it cannot be joined.
     LeftBehind,
@@ -49,7 +43,6 @@ pub enum BranchStatus {
 /// Some branches of a thread, those made last first; of one moment by name.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BranchList {
-    /// They.
     pub branches: Vec<BranchSummary>,
     /// Where those made before begin, if there may be any.
     pub earlier: Option<ThreadListCursor>,
@@ -59,7 +52,6 @@ pub struct BranchList {
 struct JoinReferences {
     /// By the version that a join was committed as.
     committed: BTreeMap<u64, JoinStatement>,
-    /// In a review.
     asked: Option<(ReviewId, JoinStatement)>,
 }
 

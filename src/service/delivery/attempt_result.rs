@@ -7,11 +7,8 @@ use crate::domain::primitives::sanitize;
 use crate::domain::primitives::time::Timestamp;
 use crate::http_client::HttpOutcome;
 
-/// What became of it.
 pub struct AttemptReport {
-    /// How it ended.
     pub(super) ended: AttemptOutcome,
-    /// How long it took.
     pub(super) took: Duration,
     /// For how long its receiver wants to be left alone.
     pub(super) retry_after: Option<Duration>,

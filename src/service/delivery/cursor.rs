@@ -36,7 +36,6 @@ pub struct EndpointCursor {
     pub(super) endpoint: Stored<Endpoint>,
     pub(super) address: DeliveryTarget,
     pub(super) lane: Stored<DeliveryPosition>,
-    /// Looked at up to here.
     looked: u64,
     /// Up to here there may be rows of events beyond what was reached: before a crash they were sent out of turn.
     written: u64,
@@ -52,7 +51,6 @@ pub struct EndpointCursor {
 }
 
 impl EndpointCursor {
-    /// Whose lane it is.
     pub const fn endpoint(&self) -> &EndpointId {
         &self.endpoint.record.id
     }
@@ -179,7 +177,6 @@ impl Service {
         Ok(endpoints.into_iter().filter_map(lane_of).collect())
     }
 
-    /// Begins to serve a lane.
     pub async fn open_cursor(
         &self,
         endpoint: Stored<Endpoint>,

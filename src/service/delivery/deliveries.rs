@@ -39,20 +39,17 @@ pub enum DeliveryFilter {
 pub struct DeliveryCursor {
     /// By which moment its last delivery is listed.
     pub moment: i64,
-    /// Its place in the log.
     pub index: u64,
 }
 
 /// A delivery with what was sent.
 #[derive(Clone, Debug)]
 pub struct DeliveryDetails {
-    /// How it stands.
     pub delivery: Delivery,
     /// The body, as every attempt has it.
     pub body: String,
 }
 
-/// What is sent again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RedeliveryRange {
     /// Everything that was given up since then.

@@ -27,10 +27,7 @@ pub enum NewKind {
     #[default]
     Webhook,
     /// How reviews ended, to the runs of a LangGraph server.
-    LangGraph {
-        /// What runs there.
-        assistant: String,
-    },
+    LangGraph { assistant: String },
     /// How reviews ended, by a template.
     Resume(NewTemplate),
     /// That something waits for people, to a chat.
@@ -40,7 +37,6 @@ pub enum NewKind {
 /// A template that an administrator wrote.
 #[derive(Clone, Debug)]
 pub struct NewTemplate {
-    /// The body, with its gaps.
     pub body: Value,
     /// What is looked at before.
     pub look: Option<NewPreflight>,
@@ -49,9 +45,7 @@ pub struct NewTemplate {
 /// A look that an administrator wants before each try.
 #[derive(Clone, Debug)]
 pub struct NewPreflight {
-    /// Where.
     pub url: Secret<String>,
-    /// The place in the answer.
     pub pointer: String,
     /// What stands there as long as the decision is waited for.
     pub waiting: Value,

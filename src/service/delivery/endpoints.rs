@@ -37,19 +37,14 @@ pub const OVERLAP_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// What an administrator asks for.
 #[derive(Clone, Debug)]
 pub struct NewEndpoint {
-    /// What people call it.
     pub name: String,
-    /// What is sent.
     pub kind: NewKind,
-    /// Where to.
     pub url: Secret<String>,
-    /// Which events.
     pub events: BTreeSet<EventPattern>,
     /// Of which flows; none: of all, where nothing is resumed.
     pub flows: BTreeSet<FlowId>,
     /// Whether a thread's events follow one another strictly.
     pub ordered: bool,
-    /// Headers of its own.
     pub headers: BTreeMap<String, Secret<String>>,
     /// After which place in the log it begins; nothing: with what happens next.
     pub after: Option<u64>,
@@ -58,24 +53,17 @@ pub struct NewEndpoint {
 /// What shall be different. What is not said stays.
 #[derive(Clone, Debug, Default)]
 pub struct EndpointEdit {
-    /// What people call it.
     pub name: Option<String>,
-    /// Where to.
     pub url: Option<Secret<String>>,
-    /// Which events.
     pub events: Option<BTreeSet<EventPattern>>,
-    /// Of which flows.
     pub flows: Option<BTreeSet<FlowId>>,
-    /// All headers of its own.
     pub headers: Option<BTreeMap<String, Secret<String>>>,
-    /// Whether it is served.
     pub serving: Option<DeliveryActivation>,
 }
 
 /// Whether an endpoint is served, and from where on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeliveryActivation {
-    /// No more.
     Off,
     /// From where it stopped: everything since is sent.
     WhereItStopped,
@@ -86,13 +74,10 @@ pub enum DeliveryActivation {
 /// An endpoint as administrators see it.
 #[derive(Clone, Debug)]
 pub struct EndpointDetails {
-    /// The endpoint.
     pub endpoint: Endpoint,
-    /// Its whole address.
     pub url: Secret<String>,
     /// The whole address of the look before, if there is one.
     pub look: Option<Secret<String>>,
-    /// How far it was served.
     pub lane: DeliveryPosition,
     /// How many events lie beyond that, of whatever kind.
     pub beyond: u64,
@@ -162,7 +147,6 @@ impl Service {
         Ok(told)
     }
 
-    /// One of them.
     pub async fn endpoint(&self, id: &EndpointId) -> Result<EndpointDetails> {
         let (keys, length) = (self.keys()?, self.log_length().await?);
         let (endpoint, lane) = self.endpoint_with_position(&keys, id).await?;

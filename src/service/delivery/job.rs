@@ -20,7 +20,6 @@ pub struct DeliveryJob {
     pub(super) line: Arc<TailLine>,
 }
 
-/// A job that was done.
 pub struct CompletedJob {
     pub(super) job: DeliveryJob,
     pub(super) attempt: DeliveryAttempt,
@@ -28,13 +27,11 @@ pub struct CompletedJob {
 }
 
 impl CompletedJob {
-    /// Lets its trace know.
     pub fn trace(&self, piece: TraceSpan) {
         let Delivery { endpoint, event, .. } = &self.job.delivery;
         piece.delivered(endpoint.as_str(), event.as_str(), &self.attempt.ended);
     }
 
-    /// Whether it arrived.
     pub const fn arrived(&self) -> bool {
         self.attempt.ended.arrived()
     }
@@ -45,7 +42,6 @@ impl DeliveryJob {
         matches!(self.delivery.state, DeliveryState::Waiting { by_hand: true, .. })
     }
 
-    /// What it tells.
     pub fn event(&self) -> &EventId {
         &self.delivery.event
     }

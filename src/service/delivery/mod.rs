@@ -49,7 +49,6 @@ const MASK: &str = "[hidden]";
 /// What is shorter is no secret, and stands in many a sentence.
 const MASKED_BYTES_MIN: usize = 6;
 
-/// What a body is.
 const CONTENT_TYPE: (&str, &str) = ("content-type", "application/json");
 
 /// What hides an endpoint's address.
@@ -146,7 +145,6 @@ impl DeliveryTarget {
 pub struct DeliveryLeadership(Box<dyn LeaderLock>);
 
 impl DeliveryLeadership {
-    /// Whether it is still.
     pub fn stands(&self) -> bool {
         self.0.stands()
     }
@@ -169,7 +167,6 @@ impl Service {
         DELIVERIES_KEPT
     }
 
-    /// What sends to others.
     pub fn outgoing(&self) -> Result<&HttpClient> {
         self.outgoing.as_ref().ok_or(Error::WrongState("this gateway sends nothing to others"))
     }

@@ -9,13 +9,11 @@ use crate::domain::threads::thread::Checkpoint;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{why}")]
 pub struct EnvelopeCreationError {
-    /// Why not.
     pub why: EnvelopeCreationCause,
     /// The head of which none is made.
     pub checkpoint: Checkpoint,
 }
 
-/// Why no envelope is made.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EnvelopeCreationCause {
     /// The view lacks what its node requires.
@@ -23,12 +21,7 @@ pub enum EnvelopeCreationCause {
     Missing(Vec<Pointer>),
     /// What its node requires is more than it may be given.
     #[error("what the node requires is {tokens} tokens, and it may be given {max}")]
-    OverBudget {
-        /// How many tokens that is.
-        tokens: u64,
-        /// How many there may be.
-        max: u64,
-    },
+    OverBudget { tokens: u64, max: u64 },
     /// What its node would be given is not what it may receive.
     #[error("the view does not fit the schema of what the node receives; `errors` says where")]
     Unfit(Vec<InputMismatch>),
@@ -65,7 +58,6 @@ pub(in crate::service) fn told(misfits: Vec<InputMismatch>, policy: &Policy) -> 
 /// That an envelope is not believed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EnvelopeRejected {
-    /// Why not.
     pub code: EnvelopeCode,
     /// Where it is not what its node may receive.
     pub misfits: Vec<InputMismatch>,

@@ -24,10 +24,8 @@ use crate::service::proposals::context_tokens::COUNTING;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// What an envelope bears.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EnvelopeProof {
-    /// Its signature.
     Signature,
     /// An HMAC beside it, by its node's secret.
     Hmac,
@@ -47,7 +45,6 @@ pub struct EnvelopeExpectation {
 /// An envelope that this gateway signed.
 #[derive(Debug)]
 pub struct VerifiedEnvelope {
-    /// What was signed.
     pub claims: EnvelopeClaims,
     envelope: Envelope,
     bears: EnvelopeProof,

@@ -17,12 +17,10 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::piece_id;
 
-/// What became of a folder.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ImportOutcome {
     /// It is not what a finished run left, so nothing was done.
     Refused(RunReport),
-    /// It is kept.
     Kept(RunImport, RunReport),
     /// It was kept before, and stays as it is.
     KeptBefore(RunImport, RunReport),
@@ -31,11 +29,8 @@ pub enum ImportOutcome {
 /// An imported run, read again.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ImportedRun {
-    /// What is kept of it.
     pub import: RunImport,
-    /// Its files.
     pub folder: Folder,
-    /// What they hold.
     pub run: RunFolder,
     /// What could not be told of them.
     pub report: RunReport,

@@ -42,27 +42,18 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::{HUNDRED, posted_row_id};
 
-/// What an agent adds.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
-    /// To which run.
     pub thread: ThreadId,
-    /// As which node.
     pub node: NodeId,
-    /// What the run does.
     pub phase: Phase,
-    /// What it says.
     pub payload: Map<String, Value>,
-    /// What led to it.
     pub caused_by: Option<EventId>,
-    /// What speaks for it.
     pub evidence_ids: Vec<String>,
 }
 
-/// A run with its thread.
 #[derive(Clone, Debug)]
 pub struct EpisodeRecord {
-    /// The thread.
     pub thread: Thread,
     /// What happened, without what is hidden.
     pub timeline: Timeline,

@@ -33,29 +33,20 @@ const NAME_CHARS_MAX: usize = 64;
 /// What every token begins with, so that scanners of leaked secrets can know one.
 pub const TOKEN_PREFIX: &str = "cs_";
 
-/// A new person.
 #[derive(Clone, Debug)]
 pub struct NewAccount {
-    /// What they sign in with.
     pub name: String,
-    /// What they may do.
     pub role: PersonRole,
     /// Which groups they stand for.
     pub groups: BTreeSet<GroupName>,
 }
 
-/// A new token.
 #[derive(Clone, Debug)]
 pub struct NewToken {
-    /// What people call it.
     pub name: String,
-    /// What it may do.
     pub role: MachineRole,
-    /// Who answers for it.
     pub owner: NewOwner,
-    /// The flow it is bound to.
     pub flow: Option<FlowId>,
-    /// The nodes it acts as.
     pub nodes: BTreeSet<NodeId>,
 }
 
@@ -69,7 +60,6 @@ pub(in crate::service) fn check_name(pointer: &str, name: &str) -> Result<()> {
 }
 
 impl Service {
-    /// Adds a person.
     pub async fn add_account(&self, new: &NewAccount, password: String) -> Result<Account> {
         let (account, draft_link) = (self.new_account(new, password).await?, None::<Stored<OneTimeLink>>);
         self.put_account(account, draft_link).await
@@ -235,7 +225,6 @@ impl Service {
         Ok((SignedIn { account, session: Stored { record: session, revision: 1, seal } }, secret))
     }
 
-    /// A person as they stand.
     pub async fn account_row(&self, id: &AccountId) -> Result<Stored<Account>> {
         let keys = self.keys()?;
         self.need(&keys, id.as_str(), "account").await
@@ -256,7 +245,6 @@ impl Service {
         Ok(SignedIn { account, session })
     }
 
-    /// Ends a session.
     pub async fn sign_out(&self, person: &SignedIn) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let mut draft = Draft::new(keys.row(), now);
@@ -303,7 +291,6 @@ impl Service {
         Ok(link)
     }
 
-    /// Uses a sign-in link.
     pub async fn use_sign_in_link(&self, secret: &str) -> Result<(SignedIn, String)> {
         let link = self.link_of(secret).await?;
         let LinkPurpose::SignIn { account } = link.record.purpose.clone() else { return Err(Error::NotFound("link")) };

@@ -51,14 +51,11 @@ const ELSEWHERE: &str = "this person signs in elsewhere, and has no password her
 pub struct OpenLink {
     /// Its id; no link is made of it.
     pub id: SessionId,
-    /// What it is good for.
     pub purpose: LinkPurpose,
-    /// Until when.
     pub expires_at: Timestamp,
 }
 
 impl Service {
-    /// Everybody, by name.
     pub async fn people(&self) -> Result<Vec<Account>> {
         let keys = self.keys()?;
         let mut people = self.accounts_all(&keys).await?;

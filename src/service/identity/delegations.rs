@@ -21,19 +21,15 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::delegations_from;
 
-/// Whom, and for how long.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewDelegation {
-    /// The account's name.
     pub to: String,
-    /// From now on.
     pub length: Duration,
 }
 
 /// What somebody is about to hand on.
 #[derive(Clone, Debug)]
 pub struct DelegationPreview {
-    /// To whom.
     pub to: Account,
     /// What confirming it is bound to: exactly this, once.
     pub terms: String,
@@ -42,9 +38,7 @@ pub struct DelegationPreview {
 /// One's own delegations, or everybody's.
 #[derive(Clone, Debug, Default)]
 pub struct DelegationLists {
-    /// Given, the latest first.
     pub given: Vec<Delegation>,
-    /// Received, and standing.
     pub received: Vec<Delegation>,
     /// Everybody's that stand, for who may see them.
     pub all: Vec<Delegation>,
@@ -53,9 +47,7 @@ pub struct DelegationLists {
 /// Whose delegations are asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DelegationOwnerFilter {
-    /// One's own.
     Own,
-    /// Everybody's, as well.
     Everybodys,
 }
 

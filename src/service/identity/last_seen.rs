@@ -66,7 +66,6 @@ impl LastSeenTimes {
         }
     }
 
-    /// Makes room for others.
     fn forget(&self, now: Timestamp) {
         let recently = now.millis().saturating_sub(millis(FORGOTTEN_AFTER));
         let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);

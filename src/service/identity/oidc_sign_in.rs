@@ -39,19 +39,16 @@ const HINT_BYTES_MAX: usize = 8 * 1024;
 /// As whom a provider has a hand in its people's accounts.
 const PROVIDER: &str = "provider";
 
-/// Which ways lead in.
 #[derive(Clone)]
 pub struct SignInMethods {
     /// Whether accounts of this gateway's own do.
     pub local: LocalAccounts,
-    /// Whose word does.
     pub provider: Option<Arc<Provider>>,
 }
 
 /// Whether accounts of this gateway's own let anybody in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LocalAccounts {
-    /// They do.
     On,
     /// They do not: neither passwords, nor links, nor sessions from before.
     Off,
@@ -66,19 +63,14 @@ impl Default for SignInMethods {
 /// What a browser brought back from a provider.
 #[derive(Clone, Debug)]
 pub struct OidcCallback {
-    /// Which asking it answers.
     pub state: Secret<String>,
-    /// What the provider says.
     pub answer: AuthorizationResponse,
-    /// Where that browser is.
     pub origin: Option<SessionOrigin>,
 }
 
-/// Somebody came in.
 pub struct SignInSuccess {
     /// What their browser shows from now on.
     pub secret: String,
-    /// Where they wanted to go.
     pub next: String,
 }
 
@@ -93,7 +85,6 @@ impl Service {
         self
     }
 
-    /// Which ways lead in.
     pub fn ways(&self) -> &SignInMethods {
         &self.ways
     }

@@ -53,7 +53,6 @@ async fn in_turn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
     tokio::task::spawn_blocking(working).await.map_err(|_| Error::Busy)
 }
 
-/// The hash to keep.
 pub(in crate::service) async fn hash(password: String) -> Result<String> {
     in_turn(move || make(&password)).await?
 }

@@ -50,7 +50,6 @@ const COUNTER_TAG: &str = "countersign.counter.v1";
 const TOLD_BURST: f64 = 60.0;
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
-/// Where a try comes from.
 #[derive(Clone, Debug, Default)]
 pub struct SignInOrigin {
     /// As much of the address as an asker does not choose at will.

@@ -19,18 +19,14 @@ use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 /// Whether a person is let in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SignInAccess {
-    /// They may sign in.
     Open,
-    /// They may not.
     Barred,
 }
 
 /// Which sessions of a person; all of them where it is not said.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::service) enum SessionFilter<'a> {
-    /// This one.
     Only(&'a SessionId),
-    /// All but this one.
     AllBut(&'a SessionId),
     /// Those that this passkey opened.
     OpenedBy(&'a PasskeyId),

@@ -12,9 +12,7 @@ use crate::store::record::Stored;
 /// A person who is signed in.
 #[derive(Clone, Debug)]
 pub struct SignedIn {
-    /// Who.
     pub account: Stored<Account>,
-    /// Their session.
     pub session: Stored<Session>,
 }
 

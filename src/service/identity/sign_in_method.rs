@@ -4,17 +4,12 @@ use super::passkeys::vote_signature::PasskeyUse;
 use crate::domain::identity::account::{OneTimeLink, PasskeyUsed};
 use crate::store::record::Stored;
 
-/// How somebody came in.
 pub(in crate::service) enum SignInMethod {
     /// By name and password, or by a set-up link that gave them one.
     Password,
-    /// By a one-time link.
     Link(Stored<OneTimeLink>),
-    /// By a passkey.
     Passkey {
-        /// Which.
         used: PasskeyUse,
-        /// What it signed.
         challenge: String,
     },
 }

@@ -19,7 +19,6 @@ use crate::store::record::Stored;
 pub struct BulkGroups {
     /// Those that they can, put together as they are alike, each in the order in which they were asked for.
     pub alike: Vec<Vec<ReviewFacts>>,
-    /// Those that they cannot.
     pub left_out: Vec<(ReviewFacts, BulkExclusion)>,
 }
 
@@ -28,7 +27,6 @@ pub struct BulkGroups {
 pub enum BulkExclusion {
     /// The person cannot decide it now.
     CannotDecide(CannotDecide),
-    /// It is decided by itself.
     Alone(NotBulkDecidable),
     /// The person has no place of their own there: whose they take is said on its own page.
     ForAnother,

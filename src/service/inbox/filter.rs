@@ -11,17 +11,14 @@ use crate::store::Direction;
 /// The groups of one person, and of those whom they stand in for, that are asked about one by one; who is in more has the whole list looked through.
 const GROUPS_MAX: usize = 4;
 
-/// Whose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum InboxOwnerFilter {
-    /// Anybody's.
     #[default]
     Anybodys,
     /// What the viewer can vote on now.
     Mine,
 }
 
-/// In which state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InboxStateFilter {
     /// People can still decide it.
@@ -32,11 +29,9 @@ pub enum InboxStateFilter {
     Past,
     /// It has ended in this one.
     Ended(HoldOutcome),
-    /// All of them.
     Any,
 }
 
-/// What is searched for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum InboxSearch {
     /// A digest that begins so, as it is written.
@@ -45,26 +40,19 @@ pub enum InboxSearch {
     Words {
         /// If it can be a thread's name.
         thread: Option<ThreadId>,
-        /// If it can be a key.
         key: Option<SearchKey>,
     },
 }
 
-/// What a page lists.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InboxFilter {
-    /// Whose.
     pub whose: InboxOwnerFilter,
-    /// In which state.
     pub which: InboxStateFilter,
-    /// Of which flow.
     pub flow: Option<FlowId>,
-    /// Found by what.
     pub search: Option<InboxSearch>,
 }
 
 impl InboxFilter {
-    /// Everything that waits.
     pub const fn open() -> Self {
         Self { whose: InboxOwnerFilter::Anybodys, which: InboxStateFilter::Open, flow: None, search: None }
     }

@@ -27,11 +27,8 @@ use crate::store::{Cursor, Direction, LIST_ROWS_MAX};
 pub use filter::{InboxFilter, InboxOwnerFilter, InboxSearch, InboxStateFilter};
 pub use interrupts::InterruptListing;
 
-/// One line of the inbox.
 pub struct InboxItem {
-    /// The hold.
     pub hold: Hold,
-    /// The change, redacted.
     pub diff: Vec<RedactedChange>,
     /// What is held, as far as it is at hand: not what has gone into an archive.
     pub transition: Option<Transition>,
@@ -42,28 +39,22 @@ pub struct InboxItem {
 /// How many reviews and policies wait for somebody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WaitingCount {
-    /// So many.
     Exactly(usize),
     /// So many were counted, and not all were looked at.
     AtLeast(usize),
 }
 
-/// A place in a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InboxCursor(Cursor);
 
-/// Which part of a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum InboxPageSelection {
-    /// Its beginning.
     First,
     /// What comes after a place.
     After(InboxCursor),
-    /// What comes before it.
     Before(InboxCursor),
 }
 
-/// A page of a list.
 pub struct InboxListing {
     /// The rows, in the list's order.
     pub items: Vec<InboxItem>,
@@ -99,7 +90,6 @@ impl InboxCursor {
 }
 
 impl WaitingCount {
-    /// How many were counted.
     pub const fn counted(self) -> usize {
         match self {
             Self::Exactly(count) | Self::AtLeast(count) => count,

@@ -80,7 +80,6 @@ impl Service {
     }
 }
 
-/// Remembers a signed post.
 pub(super) fn record_signed_post(
     draft: &mut Draft<'_>,
     (interrupt, post): (&Interrupt, &SignedPostId),

@@ -17,7 +17,6 @@ use crate::service::threads::redaction::each;
 /// What of an interrupt people may see.
 #[derive(Clone, Debug)]
 pub struct InterruptView {
-    /// The interrupt.
     pub interrupt: Interrupt,
     /// The policy by which people are asked, and the one that judges the flow by now if it is another: what either hides
     /// is hidden.

@@ -27,37 +27,29 @@ use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 pub struct LogFilter {
     /// Of this kind: the name of an event, or what names begin with, before the dot.
     pub kind: Option<String>,
-    /// In this thread.
     pub thread: Option<ThreadId>,
-    /// Under this flow.
     pub flow: Option<FlowId>,
     /// By or about this person or token: a name or an id.
     pub who: Option<String>,
-    /// Not before this.
     pub since: Option<Timestamp>,
-    /// Not after this.
     pub until: Option<Timestamp>,
 }
 
 /// Who looks: what is told of people's comings and goings is for those who oversee them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogAudience {
-    /// Whoever decides.
     Reviewers,
     /// Whoever runs the gateway or reads everything.
     Overseers,
 }
 
-/// One line of the log.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LogLine {
     /// Its place in the log; where only a thread is looked through, that is not asked for.
     pub index: Option<u64>,
-    /// The event.
     pub event: Event,
 }
 
-/// A page of lines.
 #[derive(Clone, Debug, Default)]
 pub struct LogListing {
     /// The lines, the last first.
@@ -79,7 +71,6 @@ pub struct EventView {
     pub event: Event,
     /// Its hash, as the next one in its thread and the log have it.
     pub hash: Digest,
-    /// Who it names, by id.
     pub names: BTreeMap<String, RequesterName>,
 }
 
@@ -101,7 +92,6 @@ pub(in crate::service) const WITHHELD: &str =
 const ON_ITS_PAGE: &str = "[on the interrupt's page]";
 
 impl LogAudience {
-    /// That of a person.
     pub const fn of(role: PersonRole) -> Self {
         match role {
             PersonRole::Reviewer => Self::Reviewers,

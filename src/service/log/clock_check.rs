@@ -18,12 +18,10 @@ const APART: Duration = Duration::from_millis(2 * CLOCK_SKEW_MILLIS_MAX.unsigned
 pub struct ClockBehind {
     /// When the newest event was written, by the clock of then.
     pub newest: Timestamp,
-    /// The time now.
     pub now: Timestamp,
 }
 
 impl ClockBehind {
-    /// How far it is behind.
     pub fn by(&self) -> Duration {
         self.now.until(self.newest)
     }

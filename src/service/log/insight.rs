@@ -29,7 +29,6 @@ pub struct InsightFacts {
     pub counted: CountProgress,
     /// How many events of the log were not counted yet.
     pub behind: u64,
-    /// Every flow there is.
     pub flows: Vec<FlowId>,
     /// The time all this was true.
     pub now: Timestamp,

@@ -19,7 +19,6 @@ use crate::store::{Cursor, LIST_ROWS_MAX, LeaderTask, RowFilter};
 pub struct SequencedEvent {
     /// Dense from 1; what cursors are.
     pub index: u64,
-    /// The event.
     pub event: Event,
     /// The trace that it is told in.
     pub trace: Option<TraceParent>,
@@ -37,7 +36,6 @@ impl SequencedEvent {
         Self { index, event, trace: None }
     }
 
-    /// As machines are told it.
     pub fn told(&self) -> Value {
         let event = &self.event;
         json!({

@@ -26,12 +26,9 @@ use crate::store::{LIST_ROWS_MAX, RowFilter};
 /// Whoever may run commands on the gateway's own machine, with its keyring: nobody else lifts alone what needs two.
 pub const OPERATOR: &str = "command-line";
 
-/// What is stopped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HaltScope {
-    /// Everything.
     All,
-    /// One flow.
     Flow(FlowId),
 }
 
@@ -54,12 +51,9 @@ struct LiftPair<'a> {
 const MOVED_ON: &str =
     "Somebody else has asked to lift it, or lifted it, since you read this. Nothing was done: look again";
 
-/// How a scope stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HaltState {
-    /// Of what.
     pub scope: HaltScope,
-    /// What is stopped.
     pub halt: Halt,
     /// By whom, and how it may go on.
     pub stops: Option<ActiveHalts>,

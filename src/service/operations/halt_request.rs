@@ -9,13 +9,10 @@ use crate::store::record::Stored;
 /// Who pulls a stop, or lets go.
 #[derive(Clone, Copy, Debug)]
 pub enum Actor<'a> {
-    /// A person.
     Person(&'a Stored<Account>),
-    /// A machine.
     Token(&'a Stored<Token>),
 }
 
-/// What shall be.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HaltRequest {
     /// Both as they are said here.
@@ -31,7 +28,6 @@ pub enum HaltRequest {
 pub enum HaltPreview {
     /// It is written down, and somebody else has to have the same.
     Asked,
-    /// It is done.
     Done,
 }
 

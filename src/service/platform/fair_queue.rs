@@ -31,10 +31,8 @@ const JUDGED_AT_ONCE: usize = 2;
 /// decided: an auditor who tries policies keeps no agent waiting.
 const TRIED_AT_ONCE: usize = 2;
 
-/// What takes turns.
 #[derive(Debug)]
 pub(in crate::service) struct FairQueues {
-    /// Joins, by who asks.
     pub(in crate::service) joining: FairQueue,
     /// Counting what nodes are given, by who asks.
     pub(in crate::service) counting: FairQueue,
@@ -109,7 +107,6 @@ impl QueuePermit {
 }
 
 impl FairQueue {
-    /// So many work at once.
     fn of(at_once: usize) -> Self {
         Self { all: Arc::new(Semaphore::new(at_once)), askers: Mutex::default() }
     }

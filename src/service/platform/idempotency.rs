@@ -76,9 +76,7 @@ impl Drop for ExecutionGuard<'_> {
 /// An answer, and whether it was given before.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum IdempotentResponse {
-    /// The first time.
     First(StoredResponse),
-    /// Again.
     Again(StoredResponse),
 }
 

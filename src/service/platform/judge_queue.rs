@@ -24,15 +24,10 @@ use crate::service::threads::heads::Version;
 
 /// What is asked, with everything that it takes.
 pub(in crate::service) enum JudgedRequest {
-    /// An agent's patch.
     Propose(Patch),
-    /// A reviewer's rewrite.
     Edit(Patch),
-    /// A writer's result.
     Confirm(Patch),
-    /// A receipt for the head.
     Reaffirm,
-    /// An ancestor's state.
     Rollback(Arc<Version>),
     /// What comes of branches, in the turn in which they were merged.
     Join(Arc<MergedBranches>, QueuePermit),
@@ -75,7 +70,6 @@ impl JudgedRequest {
 }
 
 impl JudgingJob {
-    /// The work that it is.
     pub(in crate::service) fn effort(&self, limits: &StateLimits) -> Effort {
         let asked = match &self.asks {
             JudgedRequest::Propose(patch) | JudgedRequest::Edit(patch) | JudgedRequest::Confirm(patch)

@@ -24,7 +24,6 @@ pub(in crate::service) fn settled() -> Label {
     Label { kept_in: "labels".to_owned(), word: "edition".to_owned(), due: EDITION, id: Hold::TABLE.name().to_owned() }
 }
 
-/// Whether it stands there.
 pub(in crate::service) async fn are_settled(store: &dyn Store) -> std::result::Result<bool, StoreError> {
     let settled = settled();
     let before = Label { id: String::new(), ..settled.clone() };

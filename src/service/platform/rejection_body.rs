@@ -16,7 +16,6 @@ pub struct RejectionBody {
     /// What the proposer itself sent there, by the error's place in the list. Never kept: made from the request
     /// each time, so that nobody else is told, and nothing that was not sent.
     pub values: BTreeMap<usize, Value>,
-    /// What the node is to do.
     pub instruction: Option<Instruction>,
     /// What it was proposed on, and still stands.
     pub checkpoint: Option<Checkpoint>,

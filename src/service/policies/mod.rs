@@ -41,12 +41,9 @@ impl PolicyCache {
     }
 }
 
-/// What was activated.
 #[derive(Clone, Debug)]
 pub struct ActivatedPolicy {
-    /// The flow.
     pub flow: FlowId,
-    /// The policy's digest.
     pub policy: Digest,
     /// Older policies whose heads may still be written.
     pub accepts: BTreeSet<Digest>,
@@ -55,7 +52,6 @@ pub struct ActivatedPolicy {
 /// What became of a policy that was to be activated.
 #[derive(Clone, Debug)]
 pub enum ActivationOutcome {
-    /// It judges its flow.
     Active(ActivatedPolicy),
     /// The policy that judges until now wants people to approve it first.
     Waiting(Box<PolicyChangeRequest>),
@@ -168,7 +164,6 @@ impl Service {
         if nothing { Ok(()) } else { Err(Error::Broken("a flow's row is gone")) }
     }
 
-    /// Every flow, by name.
     pub async fn flows(&self) -> Result<Vec<FlowId>> {
         let keys = self.keys()?;
         let flows = self.reader(&keys).list::<Flow>(RowFilter::All, None, LIST_ROWS_MAX).await?;

@@ -15,13 +15,9 @@ use crate::service::error::{Error, Result};
 /// A state that may be made up, and what a node would ask on it.
 #[derive(Clone, Debug)]
 pub struct DryRun {
-    /// The state before.
     pub state: Value,
-    /// As which node.
     pub node: NodeId,
-    /// In which form.
     pub format: PatchFormat,
-    /// For what.
     pub patch: Value,
     /// Who would ask, with what along with it, after what.
     pub around: HypotheticalContext,

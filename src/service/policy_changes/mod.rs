@@ -327,7 +327,6 @@ pub(super) fn vote_data(amendment: &PolicyChangeRequest, vote: &Vote) -> Value {
     with_passkey(data, vote)
 }
 
-/// What is told of its end.
 pub(super) fn end_data(amendment: &PolicyChangeRequest) -> Value {
     let mut data = json!({"amendment": amendment.id, "digest": amendment.digest, "end": amendment.state.word()});
     if let PolicyChangeState::Cancelled { by, reason, .. } = &amendment.state {

@@ -54,11 +54,8 @@ pub struct EarlierDenials {
     pub times: usize,
     /// In which time before this review was opened.
     pub within: Duration,
-    /// The last of them.
     pub last: Hold,
-    /// Who denied last.
     pub by: AccountId,
-    /// Their user name.
     pub name: String,
     /// Their comment. What the states of that review hide is hidden in it from everybody but its author.
     pub comment: Option<String>,

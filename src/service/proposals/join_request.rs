@@ -38,7 +38,6 @@ pub(in crate::service) enum JoinSource {
     Named,
     /// As it was stated before, whatever became of them since.
     Stated(JoinStatement, JoinCarryover),
-    /// Here it is.
     Found(Arc<GatheredBranches>),
 }
 
@@ -55,7 +54,6 @@ pub(in crate::service) struct GatheredBranches {
 }
 
 impl JoinProposal {
-    /// What a request asks for.
     pub fn read(branches: Vec<BranchName>, strategy: Strategy, resolve: Option<Value>) -> Result<Self> {
         if branches.is_empty() || branches.len() > BRANCHES_MAX as usize {
             return Err(Error::invalid("/branches", format!("name 1 to {BRANCHES_MAX} branches")));

@@ -11,10 +11,8 @@ use crate::store::record::Stored;
 /// As which a person reads nothing.
 static NO_NODES: BTreeSet<NodeId> = BTreeSet::new();
 
-/// Who proposes.
 #[derive(Clone, Copy)]
 pub(in crate::service) enum Proposer<'a> {
-    /// A machine, by its token.
     Token(&'a Stored<Token>),
     /// A person, by their account.
     Person(&'a Stored<Account>),

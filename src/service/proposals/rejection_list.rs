@@ -17,7 +17,6 @@ impl OlderCursor {
         Self(Cursor { due: at.millis(), id: id.to_owned() })
     }
 
-    /// As the store has it.
     pub(in crate::service) const fn cursor(&self) -> &Cursor {
         &self.0
     }

@@ -19,18 +19,12 @@ use crate::store::change::Draft;
 /// A rationale is an argument, not a document.
 pub const RATIONALE_CHARS_MAX: usize = 8_000;
 
-/// What an agent asks for.
 #[derive(Clone, Debug)]
 pub struct Proposal {
-    /// In which thread.
     pub thread: ThreadId,
-    /// As which node.
     pub node: NodeId,
-    /// On which head.
     pub parent: Digest,
-    /// For what.
     pub ask: ProposalKind,
-    /// Which try.
     pub attempt: u32,
     /// Why, in the agent's words.
     pub rationale: Option<String>,
@@ -42,33 +36,24 @@ pub struct Proposal {
     pub step: Option<StepKey>,
 }
 
-/// For what.
 #[derive(Clone, Debug)]
 pub enum ProposalKind {
-    /// This patch.
     Patch {
-        /// In this form.
         format: PatchFormat,
-        /// As sent.
         patch: Value,
     },
     /// What a person would rather have than what an agent asked for.
     Edit {
-        /// In this form.
         format: PatchFormat,
-        /// As rewritten.
         patch: Value,
-        /// What was asked for.
         supersedes: Digest,
     },
     /// A receipt for the head as it stands.
     Reaffirm,
     /// An ancestor's state again.
     Rollback {
-        /// Which.
         to_version: u64,
     },
-    /// What branches changed.
     Join(Box<JoinProposal>),
 }
 
@@ -108,7 +93,6 @@ impl ProposalKind {
         join.found().ok().map(|it| &it.carried)
     }
 
-    /// What a join states.
     pub(in crate::service) fn joins(&self) -> Result<Option<(JoinStatement, JoinCarryover)>> {
         let Self::Join(join) = self else { return Ok(None) };
         let found = join.found()?;

@@ -17,12 +17,9 @@ use crate::service::error::{Error, Result};
 use crate::service::platform::retry::retrying;
 use crate::service::threads::commit::ProposalOutcome;
 
-/// What a person asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RollbackInput {
-    /// In which thread.
     pub thread: ThreadId,
-    /// From which node.
     pub node: NodeId,
     /// On which head: the one that they saw.
     pub parent: Digest,
@@ -30,7 +27,6 @@ pub struct RollbackInput {
     pub to_version: u64,
     /// Which try: the same form sent twice is one.
     pub attempt: u32,
-    /// Why.
     pub reason: Option<String>,
 }
 

@@ -19,7 +19,6 @@ use crate::store::record::Stored;
 pub struct NewComment {
     /// Of exactly which transition.
     pub transition: Digest,
-    /// What.
     pub words: String,
     /// The page's nonce, already found to be ours.
     pub nonce: String,

@@ -63,7 +63,6 @@ pub struct DecisionResponse {
 /// A transition as it may be told.
 #[derive(Clone, Debug)]
 pub struct TransitionView {
-    /// The name of the thread.
     pub thread: ThreadId,
     /// `committed`, `observed`, `held`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
     pub status: String,
@@ -71,7 +70,6 @@ pub struct TransitionView {
     pub statement: Statement,
     /// The signed entry, if the transition is committed.
     pub entry: Option<String>,
-    /// The whole effect.
     pub changes: Vec<LeafChange>,
     /// The arguments of its tool, nothing hidden in them.
     pub arguments: Option<Vec<RedactedLeaf>>,

@@ -43,7 +43,6 @@ use crate::store::records::event_alias;
 /// What one writer will read, if this is approved and written.
 #[derive(Clone, Debug)]
 pub struct WriterView {
-    /// The writer's node.
     pub node: NodeId,
     /// Everything it will read, redacted.
     pub leaves: Vec<RedactedLeaf>,
@@ -64,25 +63,18 @@ pub(in crate::service) struct ReviewTexts {
 
 /// Everything a review is about.
 pub struct ReviewFacts {
-    /// The hold.
     pub hold: Hold,
-    /// What is held.
     pub transition: Transition,
-    /// By which policy.
     pub policy: Arc<Policy>,
     /// What the viewer is shown of texts, by who wrote them.
     pub(in crate::service) texts: ReviewTexts,
-    /// What rules warn of.
     pub warnings: Vec<JudgedWarning>,
-    /// The thread.
     pub thread: Thread,
     /// What the thread is doing.
     pub status: ThreadStatusCode,
-    /// The change, redacted.
     pub diff: Vec<RedactedChange>,
     /// Both trees, opened along the change and along what writers will read, closed where hidden.
     pub opening: Opening,
-    /// What is hidden in it.
     pub hidden: Vec<RedactedField>,
     /// Texts that are known at the keys of the change.
     pub known: KnownValues,
@@ -92,11 +84,9 @@ pub struct ReviewFacts {
     pub writers: Vec<WriterView>,
     /// The tool that is called along with it.
     pub call: Option<RedactedToolCall>,
-    /// Who asked for it.
     pub by: Option<RequesterName>,
     /// Who voted and in whose place, for whom the viewer may vote, and who made the edit if it is one, as they stand now.
     pub roll: VoterRoll,
-    /// For whom all this is.
     pub viewer: AccountId,
     /// In which places the viewer may decide now, or why in none.
     pub can_decide: std::result::Result<Vec<VotingSeat>, CannotDecide>,

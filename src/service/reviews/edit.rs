@@ -34,18 +34,13 @@ use crate::service::threads::statement::JudgedEffect;
 use crate::service::{Service, ThreadContext};
 use crate::store::record::Stored;
 
-/// What an editor sends.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EditRequest {
-    /// Of exactly what.
     pub transition: Digest,
-    /// How.
     pub edit: ReviewEdit,
-    /// Why, for the others.
     pub why: String,
 }
 
-/// What became of it.
 #[derive(Clone, Debug)]
 pub enum EditResult {
     /// People are asked about it instead.

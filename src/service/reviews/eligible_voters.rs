@@ -7,10 +7,8 @@ use crate::service::error::Result;
 use crate::service::{Service, ThreadContext};
 use crate::store::record::Stored;
 
-/// Somebody who is asked.
 #[derive(Clone, Debug)]
 pub struct EligibleVoter {
-    /// Who.
     pub account: Account,
     /// In which places they may decide now, or why in none.
     pub can_decide: std::result::Result<Vec<VotingSeat>, CannotDecide>,

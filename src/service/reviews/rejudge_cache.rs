@@ -29,7 +29,6 @@ impl RejudgeCache {
         self.seen().kept.get(id) == Some(&over)
     }
 
-    /// It does.
     pub(in crate::service) fn keep(&self, id: &str, over: ReplacedPolicy) {
         let mut seen = self.seen();
         if seen.kept.len() >= KEPT_MAX {

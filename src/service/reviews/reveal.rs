@@ -25,9 +25,7 @@ use crate::store::record::Stored;
 pub struct RevealRequest {
     /// Of exactly which transition.
     pub transition: Digest,
-    /// At which place.
     pub pointer: Pointer,
-    /// Why.
     pub reason: String,
 }
 

@@ -35,20 +35,16 @@ use crate::store::record::Stored;
 /// What a counted vote led to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VoteOutcome {
-    /// More are needed.
     Waiting,
     /// It is approved, committed, and has its receipt.
     Approved,
-    /// It is denied.
     Denied,
 }
 
-/// How a vote comes.
 #[derive(Clone, Copy)]
 enum VoteSubmission<'a> {
     /// By itself, with a passkey's signature over it if there is one.
     Alone(Option<&'a VoteSignature>),
-    /// Among several.
     AmongSeveral,
 }
 

@@ -34,7 +34,6 @@ pub(in crate::service) struct ArchiveFiles {
 
 struct UnpackedArchive {
     content: ArchiveContent,
-    /// How long its text is.
     bytes: u64,
 }
 

@@ -56,13 +56,9 @@ impl TransitionEffect {
 /// What a proposal is answered.
 #[derive(Clone, Debug)]
 pub enum ProposalOutcome {
-    /// It is in the chain.
     Committed {
-        /// Its version.
         version: u64,
-        /// Its digest.
         transition: Digest,
-        /// The signed entry.
         entry: String,
         /// What it changed, as far as its node may know.
         changed: Vec<Pointer>,
@@ -73,9 +69,7 @@ pub enum ProposalOutcome {
     },
     /// People are asked, or were: the hold says how it stands.
     Held {
-        /// Its digest.
         transition: Digest,
-        /// The hold.
         hold: Box<Hold>,
         /// Why, as far as its node may know.
         reasons: Vec<HoldReason>,
@@ -84,7 +78,6 @@ pub enum ProposalOutcome {
         /// What it would change, as far as its node may know.
         diff: Vec<LeafChange>,
     },
-    /// The policy rejects it.
     Rejected(RejectionBody),
 }
 

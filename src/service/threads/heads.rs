@@ -24,19 +24,15 @@ use crate::store::{LIST_ROWS_MAX, StoreError};
 /// A version that passed every check of its chain link.
 #[derive(Debug)]
 pub struct Version {
-    /// What was stated.
     pub statement: Statement,
-    /// What was signed.
     pub entry: Entry,
     /// The signed entry, as it is served.
     pub token: String,
-    /// The key that signed it.
     pub kid: String,
     /// The key that signed its parent's.
     pub parent_kid: Option<String>,
     /// The state, re-committed to its root.
     pub state: Value,
-    /// Its commitments.
     pub tree: Tree,
     /// The version of the whole state that this one's row goes back to.
     pub base: u64,

@@ -34,7 +34,6 @@ use crate::store::records::event_alias;
 
 /// A version of a thread, for its history.
 pub struct HistoryItem {
-    /// The transition.
     pub transition: Transition,
     /// Its version's change, redacted.
     pub diff: Vec<RedactedChange>,
@@ -47,14 +46,11 @@ pub struct HistoryItem {
 /// Who asked for something, as people know them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RequesterName {
-    /// A machine.
     Token {
         /// What its token is called.
         name: String,
-        /// Who answers for it.
         owner: String,
     },
-    /// A person, by name.
     Person(String),
 }
 
@@ -64,7 +60,6 @@ pub struct StateDifference {
     pub opening: Opening,
     /// The difference, redacted.
     pub diff: Vec<RedactedChange>,
-    /// What is hidden in it.
     pub hidden: Vec<RedactedField>,
     /// The policies that were asked: what any of them hides or protects is hidden or protected.
     pub policies: Vec<Arc<Policy>>,
@@ -72,7 +67,6 @@ pub struct StateDifference {
 
 /// Everything about one version.
 pub struct VersionFacts {
-    /// The thread.
     pub thread: Thread,
     /// What was stated, and what became of it.
     pub transition: Transition,
@@ -80,11 +74,8 @@ pub struct VersionFacts {
     pub entry: Entry,
     /// The signed entry, as it is served.
     pub token: String,
-    /// The key that signed it.
     pub kid: String,
-    /// How that key stands.
     pub key: KeyState,
-    /// What it changed.
     pub differing: StateDifference,
     /// The rationale as people may read it.
     pub rationale: Option<String>,
@@ -92,7 +83,6 @@ pub struct VersionFacts {
     pub call: Option<RedactedToolCall>,
     /// What the policy's rules warned of.
     pub warnings: Vec<JudgedWarning>,
-    /// Who asked.
     pub by: Option<RequesterName>,
     /// The hold, if people were asked.
     pub hold: Option<Hold>,
@@ -108,9 +98,7 @@ pub struct VersionFacts {
 
 /// Two versions of one thread.
 pub struct VersionComparison {
-    /// The thread.
     pub thread: Thread,
-    /// What differs.
     pub differing: StateDifference,
 }
 

@@ -288,7 +288,6 @@ pub(in crate::service) fn stages_of(policy: &Policy) -> Vec<ApprovalStage> {
     policy.approval().stages().iter().map(stage_of).collect()
 }
 
-/// A stage as it is asked.
 pub(in crate::service) fn stage_of(stage: &crate::domain::policy::PolicyStage) -> ApprovalStage {
     ApprovalStage {
         groups: stage.groups().clone(),

@@ -13,13 +13,11 @@ use crate::store::{Cursor, RowFilter};
 /// What is looked for. Everything that is said must fit.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ThreadFilter {
-    /// Under this flow.
     pub flow: Option<FlowId>,
     /// Named so, from the beginning.
     pub name: Option<String>,
     /// Titled so, from the beginning, in capitals or not.
     pub title: Option<String>,
-    /// Doing this.
     pub status: Option<ThreadStatusCode>,
 }
 
@@ -27,10 +25,8 @@ pub struct ThreadFilter {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadListCursor(Cursor);
 
-/// A page of them.
 #[derive(Clone, Debug)]
 pub struct ThreadSearchResult {
-    /// The threads.
     pub threads: Vec<Thread>,
     /// How many were looked at for them.
     pub looked: usize,

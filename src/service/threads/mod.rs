@@ -52,27 +52,20 @@ use commit::head_of;
 use heads::Version;
 use statement::{StatedTransition, new_proposal_id};
 
-/// What a host asks for.
 #[derive(Clone, Debug)]
 pub struct NewThread {
-    /// Under which flow.
     pub flow: FlowId,
     /// Under which name, if the host has one.
     pub thread: Option<ThreadId>,
-    /// With which authority.
     pub state: Value,
-    /// What it is about.
     pub context: Context,
     /// What makes it an episode, if it is one.
     pub episode: Option<EpisodeTerms>,
 }
 
-/// A thread that was made.
 #[derive(Clone, Debug)]
 pub struct CreatedThread {
-    /// Its name.
     pub thread: ThreadId,
-    /// Its flow.
     pub flow: FlowId,
     /// Version 0's digest.
     pub transition: Digest,
@@ -82,25 +75,18 @@ pub struct CreatedThread {
     pub entry: String,
 }
 
-/// A thread as it stands.
 #[derive(Clone, Debug)]
 pub struct ThreadOverview {
-    /// The thread's row.
     pub thread: Thread,
-    /// What it is doing.
     pub status: ThreadStatusCode,
     /// The review that holds it, if one does.
     pub review: Option<ReviewId>,
 }
 
-/// What a node is shown.
 #[derive(Clone, Debug)]
 pub struct StateView {
-    /// Of which version.
     pub version: u64,
-    /// Of which transition.
     pub transition: Digest,
-    /// What the node may read.
     pub state: Value,
 }
 
@@ -243,13 +229,11 @@ impl Service {
         }
     }
 
-    /// The flow of a thread.
     pub async fn flow_of(&self, thread: &ThreadId) -> Result<FlowId> {
         let keys = self.keys()?;
         Ok(self.thread(&keys, thread).await?.record.flow)
     }
 
-    /// A thread as it stands.
     pub async fn overview(&self, thread: &ThreadId) -> Result<ThreadOverview> {
         let keys = self.keys()?;
         let thread = self.thread(&keys, thread).await?;

@@ -38,10 +38,17 @@ const COPIED_FROM_MAX: usize = 8;
 /// A state, and where its leaves can be traced from.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::service) enum TraceStart<'a> {
-    /// The state of a version.
-    Version { thread: &'a ThreadId, version: u64, state: &'a Value },
+    Version {
+        thread: &'a ThreadId,
+        version: u64,
+        state: &'a Value,
+    },
     /// What a transition makes of the version before it, or would make of it.
-    After { transition: &'a Transition, before: &'a Value, after: &'a Value },
+    After {
+        transition: &'a Transition,
+        before: &'a Value,
+        after: &'a Value,
+    },
     /// A state of no version: nothing of it is traced.
     Nowhere(&'a Value),
 }
@@ -55,7 +62,6 @@ impl<'a> TraceStart<'a> {
         }
     }
 
-    /// The state itself.
     pub(in crate::service) const fn state(&self) -> &'a Value {
         match self {
             Self::Version { state, .. } | Self::After { after: state, .. } | Self::Nowhere(state) => state,
@@ -77,7 +83,6 @@ impl LeafAuthor {
     }
 }
 
-/// A leaf on the trail.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct TracedLeaf {
     thread: ThreadId,

@@ -49,7 +49,6 @@ impl Redaction {
         Self { reader, policies: policies.to_vec(), every, readable }
     }
 
-    /// Who reads.
     pub const fn reader(&self) -> &Party {
         &self.reader
     }
@@ -163,7 +162,6 @@ impl<'p> AuthorRedactors<'p> {
 }
 
 impl Service {
-    /// Who is behind an id.
     pub(in crate::service) async fn party_of(&self, keys: &Keys, principal: &PrincipalId) -> Result<Party> {
         if let Some(token) = self.fetch::<Token>(keys, principal.as_str()).await? {
             return Ok(Party::from(&token.record));

@@ -54,7 +54,6 @@ pub(in crate::service) struct StatementInput<'a> {
     pub(in crate::service) now: Timestamp,
 }
 
-/// What a judgement led to.
 pub(in crate::service) struct JudgedEffect {
     pub(in crate::service) after: Value,
     pub(in crate::service) named: BTreeSet<Pointer>,

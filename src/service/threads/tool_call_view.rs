@@ -8,21 +8,14 @@ use crate::domain::primitives::id::ToolName;
 
 /// A call of a tool as people may see it.
 pub struct RedactedToolCall {
-    /// Which.
     pub name: ToolName,
-    /// With what.
     pub arguments: RedactedArguments,
 }
 
 /// What a tool is called with.
 pub enum RedactedArguments {
     /// All of it, and what it was committed to with.
-    Whole {
-        /// The arguments.
-        value: Value,
-        /// The salt.
-        salt: Salt,
-    },
+    Whole { value: Value, salt: Salt },
     /// What is not hidden of it.
     Parts(Vec<RedactedLeaf>),
 }

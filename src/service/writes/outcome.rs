@@ -34,7 +34,6 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::write_row_id;
 
-/// A reason is a sentence.
 const REASON_CHARS_MAX: usize = 1_000;
 
 /// As much of a reason as is kept. Whoever gives one is a machine, and its act is not refused for its length.

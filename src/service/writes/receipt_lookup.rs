@@ -15,11 +15,9 @@ use crate::service::error::Result;
 /// A receipt, and what it should belong to.
 #[derive(Clone, Debug)]
 pub struct PresentedReceipt {
-    /// The receipt, as text.
     pub receipt: String,
     /// The entry of the version that it approved.
     pub entry: Option<String>,
-    /// What was stated.
     pub statement: Option<Statement>,
 }
 
@@ -29,19 +27,15 @@ pub enum ReceiptLookupResult {
     Nothing,
     /// It issued another one of that id.
     Another,
-    /// It issued this very one.
     Issued(Box<IssuedReceiptState>),
 }
 
 /// A receipt that this gateway issued, as it stands.
 pub struct IssuedReceiptState {
-    /// The receipt's row.
     pub row: ReceiptRow,
-    /// Until when it is valid.
     pub expires_at: Timestamp,
     /// The version that it approves.
     pub version: u64,
-    /// Its thread.
     pub thread: Thread,
     /// The writer that was let through with it, if one was.
     pub write: Option<Write>,

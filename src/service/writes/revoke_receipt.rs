@@ -18,7 +18,6 @@ use crate::store::record::Stored;
 /// Who takes a receipt back.
 #[derive(Clone, Debug)]
 pub enum Revoker {
-    /// An administrator.
     Admin(PrincipalId),
     /// A reviewer, who must be one of those that approved.
     Reviewer(crate::domain::primitives::id::AccountId),

@@ -31,16 +31,13 @@ use crate::store::record::Stored;
 use crate::store::records::{GATEWAY_ID, write_row_id};
 use crate::store::row::Table;
 
-/// What a writer asks.
 #[derive(Clone, Debug)]
 pub struct VerifyInput {
-    /// In which thread.
     pub thread: ThreadId,
     /// Which transition it means to write.
     pub transition: Digest,
     /// The receipt, if it has one.
     pub receipt: Option<String>,
-    /// What it calls the write.
     pub write_id: WriteId,
     /// What it expects to read there.
     pub expect: Vec<(Pointer, Value)>,
@@ -49,7 +46,6 @@ pub struct VerifyInput {
 /// A writer that was let through.
 #[derive(Clone, Debug)]
 pub struct VerifiedWrite {
-    /// The write.
     pub write: Write,
     /// What that writer may read, from the gateway's checked copy.
     pub view: Value,

@@ -106,12 +106,10 @@ impl PostgresAddress {
         Ok(Self { config, tls: MakeRustlsConnect::new(tls) })
     }
 
-    /// The database's name.
     pub(super) fn database(&self) -> Option<&str> {
         self.config.get_dbname()
     }
 
-    /// A connection of its own.
     pub(super) async fn connect(&self) -> Result<(Client, PostgresConnection), Error> {
         self.config.connect(self.tls.clone()).await
     }
@@ -129,7 +127,6 @@ fn mode_of(config: &Config) -> SslMode {
     }
 }
 
-/// Why an address is none.
 fn unread(url: &str, error: &Error) -> String {
     if url.contains("sslmode=verify-") {
         return "say sslmode=require: it checks certificate and name as verify-full does".to_owned();

@@ -32,9 +32,7 @@ const ASKS_MAX: usize = 16_384;
 /// By which of its names a row is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum LookupKey {
-    /// Its id.
     Id,
-    /// Its alias.
     Alias,
 }
 
@@ -46,7 +44,6 @@ pub(super) struct RowLookup {
     answer: oneshot::Sender<Result<Option<SealedRow>, StoreError>>,
 }
 
-/// The callers' end.
 pub(super) struct PostgresReader(mpsc::Sender<RowLookup>);
 
 impl PostgresReader {
@@ -69,7 +66,6 @@ impl PostgresReader {
     }
 }
 
-/// Starts the fetchers.
 pub(super) fn start(runtime: &Runtime, pool: &Pool, asks: mpsc::Receiver<RowLookup>) {
     let asks = Arc::new(Mutex::new(asks));
     for _ in 0..FETCHERS {
@@ -196,7 +192,6 @@ impl ReadQuery {
     }
 }
 
-/// The rows of one query.
 pub(super) async fn rows(pool: Pool, query: ReadQuery) -> Result<Vec<SealedRow>, StoreError> {
     Ok(run(&pool, vec![query], decode).await?.pop().unwrap_or_default())
 }
@@ -207,7 +202,6 @@ pub(super) async fn labelled(pool: Pool, query: ReadQuery) -> Result<Vec<Labelle
     Ok(run(&pool, vec![query], labelled).await?.pop().unwrap_or_default())
 }
 
-/// Labels themselves.
 pub(super) async fn labels(pool: Pool, query: ReadQuery) -> Result<Vec<Label>, StoreError> {
     Ok(run(&pool, vec![query], label).await?.pop().unwrap_or_default())
 }

@@ -60,7 +60,6 @@ enum PostgresBatchError {
 
 /// What went wrong in the middle of a transaction.
 enum TransactionError {
-    /// The database refused.
     Refused(Error),
     /// It wrote another number of rows than it was given.
     Miscounted(Table),

@@ -7,7 +7,6 @@ use crate::domain::primitives::id::ThreadId;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 
-/// The id of a run's event.
 pub fn posted_row_id(thread: &ThreadId, number: u64) -> String {
     event_alias(thread, number)
 }

@@ -11,7 +11,6 @@ pub fn interrupt_alias(source: &PrincipalId, attempt: u32, digest: &str) -> Stri
     format!("{source}/{attempt}/{digest}")
 }
 
-/// The id of a signed post.
 pub fn post_id(source: &PrincipalId, webhook_id: &str) -> String {
     format!("{source}/{webhook_id}")
 }

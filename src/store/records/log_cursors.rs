@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 
-/// Who reads the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFollower {
@@ -16,7 +15,6 @@ pub enum LogFollower {
 }
 
 impl LogFollower {
-    /// The name of its row.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Copy => "copy",
@@ -25,11 +23,9 @@ impl LogFollower {
     }
 }
 
-/// How far.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogCursor {
-    /// Who.
     pub of: LogFollower,
     /// The last place in the log that needs no looking at.
     pub reached: u64,

@@ -37,9 +37,7 @@ const RENEWAL_PATIENCE: Duration = Duration::from_millis(100);
 
 /// What wakes the keeper before its time.
 enum MaintenanceSignal {
-    /// Enough was written.
     Move,
-    /// The store closes.
     Stop,
 }
 
@@ -53,7 +51,6 @@ pub(super) struct CheckpointSignal {
 }
 
 impl CheckpointSignal {
-    /// So much was written.
     pub(super) fn wrote(&self, bytes: usize) {
         if self.unmoved.fetch_add(bytes, Ordering::Relaxed) + bytes >= MOVE_AFTER_BYTES {
             // Full means that it is awake already.

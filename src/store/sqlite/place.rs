@@ -15,7 +15,6 @@ pub(super) struct SqliteLocation {
     reads: SqliteReadMode,
 }
 
-/// How connections read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SqliteReadMode {
     /// Beside others that may write.
@@ -47,7 +46,6 @@ impl SqliteLocation {
         &self.path
     }
 
-    /// A connection that reads.
     pub(super) fn read(&self) -> Result<Connection, StoreError> {
         self.read_connection().map_err(database)
     }

@@ -166,7 +166,6 @@ impl Readers {
     }
 }
 
-/// Labels after that one.
 pub(super) fn labels(connection: &Connection, after: &Label, limit: u32) -> Result<Vec<Label>, StoreError> {
     let mut statement = connection.prepare_cached(&LabelStatements::of(SqlDialect::Sqlite).list).map_err(database)?;
     let label = |row: &rusqlite::Row<'_>| {

@@ -14,7 +14,6 @@ use crate::web::limits::sse;
 use crate::web::limits::sse::{BEAT, EventSource, EventStreamChunk};
 use crate::web::state::AppState;
 
-/// Where in the log.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventsQuery {

@@ -30,15 +30,10 @@ pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Says that an answer was given before.
 pub const REPLAYED: &str = "idempotency-replayed";
 
-/// A POST of a machine.
 pub struct IdempotentPost {
-    /// As it came.
     pub request: HttpRequest,
-    /// Where to.
     pub app: Data<AppState>,
-    /// By whom.
     pub token: Arc<Stored<Token>>,
-    /// What it says.
     pub body: JsonBytes,
 }
 

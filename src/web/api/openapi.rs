@@ -32,7 +32,6 @@ const TAGS: &[(&str, &str)] = &[
 /// A number in JSON that is larger is not exact, and refused.
 const INTEGER_MAX: u64 = (1 << 53) - 1;
 
-/// The whole description.
 pub fn description() -> Value {
     let mut told = serde_json::to_value(OpenApiDocument::openapi()).expect("a description is made of texts and lists");
     told["tags"] = TAGS.iter().map(|(name, what)| json!({"name": name, "description": what})).collect();

@@ -12,7 +12,6 @@ use crate::service::proposals::rejection_list::OlderCursor;
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;
 
-/// Which page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RejectionPageQuery {

@@ -39,7 +39,6 @@ pub struct CreateThreadRequest {
     pub episode: Option<EpisodeTerms>,
 }
 
-/// Which view of a state.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ViewQuery {
@@ -47,7 +46,6 @@ pub struct ViewQuery {
     version: Option<u64>,
 }
 
-/// One page of a chain.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChainQuery {

@@ -34,18 +34,14 @@ pub struct Machine(pub Arc<Stored<Token>>);
 /// again when they commit, and that are decided on the token as it stands wherever they do not.
 #[derive(Clone, Debug)]
 pub struct CachedTokenMachine {
-    /// Its token.
     pub token: Arc<Stored<Token>>,
-    /// What it sends.
     pub body: JsonBytes,
 }
 
 /// A machine whose role may call this route, by its token or by its signature over what it posts.
 #[derive(Clone, Debug)]
 pub struct PostCaller {
-    /// Its token.
     pub token: Arc<Stored<Token>>,
-    /// What it posts.
     pub body: JsonBytes,
     /// The name of the post, where it is signed.
     pub post: Option<SignedPostId>,
@@ -60,7 +56,6 @@ struct SourceQuery {
 /// A person who is signed in.
 #[derive(Clone, Debug)]
 pub struct Person {
-    /// Account and session.
     pub signed_in: SignedIn,
     /// What forms of this session carry.
     pub csrf: CsrfToken,

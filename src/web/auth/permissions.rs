@@ -6,12 +6,9 @@ use crate::domain::chain::denial::DenialCode;
 use crate::domain::identity::account::{MachineRole, PersonRole};
 use crate::service::error::Error;
 
-/// Who asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallerRole {
-    /// A token.
     Machine(MachineRole),
-    /// A session.
     Person(PersonRole),
 }
 
@@ -19,13 +16,10 @@ use crate::domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host,
 
 /// A route and who may call it.
 pub struct RoutePermission {
-    /// The method.
     pub method: &'static str,
     /// The route as it is registered.
     pub route: &'static str,
-    /// Which machines.
     pub machines: &'static [MachineRole],
-    /// Which people.
     pub people: &'static [PersonRole],
 }
 

@@ -23,7 +23,6 @@ struct TokenBucket {
     at: Timestamp,
 }
 
-/// It was too fast.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RateLimited;
 

@@ -34,15 +34,12 @@ pub struct RequestBodyLimits {
     unknown: CallerQuota,
 }
 
-/// What was heard.
 pub struct ReceivedBody<T> {
-    /// What was sent.
     pub sent: T,
     /// Whether it was waited for: then whoever sent it is looked at again.
     pub late: bool,
 }
 
-/// Who sends.
 #[derive(Clone, Copy)]
 pub enum BodySender<'a> {
     /// The holder of this token.
@@ -53,7 +50,6 @@ pub enum BodySender<'a> {
 
 /// Whose bytes they are, and how many at most.
 pub struct BodyAllowance<'a> {
-    /// The sender.
     pub by: BodySender<'a>,
     /// Their bytes.
     pub bytes: usize,

@@ -55,7 +55,6 @@ pub struct EventStreamChunk {
     pub reach: u64,
 }
 
-/// What is behind a stream.
 pub trait EventSource: 'static {
     /// Waits for what comes after a place, at most for a [`BEAT`]. Whoever may not listen any more is refused before
     /// anything is told.

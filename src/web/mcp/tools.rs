@@ -42,7 +42,6 @@ pub struct McpTools {
 }
 
 impl McpTools {
-    /// For this gateway.
     pub fn new(app: AppState) -> Self {
         Self { app, listed: listed().into() }
     }

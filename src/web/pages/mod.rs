@@ -81,7 +81,6 @@ pub fn routes(cfg: &mut ServiceConfig) {
         .configure(halt_routes);
 }
 
-/// Where events are sent.
 fn delivery_routes(cfg: &mut ServiceConfig) {
     let post = web::post;
     cfg.service(
@@ -120,7 +119,6 @@ fn halt_routes(cfg: &mut ServiceConfig) {
     );
 }
 
-/// What was.
 fn past(cfg: &mut ServiceConfig) {
     cfg.service(web::resource("/threads").route(web::get().to(PageResponder(threads::list::show))))
         .service(web::resource("/imports").route(web::get().to(PageResponder(episodes::imports::show))))

@@ -25,7 +25,6 @@ pub fn take_apart(token: &str) -> TokenParts {
     }
 }
 
-/// Three texts as a token.
 pub fn join(header: &[u8], claims: &[u8], signature: &[u8]) -> String {
     [header, claims, signature].map(|it| URL_SAFE_NO_PAD.encode(it)).join(".")
 }
@@ -60,7 +59,6 @@ pub fn stolen(scene: &AttackScenario, purpose: &str, state: &str) -> SigningKey 
     key_pair
 }
 
-/// A key that nobody knows.
 pub fn attackers() -> SigningKey {
     SigningKey::from_bytes(&[7; 32])
 }

@@ -8,7 +8,6 @@ use crate::gateway::{ApiResponse, POLICY};
 /// One proposal that must come to nothing.
 struct RejectedAttempt {
     name: &'static str,
-    /// As which node.
     node: &'static str,
     /// The patch, as text: duplicate keys cannot be said otherwise.
     patch: String,

@@ -12,7 +12,6 @@ use super::*;
 use crate::gateway::spawn_with_policy;
 use crate::meanwhile::{InterleavedAction, second_gateway};
 
-/// The planner's proposal.
 fn asks(thread: &Value, parent: &Value, ask: ProposalKind) -> Proposal {
     Proposal {
         thread: thread.as_str().unwrap().try_into().unwrap(),

@@ -105,7 +105,6 @@ async fn administrator(g: &TestGateway, name: &str) -> Account {
     g.service.add_account(&new, PASSWORD.to_owned()).await.unwrap()
 }
 
-/// What the gateway signed.
 fn verified<C: serde::de::DeserializeOwned + serde::Serialize>(g: &TestGateway, token: &str, typ: TokenType) -> C {
     let (claims, keys) = (jws::read::<C>(token, typ).unwrap(), g.service.keys().unwrap());
     let key = keys.public(KeyUse::Chain, claims.kid()).unwrap();

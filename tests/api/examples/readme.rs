@@ -37,7 +37,6 @@ impl ReadmeProcess {
         Self { stdin: child.stdin.take(), child, lines, said: Vec::new() }
     }
 
-    /// Types something in.
     fn types(&mut self, text: &str) {
         self.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }

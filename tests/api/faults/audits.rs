@@ -10,7 +10,6 @@ use serde_json::Value;
 use super::{FaultyGateway, POLICY, faulty};
 use crate::program::{PROGRAM, told};
 
-/// SQLite's default.
 const PAGE_BYTES: usize = 4_096;
 
 /// As many pages as are damaged, one in each copy.

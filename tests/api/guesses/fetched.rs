@@ -54,7 +54,6 @@ impl FetchedFacts {
         body
     }
 
-    /// Keeps what a tool says.
     pub async fn mcp(&mut self, g: &TestGateway, token: &str, message: Value) {
         let request = g.http.post(format!("{}/mcp", g.url)).bearer_auth(token).json(&message);
         let answer = request.header(ACCEPT, "application/json, text/event-stream").send().await.unwrap();

@@ -111,7 +111,6 @@ hide = ["card.*"]
 reveal_to = ["reviewers"]
 "#;
 
-/// Somebody's session.
 struct SessionUser<'g> {
     g: &'g TestGateway,
     role: PersonRole,

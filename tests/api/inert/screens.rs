@@ -108,7 +108,6 @@ fn harmless(page: &str, at: &str) {
     }
 }
 
-/// The end of a text.
 fn last(text: &str) -> &str {
     let start = text.char_indices().rev().nth(300).map_or(0, |it| it.0);
     &text[start..]

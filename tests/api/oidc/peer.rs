@@ -26,7 +26,6 @@ pub enum ProviderReply {
     Refusal,
 }
 
-/// How it signs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TokenSigning {
     Properly,
@@ -35,7 +34,6 @@ pub enum TokenSigning {
     NotAtAll,
 }
 
-/// What it says and does.
 pub struct ProviderScript {
     /// What it says of itself, over what is true.
     pub metadata: Value,

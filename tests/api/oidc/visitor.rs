@@ -6,7 +6,6 @@ use reqwest::header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Url};
 
-/// What a site answered.
 #[derive(Clone, Debug)]
 pub struct BrowserResponse {
     pub url: String,

@@ -91,7 +91,6 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Enough for several archives.
 const VERSIONS: u64 = 60;
 
-/// Enough for one.
 const DEEP_VERSIONS: u64 = 45;
 
 /// A thread with so many versions after its first; its name, and each version's transition.

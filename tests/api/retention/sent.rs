@@ -9,7 +9,6 @@ on_both! {
     what_cannot_be_read_is_not_sent_and_keeps_nothing_else_from_being_sent(super::retaining("versions = 10")),
 }
 
-/// Sends what is due.
 async fn sends(scene: &ApiScenario) {
     let g = &scene.gateway;
     while sequence::run_once(&g.service).await.unwrap() > 0 {}

@@ -17,7 +17,6 @@ struct LangGraphServer {
 }
 
 impl LangGraphServer {
-    /// Started, and listening.
     async fn start() -> Self {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/langgraph/server.py");
         let mut process = Command::new(crate::python::with("langgraph"))

@@ -7,7 +7,6 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// A request as it came.
 #[derive(Clone, Debug)]
 pub struct WebhookRequest {
     pub method: String,
@@ -30,7 +29,6 @@ impl WebhookRequest {
     }
 }
 
-/// How it answers.
 #[derive(Clone, Debug)]
 pub enum ReceiverReply {
     /// With a status line's end, and headers.

@@ -12,7 +12,6 @@ use serde_json::json;
 use super::passkeys::authenticator::Authenticator;
 use super::{HistoryActors, PASSWORD, ballot, held, make, passkeys, person, propose};
 
-/// For how long.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Ada names Eve, confirmed by her passkey.
@@ -47,7 +46,6 @@ pub(super) async fn lets_another_vote(service: &Service, cast: &HistoryActors) {
     service.end_delegation(&cast.ben, &delegation.id).await.unwrap();
 }
 
-/// Ends whatever Ada gave.
 pub(super) async fn ends(service: &Service, cast: &HistoryActors) {
     for delegation in service.delegations(&cast.ada, DelegationOwnerFilter::Own).await.unwrap().given {
         service.end_delegation(&cast.ada, &delegation.id).await.unwrap();

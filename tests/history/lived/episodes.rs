@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 
 use super::{HistoryActors, admin, ballot, first_state, held, propose, thread};
 
-/// Begins a run.
 pub async fn begins(service: &Service, cast: &HistoryActors, name: &str) {
     let episode = json!({"goal": {"task": "Pay Eva", "type": "payment"}, "seed": 7, "tags": {"team": "platform"},
         "using": "graph", "intuition_mode": "advisory"});
@@ -29,7 +28,6 @@ pub async fn begins(service: &Service, cast: &HistoryActors, name: &str) {
     service.create_thread(&cast.host, &new).await.unwrap();
 }
 
-/// Adds an event to it.
 pub async fn says(service: &Service, cast: &HistoryActors, name: &str, (phase, payload): (Phase, Value)) -> AgentEvent {
     let Value::Object(payload) = payload else { panic!("a payload is an object") };
     let new = NewEvent {

@@ -22,7 +22,6 @@ use serde_json::json;
 use crate::lived::{ApprovedWrite, HistoryActors, TestClock, ask, ballot, cast, held, make, propose, receipt_of};
 use crate::{postgres, up_to_date};
 
-/// On which database.
 #[derive(Clone, Copy)]
 pub enum DatabaseKind {
     Sqlite,
@@ -114,7 +113,6 @@ impl GatewayPair {
         assert!(self.run(sql).await > 0, "{sql}");
     }
 
-    /// A seal that is nobody's.
     pub fn no_seal(&self) -> String {
         let zeros = "00".repeat(32);
         match self.place {

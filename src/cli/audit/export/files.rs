@@ -36,11 +36,9 @@ pub struct TrustedKeys {
     own: Option<PublicKeys>,
 }
 
-/// What the files hold.
 #[derive(Default)]
 pub struct ExportFiles {
     pub pieces: BTreeMap<ThreadId, Vec<ChainSegment>>,
-    /// Receipts, by file.
     pub receipts: Vec<(String, String)>,
     bytes: u64,
 }
@@ -173,7 +171,6 @@ impl ExportFiles {
     }
 }
 
-/// Why a file says nothing.
 enum UnreadableFile {
     Broken(Option<u64>, ExportError),
     Failed(io::Error),

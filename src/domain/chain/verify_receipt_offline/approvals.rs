@@ -14,7 +14,6 @@ use crate::domain::reviews::VoteVerdict;
 /// An enrolment that an auditor believes, as `GET /v1/passkeys` lists it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the members are the protocol's own words, explained in docs/specs/protocol.md")]
 pub struct PinnedPasskey {
     pub account: AccountId,
     pub added_at: Timestamp,

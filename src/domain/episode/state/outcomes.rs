@@ -6,13 +6,11 @@ use super::deduplicate::LatestByName;
 use super::{RunStatus, plan_as_it_stands};
 use crate::domain::episode::event_line::{EventRecord, millis_between, phase};
 
-/// Default kind of an act.
 const ACT: &str = "act";
 /// Events that close and reopen a thread.
 const CLOSED: &str = "thread.closed";
 const REOPENED: &str = "thread.reopened";
 
-/// Summary of the events.
 pub(super) struct RunOutcomes<'r> {
     terminate: Option<&'r EventRecord>,
     closed: bool,

@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 /// How far a part was checked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum CheckExtent {
-    /// All of it.
     Checked,
     /// As far as the folder has evidence.
     Partly,
@@ -14,10 +13,8 @@ pub enum CheckExtent {
 }
 
 impl CheckExtent {
-    /// All extents.
     pub const ALL: [Self; 3] = [Self::Checked, Self::Partly, Self::Unchecked];
 
-    /// Returns the word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Checked => "checked",
@@ -38,7 +35,6 @@ impl CheckExtent {
     }
 }
 
-/// A part of an episode.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum RunSection {
     /// Bytes of the files, by the manifest.
@@ -96,7 +92,6 @@ impl RunSection {
         Self::Learn,
     ];
 
-    /// Parts of the state.
     pub(super) const OF_STATE: [Self; 10] = [
         Self::Episode,
         Self::Goal,

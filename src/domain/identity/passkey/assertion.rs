@@ -33,7 +33,6 @@ pub struct Assertion {
 /// Why an assertion does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AssertionRejected {
-    /// It cannot be read.
     #[error("it is no assertion of a passkey")]
     Unreadable,
     /// The browser was not asked to sign, but to do something else.

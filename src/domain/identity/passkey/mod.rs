@@ -26,9 +26,7 @@ mod tests;
 pub struct Passkey {
     /// As its authenticator names it.
     pub id: PasskeyId,
-    /// Whose.
     pub account: AccountId,
-    /// What its owner calls it.
     pub name: String,
     /// What its signatures are checked with.
     pub public_key: PasskeyPublicKey,
@@ -40,9 +38,7 @@ pub struct Passkey {
     pub counter: u32,
     /// The challenge it was registered with. No two have the same.
     pub challenge: String,
-    /// Since when it counts.
     pub added_at: Timestamp,
-    /// When it was used last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_at: Option<Timestamp>,
     /// Since when it does not count any more.

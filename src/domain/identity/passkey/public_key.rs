@@ -29,7 +29,6 @@ pub enum PasskeyPublicKey {
     },
 }
 
-/// The one curve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Curve {
     /// NIST P-256.
@@ -53,7 +52,6 @@ impl PasskeyPublicKey {
         }
     }
 
-    /// As the library takes it.
     pub(super) fn cose(&self) -> Option<COSEKey> {
         let bytes = |text: &String| URL_SAFE_NO_PAD.decode(text).ok();
         Some(match self {

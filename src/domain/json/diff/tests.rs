@@ -99,7 +99,6 @@ fn ten_thousand_items_are_compared_one_by_one() {
     assert_eq!(diff(&before, &after).len(), 10_000);
 }
 
-/// Every leaf by its place.
 fn by_place(value: &Value) -> BTreeMap<Pointer, Value> {
     leaves(value).into_iter().map(|(at, leaf)| (at, leaf.clone())).collect()
 }

@@ -12,7 +12,6 @@ use crate::domain::json::pointer::{Pointer, PointerBuilder, array_index};
 pub struct NamedLeaf {
     /// Where. The last token may be `-`, the place after an array's last item.
     pub pointer: Pointer,
-    /// What.
     pub claimed: NamedChange,
 }
 
@@ -21,7 +20,6 @@ pub struct NamedLeaf {
 pub enum NamedChange {
     /// This leaf: a scalar, `{}` or `[]`. In a merge patch, `{}` only asks for some object.
     Set(Value),
-    /// Nothing there any more.
     Delete,
     /// Something that only the state knows: what a `copy` or a `move` puts there.
     Unknown,

@@ -6,7 +6,6 @@ use super::{OPERATIONS_MAX, PatchError};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::json::size::ValueSize;
 
-/// One operation.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Operation {
     Add { path: Pointer, value: Value },
@@ -20,7 +19,6 @@ pub(super) enum Operation {
 /// In what an operation is not as RFC 6902 has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OperationError {
-    /// Not an object.
     #[error("an operation is a JSON object")]
     NotAnObject,
     /// `op` is missing or unknown.
@@ -47,7 +45,6 @@ pub(super) fn read_all(items: Vec<Value>) -> Result<Vec<Operation>, PatchError> 
 }
 
 impl Operation {
-    /// The value that it says.
     pub(super) fn value(&self) -> Option<&Value> {
         match self {
             Self::Add { value, .. } | Self::Replace { value, .. } | Self::Test { value, .. } => Some(value),

@@ -12,9 +12,7 @@ use crate::domain::json::pointer::Pointer;
 /// A place, and what is done there whatever stands there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TouchedPath {
-    /// Where.
     pub pointer: Pointer,
-    /// What.
     pub reach: PathEffect,
 }
 

@@ -52,12 +52,10 @@ impl Histogram {
         }
     }
 
-    /// How many there are.
     pub fn count(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -58,7 +58,6 @@ const BUILT_IN: &[(&str, Option<&str>)] = &[
 /// Compiled patterns are kept for as long as their policy is.
 const PATTERN_BYTES_MAX: usize = 256 * 1024;
 
-/// Digits of a card number.
 const CARD_DIGITS: std::ops::RangeInclusive<usize> = 13..=19;
 
 impl Detectors {

@@ -85,7 +85,6 @@ pub enum RedactedLeaf {
     Shown {
         /// The JSON Pointer of the value.
         pointer: Pointer,
-        /// The value of the leaf.
         value: Value,
     },
 }

@@ -52,16 +52,13 @@ pub enum ComparedValues<'n> {
 /// A state, and the leaves of it that the reader could have chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct ScannedState<'v> {
-    /// The state.
     pub state: &'v Value,
     /// These are compared with no redacted value.
     pub spared: &'v BTreeSet<Pointer>,
 }
 
-/// No leaf at all.
 pub static NO_LEAVES: BTreeSet<Pointer> = BTreeSet::new();
 
-/// A step of a walk.
 #[derive(Clone, Copy)]
 enum ValuePathStep<'v> {
     Key(&'v str),

@@ -12,9 +12,7 @@ use serde_json::Value;
 pub enum RedactedValueKind {
     /// A text of so many characters.
     Text(LengthClass),
-    /// A number.
     Number,
-    /// Null, true or false.
     Scalar,
     /// A list of so many items.
     List(LengthClass),
@@ -40,7 +38,6 @@ pub enum LengthClass {
     /// 129 to 1024.
     #[serde(rename = "129-1024")]
     To1024,
-    /// More.
     #[serde(rename = "longer")]
     Longer,
 }

@@ -92,7 +92,6 @@ impl RedactedValueSet {
 }
 
 impl RedactedValues {
-    /// Whether there are none.
     pub(in crate::domain::policy) const fn is_empty(&self) -> bool {
         self.built.is_none()
     }

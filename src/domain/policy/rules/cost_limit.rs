@@ -3,7 +3,6 @@
 
 use crate::domain::policy::bounds::RULE_STEPS_MAX;
 
-/// Why there is no value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum EvaluationError {
     /// The expression has none here: a key that is not there, types that do not fit, an overflow.
@@ -34,7 +33,6 @@ impl CostMeter {
         self.take(1)
     }
 
-    /// Looks at a text.
     pub(super) fn text(&mut self, text: &str) -> MeteredResult<()> {
         self.take(1 + text.len() / BYTES_PER_STEP)
     }

@@ -21,7 +21,6 @@ pub(super) struct RuleInputs<'a> {
     pub(super) around: &'a RequestContext<'a>,
 }
 
-/// One evaluation.
 pub(super) struct Evaluation<'a, 'm> {
     scene: RuleInputs<'a>,
     locals: Vec<Val<'a>>,

@@ -3,7 +3,6 @@
 /// An expression of the part of CEL that rules may use.
 #[derive(Debug, PartialEq)]
 pub(super) enum Expr {
-    /// A constant.
     Const(Const),
     /// Something about the request.
     Fact(RuleVariable),
@@ -19,9 +18,7 @@ pub(super) enum Expr {
     If(Box<[Expr; 3]>),
     /// An operator that makes a value of two.
     Binary(Arithmetic, Box<[Expr; 2]>),
-    /// A function of one value.
     Call(Function, Box<Expr>),
-    /// A list as written.
     List(Vec<Expr>),
     /// Something that is true or false.
     Ask(BooleanExpr),
@@ -46,7 +43,6 @@ pub(super) enum BooleanExpr {
     Each(Quantifier, Box<[Expr; 2]>),
 }
 
-/// A constant.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Const {
     Null,
@@ -61,31 +57,21 @@ pub(super) enum Const {
 /// What rules can ask about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RuleVariable {
-    /// The state after.
     Object,
-    /// The state before.
     OldObject,
-    /// Where one leaf differs.
     Path,
-    /// That leaf before.
     Before,
-    /// That leaf after.
     After,
-    /// The node that asks.
     Node,
-    /// Who asks, by id.
     PrincipalId,
-    /// Whose it is.
     PrincipalOwner,
     /// The nodes of which something was committed in the thread.
     CommittedNodes,
     /// The name of the tool that is called.
     ToolName,
-    /// What it is called with.
     ToolArguments,
     /// The tokens that the request took.
     Tokens,
-    /// What it cost.
     Cost,
 }
 
@@ -126,7 +112,6 @@ pub(super) enum Arithmetic {
     Remainder,
 }
 
-/// A function of one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
     Size,

@@ -50,9 +50,7 @@ pub(super) struct PolicyRule {
 /// What follows if the condition holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RuleAction {
-    /// People are asked.
     Hold,
-    /// The request is rejected.
     Deny,
     /// The request goes its way, and people and its asker are told.
     Warn,
@@ -63,7 +61,6 @@ pub(super) enum RuleAction {
 enum EvaluationScope {
     /// Once: it is not about a change.
     Once,
-    /// For every change.
     EachChange,
     /// For the change of one path: for no other could it hold.
     ChangeAt(String),
@@ -83,7 +80,6 @@ pub(super) struct RuleSubject<'a> {
 pub(super) struct RuleFindings<'a> {
     /// Rules that deny, and where.
     pub(super) denied: Vec<Violation>,
-    /// Rules without an answer.
     pub(super) failed: Vec<Violation>,
     /// Rules that hold, and where.
     pub(super) held: Vec<TriggeredRule<'a>>,

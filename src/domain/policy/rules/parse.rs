@@ -19,7 +19,6 @@ const TYPES: [&str; 8] = ["bool", "double", "int", "list", "map", "null_type", "
 /// What is wrong with a condition, for who wrote it.
 type ConditionError = String;
 
-/// Reads a condition.
 pub(super) fn read(source: &str) -> Result<Expr, ConditionError> {
     if source.len() > bounds::RULE_BYTES_MAX {
         return Err(format!("it is longer than {} bytes: make it two rules", bounds::RULE_BYTES_MAX));

@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 use super::cost_limit::{CostMeter, EvaluationError, MeteredResult};
 use crate::domain::primitives::id::NodeId;
 
-/// A value.
 #[derive(Clone, Debug)]
 pub(super) enum Val<'a> {
     Null,
@@ -18,7 +17,6 @@ pub(super) enum Val<'a> {
     Int(i64),
     Double(f64),
     Text(Cow<'a, str>),
-    /// A list of a state.
     List(&'a [Value]),
     /// A list as the rule has it.
     Made(Rc<[Val<'a>]>),

@@ -39,7 +39,6 @@ pub struct ArchiveContent {
     thread: ThreadId,
     from: u64,
     to: u64,
-    /// The versions in order.
     pub entries: Vec<ArchivedVersion>,
     /// What was asked for on the way and not committed. Their rows stay in the database, without values.
     pub ended: Vec<Transition>,
@@ -49,13 +48,9 @@ pub struct ArchiveContent {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArchivedVersion {
-    /// The version.
     pub version: u64,
-    /// Its transition.
     pub transition: Digest,
-    /// What was stated.
     pub statement: Statement,
-    /// The signed entry.
     pub entry: String,
     /// What it changed; nothing where it is erased, or where the state before is not in the same file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,7 +92,6 @@ enum ArchivedOutcome {
     Approved { review: ReviewId, receipt: Jti },
 }
 
-/// The values of a version.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ArchivedRequest {
@@ -278,12 +272,10 @@ impl ArchiveContent {
             && self.entries.iter().all(|it| it.values.is_some() == self.has_values())
     }
 
-    /// Whose it is.
     pub const fn thread(&self) -> &ThreadId {
         &self.thread
     }
 
-    /// Which versions it has.
     pub const fn versions(&self) -> RangeInclusive<u64> {
         self.from..=self.to
     }
@@ -293,7 +285,6 @@ impl ArchiveContent {
         self.entries.first().is_some_and(|it| it.values.is_some())
     }
 
-    /// One of its versions.
     pub fn at(&self, version: u64) -> Option<&ArchivedVersion> {
         self.entries.iter().find(|it| it.version == version)
     }

@@ -59,26 +59,21 @@ const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Archive {
-    /// Of which thread.
     pub thread: ThreadId,
     /// The first version in it, whose state is whole.
     pub from: u64,
-    /// The last.
     pub to: u64,
     /// Since when none of them was the head: the latest moment at which any of them or the one after them was committed. A clock may
     /// have gone back; archives of before say when the one after them was committed.
     pub left: Timestamp,
     /// The SHA-256 of the file as it is now.
     pub file: Digest,
-    /// How long that file is.
     pub bytes: u64,
     /// How long its text is, uncompressed: no more is ever read of it.
     pub plain_bytes: u64,
     /// The policy that let it go.
     pub policy: Digest,
-    /// When it was made.
     pub at: Timestamp,
-    /// What is in the file.
     pub kept: ArchiveContentState,
 }
 
@@ -89,26 +84,15 @@ pub enum ArchiveContentState {
     /// Everything that was taken out of the database.
     Whole {},
     /// Everything but the values: they are erased. The file that had them is being removed.
-    Erasing {
-        /// When it was decided.
-        at: Timestamp,
-        /// By which policy.
-        policy: Digest,
-    },
+    Erasing { at: Timestamp, policy: Digest },
     /// Everything but the values, and no other file has them.
-    Erased {
-        /// When it was decided.
-        at: Timestamp,
-        /// By which policy.
-        policy: Digest,
-    },
+    Erased { at: Timestamp, policy: Digest },
 }
 
 /// The word of archives whose file with values is being removed.
 pub const ERASING: &str = "erasing";
 
 impl ArchiveContentState {
-    /// Its word, for lists.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Whole {} => "whole",
@@ -127,11 +111,8 @@ impl ArchiveContentState {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArchivedLocation {
-    /// The transition.
     pub transition: Digest,
-    /// Its thread.
     pub thread: ThreadId,
-    /// Its version.
     pub version: u64,
 }
 
@@ -139,9 +120,7 @@ pub struct ArchivedLocation {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArchivalProgress {
-    /// In archives.
     pub archived: u64,
-    /// Of these, erased.
     pub erased: u64,
 }
 
@@ -161,9 +140,7 @@ impl ArchivalProgress {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("version {version}: {what}")]
 pub struct ArchiveCheckError {
-    /// At which version.
     pub version: u64,
-    /// What.
     pub what: &'static str,
 }
 

@@ -40,12 +40,10 @@ impl ListKeys {
         order
     }
 
-    /// Where a branch has it.
     pub(super) fn item(&self, side: usize, key: &str) -> Option<usize> {
         self.sides[side].by_key.get(key).copied()
     }
 
-    /// Where it was.
     pub(super) fn item_before(&self, key: &str) -> Option<usize> {
         self.before.by_key.get(key).copied()
     }

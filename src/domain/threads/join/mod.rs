@@ -21,18 +21,15 @@ use crate::domain::primitives::id::BranchName;
 use conflicts::BranchValue;
 use keyed_lists::ListKeys;
 
-/// One branch's state.
 #[derive(Clone, Copy, Debug)]
 pub struct BranchState<'v> {
     /// What the branch is called.
     pub name: &'v BranchName,
-    /// What it came to.
     pub state: &'v Value,
     /// How sure it is, in millionths; counts only where that is asked.
     pub confidence: u32,
 }
 
-/// How branches are joined.
 #[derive(Clone, Copy)]
 pub struct JoinOptions<'a> {
     /// What becomes of conflicts.

@@ -16,9 +16,7 @@ pub struct Resolutions(BTreeMap<Pointer, Option<Value>>);
 /// What is wrong with a part of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InvalidResolution {
-    /// Where, below the list.
     pub pointer: Pointer,
-    /// What, in fixed words.
     pub detail: &'static str,
 }
 

@@ -26,7 +26,6 @@ const RUN_MAX: Duration = Duration::from_secs(5);
 
 /// What becomes of a letter that is due.
 enum MailDisposition {
-    /// Its person is told this.
     Tell(MailItemText),
     /// It cannot be decided for a while.
     Later,

@@ -7,7 +7,6 @@ use crate::domain::primitives::sanitize;
 use crate::mail::MailMessage;
 use crate::service::reviews::summary::ReviewSummary;
 
-/// How every mail ends.
 const END: &str =
     "Whoever opens a page has to sign in there. No mail decides anything, and none shows what is proposed.";
 
@@ -16,9 +15,7 @@ pub(super) struct MailItemText {
     thing: MailSubject,
     /// What a list of mails shows.
     subject: String,
-    /// The first sentence.
     begin: String,
-    /// What there is to know.
     facts: String,
 }
 

@@ -36,31 +36,21 @@ pub enum ChallengePurpose<'a> {
         door: &'a str,
     },
     /// To register a passkey, in this session.
-    Add {
-        /// The session.
-        session: &'a str,
-    },
+    Add { session: &'a str },
     /// To let another passkey be registered.
     AllowAdding {
-        /// The session.
         session: &'a str,
         /// The challenge that the other one is registered with.
         registration: &'a str,
     },
     /// To let somebody else vote in one's place.
     AllowDelegating {
-        /// The session.
         session: &'a str,
         /// Whom, for how long, and which of the person's it is.
         terms: &'a str,
     },
     /// To let a passkey be removed.
-    AllowRemoving {
-        /// The session.
-        session: &'a str,
-        /// The passkey.
-        passkey: &'a str,
-    },
+    AllowRemoving { session: &'a str, passkey: &'a str },
 }
 
 impl ChallengePurpose<'_> {

@@ -45,32 +45,26 @@ pub enum PasskeyConfirmation {
     Passkey {
         /// What it was asked to sign.
         challenge: String,
-        /// What it signed.
         assertion: Assertion,
     },
 }
 
-/// A passkey to register.
 #[derive(Debug)]
 pub struct NewPasskey {
-    /// What its owner calls it.
     pub name: String,
     /// What it was registered with.
     pub challenge: String,
-    /// What the browser gave.
     pub registration: Registration,
     /// What shows that it is not merely somebody with the session.
     pub confirmation: PasskeyConfirmation,
 }
 
-/// An attempt to sign in.
 #[derive(Debug)]
 pub struct PasskeySignIn<'a> {
     /// The secret of the browser's cookie.
     pub door: &'a str,
     /// What the passkey was asked to sign.
     pub challenge: &'a str,
-    /// What it signed.
     pub assertion: &'a Assertion,
     /// Whose passkey its authenticator says it is.
     pub account: &'a str,
@@ -87,7 +81,6 @@ impl Service {
         RelyingParty::at(self.public_url())
     }
 
-    /// A challenge for a page.
     pub fn passkey_challenge(&self, purpose: &ChallengePurpose<'_>) -> Result<String> {
         Ok(challenge::new(self.keys()?.row(), purpose, self.now()))
     }

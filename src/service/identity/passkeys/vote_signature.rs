@@ -24,7 +24,6 @@ use crate::store::record::Stored;
 pub struct VoteSignature {
     /// Until when it says it may be used.
     pub expires_at: Timestamp,
-    /// The signature.
     pub assertion: Assertion,
 }
 
@@ -72,10 +71,8 @@ impl VoterProof {
     }
 }
 
-/// What a ballot is on.
 #[derive(Clone, Copy)]
 pub(in crate::service) enum BallotSubject<'a> {
-    /// A review.
     Review(&'a ReviewId),
     /// A policy that waits for people.
     Amendment(&'a AmendmentId),

@@ -36,7 +36,6 @@ pub struct ReplayCursor {
 }
 
 impl ReplayCursor {
-    /// As it is handed out.
     pub fn token(&self) -> String {
         format!("{}.{}", self.seq, self.thread)
     }

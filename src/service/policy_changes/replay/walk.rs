@@ -31,7 +31,6 @@ pub(super) const BROKEN: Error = Error::Broken("what an event tells of a proposa
 
 /// What recorded proposals are tried on.
 pub(super) struct ReplayContext<'a> {
-    /// Who tries them.
     pub(super) by: &'a str,
     pub(super) keys: &'a Keys,
     pub(super) candidate: &'a Arc<Policy>,

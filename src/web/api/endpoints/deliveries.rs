@@ -30,7 +30,6 @@ pub struct RedeliverRequest {
     pub after: Option<u64>,
 }
 
-/// Which deliveries.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeliveriesQuery {

@@ -13,7 +13,6 @@ use crate::service::delivery::endpoints::EndpointDetails;
 pub enum AddressDisclosure {
     /// To who manages endpoints.
     Whole,
-    /// To who only looks.
     Origin,
 }
 
@@ -68,7 +67,6 @@ pub fn delivery_json(delivery: &Delivery) -> Value {
     })
 }
 
-/// How an attempt ended.
 pub fn attempt_json(attempt: &DeliveryAttempt) -> Value {
     let mut told = json!({"at": attempt.at, "took_ms": attempt.took_ms, "arrived": attempt.ended.arrived()});
     match &attempt.ended {

@@ -79,7 +79,6 @@ pub struct FieldError {
     pub value: Option<Value>,
 }
 
-/// An error on its way out.
 #[derive(Debug)]
 pub struct Problem {
     body: ProblemBody,

@@ -79,7 +79,6 @@ fn review_of(app: &AppState, hold: &Hold) -> Value {
     review
 }
 
-/// Why no token decides.
 const MACHINE: (&str, &str) = ("machine", "people decide, signed in and in a browser; no token does");
 
 /// People and whether each can decide now: `[{reviewer, name, can_decide, stages}]`, or `why_not` for `stages`.

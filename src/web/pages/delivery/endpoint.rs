@@ -30,7 +30,6 @@ use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// Deliveries of one page.
 const ROWS_MAX: u32 = 25;
 
 /// What the page says after a form was taken.

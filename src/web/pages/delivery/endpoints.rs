@@ -41,7 +41,6 @@ const NAMES_MAX: usize = 200;
 /// How many lines of headers are looked at; the service allows fewer.
 const HEADER_LINES_MAX: usize = 64;
 
-/// What the form sends.
 #[derive(Clone, Deserialize, Default)]
 #[serde(default)]
 pub struct EndpointFields {
@@ -180,7 +179,6 @@ async fn added(app: &AppState, visitor: &Visitor, form: &EndpointFields) -> Resu
     Ok((told.endpoint.id, page))
 }
 
-/// A secret, this once.
 pub(in crate::web::pages) async fn secret_page(
     app: &AppState,
     visitor: &Visitor,
@@ -229,12 +227,10 @@ async fn page(
     })
 }
 
-/// The names of all events.
 pub(in crate::web::pages) fn kinds() -> Vec<&'static str> {
     EventType::ALL.iter().map(|it| it.name()).collect()
 }
 
-/// Auditors look.
 pub(in crate::web::pages) fn may_change(visitor: &Visitor) -> bool {
     visitor.account().role == PersonRole::Admin
 }
@@ -265,7 +261,6 @@ pub(in crate::web::pages) fn row(told: &EndpointDetails, now: Timestamp) -> Endp
     }
 }
 
-/// A kind, for people.
 const fn kind_words(kind: KindName) -> &'static str {
     match kind {
         KindName::Webhook => "Webhook",

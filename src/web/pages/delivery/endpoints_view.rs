@@ -9,9 +9,7 @@ use crate::web::pages::shared::safe_text::SafeLine;
 #[derive(Template, Clone, Debug)]
 #[template(path = "endpoints.html")]
 pub struct EndpointsPage {
-    /// The frame.
     pub shell: PageLayout,
-    /// The session's token.
     pub csrf: String,
     /// All of them, the first made first.
     pub endpoints: Vec<EndpointRow>,
@@ -19,20 +17,16 @@ pub struct EndpointsPage {
     pub may_change: bool,
     /// What was typed, when the page comes again.
     pub typed: EndpointFormInput,
-    /// The events there are.
     pub kinds: Vec<&'static str>,
 }
 
 /// A form about an endpoint.
 #[derive(Clone, Debug, Default)]
 pub struct EndpointFormInput {
-    /// What people call it.
     pub name: String,
-    /// What is sent there.
     pub kind: String,
     /// Of a LangGraph server: what runs there.
     pub assistant: String,
-    /// Of a template: the body.
     pub body: String,
     /// Of a template: where is looked.
     pub look_url: String,
@@ -40,7 +34,6 @@ pub struct EndpointFormInput {
     pub look_pointer: String,
     /// What stands there as long as it is waited for.
     pub look_waiting: String,
-    /// Where to.
     pub url: String,
     /// Which events, separated by commas.
     pub events: String,
@@ -52,20 +45,13 @@ pub struct EndpointFormInput {
     pub from_the_beginning: bool,
 }
 
-/// One in the list.
 #[derive(Clone, Debug)]
 pub struct EndpointRow {
-    /// Its page.
     pub url: String,
-    /// What people call it.
     pub name: SafeLine,
-    /// What is sent there.
     pub kind: &'static str,
-    /// Scheme and host.
     pub origin: SafeLine,
-    /// Which events.
     pub events: SafeLine,
-    /// How it is.
     pub health: HealthBadge,
     /// How many events of the log lie ahead of it.
     pub ahead: u64,
@@ -78,9 +64,7 @@ pub struct EndpointRow {
 /// How something is, in a word.
 #[derive(Clone, Copy, Debug)]
 pub struct HealthBadge {
-    /// How it is meant.
     pub tone: Tone,
-    /// The word.
     pub word: &'static str,
 }
 
@@ -88,15 +72,11 @@ pub struct HealthBadge {
 #[derive(Template, Clone, Debug)]
 #[template(path = "endpoint.html")]
 pub struct EndpointPage {
-    /// The frame.
     pub shell: PageLayout,
-    /// The session's token.
     pub csrf: String,
-    /// As the list has it.
     pub row: EndpointRow,
     /// How it stands, in sentences.
     pub standing: Vec<String>,
-    /// Whether it is served.
     pub served: bool,
     /// What does not change much.
     pub facts: EndpointFacts,
@@ -104,11 +84,8 @@ pub struct EndpointPage {
     pub may_change: bool,
     /// What the form begins with.
     pub typed: EndpointFormInput,
-    /// The events there are.
     pub kinds: Vec<&'static str>,
-    /// The lists there are.
     pub tabs: Vec<EndpointTab>,
-    /// What is sent, or was.
     pub deliveries: Vec<DeliveryRow>,
     /// The next page, if there is one.
     pub next_url: Option<String>,
@@ -123,7 +100,6 @@ pub struct EndpointFacts {
     pub flows: Vec<SafeLine>,
     /// Whether a thread's events follow one another.
     pub ordered: bool,
-    /// The form of the body.
     pub payload: SafeLine,
     /// Whether what is sent is signed.
     pub signed: bool,
@@ -141,56 +117,40 @@ pub struct EndpointFacts {
     pub secret_before: Option<TimestampView>,
     /// Up to where in the log it was served.
     pub reached: u64,
-    /// Since when it exists.
     pub created: TimestampView,
 }
 
-/// One of several lists.
 #[derive(Clone, Debug)]
 pub struct EndpointTab {
-    /// Where it is.
     pub url: String,
-    /// What it is called.
     pub label: &'static str,
-    /// Whether it is the one.
     pub here: bool,
 }
 
-/// One delivery in a list.
 #[derive(Clone, Debug)]
 pub struct DeliveryRow {
-    /// Its page.
     pub url: String,
     /// What the event tells, in words.
     pub words: &'static str,
-    /// The event's name.
     pub name: &'static str,
     /// The event's place in the log.
     pub index: u64,
     /// Of which thread, and where that is.
     pub thread: Option<(SafeLine, String)>,
-    /// How it stands.
     pub health: HealthBadge,
-    /// When it is tried next.
     pub due: Option<TimestampView>,
-    /// How the last one went.
     pub last: Option<AttemptRow>,
 }
 
-/// One attempt.
 #[derive(Clone, Debug)]
 pub struct AttemptRow {
-    /// When.
     pub at: TimestampView,
     /// `webhook-timestamp`.
     pub seconds: i64,
-    /// How long it took.
     pub took_ms: u64,
-    /// How it is meant.
     pub tone: Tone,
     /// "Answered 500".
     pub words: String,
-    /// Why there was no answer.
     pub why: Option<&'static str>,
     /// What they answered, by lines.
     pub answer: Vec<SafeLine>,
@@ -202,15 +162,10 @@ pub struct AttemptRow {
 #[derive(Template, Clone, Debug)]
 #[template(path = "delivery.html")]
 pub struct DeliveryPage {
-    /// The frame.
     pub shell: PageLayout,
-    /// The session's token.
     pub csrf: String,
-    /// The endpoint's page.
     pub endpoint_url: String,
-    /// What people call it.
     pub endpoint: SafeLine,
-    /// As the list has it.
     pub row: DeliveryRow,
     /// The event's id, which is `webhook-id`.
     pub event: String,
@@ -218,7 +173,6 @@ pub struct DeliveryPage {
     pub signed: bool,
     /// The names of the endpoint's own headers.
     pub headers: Vec<SafeLine>,
-    /// The body, by lines.
     pub body: Vec<SafeLine>,
     /// The attempts, the last first.
     pub attempts: Vec<AttemptRow>,

@@ -14,7 +14,6 @@ use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// Runs on one page.
 const ROWS_MAX: u32 = 30;
 
 /// `?older=`: the page after that run.

@@ -54,7 +54,6 @@ pub struct ContactFields {
     pace: String,
 }
 
-/// Why a form comes again.
 #[derive(Default)]
 struct AccountFormState {
     password: Option<String>,

@@ -9,15 +9,10 @@ use crate::web::pages::shared::safe_text::SafeLine;
 #[derive(Template, Clone, Debug)]
 #[template(path = "account.html")]
 pub struct AccountPage {
-    /// The frame.
     pub shell: PageLayout,
-    /// The session's token.
     pub csrf: String,
-    /// What one is called.
     pub name: SafeLine,
-    /// "reviewer".
     pub role: &'static str,
-    /// What one stands for.
     pub groups: Vec<SafeLine>,
     /// Where they are told by mail, or what they typed.
     pub mail: String,
@@ -35,20 +30,16 @@ pub struct AccountPage {
     pub problem: Option<String>,
 }
 
-/// One session.
 #[derive(Clone, Debug)]
 pub struct SessionRow {
     /// Its id; the cookie's secret is not made of it.
     pub id: String,
-    /// Whether it is this one.
     pub this: bool,
     /// "Firefox on Linux, from 192.0.2.0/24".
     pub origin: Option<(SafeLine, SafeLine)>,
-    /// Since when.
     pub began: TimestampView,
     /// When it was last used, roughly.
     pub seen: Option<TimestampView>,
-    /// Until when.
     pub ends: TimestampView,
 }
 
@@ -56,19 +47,15 @@ pub struct SessionRow {
 #[derive(Template, Clone, Debug)]
 #[template(path = "password.html")]
 pub struct PasswordPage {
-    /// The frame.
     pub shell: PageLayout,
     /// Where the form goes: the one-time link itself.
     pub action: String,
-    /// The form's own token.
     pub csrf: String,
     /// "Welcome" or "Choose another password".
     pub title: &'static str,
-    /// The person.
     pub name: SafeLine,
     /// What an invitation makes of them: role and groups.
     pub invited: Option<(&'static str, Vec<SafeLine>)>,
-    /// Who gave it to them.
     pub by: SafeLine,
     /// The shortest password that is taken.
     pub password_chars_min: usize,

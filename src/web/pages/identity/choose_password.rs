@@ -20,7 +20,6 @@ use crate::web::pages::shared::return_path::LocalPath;
 use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::state::AppState;
 
-/// What the form sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct ChoosePasswordFields {

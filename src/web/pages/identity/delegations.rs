@@ -29,7 +29,6 @@ use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// Where the page is.
 const URL: &str = "/delegations";
 
 /// What the page says after a form was taken.

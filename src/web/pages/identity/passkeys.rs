@@ -24,7 +24,6 @@ use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// Where the page is.
 pub const PASSKEYS_URL: &str = "/account/passkeys";
 
 /// `?done=`: what the form before came to.
@@ -244,7 +243,6 @@ fn row(app: &AppState, visitor: &Visitor, (passkey, own): (&Passkey, &[Passkey])
     })
 }
 
-/// As scripts read them.
 pub fn ids(passkeys: &[Passkey]) -> String {
     passkeys.iter().map(|it| it.id.as_str()).collect::<Vec<_>>().join(" ")
 }

@@ -9,7 +9,6 @@ use crate::web::pages::shared::safe_text::SafeLine;
 #[derive(Template, Clone, Debug)]
 #[template(path = "passkeys.html")]
 pub struct PasskeysPage {
-    /// The frame.
     pub shell: PageLayout,
     /// The session's CSRF token.
     pub csrf: String,
@@ -48,9 +47,7 @@ pub struct AddPasskeyForm {
     pub rp_id: String,
     /// The challenge, in base64url.
     pub challenge: String,
-    /// The account's id.
     pub user: String,
-    /// The account's name.
     pub user_name: String,
     /// What else has to be shown.
     pub confirm: PasskeyConfirmationView,
@@ -82,18 +79,13 @@ impl PasskeyConfirmationView {
     }
 }
 
-/// One passkey.
 #[derive(Clone, Debug)]
 pub struct PasskeyRow {
     /// As its authenticator names it.
     pub id: String,
-    /// What its owner calls it.
     pub name: SafeLine,
-    /// When it was registered.
     pub added: TimestampView,
-    /// When it was used last.
     pub used: Option<TimestampView>,
-    /// Where its key is.
     pub kept: &'static str,
     /// What is signed to remove it.
     pub remove: PasskeyChallengeView,

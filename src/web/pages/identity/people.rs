@@ -28,7 +28,6 @@ const ADDRESS: &str = "/people";
 /// What the page says after a form was taken.
 const DONE: &[(&str, Tone, &str)] = &[("withdrawn", Tone::Good, "Withdrawn. The link lets nobody in any more.")];
 
-/// What the form sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct InvitationFields {
@@ -149,7 +148,6 @@ async fn page(
     })
 }
 
-/// A person in a list.
 pub fn person_row(account: &Account, visitor: &Visitor, (seen, now): (Option<Timestamp>, Timestamp)) -> PersonRow {
     PersonRow {
         url: format!("{ADDRESS}/{}", account.id),

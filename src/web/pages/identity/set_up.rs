@@ -29,7 +29,6 @@ const GROUPS_DEFAULT: &str = "reviewers";
 /// How many groups one form names.
 const GROUPS_MAX: usize = 32;
 
-/// What the form sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct SetUpForm {

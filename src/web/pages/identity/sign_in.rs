@@ -24,7 +24,6 @@ use crate::web::pages::shared::return_path::{LocalPath, NextPathQuery};
 use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::state::AppState;
 
-/// What the form sends.
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]

@@ -10,7 +10,6 @@ use crate::web::pages::shared::safe_text::SafeLine;
 #[derive(Template, Clone, Debug)]
 #[template(path = "sign_in.html")]
 pub struct SignInPage {
-    /// The frame.
     pub shell: PageLayout,
     /// The form's own token, from before there is a session.
     pub csrf: String,
@@ -32,11 +31,9 @@ pub struct SignInPage {
 #[derive(Template, Clone, Debug)]
 #[template(path = "sign_in_link.html")]
 pub struct SignInLinkPage {
-    /// The frame.
     pub shell: PageLayout,
     /// Where the form goes: the one-time link itself.
     pub action: String,
-    /// The form's own token.
     pub csrf: String,
     /// The path to go on to, on this gateway.
     pub next: String,
@@ -46,13 +43,10 @@ pub struct SignInLinkPage {
 #[derive(Template, Clone, Debug)]
 #[template(path = "leaving.html")]
 pub struct RedirectPage {
-    /// The frame.
     pub shell: PageLayout,
-    /// Where to.
     pub url: String,
     /// What happens: "Signing in".
     pub title: String,
-    /// What to expect there.
     pub lead: String,
 }
 
@@ -76,11 +70,9 @@ impl RoleChoice {
 #[derive(Template, Clone, Debug)]
 #[template(path = "set_up.html")]
 pub struct SetUpPage {
-    /// The frame.
     pub shell: PageLayout,
     /// Where the form goes: the one-time link itself.
     pub action: String,
-    /// The form's own token.
     pub csrf: String,
     /// What the account is for: "It is the first account of this gateway."
     pub purpose: String,
@@ -88,7 +80,6 @@ pub struct SetUpPage {
     pub username: SafeLine,
     /// The groups it stands for, as typed: "reviewers, finance".
     pub groups: SafeLine,
-    /// What it will be.
     pub role: RoleChoice,
     /// The shortest password that is taken.
     pub password_chars_min: usize,

@@ -30,7 +30,6 @@ const DONE: &[(&str, Tone, &str)] =
 /// How many nodes one form names.
 const NODES_MAX: usize = 64;
 
-/// What the form sends.
 #[derive(Clone, Deserialize, Default)]
 #[serde(default)]
 pub struct TokenFields {

@@ -16,19 +16,16 @@ use crate::web::pages::shared::widgets::{CommentRequirement, HoldReasonView, Too
 #[derive(Template, Clone, Debug)]
 #[template(path = "several.html")]
 pub struct BulkDecisionPage {
-    /// The frame.
     pub shell: PageLayout,
     /// The session's CSRF token.
     pub csrf: String,
     /// Which page this is; part of what its nonces are for.
     pub sheet: String,
-    /// The flow of all of them.
     pub flow: SafeLine,
     /// The policy of all of them.
     pub policy: DigestText,
     /// Why all of them are held.
     pub reasons: Vec<HoldReasonView>,
-    /// Each of them.
     pub rows: Vec<BulkReviewRow>,
     /// What was ticked and is not among them.
     pub left_out: Vec<ExcludedReviewRow>,
@@ -42,30 +39,22 @@ pub struct BulkDecisionPage {
     pub consequence: String,
 }
 
-/// One of them.
 #[derive(Clone, Debug)]
 pub struct BulkReviewRow {
     /// Review, stage, digest and one-time nonce, as the form sends them.
     pub token: String,
-    /// The review's page.
     pub url: String,
-    /// The change in words.
     pub headline: Headline,
-    /// Its thread.
     pub thread: SafeLine,
     /// What the host calls the thread.
     pub title: Option<SafeLine>,
     /// For whom the thread works, if the host said.
     pub on_behalf_of: Option<SafeLine>,
-    /// Who asked for it.
     pub asked_by: Option<RequesterView>,
-    /// What is signed.
     pub digest: DigestText,
     /// "1 more from finance".
     pub needs: String,
-    /// When it ends by itself.
     pub deadline: TimestampView,
-    /// Whether that is near.
     pub urgency: Urgency,
     /// Everything that differs, protected keys first.
     pub rows: Vec<OpeningRow>,
@@ -75,7 +64,6 @@ pub struct BulkReviewRow {
     pub call: Option<ToolCallView>,
     /// What the agent says it used.
     pub usage: Option<SafeLine>,
-    /// What rules warn of.
     pub warnings: Vec<HoldReasonView>,
     /// What the agent says of it.
     pub rationale: Option<Rationale>,
@@ -84,13 +72,9 @@ pub struct BulkReviewRow {
 /// One that is not among them.
 #[derive(Clone, Debug)]
 pub struct ExcludedReviewRow {
-    /// The review's page.
     pub url: String,
-    /// The change in words.
     pub headline: Headline,
-    /// Its thread.
     pub thread: SafeLine,
-    /// Why it is not.
     pub why: String,
 }
 
@@ -98,11 +82,9 @@ pub struct ExcludedReviewRow {
 #[derive(Template, Clone, Debug)]
 #[template(path = "several_apart.html")]
 pub struct BulkGroupsPage {
-    /// The frame.
     pub shell: PageLayout,
     /// The session's CSRF token.
     pub csrf: String,
-    /// Why not.
     pub problem: String,
     /// Those that are alike, to go on with.
     pub groups: Vec<Vec<BulkGroupRow>>,
@@ -115,13 +97,9 @@ pub struct BulkGroupsPage {
 pub struct BulkGroupRow {
     /// The review's id, as the form sends it.
     pub review: String,
-    /// The review's page.
     pub url: String,
-    /// The change in words.
     pub headline: Headline,
-    /// Its flow.
     pub flow: SafeLine,
-    /// Its thread.
     pub thread: SafeLine,
 }
 
@@ -129,32 +107,21 @@ pub struct BulkGroupRow {
 #[derive(Template, Clone, Debug)]
 #[template(path = "several_told.html")]
 pub struct BulkResultPage {
-    /// The frame.
     pub shell: PageLayout,
-    /// What the votes said.
     pub verdict: VerdictView,
-    /// How many were counted.
     pub counted: usize,
-    /// Each of them.
     pub rows: Vec<BulkResultRow>,
     /// What was typed, if some of it was not counted.
     pub unsent: Option<SafeText>,
 }
 
-/// What became of one vote.
 #[derive(Clone, Debug)]
 pub struct BulkResultRow {
-    /// The review's page.
     pub url: String,
-    /// The change in words.
     pub headline: Headline,
-    /// Its thread.
     pub thread: SafeLine,
-    /// In a word.
     pub word: &'static str,
-    /// How it is meant.
     pub tone: Tone,
-    /// What happened.
     pub words: String,
     /// Who decided it, if somebody did.
     pub by: Vec<SafeLine>,
@@ -163,7 +130,6 @@ pub struct BulkResultRow {
 }
 
 impl BulkResultPage {
-    /// The heading.
     pub fn title(&self) -> String {
         match (self.counted, self.rows.len()) {
             (1, 1) => "Your vote is counted".to_owned(),

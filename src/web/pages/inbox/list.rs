@@ -30,7 +30,6 @@ use crate::web::pages::shared::visitor::Visitor;
 use crate::web::pages::shared::widgets::ReviewBadge;
 use crate::web::state::AppState;
 
-/// Reviews on one page.
 const ROWS_MAX: usize = 50;
 
 /// What hosts ask, on one page.

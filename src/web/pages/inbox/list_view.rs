@@ -14,7 +14,6 @@ use crate::web::pages::shared::widgets::{HoldOutcomeView, ReviewBadge, Urgency};
 #[derive(Template, Clone, Debug)]
 #[template(path = "inbox.html")]
 pub struct InboxPage {
-    /// The frame.
     pub shell: PageLayout,
     /// Whether it is the inbox as one comes to it.
     pub scope: InboxScope,
@@ -38,23 +37,18 @@ pub struct InboxPage {
     pub decided: Vec<DecidedRow>,
     /// The page before this one.
     pub previous_url: Option<String>,
-    /// The page after it.
     pub next_url: Option<String>,
 }
 
-/// What the page lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InboxScope {
     /// What waits, and a little of what was decided.
     Overview,
-    /// What was chosen.
     Chosen(InboxTabKind),
 }
 
-/// What can be chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InboxTabKind {
-    /// Everything that waits.
     Waiting,
     /// What waits for the reader.
     Mine,
@@ -64,54 +58,37 @@ pub enum InboxTabKind {
     Past,
     /// What has ended in one way.
     Ended(HoldOutcome),
-    /// All of it.
     Everything,
 }
 
-/// Whether it is the one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ActiveMark {
-    /// It is.
     On,
-    /// It is not.
     Off,
 }
 
-/// A list to go to.
 #[derive(Clone, Debug)]
 pub struct InboxTab {
-    /// Where it is.
     pub url: String,
-    /// What it lists.
     pub words: &'static str,
-    /// Whether it is this page.
     pub mark: ActiveMark,
 }
 
-/// What finds others.
 #[derive(Clone, Debug)]
 pub struct SearchForm {
-    /// What was typed.
     pub typed: SafeText,
-    /// States to choose from.
     pub show: Vec<InboxFilterOption>,
-    /// Flows to choose from.
     pub flows: Vec<InboxFilterOption>,
 }
 
-/// One of several.
 #[derive(Clone, Debug)]
 pub struct InboxFilterOption {
-    /// As it is sent.
     pub value: String,
-    /// As it is read.
     pub words: String,
-    /// Whether it is chosen.
     pub mark: ActiveMark,
 }
 
 impl ActiveMark {
-    /// Whether it is the one.
     pub const fn is_on(self) -> bool {
         matches!(self, Self::On)
     }
@@ -123,7 +100,6 @@ impl InboxScope {
         matches!(self, Self::Overview)
     }
 
-    /// Over the list.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Overview => InboxTabKind::Waiting.words(),
@@ -147,7 +123,6 @@ impl InboxTabKind {
         Self::Everything,
     ];
 
-    /// As addresses have it.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -159,7 +134,6 @@ impl InboxTabKind {
         }
     }
 
-    /// As people read it.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Waiting => "Waiting",
@@ -175,24 +149,18 @@ impl InboxTabKind {
         }
     }
 
-    /// The one of that word.
     pub fn read(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.word() == word)
     }
 }
 
-/// An open hold.
 #[derive(Clone, Debug)]
 pub struct WaitingRow {
     /// The review's id, where it may be decided together with others.
     pub tick: Option<String>,
-    /// The review's page.
     pub url: String,
-    /// The change in words.
     pub headline: Headline,
-    /// Its flow.
     pub flow: SafeLine,
-    /// Its thread.
     pub thread: SafeLine,
     /// Protected keys that it touches.
     pub protected: Vec<SafePath>,
@@ -202,7 +170,6 @@ pub struct WaitingRow {
     pub on_behalf_of: Option<SafeLine>,
     /// Votes of the stage that is open.
     pub votes: StageVotesView,
-    /// When it ends by itself.
     pub deadline: TimestampView,
     /// Whether the deadline is near.
     pub urgency: Urgency,
@@ -210,32 +177,21 @@ pub struct WaitingRow {
     pub badges: Vec<ReviewBadge>,
 }
 
-/// How far a stage is.
 #[derive(Clone, Debug)]
 pub struct StageVotesView {
-    /// Approvals so far.
     pub got: u32,
-    /// Approvals needed.
     pub need: u32,
-    /// From which groups.
     pub groups: Vec<SafeLine>,
 }
 
-/// A hold that has ended.
 #[derive(Clone, Debug)]
 pub struct DecidedRow {
-    /// The review's page.
     pub url: String,
-    /// The change in words.
     pub headline: Headline,
-    /// Its flow.
     pub flow: SafeLine,
-    /// Its thread.
     pub thread: SafeLine,
-    /// How it ended.
     pub outcome: HoldOutcomeView,
     /// By whom: names, or nobody for an expiry.
     pub by: Vec<SafeLine>,
-    /// When.
     pub at: TimestampView,
 }

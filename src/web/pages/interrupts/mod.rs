@@ -209,7 +209,6 @@ fn timeline(shown: &InterruptView, viewer: &AccountId, now: Timestamp) -> Vec<Ti
     items
 }
 
-/// An interrupt in a list.
 pub fn row(shown: &InterruptView, viewer: &Account, now: Timestamp) -> InterruptRow {
     let (interrupt, asserted) = (&shown.interrupt, &shown.interrupt.asserted);
     let line = |text: &str| SafeLine::new(shown.masked(text));

@@ -12,31 +12,23 @@ use crate::web::pages::shared::widgets::{TimelineItem, VerdictView};
 #[derive(Template, Clone, Debug)]
 #[template(path = "interrupt.html")]
 pub struct InterruptPage {
-    /// The frame.
     pub shell: PageLayout,
     /// What was refused, above everything.
     pub problem: Option<String>,
-    /// Whose word all of it is.
     pub host: SafeLine,
     /// The flow whose people are asked.
     pub flow: SafeLine,
-    /// How it stands.
     pub words: &'static str,
-    /// How that is meant.
     pub tone: Tone,
-    /// What that means.
     pub standing: String,
-    /// What the host says.
     pub said: HostAssertionView,
     /// When it ends by itself, if it has not.
     pub deadline: Option<TimestampView>,
-    /// What people vote on.
     pub digest: DigestText,
     /// The policy by which people are asked.
     pub policy: DigestText,
     /// Whose approval is needed.
     pub stages: Vec<StageProgressView>,
-    /// What happened so far.
     pub timeline: Vec<TimelineItem>,
     /// What the visitor can do about it.
     pub deciding: DecideFormView,
@@ -45,11 +37,8 @@ pub struct InterruptPage {
 /// What a host says: none of it is the gateway's own.
 #[derive(Clone, Debug)]
 pub struct HostAssertionView {
-    /// In a line.
     pub title: Option<SafeLine>,
-    /// Why people are asked.
     pub reason: Option<SafeText>,
-    /// Its own thread.
     pub thread: Option<SafeLine>,
     /// What its framework calls the interrupt.
     pub interrupt_id: SafeLine,
@@ -59,14 +48,12 @@ pub struct HostAssertionView {
     pub attempt: Option<u32>,
     /// The keys that the step changes.
     pub keys: Vec<SafeLine>,
-    /// What the step changes.
     pub diff: Vec<InterruptValueRow>,
 }
 
 /// One value of what a host says.
 #[derive(Clone, Debug)]
 pub struct InterruptValueRow {
-    /// Where it stands.
     pub path: SafePath,
     /// What stands there; nothing where it is hidden.
     pub value: Option<SafeJson>,
@@ -76,31 +63,20 @@ pub struct InterruptValueRow {
 #[derive(Template, Clone, Debug)]
 #[template(path = "interrupt_confirm.html")]
 pub struct InterruptConfirmPage {
-    /// The frame.
     pub shell: PageLayout,
     /// The interrupt's page, to go back to.
     pub interrupt_url: String,
-    /// Where the form goes.
     pub action: String,
     /// The session's CSRF token.
     pub csrf: String,
-    /// What is voted on.
     pub digest: DigestText,
-    /// The one-time nonce.
     pub nonce: String,
-    /// The stage voted in.
     pub stage: u32,
-    /// What the vote says.
     pub verdict: VerdictView,
-    /// Whose word all of it is.
     pub host: SafeLine,
-    /// The flow.
     pub flow: SafeLine,
-    /// What the host says.
     pub said: HostAssertionView,
-    /// When it ends by itself.
     pub deadline: TimestampView,
-    /// What follows.
     pub consequence: String,
     /// The same in one word, which the form says back: if others have voted meanwhile, it is asked again.
     pub expects: &'static str,
@@ -114,25 +90,18 @@ pub struct InterruptConfirmPage {
     pub problem: Option<String>,
 }
 
-/// An interrupt in a list.
 #[derive(Clone, Debug)]
 pub struct InterruptRow {
-    /// Its page.
     pub url: String,
-    /// Whose word it is.
     pub host: SafeLine,
-    /// Its flow.
     pub flow: SafeLine,
     /// What the host says of it.
     pub title: Option<SafeLine>,
-    /// The host's own digest.
     pub digest: SafeLine,
     /// The keys that it says change, the first few.
     pub keys: Vec<SafeLine>,
-    /// How many more there are.
     pub more: usize,
     /// Whether it waits for the reader, or why not.
     pub badge: crate::web::pages::shared::widgets::ReviewBadge,
-    /// When it ends by itself.
     pub deadline: TimestampView,
 }

@@ -29,7 +29,6 @@ use crate::web::pages::shared::visitor::Visitor;
 use crate::web::pages::threads::list_view::{FilterState, SelectOption};
 use crate::web::state::AppState;
 
-/// Events of one page.
 const ROWS_MAX: usize = 50;
 
 /// Events of one file, and how many are asked for at once while it is sent.
@@ -218,7 +217,6 @@ pub async fn download(
         .streaming(Box::pin(lines)))
 }
 
-/// A file while it is sent.
 struct LogDownload {
     app: web::Data<AppState>,
     sought: LogFilter,
@@ -228,11 +226,8 @@ struct LogDownload {
     pages: usize,
 }
 
-/// What is sent next.
 enum LogDownloadStep {
-    /// This.
     Have(Box<service::LogListing>),
-    /// What stands below there.
     Below(u64),
 }
 

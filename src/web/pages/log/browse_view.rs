@@ -10,25 +10,19 @@ use crate::web::pages::threads::list_view::{FilterState, SelectOption};
 #[derive(Template, Clone, Debug)]
 #[template(path = "log.html")]
 pub struct LogPage {
-    /// The frame.
     pub shell: PageLayout,
     /// The kinds to choose from.
     pub kinds: Vec<SelectOption>,
     /// The flows to choose from.
     pub flows: Vec<SelectOption>,
-    /// The thread, as typed.
     pub thread: SafeLine,
-    /// Who, as typed.
     pub who: SafeLine,
-    /// From when on, as typed.
     pub since: SafeLine,
-    /// Until when, as typed.
     pub until: SafeLine,
     /// Whether anything was asked for.
     pub filter: FilterState,
     /// Why nothing was looked for.
     pub problem: Option<String>,
-    /// The last first.
     pub rows: Vec<LogEventRow>,
     /// How many were looked at, where more might be found further on.
     pub looked: Option<u64>,
@@ -38,24 +32,17 @@ pub struct LogPage {
     pub download_url: Option<String>,
 }
 
-/// An event.
 #[derive(Clone, Debug)]
 pub struct LogEventRow {
-    /// Its page.
     pub url: String,
-    /// What happened, in words.
     pub words: SafeLine,
-    /// Its name on the wire.
     pub name: SafeLine,
-    /// Its place in the log.
     pub index: Option<u64>,
-    /// Its flow.
     pub flow: Option<SafeLine>,
     /// Its thread, and that one's page.
     pub thread: Option<(SafeLine, String)>,
     /// Who did it, or to whom it was done.
     pub who: Vec<SafeLine>,
-    /// When.
     pub at: TimestampView,
 }
 
@@ -63,31 +50,23 @@ pub struct LogEventRow {
 #[derive(Template, Clone, Debug)]
 #[template(path = "event.html")]
 pub struct EventPage {
-    /// The frame.
     pub shell: PageLayout,
-    /// The event.
     pub row: LogEventRow,
     /// Its number in its thread.
     pub seq: Option<u64>,
-    /// Its id.
     pub id: SafeLine,
-    /// Its hash.
     pub hash: DigestText,
     /// The hash of the event before it in its thread.
     pub previous: Option<DigestText>,
-    /// What it tells.
     pub facts: Vec<EventFact>,
 }
 
 /// A member of what an event tells.
 #[derive(Clone, Debug)]
 pub struct EventFact {
-    /// Its name.
     pub name: SafeLine,
-    /// Its value.
     pub value: SafeJson,
     /// What that is called, if it is an id of something that has a name.
     pub called: Option<SafeLine>,
-    /// Its page, if it has one.
     pub url: Option<String>,
 }

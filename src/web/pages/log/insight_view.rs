@@ -11,7 +11,6 @@ use crate::web::pages::threads::list_view::SelectOption;
 #[derive(Template, Clone, Debug)]
 #[template(path = "insight.html")]
 pub struct InsightPage {
-    /// The frame.
     pub shell: PageLayout,
     /// How far back one can look.
     pub spans: Vec<InboxTab>,
@@ -27,16 +26,13 @@ pub struct InsightPage {
     pub behind: u64,
     /// Since when, where not all that happened was looked through.
     pub since: Option<TimestampView>,
-    /// What happened.
     pub told: InsightContent,
 }
 
-/// What the page tells.
 #[derive(Clone, Debug)]
 pub enum InsightContent {
     /// Nothing was asked, and nothing is open.
     Nothing,
-    /// This.
     Figures(Box<InsightFigures>),
 }
 
@@ -45,40 +41,29 @@ pub enum InsightContent {
 pub struct InsightFigures {
     /// The figures at the top, each with its name.
     pub summary: Vec<(&'static str, String)>,
-    /// How many reviews waited.
     pub waiting: Chart,
-    /// How long decisions took.
     pub times: Chart,
     /// What became of proposals.
     pub outcomes: Vec<OutcomeRow>,
-    /// By flow.
     pub by_flow: InsightGroups,
-    /// By reason.
     pub by_reason: InsightGroups,
 }
 
 /// Bars over time. Its words stand around the picture, which stretches.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// What begins its ids.
     pub id: &'static str,
-    /// What it shows.
     pub title: &'static str,
     /// What there is to see, in a sentence.
     pub told: String,
     /// How wide the drawing is in its own measure.
     pub width: usize,
-    /// The bars.
     pub bars: Vec<Bar>,
     /// What the top of the scale means.
     pub top: String,
-    /// What its middle means.
     pub middle: String,
-    /// Where it begins.
     pub from: String,
-    /// Where it ends.
     pub to: String,
-    /// The same as a table.
     pub table: ChartTable,
 }
 
@@ -87,31 +72,25 @@ pub struct Chart {
 pub struct ChartTable {
     /// What stands in its columns; the first names the row.
     pub columns: [&'static str; 4],
-    /// The last period first.
     pub rows: Vec<[String; 4]>,
 }
 
-/// One period's bar.
 #[derive(Clone, Debug)]
 pub struct Bar {
     /// Where it begins, from the left.
     pub x: usize,
     /// Where its top is, from above.
     pub y: u64,
-    /// How high it is.
     pub height: u64,
     /// The line above it, if there is one: a path.
     pub mark: Option<String>,
-    /// What it says.
     pub words: String,
 }
 
 /// What became of proposals, one way.
 #[derive(Clone, Debug)]
 pub struct OutcomeRow {
-    /// Which way.
     pub words: &'static str,
-    /// How many.
     pub count: u64,
     /// How long its bar is, of 1000.
     pub width: u64,
@@ -120,9 +99,7 @@ pub struct OutcomeRow {
 /// Reviews by something that they have.
 #[derive(Clone, Debug)]
 pub struct InsightGroups {
-    /// The most first.
     pub rows: Vec<InsightGroupRow>,
-    /// How many more there are.
     pub more: usize,
     /// What the longest bar means.
     pub longest: String,
@@ -143,7 +120,6 @@ pub struct InsightGroupRow {
     pub undecided: u64,
     /// How long half of the decisions took at most.
     pub median: String,
-    /// How long nearly all did.
     pub p95: String,
     /// The bar of the two: how far each reaches, of 1000.
     pub bar: Option<(u64, u64)>,

@@ -8,13 +8,10 @@ use serde_json::Value;
 use crate::web::api::openapi::description;
 use crate::web::pages::shared::layout::PageLayout;
 
-/// The page.
 #[derive(Template, Clone, Debug)]
 #[template(path = "reference.html")]
 pub struct ReferencePage {
-    /// The frame.
     pub shell: PageLayout,
-    /// What is told.
     pub told: &'static ApiReference,
 }
 
@@ -24,11 +21,8 @@ pub static REFERENCE: LazyLock<ApiReference> = LazyLock::new(|| ApiReference::of
 /// Calls by their parts, and what they are made of.
 #[derive(Clone, Debug)]
 pub struct ApiReference {
-    /// Of which version.
     pub version: String,
-    /// Part by part.
     pub parts: Vec<ApiSection>,
-    /// Every type.
     pub types: Vec<ApiMember>,
     /// Every status of a problem, with its codes.
     pub problems: Vec<ApiStatusView>,
@@ -37,26 +31,18 @@ pub struct ApiReference {
 /// Calls that belong together.
 #[derive(Clone, Debug)]
 pub struct ApiSection {
-    /// What it is called.
     pub name: String,
-    /// What it is for.
     pub what: String,
-    /// Its calls.
     pub calls: Vec<ApiOperation>,
 }
 
-/// One call.
 #[derive(Clone, Debug)]
 pub struct ApiOperation {
-    /// By which method.
     pub method: String,
-    /// At which path.
     pub path: String,
     /// Its name, which is its anchor.
     pub id: String,
-    /// In a line.
     pub summary: String,
-    /// In full.
     pub description: String,
     /// What it takes: in the path, the query, headers and the body.
     pub takes: Vec<ApiMember>,
@@ -73,22 +59,17 @@ pub struct ApiOperation {
 pub struct ApiExample {
     /// `body`, or a status.
     pub name: String,
-    /// The JSON, indented.
     pub json: String,
 }
 
 /// Something with a name and a type.
 #[derive(Clone, Debug)]
 pub struct ApiMember {
-    /// Its name.
     pub name: String,
     /// Where it stands, or whether it must be there.
     pub place: String,
-    /// Of which kind.
     pub kind: ApiTypeLabel,
-    /// What it is.
     pub what: String,
-    /// What it is made of.
     pub members: Vec<ApiMember>,
 }
 
@@ -97,7 +78,6 @@ pub struct ApiMember {
 pub struct ApiTypeLabel {
     /// As `list of`.
     pub before: &'static str,
-    /// The type.
     pub name: String,
     /// Whether it is described further down.
     pub described: bool,
@@ -108,11 +88,8 @@ pub struct ApiTypeLabel {
 /// A status that is no success.
 #[derive(Clone, Debug)]
 pub struct ApiStatusView {
-    /// Its name.
     pub name: String,
-    /// What it means.
     pub what: String,
-    /// With which codes.
     pub codes: Vec<String>,
 }
 

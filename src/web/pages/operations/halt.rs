@@ -48,7 +48,6 @@ const DONE: &[(&str, Tone, &str)] = &[
     ("asked", Tone::Care, "Asked for. It goes on once a second person asks for the same."),
 ];
 
-/// What a form is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HaltFormKind {
     Stop,

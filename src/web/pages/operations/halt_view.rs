@@ -10,9 +10,7 @@ use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 #[derive(Template, Clone, Debug)]
 #[template(path = "emergency.html")]
 pub struct HaltPage {
-    /// The frame.
     pub shell: PageLayout,
-    /// The session's token.
     pub csrf: String,
     /// The whole first, then each flow.
     pub scopes: Vec<ScopeCard>,
@@ -26,7 +24,6 @@ pub struct HaltPage {
     pub reason: SafeLine,
 }
 
-/// How one scope stands.
 #[derive(Clone, Debug)]
 pub struct ScopeCard {
     /// "all flows", or the flow.
@@ -41,7 +38,6 @@ pub struct ScopeCard {
     pub lifting: Option<LiftRequestRow>,
     /// Whether the reader may lift.
     pub may_lift: bool,
-    /// What could be lifted.
     pub choices: Vec<LiftOption>,
     /// Whether lifting takes two.
     pub needs_two: bool,
@@ -54,9 +50,7 @@ pub struct ActiveHaltRow {
     pub what: &'static str,
     /// Who stopped it, if that is known.
     pub by: Option<SafeLine>,
-    /// Since when.
     pub at: Option<TimestampView>,
-    /// Why.
     pub reason: SafeText,
 }
 
@@ -67,22 +61,17 @@ pub struct LiftRequestRow {
     pub what: &'static str,
     /// As forms send it.
     pub what_value: &'static str,
-    /// Who asked.
     pub by: SafeLine,
-    /// When.
     pub at: TimestampView,
-    /// Why.
     pub reason: SafeText,
     /// Whether it was the reader.
     pub mine: bool,
 }
 
-/// What could be lifted.
 #[derive(Clone, Copy, Debug)]
 pub struct LiftOption {
     /// As forms send it.
     pub value: &'static str,
-    /// For people.
     pub words: &'static str,
 }
 
@@ -90,27 +79,20 @@ pub struct LiftOption {
 #[derive(Template, Clone, Debug)]
 #[template(path = "emergency_confirm.html")]
 pub struct HaltConfirmPage {
-    /// The frame.
     pub shell: PageLayout,
-    /// Where the form goes.
     pub action: String,
-    /// The session's token.
     pub csrf: String,
     /// "Stop" or "Lift the halt of".
     pub title: &'static str,
     /// "proposing and verifying".
     pub what: &'static str,
-    /// As the form sends it.
     pub what_value: &'static str,
     /// "all flows", or the flow.
     pub scope: SafeLine,
-    /// As the form sends it.
     pub scope_value: String,
-    /// What happens then.
     pub consequences: Vec<&'static str>,
     /// The same in a word, as the form says it back.
     pub expects: &'static str,
-    /// Why.
     pub reason: SafeText,
     /// Whether it stops rather than lifts.
     pub stops: bool,

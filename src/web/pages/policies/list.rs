@@ -50,7 +50,6 @@ async fn card(app: &AppState, id: &FlowId) -> Result<FlowCard> {
     })
 }
 
-/// An amendment in a list.
 pub fn row(amendment: &PolicyChangeRequest, now: Timestamp) -> PolicyChangeRow {
     let (words, tone) = standing(amendment, now);
     PolicyChangeRow {

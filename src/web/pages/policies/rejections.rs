@@ -15,7 +15,6 @@ use crate::web::pages::shared::safe_text::{SafeJson, SafeLine};
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// Attempts on one page.
 const ROWS_MAX: u32 = 25;
 
 /// Violations that one row lists.

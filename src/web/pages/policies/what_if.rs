@@ -27,10 +27,8 @@ use crate::web::pages::shared::safe_text::{SafeJson, SafeLine, SafePath};
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// Changes that are listed.
 const CHANGES_SHOWN: usize = 200;
 
-/// What the form sends.
 #[derive(Deserialize, Default, Clone)]
 #[serde(default)]
 pub struct WhatIfFields {

@@ -12,21 +12,13 @@ use crate::web::pages::shared::widgets::{TimelineItem, VerdictView};
 #[derive(Template, Clone, Debug)]
 #[template(path = "amendment.html")]
 pub struct PolicyChangePage {
-    /// The frame.
     pub shell: PageLayout,
-    /// Its flow.
     pub flow: SafeLine,
-    /// How it stands.
     pub words: &'static str,
-    /// How that is meant.
     pub tone: Tone,
-    /// What that means.
     pub standing: String,
-    /// Who proposed it.
     pub proposer: SafeLine,
-    /// When it ends by itself.
     pub deadline: TimestampView,
-    /// What people vote on.
     pub digest: DigestText,
     /// The policy that would judge.
     pub policy: DigestText,
@@ -40,7 +32,6 @@ pub struct PolicyChangePage {
     pub text: Vec<SafeLine>,
     /// Whose approval is needed.
     pub stages: Vec<StageProgressView>,
-    /// What happened so far.
     pub timeline: Vec<TimelineItem>,
     /// What the visitor can do about it.
     pub deciding: DecideFormView,
@@ -50,27 +41,20 @@ pub struct PolicyChangePage {
 #[derive(Template, Clone, Debug)]
 #[template(path = "sign_policy.html")]
 pub struct SignPolicyPage {
-    /// The frame.
     pub shell: PageLayout,
     /// The amendment's page, to go back to.
     pub amendment_url: String,
-    /// Where the form goes.
     pub action: String,
     /// The session's CSRF token.
     pub csrf: String,
     /// Which stage it is voted in.
     pub stage: u32,
-    /// What is voted on.
     pub digest: DigestText,
-    /// The one-time nonce.
     pub nonce: String,
-    /// What the vote says.
     pub verdict: VerdictView,
-    /// The flow.
     pub flow: SafeLine,
     /// The policy that would judge.
     pub policy: DigestText,
-    /// When it ends by itself.
     pub deadline: TimestampView,
     /// The comment as typed, sent again unchanged.
     pub comment: SafeText,
@@ -90,20 +74,14 @@ pub struct FileDiff {
 /// One line of a difference.
 #[derive(Clone, Debug)]
 pub struct DiffLine {
-    /// What became of it.
     pub fate: DiffLineKind,
-    /// What it says.
     pub text: SafeLine,
 }
 
-/// What became of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DiffLineKind {
-    /// It stays.
     Kept,
-    /// It is new.
     Added,
-    /// It goes.
     Removed,
 }
 
@@ -140,7 +118,6 @@ impl DiffLineKind {
         }
     }
 
-    /// For whoever listens.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Kept => "",

@@ -32,7 +32,6 @@ pub struct ReplayQuery {
     flow: Option<String>,
 }
 
-/// What the form sends.
 #[derive(Deserialize, Default, Clone)]
 #[serde(default)]
 pub struct ReplayFields {

@@ -11,7 +11,6 @@ use crate::web::pages::shared::safe_text::SafeLine;
 #[derive(Template, Clone, Debug)]
 #[template(path = "replays.html")]
 pub struct ReplaysPage {
-    /// The frame.
     pub shell: PageLayout,
     /// What there is to choose from.
     pub flows: Vec<FlowChoice>,
@@ -19,7 +18,6 @@ pub struct ReplaysPage {
     pub policy: String,
     /// What could not be read of it.
     pub problem: Option<String>,
-    /// What came of it.
     pub told: Option<ReplaySummary>,
     /// The session's CSRF token.
     pub csrf: String,
@@ -28,47 +26,33 @@ pub struct ReplaysPage {
 /// Some proposals, held against the policy.
 #[derive(Clone, Debug)]
 pub struct ReplaySummary {
-    /// How it is meant.
     pub tone: Tone,
     /// "Of 12 proposals 1 would end otherwise."
     pub words: String,
     /// Those that would end otherwise, and those of which it cannot be told.
     pub rows: Vec<ReplayRow>,
-    /// Where to go on.
     pub next: Option<SafeLine>,
 }
 
 /// A proposal that would end otherwise, or of which it cannot be told.
 #[derive(Clone, Debug)]
 pub struct ReplayRow {
-    /// As which node.
     pub node: SafeLine,
-    /// Its thread.
     pub thread: SafeLine,
-    /// The thread's page.
     pub thread_url: String,
-    /// On which version.
     pub version: u64,
-    /// What became of it.
     pub was: &'static str,
-    /// The codes that it had.
     pub was_codes: Vec<SafeLine>,
-    /// What would become of it.
     pub would_be: ReplayResultView,
-    /// When.
     pub at: TimestampView,
 }
 
 /// What would become of a proposal.
 #[derive(Clone, Debug)]
 pub enum ReplayResultView {
-    /// This.
     Be {
-        /// How it is meant.
         tone: Tone,
-        /// "it would be held".
         words: &'static str,
-        /// Why it would be held.
         reasons: Vec<SafeLine>,
         /// Why it would be rejected.
         errors: Vec<ErrorRow>,

@@ -22,7 +22,6 @@ use crate::web::pages::shared::visitor::Visitor;
 use crate::web::pages::shared::vote_form::as_typed;
 use crate::web::state::AppState;
 
-/// What the form sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct CommentFields {

@@ -9,7 +9,6 @@ pub struct WithdrawalForm {
     pub action: String,
     /// The session's CSRF token.
     pub csrf: String,
-    /// The one-time nonce.
     pub nonce: String,
     /// Which vote, from 0.
     pub vote: String,
@@ -26,7 +25,6 @@ pub struct ExtensionForm {
     pub csrf: String,
     /// The deadline as it is: the form is good for moving this one.
     pub deadline: String,
-    /// Until when.
     pub choices: Vec<DeadlineOption>,
     /// The reason as typed, when the page comes again.
     pub typed: SafeText,
@@ -34,12 +32,9 @@ pub struct ExtensionForm {
     pub problem: Option<String>,
 }
 
-/// A later deadline.
 #[derive(Clone, Debug)]
 pub struct DeadlineOption {
-    /// As it is sent.
     pub value: String,
-    /// As it is read.
     pub words: String,
 }
 
@@ -50,7 +45,6 @@ pub struct CommentForm {
     pub action: String,
     /// The session's CSRF token.
     pub csrf: String,
-    /// The one-time nonce.
     pub nonce: String,
     /// What was typed, when the page comes again.
     pub typed: SafeText,

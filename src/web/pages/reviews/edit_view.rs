@@ -11,17 +11,13 @@ use crate::web::pages::shared::safe_text::{SafePath, SafeText};
 #[derive(Template, Clone, Debug)]
 #[template(path = "edit.html")]
 pub struct EditPage {
-    /// The frame.
     pub shell: PageLayout,
-    /// Where the form goes.
     pub action: String,
-    /// The review.
     pub review_url: String,
     /// The session's CSRF token.
     pub csrf: String,
     /// The digest of what is rewritten.
     pub digest: String,
-    /// What is held, in words.
     pub headline: Headline,
     /// The values that would be set.
     pub fields: Vec<EditField>,
@@ -42,9 +38,7 @@ pub struct EditPage {
 /// A value that would be set.
 #[derive(Clone, Debug)]
 pub struct EditField {
-    /// Where.
     pub path: SafePath,
-    /// What the form calls it.
     pub name: String,
     /// As JSON, with what cannot be seen by its number.
     pub value: SafeText,

@@ -20,7 +20,6 @@ use crate::web::pages::shared::safe_text::SafeText;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// What the form sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct ExtensionFields {

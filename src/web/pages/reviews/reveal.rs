@@ -27,7 +27,6 @@ pub const BURST: u32 = 10;
 /// After that, how often: who reads a flow's secrets one by one is slow, and seen on the way.
 pub const INTERVAL: Duration = Duration::from_secs(60);
 
-/// What the form sends.
 #[derive(Clone, Deserialize, Default)]
 #[serde(default)]
 pub struct RevealFields {

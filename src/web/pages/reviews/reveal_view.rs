@@ -5,11 +5,9 @@ use crate::web::pages::shared::safe_text::{SafePath, SafeText};
 /// Posts `csrf`, `digest`, `pointer` and `reason` to `/reviews/{id}/reveal`.
 #[derive(Clone, Debug)]
 pub struct RevealForm {
-    /// Where it goes.
     pub action: String,
     /// The session's CSRF token.
     pub csrf: String,
-    /// What can be looked at.
     pub places: Vec<SafePath>,
     /// The reason as typed, when the page comes again.
     pub typed: SafeText,

@@ -30,9 +30,7 @@ use crate::web::state::AppState;
 /// What comes back to a page whose form was not taken.
 #[derive(Clone, Debug, Default)]
 pub struct ReviewFormState {
-    /// Why not.
     pub problem: Option<String>,
-    /// The comment as typed.
     pub typed: String,
     /// By which delegation; empty for whichever comes first, `own` for the reader's own place.
     pub delegation: String,
@@ -214,7 +212,6 @@ fn other_places(facts: &ReviewFacts, places: &[VotingSeat], but: &VotingSeat) ->
     others.into_iter().map(other).collect()
 }
 
-/// Who is away, for a form.
 pub fn absent((delegation, away, now): (&Delegation, &Account, Timestamp)) -> DelegatorRow {
     DelegatorRow {
         delegation: delegation.id.to_string(),

@@ -21,27 +21,19 @@ use crate::web::pages::shared::widgets::{
 #[derive(Template, Clone, Debug)]
 #[template(path = "review.html")]
 pub struct ReviewPage {
-    /// The frame.
     pub shell: PageLayout,
-    /// The change in words.
     pub headline: Headline,
-    /// Where it stands.
     pub standing: ReviewStatusView,
     /// Seconds until its deadline, while it waits.
     pub ends_in: Option<u64>,
-    /// Its flow.
     pub flow: SafeLine,
-    /// Its thread.
     pub thread: SafeLine,
-    /// The thread's page.
     pub thread_url: String,
     /// What the host calls the thread.
     pub title: Option<SafeLine>,
     /// For whom the thread works, if the host said.
     pub on_behalf_of: Option<SafeLine>,
-    /// Who asked for it.
     pub asked_by: Option<RequesterView>,
-    /// Why it was held.
     pub reasons: Vec<HoldReasonView>,
     /// What rules warn of besides.
     pub warnings: Vec<HoldReasonView>,
@@ -65,7 +57,6 @@ pub struct ReviewPage {
     pub stages: Vec<StageView>,
     /// What happened, the oldest first.
     pub timeline: Vec<TimelineItem>,
-    /// What is signed.
     pub proof: StatementProofView,
     /// The form, or why there is none.
     pub deciding: ReviewDecisionView,
@@ -94,33 +85,24 @@ pub struct ReviewPage {
 pub struct EarlierDenialsView {
     /// "3 times in 24 hours".
     pub often: String,
-    /// Who denied it last.
     pub by: SafeLine,
-    /// Their comment.
     pub comment: Option<SafeText>,
     /// The last review that denied it.
     pub url: String,
 }
 
-/// Where a review stands.
 #[derive(Clone, Debug)]
 pub enum ReviewStatusView {
-    /// It waits.
     Waiting {
         /// "1 more from finance".
         needs: String,
-        /// When it ends by itself.
         deadline: TimestampView,
-        /// Whether that is near.
         urgency: Urgency,
     },
-    /// It ended.
     Ended {
-        /// How.
         outcome: HoldOutcomeView,
         /// By whom; nobody for an expiry.
         by: Vec<SafeLine>,
-        /// When.
         at: TimestampView,
         /// What followed: "The receipt was used: database_writer has written.", "Nothing was committed."
         followed: String,
@@ -146,7 +128,6 @@ pub enum Rationale {
 }
 
 impl Rationale {
-    /// The text.
     pub const fn text(&self) -> &SafeText {
         match self {
             Self::Whole(text) | Self::Redacted(text) => text,
@@ -157,7 +138,6 @@ impl Rationale {
 /// What is signed, and what it can be recomputed from.
 #[derive(Clone, Debug)]
 pub struct StatementProofView {
-    /// The transition's digest.
     pub digest: DigestText,
     /// The statement, member by member.
     pub statement: Vec<StatementRow>,
@@ -168,20 +148,16 @@ pub struct StatementProofView {
 /// A member of the statement.
 #[derive(Clone, Debug)]
 pub struct StatementRow {
-    /// Its name.
     pub key: String,
-    /// Its value.
     pub value: SafeJson,
 }
 
 /// The form, or why there is none.
 #[derive(Clone, Debug)]
 pub enum ReviewDecisionView {
-    /// The reader may vote.
     Open(Box<DecisionForm>),
     /// The reader may not, and why: "You own the agent that proposed this."
     Closed(String),
-    /// Nobody may any more.
     Over,
 }
 
@@ -193,9 +169,7 @@ pub struct DecisionForm {
     pub action: String,
     /// The session's CSRF token.
     pub csrf: String,
-    /// The one-time nonce.
     pub nonce: String,
-    /// The stage voted in.
     pub stage: String,
     /// In whose place, if not in the reader's own.
     pub absent: Option<DelegatorRow>,

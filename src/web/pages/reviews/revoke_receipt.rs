@@ -16,10 +16,8 @@ use crate::web::pages::shared::format::{html, see_other};
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// A sentence.
 const REASON_CHARS_MAX: usize = 500;
 
-/// What the form sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct RevocationFields {

@@ -3,7 +3,6 @@
 /// Posts `csrf` and `reason` to `/reviews/{id}/revocation`.
 #[derive(Clone, Debug)]
 pub struct RevocationForm {
-    /// Where it goes.
     pub action: String,
     /// The session's CSRF token.
     pub csrf: String,

@@ -19,7 +19,6 @@ use crate::web::pages::shared::format::{html, see_other};
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// What the form sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct WithdrawalFields {

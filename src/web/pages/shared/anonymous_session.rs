@@ -35,7 +35,6 @@ impl AnonymousSession {
         Self { secret: secret.unwrap_or_else(|| URL_SAFE_NO_PAD.encode(random::bytes::<SECRET_BYTES>())) }
     }
 
-    /// What the form carries.
     pub fn csrf(&self) -> CsrfToken {
         CsrfToken::of(&self.secret)
     }
@@ -59,7 +58,6 @@ impl AnonymousSession {
         Some(Self { secret: cookie.value().to_owned() })
     }
 
-    /// The browser's secret.
     pub fn secret(&self) -> &str {
         &self.secret
     }

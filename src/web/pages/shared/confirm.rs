@@ -16,16 +16,13 @@ pub enum PasskeySigningView {
     NotAsked,
     /// It may sign; without it the vote counts, too.
     May(PasskeySignForm),
-    /// It must sign.
     Must(PasskeySignForm),
     /// It would have to sign, and the person has none that counts here.
     Impossible,
 }
 
-/// What is signed.
 #[derive(Clone, Debug)]
 pub struct PasskeySignForm {
-    /// By which, and what.
     pub asking: PasskeyChallengeView,
     /// Until when the signature counts; part of what is signed.
     pub until: String,
@@ -35,7 +32,6 @@ pub struct PasskeySignForm {
 #[derive(Template, Clone, Debug)]
 #[template(path = "confirm.html")]
 pub struct ConfirmPage {
-    /// The frame.
     pub shell: PageLayout,
     /// The review's page, to go back to.
     pub review_url: String,
@@ -45,21 +41,14 @@ pub struct ConfirmPage {
     pub csrf: String,
     /// The digest that the vote is bound to.
     pub digest: DigestText,
-    /// The one-time nonce.
     pub nonce: String,
-    /// The stage voted in.
     pub stage: String,
     /// In whose place, and by which delegation.
     pub absent: Option<DelegatorRow>,
-    /// What the vote says.
     pub verdict: VerdictView,
-    /// The change in words.
     pub headline: Headline,
-    /// Its flow.
     pub flow: SafeLine,
-    /// Its thread.
     pub thread: SafeLine,
-    /// When it ends by itself.
     pub deadline: TimestampView,
     /// What follows: "With your vote 2 of 2 from finance have approved; a receipt is issued at once."
     pub consequence: String,

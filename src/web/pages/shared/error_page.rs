@@ -19,7 +19,6 @@ use crate::web::api::{self, problem::Problem};
 pub enum PageError {
     /// Nobody is signed in: sign in, and go on to there.
     SignInFirst(LocalPath),
-    /// Something went wrong.
     Page(Box<ErrorPage>),
 }
 

@@ -22,13 +22,10 @@ const MAC_BYTES: usize = 32;
 /// What a nonce is bound to.
 #[derive(Clone, Copy, Debug)]
 pub struct NonceBinding<'a> {
-    /// Whose form.
     pub session: &'a SessionId,
     /// On which page: a review's or an amendment's id, none of which comes twice.
     pub page: &'a str,
-    /// Showing exactly what.
     pub digest: Digest,
-    /// For which stage.
     pub stage: u32,
 }
 
@@ -37,7 +34,6 @@ pub struct NonceBinding<'a> {
 pub struct Nonce(String);
 
 impl Nonce {
-    /// A new one.
     pub fn new(key: &RowKey, binding: &NonceBinding<'_>) -> Self {
         let random = random::bytes::<RANDOM_BYTES>();
         let mut bytes = random.to_vec();

@@ -88,7 +88,6 @@ pub fn listed(texts: &[String], last: &str) -> String {
     }
 }
 
-/// Names for a page.
 pub fn lines<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<SafeLine> {
     names.into_iter().map(SafeLine::new).collect()
 }
@@ -217,7 +216,6 @@ pub fn cannot_decide(reason: CannotDecide) -> &'static str {
     }
 }
 
-/// A violation as a row.
 pub fn error_row(code: &str, pointer: &str, detail: &str) -> ErrorRow {
     let path = (!pointer.is_empty()).then(|| SafePath::new(pointer));
     ErrorRow { code: SafeLine::new(code), path, detail: SafeLine::new(detail) }

@@ -6,31 +6,23 @@ use super::safe_text::{SafeLine, SafePath};
 /// A change in one sentence.
 #[derive(Clone, Debug)]
 pub struct Headline {
-    /// The node that asks.
     pub node: SafeLine,
-    /// What it asks for.
     pub intent: HeadlineKind,
     /// The first of its changes, protected keys first.
     pub changes: Vec<HeadlineChange>,
-    /// How many more there are.
     pub more: usize,
 }
 
-/// What is asked for.
 #[derive(Clone, Debug)]
 pub enum HeadlineKind {
-    /// To change values.
     Change,
     /// The same, rewritten by a reviewer.
     Edit {
-        /// Who rewrote it.
         by: SafeLine,
     },
     /// A signature under the state as it stands.
     Reaffirm,
-    /// An earlier state again.
     Rollback {
-        /// Whose version.
         to_version: u64,
     },
 }
@@ -38,11 +30,8 @@ pub enum HeadlineKind {
 /// One change in a sentence.
 #[derive(Clone, Debug)]
 pub struct HeadlineChange {
-    /// Where.
     pub path: SafePath,
-    /// What stood there.
     pub before: DiffSideView,
-    /// What would.
     pub after: DiffSideView,
 }
 

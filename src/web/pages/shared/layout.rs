@@ -4,7 +4,6 @@ use super::nav::Navigation;
 use super::safe_text::SafeLine;
 use crate::service::inbox::WaitingCount;
 
-/// The frame of a page.
 #[derive(Clone, Debug, Default)]
 pub struct PageLayout {
     /// Who is signed in, if anybody.
@@ -13,10 +12,8 @@ pub struct PageLayout {
     pub notice: Option<FlashNotice>,
 }
 
-/// Who is signed in.
 #[derive(Clone, Debug)]
 pub struct SignedInView {
-    /// The user name.
     pub name: SafeLine,
     /// The groups the person is in.
     pub groups: Vec<SafeLine>,
@@ -33,22 +30,17 @@ pub struct SignedInView {
 /// What became of the last submit.
 #[derive(Clone, Debug)]
 pub struct FlashNotice {
-    /// How it is meant.
     pub tone: Tone,
-    /// The sentence.
     pub words: String,
 }
 
 /// How something is meant. Never said by colour alone: the words beside it say it too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tone {
-    /// It went well.
     Good,
-    /// It needs care.
     Care,
     /// It went wrong or was refused.
     Bad,
-    /// Neither.
     Plain,
 }
 
@@ -88,7 +80,6 @@ impl DigestText {
         Self(text.into())
     }
 
-    /// The whole.
     pub fn whole(&self) -> &str {
         &self.0
     }

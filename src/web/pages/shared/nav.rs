@@ -12,34 +12,26 @@ use crate::web::auth::permissions::CallerRole;
 pub enum NavGroup {
     /// What waits, and what was turned away.
     Work,
-    /// By what it is judged.
     Rules,
-    /// What happened.
     Record,
     /// Who takes part, and how all of it is stopped.
     People,
-    /// The reader's own.
     You,
 }
 
 /// Whether a wide screen's bar has room for it. The menu has the rest, and on a phone everything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NavPlacement {
-    /// In the bar.
     InBar,
-    /// In the menu only.
     InMenu,
 }
 
 /// A screen that people go to from anywhere. Who may is said in [`roles::TABLE`].
 pub struct NavScreen {
-    /// Where it is listed.
     pub group: NavGroup,
     /// The route, without anything to fill in.
     pub address: &'static str,
-    /// What it is called.
     pub label: &'static str,
-    /// Whether the bar has it.
     pub stands: NavPlacement,
     /// What the addresses of its other pages begin with.
     pub under: &'static [&'static str],
@@ -48,7 +40,6 @@ pub struct NavScreen {
 /// Where everybody begins; the number of reviews that wait stands beside it.
 const INBOX: &str = "/";
 
-/// Every such screen.
 pub const SCREENS: &[NavScreen] = &[
     bar(NavGroup::Work, INBOX, "Inbox", &["/reviews/", "/interrupts/"]),
     bar(NavGroup::Work, "/rejections", "Rejected", &[]),
@@ -91,23 +82,16 @@ pub struct Navigation {
     pub lists: Vec<NavList>,
 }
 
-/// One group's screens.
 #[derive(Clone, Debug)]
 pub struct NavList {
-    /// What stands above them.
     pub title: &'static str,
-    /// The screens.
     pub links: Vec<NavLink>,
 }
 
-/// A way to a screen.
 #[derive(Clone, Debug)]
 pub struct NavLink {
-    /// Where to.
     pub url: &'static str,
-    /// What it is called.
     pub label: &'static str,
-    /// Whether the bar has it.
     pub stands: NavPlacement,
     /// Where one is, seen from it.
     pub here: NavLocation,
@@ -118,11 +102,9 @@ pub struct NavLink {
 /// Where one is, seen from a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NavLocation {
-    /// On that very page.
     Page,
     /// On a page that belongs to it.
     Below,
-    /// Elsewhere.
     Not,
 }
 
@@ -136,7 +118,6 @@ impl NavLocation {
         }
     }
 
-    /// Whether it is marked.
     pub fn marked(self) -> bool {
         self != Self::Not
     }
@@ -169,7 +150,6 @@ impl NavScreen {
 }
 
 impl NavLink {
-    /// Whether the bar has it.
     pub fn in_bar(&self) -> bool {
         self.stands == NavPlacement::InBar
     }
@@ -200,7 +180,6 @@ impl Navigation {
         Self { lists: GROUPS.into_iter().map(list).filter(|it| !it.links.is_empty()).collect() }
     }
 
-    /// What stands in the bar.
     pub fn bar(&self) -> impl Iterator<Item = &NavLink> {
         self.lists.iter().flat_map(|it| &it.links).filter(|it| it.in_bar())
     }

@@ -12,26 +12,20 @@ use super::safe_text::{SafeJson, SafeLine, SafePath};
 use crate::domain::primitives::confusable::KnownTexts;
 use crate::domain::primitives::sanitize;
 
-/// One side of a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DiffSideView {
-    /// An opened leaf.
     Leaf {
-        /// Its value.
         value: SafeJson,
         /// Its salt, base64url.
         salt: String,
     },
     /// A commitment whose content is not shown.
     Bare(DigestText),
-    /// A hidden value.
     Hidden {
-        /// Its commitment.
         commitment: DigestText,
         /// What kind of value it is: "a text of 9 to 32 characters".
         kind: String,
     },
-    /// Nothing is there.
     Absent,
     /// An object or array is there, and has rows of its own.
     Nested,
@@ -66,16 +60,12 @@ impl DiffSideView {
     }
 }
 
-/// Something that differs.
 #[derive(Clone, Debug)]
 pub struct OpeningRow {
-    /// Where.
     pub path: SafePath,
     /// Whether the policy protects it.
     pub protection: Protection,
-    /// What stood there.
     pub before: DiffSideView,
-    /// What would.
     pub after: DiffSideView,
     /// Whether its value differs, or was only set again.
     pub meaning: ChangeMeaning,
@@ -85,7 +75,6 @@ pub struct OpeningRow {
 /// salted anew even where it is the same, so that nobody can tell a right guess from the commitment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ChangeMeaning {
-    /// The value differs.
     Differs,
     /// It was set to what it is.
     SetAgain,
@@ -94,9 +83,7 @@ pub enum ChangeMeaning {
 /// Whether the policy protects a place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Protection {
-    /// It does.
     Protected,
-    /// It does not.
     Plain,
 }
 
@@ -134,7 +121,6 @@ impl OpeningRow {
 /// Something that does not differ.
 #[derive(Clone, Debug)]
 pub struct UnchangedRow {
-    /// Where.
     pub path: SafePath,
     /// What is there: a leaf or a commitment.
     pub side: DiffSideView,
@@ -143,11 +129,8 @@ pub struct UnchangedRow {
 /// Something that a writer would read.
 #[derive(Clone, Debug)]
 pub struct ReadRow {
-    /// Where.
     pub path: SafePath,
-    /// What it would read.
     pub side: DiffSideView,
-    /// How new it is.
     pub mark: ReadMark,
 }
 
@@ -188,7 +171,6 @@ pub struct OpeningRows {
     pub changed: Vec<OpeningRow>,
     /// What does not and no writer has taken into its list.
     pub unchanged: Vec<UnchangedRow>,
-    /// Which places are arrays.
     pub arrays: ArrayPointers,
 }
 
@@ -351,16 +333,13 @@ impl FlattenedTree {
 /// `/items/0` from a key that is called `0`; a wrong list gives other roots.
 #[derive(Clone, Debug)]
 pub struct ArrayPointers {
-    /// In the tree before.
     pub from: String,
-    /// In the tree after.
     pub to: String,
 }
 
 /// What a writer node would read.
 #[derive(Clone, Debug)]
 pub struct WriterReads {
-    /// The writer node.
     pub node: SafeLine,
     /// Everything it would read.
     pub rows: Vec<ReadRow>,

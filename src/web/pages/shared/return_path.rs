@@ -10,7 +10,6 @@ const NEXT_CHARS_MAX: usize = 512;
 pub struct LocalPath(String);
 
 impl LocalPath {
-    /// The inbox.
     pub fn inbox() -> Self {
         Self("/".to_owned())
     }

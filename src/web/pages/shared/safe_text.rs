@@ -129,7 +129,6 @@ impl SafePath {
         Self(pointer.into())
     }
 
-    /// The JSON Pointer.
     pub fn pointer(&self) -> &str {
         &self.0
     }

@@ -74,7 +74,6 @@ fn asked(request: &HttpRequest) -> LocalPath {
 }
 
 impl Visitor {
-    /// Who it is.
     pub fn account(&self) -> &crate::domain::identity::account::Account {
         &self.0.signed_in.account.record
     }

@@ -8,7 +8,6 @@ use super::safe_text::SafeLine;
 pub struct DelegatorRow {
     /// By which delegation, as the form sends it.
     pub delegation: String,
-    /// Who.
     pub name: SafeLine,
     /// Until when the reader may.
     pub until: TimestampView,

@@ -39,7 +39,6 @@ pub struct VoteFields {
 pub struct VoteFormState {
     /// Why the vote was not counted.
     pub problem: Option<String>,
-    /// The comment.
     pub typed: String,
 }
 

@@ -3,14 +3,10 @@
 use super::layout::{TimestampView, Tone};
 use super::safe_text::{SafeJson, SafeLine, SafePath, SafeText};
 
-/// How a hold ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HoldOutcomeView {
-    /// Every stage approved.
     Approved,
-    /// Somebody refused.
     Denied,
-    /// Nobody decided in time.
     Expired,
     /// Its proposer took it back.
     Cancelled,
@@ -30,7 +26,6 @@ impl HoldOutcomeView {
         }
     }
 
-    /// How it is meant.
     pub const fn tone(self) -> Tone {
         match self {
             Self::Approved => Tone::Good,
@@ -49,21 +44,16 @@ pub struct HoldReasonView {
     pub words: SafeLine,
 }
 
-/// A call of a tool.
 #[derive(Clone, Debug)]
 pub struct ToolCallView {
-    /// Which.
     pub name: SafeLine,
-    /// With what.
     pub arguments: ToolArgumentsView,
 }
 
 /// What a tool is called with.
 #[derive(Clone, Debug)]
 pub enum ToolArgumentsView {
-    /// All of it.
     Whole {
-        /// The arguments.
         value: SafeJson,
         /// What they were committed to with, base64url.
         salt: String,
@@ -72,10 +62,8 @@ pub enum ToolArgumentsView {
     Parts(Vec<ToolArgumentRow>),
 }
 
-/// One of them.
 #[derive(Clone, Debug)]
 pub struct ToolArgumentRow {
-    /// Which.
     pub path: SafePath,
     /// Its value, if it is shown.
     pub value: Option<SafeJson>,
@@ -84,44 +72,35 @@ pub struct ToolArgumentRow {
 /// Something that happened to the review.
 #[derive(Clone, Debug)]
 pub struct TimelineItem {
-    /// How it is meant.
     pub tone: Tone,
     /// Who did it; nobody for what the gateway does by itself.
     pub who: Option<SafeLine>,
     /// What: "approved as finance", "held the proposal".
     pub words: String,
-    /// The comment.
     pub comment: Option<SafeText>,
     /// What the voter's browser reported: "Their browser reported a match."
     pub claim: Option<String>,
-    /// When.
     pub at: TimestampView,
 }
 
 /// Whether a comment must be given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommentRequirement {
-    /// It may.
     Optional,
-    /// It must.
     Required,
 }
 
 /// Whether an earlier write of the thread may or may not have happened.
 #[derive(Clone, Debug)]
 pub enum WriteUncertainty {
-    /// All are known.
     None,
     /// One lapsed and nobody has resolved it: "database_writer reserved version 3 at 14:02 and never said …".
     Unknown(SafeLine),
 }
 
-/// What a vote says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VerdictView {
-    /// It may happen.
     Approve,
-    /// It may not.
     Deny,
 }
 
@@ -134,7 +113,6 @@ impl VerdictView {
         }
     }
 
-    /// The button's word.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Approve => "Approve",
@@ -143,12 +121,9 @@ impl VerdictView {
     }
 }
 
-/// How near a deadline is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Urgency {
-    /// Hours.
     Calm,
-    /// Minutes.
     Soon,
 }
 
@@ -162,15 +137,11 @@ impl Urgency {
 /// How an entry got into the chain.
 #[derive(Clone, Debug)]
 pub enum GateView {
-    /// By the policy alone.
     Auto,
     /// By the policy alone, while it only observed.
     Observed,
-    /// People approved it.
     Approved {
-        /// The review's page.
         review_url: String,
-        /// Their names.
         by: Vec<SafeLine>,
     },
     /// It is a writer's record of what it wrote.
@@ -178,7 +149,6 @@ pub enum GateView {
 }
 
 impl GateView {
-    /// The gate in words.
     pub const fn words(&self) -> &'static str {
         match self {
             Self::Auto => "committed by policy",
@@ -188,7 +158,6 @@ impl GateView {
         }
     }
 
-    /// How it is meant.
     pub const fn tone(&self) -> Tone {
         match self {
             Self::Auto => Tone::Plain,
@@ -198,21 +167,16 @@ impl GateView {
     }
 }
 
-/// Who asked.
 #[derive(Clone, Debug)]
 pub enum RequesterView {
     /// A token, and who answers for it.
     Token {
-        /// Its name.
         name: SafeLine,
-        /// Who answers.
         owner: SafeLine,
     },
-    /// A person.
     Person(SafeLine),
 }
 
-/// A word beside a row.
 #[derive(Clone, Debug)]
 pub enum ReviewBadge {
     /// Waits for the reader's vote.
@@ -230,7 +194,6 @@ pub enum ReviewBadge {
 }
 
 impl ReviewBadge {
-    /// The badge in words.
     pub fn words(&self) -> String {
         match self {
             Self::Yours => "yours".to_owned(),
@@ -242,7 +205,6 @@ impl ReviewBadge {
         }
     }
 
-    /// How it is meant.
     pub const fn tone(&self) -> Tone {
         match self {
             Self::Yours => Tone::Good,

@@ -19,7 +19,6 @@ fn step(description: &str, kind: &str, (words, tone): (&'static str, Tone)) -> P
     PlanStepRow { description: line(description), kind: line(kind), status: StatusBadge { words, tone } }
 }
 
-/// A run that is over.
 pub fn page() -> EpisodePage {
     let did = |what: &str, tone: Tone, review: Option<&str>| EpisodeEventRow {
         what: line(what),
@@ -82,7 +81,6 @@ pub fn begun() -> EpisodePage {
     }
 }
 
-/// One that was imported.
 pub fn imported(vouched: ImportSignerView) -> EpisodePage {
     let untold = UnverifiedRow {
         file: line("state.json"),
@@ -99,7 +97,6 @@ pub fn imported(vouched: ImportSignerView) -> EpisodePage {
     EpisodePage { head: EpisodeHeadView::Imported(Box::new(head)), ..page() }
 }
 
-/// Runs that were imported.
 pub fn imports() -> ImportsPage {
     let row = ImportRow {
         url: "/threads/imported-0192/episode".to_owned(),
@@ -112,7 +109,6 @@ pub fn imports() -> ImportsPage {
     ImportsPage { shell: shell(2), rows: vec![row], older_url: Some("/imports?older=1.a".to_owned()) }
 }
 
-/// None.
 pub fn no_imports() -> ImportsPage {
     ImportsPage { rows: Vec::new(), older_url: None, ..imports() }
 }

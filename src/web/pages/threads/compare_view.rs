@@ -10,19 +10,13 @@ use crate::web::pages::shared::safe_text::SafeLine;
 #[derive(Template, Clone, Debug)]
 #[template(path = "compare.html")]
 pub struct ComparePage {
-    /// The frame.
     pub shell: PageLayout,
-    /// The thread.
     pub thread: SafeLine,
-    /// What the host calls it.
     pub title: Option<SafeLine>,
     /// The thread's last version.
     pub head: u64,
-    /// The one.
     pub from: u64,
-    /// The other.
     pub to: u64,
-    /// What differs.
     pub rows: Vec<OpeningRow>,
     /// How many more differ than are listed.
     pub more: usize,

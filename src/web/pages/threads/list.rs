@@ -16,7 +16,6 @@ use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// Threads of one page.
 const ROWS_MAX: usize = 30;
 
 /// The words of the address for what a thread is doing.

@@ -10,7 +10,6 @@ use crate::web::pages::shared::safe_text::SafeLine;
 #[derive(Template, Clone, Debug)]
 #[template(path = "threads.html")]
 pub struct ThreadsPage {
-    /// The frame.
     pub shell: PageLayout,
     /// The flows to choose from.
     pub flows: Vec<SelectOption>,
@@ -22,7 +21,6 @@ pub struct ThreadsPage {
     pub title: SafeLine,
     /// Whether anything was asked for.
     pub filter: FilterState,
-    /// What was found.
     pub rows: Vec<ThreadRow>,
     /// How many were looked at, where more might be found further on.
     pub looked: Option<usize>,
@@ -35,29 +33,21 @@ pub struct ThreadsPage {
 /// Whether anything was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FilterState {
-    /// All are listed.
     None,
-    /// Only what fits.
     Some,
 }
 
 /// One of several, in a form.
 #[derive(Clone, Debug)]
 pub struct SelectOption {
-    /// What is sent.
     pub value: String,
-    /// What is shown.
     pub label: SafeLine,
-    /// Whether it is the one.
     pub chosen: SelectOptionState,
 }
 
-/// Whether it is the one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SelectOptionState {
-    /// It is.
     Yes,
-    /// It is not.
     No,
 }
 
@@ -68,29 +58,19 @@ impl SelectOption {
         Self { value: value.to_owned(), label: SafeLine::new(label), chosen }
     }
 
-    /// Whether it is the one.
     pub fn is_chosen(&self) -> bool {
         self.chosen == SelectOptionState::Yes
     }
 }
 
-/// A thread.
 #[derive(Clone, Debug)]
 pub struct ThreadRow {
-    /// Its page.
     pub url: String,
-    /// Its name.
     pub name: SafeLine,
-    /// What the host calls it.
     pub title: Option<SafeLine>,
-    /// Its flow.
     pub flow: SafeLine,
-    /// For whom it works.
     pub on_behalf_of: Option<SafeLine>,
-    /// Where it stands.
     pub status: ThreadStatusView,
-    /// Its last version.
     pub version: u64,
-    /// Since when it exists.
     pub since: TimestampView,
 }

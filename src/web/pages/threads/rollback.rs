@@ -13,7 +13,6 @@ use crate::web::pages::shared::format::see_other;
 use crate::web::pages::shared::vote_form::as_typed;
 use crate::web::state::AppState;
 
-/// What the form sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct RollbackFields {

@@ -13,15 +13,10 @@ use crate::web::pages::shared::widgets::RequesterView;
 #[derive(Template, Clone, Debug)]
 #[template(path = "thread.html")]
 pub struct ThreadPage {
-    /// The frame.
     pub shell: PageLayout,
-    /// Its id.
     pub thread: SafeLine,
-    /// What the host calls it.
     pub title: Option<SafeLine>,
-    /// Its flow.
     pub flow: SafeLine,
-    /// For whom it works.
     pub on_behalf_of: Option<SafeLine>,
     /// The page of the run that it is, if it is one.
     pub episode_url: Option<String>,
@@ -31,13 +26,10 @@ pub struct ThreadPage {
     pub branches: Vec<BranchRow>,
     /// The page with those that were made before, if there are any.
     pub earlier_branches_url: Option<String>,
-    /// Where it stands.
     pub status: ThreadStatusView,
     /// Whether its head may be written: "The head owes an approval: it cannot be written without a receipt."
     pub standing: String,
-    /// Its last version.
     pub head: u64,
-    /// Its entries.
     pub entries: Vec<EntryRow>,
     /// Reviews that led to no entry, and such.
     pub ended: Vec<EndedReviewRow>,
@@ -52,7 +44,6 @@ pub struct OriginRow {
     pub name: SafeLine,
     /// The thread that was forked.
     pub thread: SafeLine,
-    /// Its page.
     pub thread_url: String,
     /// Which version of it was forked.
     pub version: u64,
@@ -60,47 +51,34 @@ pub struct OriginRow {
     pub version_url: String,
 }
 
-/// A branch of a thread.
 #[derive(Clone, Debug)]
 pub struct BranchRow {
-    /// What it is called.
     pub name: SafeLine,
-    /// Its page.
     pub url: String,
     /// Of which version it was made.
     pub version: u64,
     /// The page of that version.
     pub version_url: String,
-    /// What became of it.
     pub became: BranchStatusView,
 }
 
-/// What became of a branch.
 #[derive(Clone, Debug)]
 pub struct BranchStatusView {
-    /// In words.
     pub words: String,
-    /// How it is meant.
     pub tone: Tone,
-    /// Where that can be read.
     pub url: Option<String>,
 }
 
-/// Where a thread stands.
 #[derive(Clone, Debug)]
 pub enum ThreadStatusView {
-    /// Takes proposals.
     Open,
     /// Waits for the review at this address.
     Held(String),
-    /// A writer holds its head.
     Writing,
-    /// Takes nothing any more.
     Closed,
 }
 
 impl ThreadStatusView {
-    /// In words.
     pub const fn words(&self) -> &'static str {
         match self {
             Self::Open => "Open",
@@ -110,7 +88,6 @@ impl ThreadStatusView {
         }
     }
 
-    /// How it is meant.
     pub const fn tone(&self) -> Tone {
         match self {
             Self::Open | Self::Closed => Tone::Plain,
@@ -119,28 +96,20 @@ impl ThreadStatusView {
     }
 }
 
-/// A version.
 #[derive(Clone, Debug)]
 pub struct EntryRow {
-    /// Its page.
     pub url: String,
-    /// Its number.
     pub version: u64,
     /// What kind of step it was, with its node: "created", "proposed by planner".
     pub step: String,
-    /// Its node, if it has one.
     pub node: Option<SafeLine>,
-    /// How it got in.
     pub gate: GateView,
     /// Who asked, if that is known.
     pub by: Option<RequesterView>,
-    /// What changed.
     pub changed: Vec<HeadlineChange>,
     /// How many more changed than are listed.
     pub more_changed: usize,
-    /// Its digest.
     pub digest: DigestText,
-    /// When it was committed.
     pub at: TimestampView,
     /// What became of its receipt or write: "written by database_writer, fence 4".
     pub write: Option<WriteStatusView>,
@@ -149,21 +118,15 @@ pub struct EntryRow {
 /// What became of a receipt or a write.
 #[derive(Clone, Debug)]
 pub struct WriteStatusView {
-    /// How it is meant.
     pub tone: Tone,
-    /// In words.
     pub words: SafeLine,
 }
 
 /// A review that led to no entry.
 #[derive(Clone, Debug)]
 pub struct EndedReviewRow {
-    /// The review's page.
     pub url: String,
-    /// What was asked for.
     pub headline: crate::web::pages::shared::headline::Headline,
-    /// How it ended.
     pub outcome: HoldOutcomeView,
-    /// When.
     pub at: TimestampView,
 }

@@ -91,7 +91,6 @@ pub const fn step_words(kind: TransitionType) -> &'static str {
     }
 }
 
-/// Who asked, for a page.
 pub fn asker(who: &RequesterName) -> RequesterView {
     match who {
         RequesterName::Token { name, owner } => {

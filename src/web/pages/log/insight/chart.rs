@@ -22,25 +22,19 @@ const TIMES_SECS: [u64; 19] = [
 
 /// What is drawn of a period: a height, and perhaps a line above it.
 pub struct ChartPoint {
-    /// How much.
     pub value: u64,
     /// Up to where the line goes.
     pub mark: Option<u64>,
-    /// In words.
     pub words: String,
 }
 
 /// What a chart says of itself.
 pub struct ChartLabels {
-    /// What begins its ids.
     pub id: &'static str,
-    /// What it shows.
     pub title: &'static str,
-    /// What there is to see.
     pub told: String,
     /// Its first and its last period.
     pub ends: (String, String),
-    /// What it is drawn from.
     pub table: ChartTable,
 }
 

@@ -29,7 +29,6 @@ pub fn standing(facts: &ReviewFacts, next_url: Option<String>) -> ReviewStatusVi
     }
 }
 
-/// Whose votes it lacks.
 pub fn needs(facts: &ReviewFacts) -> String {
     let lacking = (0u32..).zip(&facts.hold.stages).filter_map(|(index, stage)| {
         let missing = stage.need.saturating_sub(facts.hold.approvals(index, &facts.roll));

@@ -8,6 +8,8 @@ mod circles;
 mod rules;
 #[path = "tidy/source.rs"]
 mod source;
+#[path = "tidy/walkthroughs.rs"]
+mod walkthroughs;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -58,6 +60,8 @@ fn the_repository_is_tidy() {
         found.extend(rust_rules().iter().flat_map(|rule| rule(file, &source)));
     }
     found.extend(circles::circles(&files));
+    let architecture = files.iter().find(|it| it.path == "ARCHITECTURE.md").unwrap();
+    found.extend(walkthroughs::stale_names(&architecture.text, &files));
     found.extend(migrations(&files));
     found.extend(named_paths(&files));
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
@@ -341,4 +345,17 @@ fn imports_in_a_circle_are_found() {
         assert!(house(&[down, ("src/domain/threads/thread.rs", other)]).is_empty(), "{other}");
     }
     assert!(house(&[("src/a.rs", "mod b; use self::b::B;"), ("src/a/b.rs", "use super::A;")]).is_empty());
+}
+
+#[test]
+fn walkthrough_that_names_a_function_that_is_gone_is_found() {
+    let files = [file("src/a.rs", "pub fn propose() {}\npub struct Vote;\n")];
+    for there in
+        ["`propose` in `src/a.rs`", "`Service::propose` (`src/a.rs`)", "`Vote` (`src/a.rs`)", "`gone` and `src/a.rs`"]
+    {
+        assert!(walkthroughs::stale_names(&format!("1. {there}."), &files).is_empty(), "{there}");
+    }
+    for gone in ["`pro` in `src/a.rs`", "`Service::commit` (`src/a.rs`)", "`propose` in `src/b.rs`"] {
+        assert_eq!(walkthroughs::stale_names(&format!("1. {gone}."), &files).len(), 1, "{gone}");
+    }
 }

@@ -1,5 +1,5 @@
 //! Kinds of endpoints. Which events are of use to one is said here; what is sent for them, and what counts as their
-//! having arrived, in `service::sending::errands`.
+//! having arrived, in `service::delivery::request`.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! What this gateway knows of a receipt that somebody holds. What the receipt proves by itself is no matter of a
-//! gateway: see [`crate::domain::chain::offline`].
+//! gateway: see [`crate::domain::chain::verify_receipt_offline`].
 
 use super::verify::peek_receipt;
 use crate::domain::chain::statement::Statement;

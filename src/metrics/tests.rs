@@ -60,9 +60,11 @@ fn what_is_no_longer_so_is_no_longer_told() {
 fn a_worker_fails_until_it_works_again() {
     let metrics = Metrics::default();
     let failing = |run| {
-        metrics.ran("count", run);
-        line(&metrics.text(None, 0), "countersign_worker_failing{worker=\"count\"}")
+        metrics.ran("mail", run);
+        let text = metrics.text(None, 0);
+        ["mail", "letters"].map(|name| line(&text, &format!("countersign_worker_failing{{worker=\"{name}\"}}")))
     };
-    assert_eq!(failing(WorkerResult::Failed).as_deref(), Some("1"));
-    assert_eq!(failing(WorkerResult::Done).as_deref(), Some("0"));
+    let both = |figure: &str| [Some(figure.to_owned()), Some(figure.to_owned())];
+    assert_eq!(failing(WorkerResult::Failed), both("1"));
+    assert_eq!(failing(WorkerResult::Done), both("0"));
 }

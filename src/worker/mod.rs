@@ -71,23 +71,25 @@ impl Workers {
                 let sends = Arc::clone(&sends);
                 async move { sends.round().await }
             })),
-            tokio::spawn(rounds("forget").repeat(Arc::clone(service), |it| async move { prune::run_once(&it).await })),
+            tokio::spawn(rounds("prune").repeat(Arc::clone(service), |it| async move { prune::run_once(&it).await })),
             tokio::spawn(rounds("expire").repeat(Arc::clone(service), |it| async move { expire::run_once(&it).await })),
             tokio::spawn(
-                rounds("judge again").repeat(Arc::clone(service), |it| async move { rejudge::run_once(&it).await }),
+                rounds("rejudge").repeat(Arc::clone(service), |it| async move { rejudge::run_once(&it).await }),
             ),
             tokio::spawn(
-                rounds("lapse").repeat(Arc::clone(service), |it| async move { expire_leases::run_once(&it).await }),
+                rounds("expire_leases")
+                    .repeat(Arc::clone(service), |it| async move { expire_leases::run_once(&it).await }),
             ),
             tokio::spawn(
-                rounds("notice").repeat(Arc::clone(service), |it| async move { escalate::run_once(&it).await }),
+                rounds("escalate").repeat(Arc::clone(service), |it| async move { escalate::run_once(&it).await }),
             ),
             tokio::spawn(sequence.repeat(Arc::clone(service), |it| async move { sequence::run_once(&it).await })),
             tokio::spawn(
-                rounds("count").repeat(Arc::clone(service), |it| async move { count_insight::run_once(&it).await }),
+                rounds("count_insight")
+                    .repeat(Arc::clone(service), |it| async move { count_insight::run_once(&it).await }),
             ),
             tokio::spawn(
-                rounds("sightings").repeat(Arc::clone(service), |it| async move { last_seen::run_once(&it).await }),
+                rounds("last_seen").repeat(Arc::clone(service), |it| async move { last_seen::run_once(&it).await }),
             ),
         ];
         Self { stop, loops, interval, sender }
@@ -97,7 +99,7 @@ impl Workers {
     #[must_use]
     pub fn copying(mut self, service: &Arc<Service>, to: &LogExportTarget) -> Self {
         let (interval, stopping, to) = (self.interval, self.stop.subscribe(), to.clone());
-        let round = WorkerLoop { name: "copy", interval, wakes: WakeTrigger::AfterCommits, stopping };
+        let round = WorkerLoop { name: "export_log", interval, wakes: WakeTrigger::AfterCommits, stopping };
         self.loops.push(tokio::spawn(round.repeat(Arc::clone(service), move |it| {
             let to = to.clone();
             async move { export_log::run_once(&it, &to).await }
@@ -113,7 +115,7 @@ impl Workers {
     #[must_use]
     pub fn telling(mut self, service: &Arc<Service>, mailer: &Mailer, digests: Duration) -> Self {
         let (interval, stopping, mailer) = (self.interval, self.stop.subscribe(), mailer.clone());
-        let round = WorkerLoop { name: "letters", interval, wakes: WakeTrigger::AtIntervals, stopping };
+        let round = WorkerLoop { name: "mail", interval, wakes: WakeTrigger::AtIntervals, stopping };
         self.loops.push(tokio::spawn(round.repeat(Arc::clone(service), move |it| {
             let mailer = mailer.clone();
             async move { Ok(mail::run_once(&it, &mailer, digests).await?.unwrap_or_default()) }

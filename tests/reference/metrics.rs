@@ -56,7 +56,7 @@ Each event is counted by one gateway.
 | `status` | The class of the status: `2xx`, `4xx`, … |
 | `type` | The type of the event, like `transition.held`. |
 | `what` | `proposing`, `verifying` |
-| `worker` | The name of the background worker. `copy` is the log export and `letters` sends email notifications. |
+| `worker` | The name of the background worker. `export_log` is the log export and `mail` sends email notifications. For one release, each renamed worker is also listed under its former name, such as `letters`. |
 
 The gateway reports these values with 0 from its start:
 ";

@@ -26,7 +26,7 @@ from countersign import (
     Rejected,
     WriteInProgress,
 )
-from countersign.standing import Amendment, PolicyActive
+from countersign.resources import Amendment, PolicyActive
 from countersign.testing import Gateway
 from countersign.verify import ANY, Keys, check_answer
 

@@ -11,7 +11,7 @@ from ._plans import Call, Core, Plan, Request, Walk, asked, text
 from ._reading import reads
 from .answers import Patch
 from .errors import Json
-from .standing import (
+from .resources import (
     Amendment,
     Amendments,
     Halt,

@@ -6,7 +6,7 @@ from . import _names as names
 from ._calls import by_pages, get, given
 from ._plans import Call, Core, Plan, Request, Walk, asked
 from .errors import Json
-from .standing import Evidence, Health, Passkey, Passkeys, Rejection, RejectionPage
+from .resources import Evidence, Health, Passkey, Passkeys, Rejection, RejectionPage
 
 # The gateway's own maximum.
 REJECTIONS_PAGE = 200

@@ -10,7 +10,7 @@ from ._calls import by_pages, get, given, keyed
 from ._plans import Call, Core, Plan, Request, Walk, asked, text
 from ._reading import reads
 from .errors import Json
-from .standing import Attempt, Count, Delivery, DeliveryPage, Endpoint, Endpoints, Secret
+from .resources import Attempt, Count, Delivery, DeliveryPage, Endpoint, Endpoints, Secret
 
 # The gateway's own maximum.
 DELIVERIES_PAGE = 200

@@ -10,7 +10,7 @@ from ._plans import Call, Core, Plan, Request, asked
 from ._reading import read
 from ._waiting import until_it_ends
 from .errors import Json, UnexpectedAnswer
-from .standing import Interrupt, InterruptAnswer
+from .resources import Interrupt, InterruptAnswer
 
 
 def post_interrupt(

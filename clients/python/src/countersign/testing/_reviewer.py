@@ -8,7 +8,7 @@ from typing import Literal
 import httpx
 
 from countersign.answers import Held, Review, ReviewLink
-from countersign.standing import Interrupt
+from countersign.resources import Interrupt
 
 from ._forms import Form, forms
 

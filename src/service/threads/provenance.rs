@@ -1,6 +1,7 @@
 //! Who chose a leaf of a state: found in the versions of its thread, through edits, rollbacks, forks, joins and copies.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use super::heads::Version;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::{Statement, TransitionType};
 use crate::domain::identity::party::Author;
+use crate::domain::json::canonical::canonical;
 use crate::domain::json::diff::leaves;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::Keys;
@@ -19,9 +21,10 @@ use crate::domain::primitives::id::{ProposalId, ThreadId};
 use crate::domain::threads::transition::Transition;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::platform::fair_queue::QueuePermit;
 
-/// How often the trail of one leaf leads to another thread, another version or an earlier leaf.
-const STEPS_MAX: usize = 256;
+/// Steps that one look follows. Beyond them, the party that took a leaf over counts as its author.
+const STEPS_MAX: usize = 4_096;
 
 /// Versions whose statements are read at once while the one is looked for that set a leaf.
 const WINDOW: u64 = 64;
@@ -83,28 +86,76 @@ impl LeafAuthor {
     }
 }
 
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 struct TracedLeaf {
     thread: ThreadId,
     version: u64,
     at: Pointer,
 }
 
+/// A step of a trail: the transition that set a value. Where a node may have copied the value, every place that the
+/// transition set to it leads to the same leaves, so the place is not part of the step.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct TrailStep {
+    made: Digest,
+    value: Option<String>,
+    at: Option<Pointer>,
+}
+
+/// The state before a transition.
+#[derive(Clone)]
+enum StateBefore {
+    Version(Arc<Version>),
+    Held(Arc<Value>),
+    Nothing,
+}
+
+impl StateBefore {
+    fn state(&self) -> &Value {
+        match self {
+            Self::Version(version) => &version.state,
+            Self::Held(state) => state,
+            Self::Nothing => &Value::Null,
+        }
+    }
+}
+
+/// A step that is being followed: its authors so far, and the leaves that it leads to.
+struct OpenStep {
+    step: TrailStep,
+    authors: Vec<LeafAuthor>,
+    open: Vec<TracedLeaf>,
+}
+
 /// What one look at some states has read of their threads.
 pub(in crate::service) struct ProvenanceTrace<'s> {
     service: &'s Service,
     keys: &'s Keys,
+    permit: QueuePermit,
     versions: Vec<Arc<Version>>,
     /// The transitions that set leaves, by the proposal that a leaf's origin names.
     made: HashMap<ProposalId, Digest>,
     /// The versions of a thread whose statements were read: from this one, and below that one.
     read: HashMap<ThreadId, (u64, u64)>,
     chosen: HashMap<Digest, LeafAuthor>,
+    /// The authors of the steps that were followed to their end.
+    followed: HashMap<TrailStep, Vec<LeafAuthor>>,
+    steps: usize,
 }
 
 impl<'s> ProvenanceTrace<'s> {
-    pub(in crate::service) fn new(service: &'s Service, keys: &'s Keys) -> Self {
-        Self { service, keys, versions: Vec::new(), made: HashMap::new(), read: HashMap::new(), chosen: HashMap::new() }
+    pub(in crate::service) fn new(service: &'s Service, keys: &'s Keys, permit: QueuePermit) -> Self {
+        Self {
+            service,
+            keys,
+            permit,
+            versions: Vec::new(),
+            made: HashMap::new(),
+            read: HashMap::new(),
+            chosen: HashMap::new(),
+            followed: HashMap::new(),
+            steps: 0,
+        }
     }
 
     /// Everybody who may have chosen what stands at a place: more than one, where its author may have copied it. None
@@ -117,7 +168,8 @@ impl<'s> ProvenanceTrace<'s> {
         let traced = match standpoint {
             TraceStart::Nowhere(_) => Ok(None),
             TraceStart::Version { thread, version, .. } => {
-                self.traced(vec![TracedLeaf { thread: (*thread).clone(), version: *version, at: at.clone() }]).await
+                let leaf = TracedLeaf { thread: (*thread).clone(), version: *version, at: at.clone() };
+                self.traced(vec![leaf]).await
             }
             TraceStart::After { transition, before, after } => self.set_by(transition, (before, after), at).await,
         };
@@ -138,53 +190,67 @@ impl<'s> ProvenanceTrace<'s> {
         if let (true, Some(version)) = (stays, statement.version.checked_sub(1)) {
             return self.traced(vec![TracedLeaf { thread: statement.thread.clone(), version, at: at.clone() }]).await;
         }
+        let before = StateBefore::Held(Arc::new(before.clone()));
         let mut open = Vec::new();
-        let chosen = self.step(transition.clone(), (before, after), at, &mut open).await?;
-        let mut all: Vec<LeafAuthor> = chosen.into_iter().collect();
-        let Some(more) = self.traced(open).await? else { return Ok(None) };
-        all.extend(more);
+        let author = self.step(transition.clone(), (before, at.resolve(after)), at, &mut open).await?;
+        let Some(mut all) = self.traced(open).await? else { return Ok(None) };
+        add_authors(&mut all, author);
         Ok(Some(all))
     }
 
-    /// Follows leaves to those who chose them.
-    async fn traced(&mut self, mut open: Vec<TracedLeaf>) -> Result<Option<Vec<LeafAuthor>>> {
-        let (mut chosen, mut seen) = (Vec::new(), HashSet::new());
-        for _ in 0..STEPS_MAX {
-            let Some(leaf) = open.pop() else { return Ok(Some(chosen)) };
-            if !seen.insert(leaf.clone()) {
+    /// Follows leaves to those who chose them. A step is followed once, however many leaves lead to it.
+    async fn traced(&mut self, open: Vec<TracedLeaf>) -> Result<Option<Vec<LeafAuthor>>> {
+        let mut authors = Vec::new();
+        let mut trail: Vec<OpenStep> = Vec::new();
+        let mut roots = open;
+        loop {
+            let next = trail.last_mut().map_or_else(|| roots.pop(), |it| it.open.pop());
+            let Some(leaf) = next else {
+                let Some(done) = trail.pop() else { return Ok(Some(authors)) };
+                add_authors(trail.last_mut().map_or(&mut authors, |it| &mut it.authors), done.authors.clone());
+                self.followed.insert(done.step, done.authors);
                 continue;
-            }
+            };
             let version = self.version(&leaf.thread, leaf.version).await?;
             let Some(origin) = version.tree.origin(&leaf.at).cloned() else { return Ok(None) };
             let Some(made) = self.made(&leaf, &origin).await? else { return Ok(None) };
             let transition = self.service.transition(self.keys, made).await?;
-            let (before, after) = match transition.statement.version.checked_sub(1) {
-                Some(version) => {
-                    let before = self.version(&leaf.thread, version).await?.state.clone();
-                    let after = transition.delta.apply(&before).map_err(|_| Error::Broken("a transition's effect"))?;
-                    (before, after)
-                }
-                None => (Value::Object(Default::default()), self.version(&leaf.thread, 0).await?.state.clone()),
+            let value = leaf.at.resolve(&version.state);
+            let is_copied = matches!(transition.statement.kind, TransitionType::Propose | TransitionType::Confirm);
+            let step = TrailStep { made, value: value.map(canonical), at: (!is_copied).then(|| leaf.at.clone()) };
+            if let Some(known) = self.followed.get(&step) {
+                add_authors(trail.last_mut().map_or(&mut authors, |it| &mut it.authors), known.clone());
+                continue;
+            }
+            let before = match transition.statement.version.checked_sub(1) {
+                Some(before) => StateBefore::Version(self.version(&leaf.thread, before).await?),
+                None => StateBefore::Nothing,
             };
-            chosen.extend(self.step(transition, (&before, &after), &leaf.at, &mut open).await?);
+            let mut open = Vec::new();
+            let author = self.step(transition, (before, value), &leaf.at, &mut open).await?;
+            trail.push(OpenStep { step, authors: author.into_iter().collect(), open });
         }
-        Ok(None)
     }
 
-    /// Who chose what a transition put at a place; or, added to what is open, where it was taken over from.
+    /// Returns who chose what a transition put at a place, or adds to what is open where it was taken over from.
     async fn step(
         &mut self,
         mut transition: Transition,
-        (before, after): (&Value, &Value),
+        (before, value): (StateBefore, Option<&Value>),
         at: &Pointer,
         open: &mut Vec<TracedLeaf>,
     ) -> Result<Option<LeafAuthor>> {
         let (service, keys) = (self.service, self.keys);
+        self.steps += 1;
+        // Whoever took a value over had read it and set it: as its author they are shown what they could read.
+        if self.steps > STEPS_MAX {
+            return self.chosen_by(&transition).await.map(Some);
+        }
         // An edit takes over what it leaves as it was proposed.
         while let (TransitionType::Edit, Some(earlier)) = (transition.statement.kind, transition.statement.supersedes) {
             let earlier = service.transition(keys, earlier).await?;
-            let would_be = earlier.delta.apply(before).map_err(|_| Error::Broken("a transition's effect"))?;
-            if at.resolve(&would_be) != at.resolve(after) {
+            let would_be = earlier.delta.apply(before.state()).map_err(|_| Error::Broken("a transition's effect"))?;
+            if at.resolve(&would_be) != value {
                 break;
             }
             transition = earlier;
@@ -204,17 +270,27 @@ impl<'s> ProvenanceTrace<'s> {
                 return Ok(None);
             }
             TransitionType::Join => {
+                let mut moved = Vec::new();
                 for branch in statement.join.iter().flat_map(|it| &it.branches) {
                     let version = service.stated(keys, branch.transition).await?.statement.version;
                     let tip = self.version(&branch.thread, version).await?;
-                    if at.resolve(&tip.state) == at.resolve(after) && at.resolve(before) != at.resolve(after) {
+                    if at.resolve(&tip.state) == value && at.resolve(before.state()) != value {
                         open.push(from(&branch.thread, version, at));
                         return Ok(None);
                     }
+                    let same = leaves(&tip.state)
+                        .into_iter()
+                        .filter(|(place, leaf)| Some(*leaf) == value && is_same_but_indexes(place, at));
+                    moved.extend(same.take(COPIED_FROM_MAX).map(|(place, _)| from(&branch.thread, version, &place)));
+                }
+                // A list that is matched by a key puts an item of a branch at another index.
+                if at.resolve(before.state()) != value && !moved.is_empty() {
+                    open.extend(moved);
+                    return Ok(None);
                 }
             }
             TransitionType::Propose | TransitionType::Confirm => {
-                let copied = self.copied_from(statement, (before, after), at).await?;
+                let copied = self.copied_from(statement, before, value).await?;
                 if !copied.is_empty() {
                     open.extend(copied.iter().map(|at| from(&statement.thread, statement.version - 1, at)));
                     return Ok(None);
@@ -230,14 +306,18 @@ impl<'s> ProvenanceTrace<'s> {
     async fn copied_from(
         &self,
         statement: &Statement,
-        (before, after): (&Value, &Value),
-        at: &Pointer,
+        before: StateBefore,
+        value: Option<&Value>,
     ) -> Result<Vec<Pointer>> {
-        let (Some(node), Some(value)) = (&statement.node, at.resolve(after)) else { return Ok(Vec::new()) };
+        let (Some(node), Some(value)) = (statement.node.clone(), value.cloned()) else { return Ok(Vec::new()) };
         let policy = self.service.policy(self.keys, statement.policy).await?;
-        let read = project(&policy, node, before);
-        let equal = leaves(&read).into_iter().filter(|(_, leaf)| *leaf == value);
-        Ok(equal.map(|it| it.0).take(COPIED_FROM_MAX).collect())
+        // A large state takes milliseconds, and a long trail has thousands of them.
+        let equal = move || {
+            let read = project(&policy, &node, before.state());
+            let equal = leaves(&read).into_iter().filter(|(_, leaf)| **leaf == value);
+            equal.map(|it| it.0).take(COPIED_FROM_MAX).collect()
+        };
+        self.permit.work("a trail", equal).await
     }
 
     async fn chosen_by(&mut self, transition: &Transition) -> Result<LeafAuthor> {
@@ -290,4 +370,20 @@ impl<'s> ProvenanceTrace<'s> {
         }
         Ok(())
     }
+}
+
+/// Adds those who are not there yet.
+fn add_authors(to: &mut Vec<LeafAuthor>, more: impl IntoIterator<Item = LeafAuthor>) {
+    for it in more {
+        if !to.iter().any(|known| known.author == it.author && known.is_alike(&it)) {
+            to.push(it);
+        }
+    }
+}
+
+/// Whether two places differ in indexes of lists at most.
+fn is_same_but_indexes(one: &Pointer, other: &Pointer) -> bool {
+    let is_index = |token: &str| token.bytes().all(|it| it.is_ascii_digit());
+    let alike = |(a, b): (Cow<'_, str>, Cow<'_, str>)| a == b || (is_index(&a) && is_index(&b));
+    one.tokens().count() == other.tokens().count() && one.tokens().zip(other.tokens()).all(alike)
 }

@@ -215,16 +215,16 @@ impl Service {
         };
         let strict = sides(&spared);
         let Some(asker) = reader.id() else { return Ok(strict) };
-        let mut turn = None;
-        let (mut traces, mut known) = (ProvenanceTrace::new(self, keys), AuthorRedactors::default());
+        let (mut traces, mut known) = (None, AuthorRedactors::default());
         for (standpoint, spared) in standpoints.iter().zip(&mut spared) {
             let state = standpoint.state();
             let found: BTreeSet<Pointer> = strict.iter().flat_map(|it| it.found_by_comparison(state)).collect();
             for at in found {
                 // A long past takes long to look through.
-                if turn.is_none() {
-                    turn = Some(self.turns.telling.take(asker).await?);
-                }
+                let traces: &mut ProvenanceTrace<'_> = match &mut traces {
+                    Some(begun) => begun,
+                    none => none.insert(ProvenanceTrace::new(self, keys, self.turns.telling.take(asker).await?)),
+                };
                 let Some(chosen) = traces.of_leaf(standpoint, &at).await? else { continue };
                 let own = |it: &LeafAuthor| reader.could_have_written_as(it.author.party());
                 if chosen.iter().all(own)

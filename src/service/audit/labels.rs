@@ -1,4 +1,4 @@
-//! Labels: every row bears all of its own, and nothing else does.
+//! Checks the search labels: each row has exactly its own.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::store::row::Table;
 const LABELS: &str = "labels";
 
 impl AuditRun<'_> {
-    /// Goes through all labels, and counts those of each row: none is there twice.
+    /// Checks all labels and counts those of each row. No label may be there twice.
     pub(super) fn check_labels(&mut self) {
         let all = self.all;
         let mut borne: BTreeMap<&str, usize> = BTreeMap::new();
@@ -25,13 +25,13 @@ impl AuditRun<'_> {
             } else if self.is_borne(label) {
                 *borne.entry(&label.id).or_insert(0) += 1;
             } else {
-                self.note_label(&label.id, format!("no row bears the label {:?} there", label.word));
+                self.note_label(&label.id, format!("the label {:?} does not belong to this row", label.word));
             }
         }
         if !settled_says_so {
             self.note_label(
                 Hold::TABLE.name(),
-                "its rows were not labelled yet; starting the gateway does it".to_owned(),
+                "the rows have no labels yet: start the gateway once to add them".to_owned(),
             );
         }
         let holds = self.all.holds.iter().map(|(id, it)| (id, it.record.labels().words.len()));
@@ -42,7 +42,7 @@ impl AuditRun<'_> {
             }
         }
         for id in missing {
-            self.note_label(&id, "a label is missing: a search does not find the row".to_owned());
+            self.note_label(&id, "a label is missing, so searches do not find the row".to_owned());
         }
     }
 

@@ -1,4 +1,4 @@
-//! Who may come in: accounts, tokens, sessions and one-time links.
+//! Accounts, tokens, sessions and one-time links.
 
 use super::sign_in_method::SignInMethod;
 
@@ -30,14 +30,13 @@ use crate::store::record::Stored;
 pub const LINK_TTL: Duration = Duration::from_secs(3600);
 /// Names are shown in lists.
 const NAME_CHARS_MAX: usize = 64;
-/// What every token begins with, so that scanners of leaked secrets can know one.
+/// Prefix of every token, so that secret scanners can find leaked ones.
 pub const TOKEN_PREFIX: &str = "cs_";
 
 #[derive(Clone, Debug)]
 pub struct NewAccount {
     pub name: String,
     pub role: PersonRole,
-    /// Which groups they stand for.
     pub groups: BTreeSet<GroupName>,
 }
 
@@ -104,19 +103,19 @@ impl Service {
         }
         match self.commit(draft.finish()).await {
             Err(error) if error.is_conflict() => Err(Error::Exists(match link {
-                None => "there is an account of that name already; nothing of it was changed",
-                Some(_) => "there is an account of that name, or the link was used",
+                None => "an account with this name exists already, and it was not changed: choose another name",
+                Some(_) => "an account with this name exists already, or the link was used: ask for a new invitation",
             })),
             other => other.map(|()| account),
         }
     }
 
-    /// Adds a token; the secret is in the answer and nowhere else.
+    /// Adds a token. The secret appears only in this response.
     pub async fn add_token(&self, new: &NewToken) -> Result<(Token, String)> {
         self.put_token(new, None).await
     }
 
-    /// The same, by an administrator.
+    /// Adds a token on behalf of an administrator.
     pub async fn add_token_by(&self, by: &Stored<Account>, new: &NewToken) -> Result<(Token, String)> {
         self.put_token(new, Some(by)).await
     }
@@ -156,7 +155,7 @@ impl Service {
         Ok((token, text))
     }
 
-    /// The token that a text is, if it is one and may be used.
+    /// Returns the token for a secret if it exists and is not revoked.
     pub async fn token_of(&self, text: &str) -> Result<Stored<Token>> {
         let (id, secret) = parts_of(text)?;
         let keys = self.keys()?;
@@ -164,8 +163,8 @@ impl Service {
         if is_usable(&token.record, secret) { Ok(token) } else { Err(Error::Unauthenticated) }
     }
 
-    /// The token that a text is, as this gateway remembers it: good enough for what the store looks at again when
-    /// it commits, and decided afresh otherwise.
+    /// Returns the token for a secret from memory if possible. The store checks a remembered token again when it
+    /// commits, so this is only for decisions that the store checks. Other decisions need [`Self::token_of`].
     pub async fn presumed_token_of(&self, text: &str) -> Result<Arc<Stored<Token>>> {
         let (id, secret) = parts_of(text)?;
         match self.memory.recall::<Token>(id.as_str()) {
@@ -174,7 +173,7 @@ impl Service {
         }
     }
 
-    /// A token that was presumed, as it stands now: it must be the same one and not revoked.
+    /// Reads a remembered token again. It must be the same token and not revoked.
     pub(in crate::service) async fn token_still(&self, keys: &Keys, presumed: &Stored<Token>) -> Result<Stored<Token>> {
         let token = self.fetch::<Token>(keys, presumed.record.id.as_str()).await?.ok_or(Error::Unauthenticated)?;
         if token.record == presumed.record { Ok(token) } else { Err(Error::Unauthenticated) }
@@ -187,7 +186,7 @@ impl Service {
         way: SignInMethod,
         origin: Option<SessionOrigin>,
     ) -> Result<(SignedIn, String)> {
-        // A disabled person's way in may be a link that was made before.
+        // A disabled account may have a sign-in link from before.
         if !self.can_sign_in(&account.record) {
             return Err(Error::Unauthenticated);
         }
@@ -230,7 +229,7 @@ impl Service {
         self.need(&keys, id.as_str(), "account").await
     }
 
-    /// The person whose session a cookie's secret is, if it still is one.
+    /// Returns the person for the secret of a session cookie if the session is still valid.
     pub async fn session_of(&self, secret: &str) -> Result<SignedIn> {
         self.session_by(&fingerprint(secret)).await
     }
@@ -254,7 +253,7 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// A link that signs one person in, once.
+    /// Creates a link that signs one person in once.
     pub async fn sign_in_link(&self, account: &AccountId) -> Result<String> {
         self.make_link(LinkPurpose::SignIn { account: account.clone() }).await
     }
@@ -276,7 +275,7 @@ impl Service {
         Ok(secret)
     }
 
-    /// The link that a secret is, if it can still be used.
+    /// Returns the link for a secret if it can still be used.
     pub async fn link_of(&self, secret: &str) -> Result<Stored<OneTimeLink>> {
         let keys = self.keys()?;
         self.require_local_accounts()?;
@@ -284,7 +283,7 @@ impl Service {
         let link = link.filter(|it| !it.record.used && it.record.expires_at > self.now());
         let link = link.ok_or(Error::NotFound("link"))?;
         self.link_issuer(&keys, &link.record).await?;
-        // It makes the first account, whoever made one meanwhile.
+        // A set-up link creates the first account only. Another link may have created one since then.
         if matches!(link.record.purpose, LinkPurpose::SetUp {}) && self.has_accounts(&keys).await? {
             return Err(Error::NotFound("link"));
         }
@@ -300,7 +299,7 @@ impl Service {
     }
 }
 
-/// Refuses a token that is not bound as its role asks.
+/// Rejects a token whose flow or nodes do not match its role.
 fn check_binding(new: &NewToken) -> Result<()> {
     let nodes = new.nodes.len();
     let (flow, fits) = match new.role {
@@ -312,16 +311,19 @@ fn check_binding(new: &NewToken) -> Result<()> {
     if new.flow.is_some() != flow {
         return Err(Error::invalid(
             "/flow",
-            "hosts, agents and writers are bound to one flow; auditors, admins and monitors to none",
+            "a token with the role host, agent or writer needs one flow, and all other roles take none",
         ));
     }
     if !fits {
-        return Err(Error::invalid("/nodes", "an agent has one node or more, a writer exactly one, all others none"));
+        return Err(Error::invalid(
+            "/nodes",
+            "an agent needs at least one node and a writer exactly one, and all other roles take none",
+        ));
     }
     Ok(())
 }
 
-/// A token's text taken apart: which it is, and its secret.
+/// Splits a token into its id and its secret.
 fn parts_of(text: &str) -> Result<(TokenId, &str)> {
     let parts = text.strip_prefix(TOKEN_PREFIX).and_then(|it| it.split_once('_'));
     let (id, secret) = parts.ok_or(Error::Unauthenticated)?;

@@ -1,4 +1,4 @@
-//! Deliveries as administrators see them, sending them again, trying an endpoint out, and forgetting what is old.
+//! Deliveries for administrators: listing, sending again, testing an endpoint, and deleting old rows.
 
 use std::time::Duration;
 
@@ -20,46 +20,46 @@ use crate::store::record::Stored;
 use crate::store::records::{deliveries_of, delivery_id, ended_of, waiting_of};
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
-/// Rows that one change replaces or forgets.
+/// Number of rows that one change replaces or deletes.
 const AT_ONCE: u32 = 250;
 
-/// Which of an endpoint's deliveries.
+/// Selects deliveries of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeliveryFilter {
-    /// All, the last event's first.
+    /// All deliveries, the latest event first.
     All,
-    /// Those that wait for their next attempt, the soonest first.
+    /// Deliveries that wait for their next attempt, the soonest first.
     Waiting,
-    /// Those that were given up, the longest ago first.
+    /// Deliveries that were given up, the oldest first.
     Failed,
 }
 
-/// Where a page of deliveries ends.
+/// Position after a page of deliveries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeliveryCursor {
-    /// By which moment its last delivery is listed.
+    /// Time by which the last delivery of the page is sorted.
     pub moment: i64,
     pub index: u64,
 }
 
-/// A delivery with what was sent.
+/// A delivery with its content.
 #[derive(Clone, Debug)]
 pub struct DeliveryDetails {
     pub delivery: Delivery,
-    /// The body, as every attempt has it.
+    /// Body of every attempt.
     pub body: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RedeliveryRange {
-    /// Everything that was given up since then.
+    /// All deliveries that were given up since this time.
     FailedSince(Timestamp),
-    /// Everything after a place in the log that has not arrived.
+    /// All undelivered events after a log position.
     LogAfter(u64),
 }
 
 impl Service {
-    /// A page of an endpoint's deliveries, and after which of them the next page begins.
+    /// Returns a page of an endpoint's deliveries and the position of the next page.
     pub async fn deliveries(
         &self,
         endpoint: &EndpointId,
@@ -89,7 +89,7 @@ impl Service {
         Ok((own, next))
     }
 
-    /// One of them, with what is sent.
+    /// Returns one delivery with its content.
     pub async fn delivery(&self, endpoint: &EndpointId, index: u64) -> Result<DeliveryDetails> {
         let keys = self.keys()?;
         let (row, _) = self.endpoint_with_position(&keys, endpoint).await?;
@@ -99,7 +99,7 @@ impl Service {
         Ok(DeliveryDetails { delivery, body })
     }
 
-    /// Sends one again, whether or not it arrived before; to a disabled endpoint, too.
+    /// Sends a delivery again, even if it arrived before or the endpoint is disabled.
     pub async fn redeliver(&self, by: Actor<'_>, endpoint: &EndpointId, index: u64) -> Result<Delivery> {
         retrying!(self.redeliver_once(by, endpoint, index))
     }
@@ -109,7 +109,7 @@ impl Service {
         self.endpoint_with_position(&keys, endpoint).await?;
         let stored = self.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?;
         if matches!(stored.record.state, crate::domain::delivery::delivery::DeliveryState::Behind {}) {
-            return Err(Error::WrongState("it waits for the delivery before it in its thread; send that one"));
+            return Err(Error::WrongState("this delivery waits for an earlier one in its thread: send that one first"));
         }
         let next = stored.record.again(now);
         let mut draft = Draft::new(keys.row(), now);
@@ -120,7 +120,7 @@ impl Service {
         Ok(next)
     }
 
-    /// Sends many again. Says how many, or from how many places of the log.
+    /// Sends many deliveries again. Returns the number of deliveries or log positions.
     pub async fn redeliver_many(&self, by: Actor<'_>, endpoint: &EndpointId, again: RedeliveryRange) -> Result<u64> {
         match again {
             RedeliveryRange::LogAfter(after) => retrying!(self.read_again(by, endpoint, after)),
@@ -136,8 +136,8 @@ impl Service {
         }
     }
 
-    /// One batch. What a crash leaves over is still failed: whoever asks again has that sent, too. So the answer
-    /// belongs to the last batch.
+    /// Sends one batch again. The response is stored with the last batch. After a crash, the rest is still marked as
+    /// failed, and a repeated request sends it.
     async fn redeliver_failed(
         &self,
         by: Actor<'_>,
@@ -178,8 +178,8 @@ impl Service {
         Ok(places)
     }
 
-    /// Sends an endpoint something that is no event, and says how it went. One that was disabled and takes it is
-    /// enabled again.
+    /// Sends a test message to an endpoint and returns the result. A disabled endpoint that accepts it is enabled
+    /// again.
     pub async fn test_endpoint(&self, id: &EndpointId) -> Result<DeliveryAttempt> {
         let (keys, now) = (self.keys()?, self.now());
         let (endpoint, _) = self.endpoint_with_position(&keys, id).await?;
@@ -204,7 +204,7 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Forgets deliveries that ended so long ago; the log keeps their events. Says how many.
+    /// Deletes deliveries that ended before this age. The audit log still has their events. Returns how many.
     pub async fn forget_deliveries(&self, age: Duration) -> Result<usize> {
         let (keys, until) = (self.keys()?, self.now().minus(age));
         let mut forgotten = 0;

@@ -1,4 +1,4 @@
-//! What was asked before: by the same words, by a post of the same name, and by the attempt before.
+//! Finds earlier requests: with the same content, from the same signed post, and the attempt before.
 
 use super::posted_data;
 use crate::domain::identity::account::Token;
@@ -15,7 +15,7 @@ use crate::store::record::Stored;
 use crate::store::records::{interrupt_alias, post_id};
 
 impl Service {
-    /// What was asked before by these very words, or by a post of this name.
+    /// Returns the interrupt that the host application already requested with this content or this post.
     pub(super) async fn find_duplicate(
         &self,
         keys: &Keys,
@@ -58,7 +58,7 @@ impl Service {
         Ok(self.reader(keys).get_by_alias::<Interrupt>(&alias).await?)
     }
 
-    /// A further try comes after the one before, and not more often than the policy lets anybody try.
+    /// Checks that the attempt before has ended, and that the policy allows this number of attempts.
     pub(super) async fn check_attempt(
         &self,
         keys: &Keys,

@@ -1,4 +1,4 @@
-//! Sending letters that are due, and what becomes of each.
+//! Sends queued email notifications and updates their state.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -18,24 +18,24 @@ use crate::store::record::Stored;
 use crate::store::records::OPEN;
 use crate::store::{LeaderLock, LeaderTask, RowFilter};
 
-/// Letters that one run looks at.
+/// Maximum number of notifications in one run.
 const SENT_AT_ONCE: u32 = 200;
 
-/// No mail is begun after so much of a run: a gateway that is to stop lets the run end.
+/// A run starts no mail after this time, so that a gateway that shuts down does not wait long for the run.
 const RUN_MAX: Duration = Duration::from_secs(5);
 
-/// What becomes of a letter that is due.
+/// What to do with a queued notification.
 enum MailDisposition {
     Tell(MailItemText),
-    /// It cannot be decided for a while.
+    /// The review cannot be decided at the moment.
     Later,
-    /// There is nothing to tell any more.
+    /// The notification is no longer needed.
     Drop,
 }
 
 impl Service {
-    /// Sends what is due, each person's together if they want it so. Returns how many letters were done with; nothing
-    /// where another has the duty. If the server cannot be used, the run ends and says so.
+    /// Sends the queued notifications, grouped for each person who wants a digest. Returns how many were completed, or
+    /// `None` if another gateway has the leader lock. If the mail server is unavailable, the run ends with that error.
     pub async fn send_due_mail<F: Future<Output = std::result::Result<(), MailError>>>(
         &self,
         send: impl Fn(MailMessage) -> F,
@@ -74,7 +74,7 @@ impl Service {
         Ok(done)
     }
 
-    /// One mail for some letters to one person, as far as there is something to tell; then what becomes of them.
+    /// Sends one mail for several notifications to one person, if any is still needed. Then updates their state.
     async fn send_together<F: Future<Output = std::result::Result<(), MailError>>>(
         &self,
         keys: &Keys,
@@ -114,7 +114,7 @@ impl Service {
                 (Err(_), Some(again)) => draft.replace(letter, &again)?,
                 (Err(error), None) => {
                     let MailNotification { account, event, .. } = &letter.record;
-                    tracing::error!(%account, %event, %error, "a mail is given up");
+                    tracing::error!(%account, %event, %error, "an email was given up after too many failed attempts");
                     draft.remove(letter);
                 }
                 (Ok(()), _) => {
@@ -126,14 +126,14 @@ impl Service {
         match sent {
             Err(error @ (MailError::Unusable(_) | MailError::SetUp(_))) => Err(Error::Mail(error)),
             Err(error @ MailError::Refused(_)) => {
-                tracing::warn!(%error, "a mail was refused");
+                tracing::warn!(%error, "the mail server refused an email");
                 Ok(())
             }
             Ok(()) => Ok(()),
         }
     }
 
-    /// Whether a person is still to be told, and what.
+    /// Decides whether a notification is still needed, and what it contains.
     async fn fate_of(&self, keys: &Keys, letter: &MailNotification) -> Result<MailDisposition> {
         let fate = match &letter.about {
             MailTopic::Review(review) => self.fate_of_review(keys, review, &letter.account).await,
@@ -143,10 +143,10 @@ impl Service {
             }
         };
         match fate {
-            // What is not as it was signed is told to nobody, and does not keep the others.
+            // Data that does not match its signatures is sent to no reviewer, but must not block other notifications.
             Err(error) if error.is_chain_failure() || matches!(error, Error::NotFound(_)) => {
                 let event = &letter.event;
-                tracing::error!(%event, error = &error as &dyn std::error::Error, "nobody is told by mail");
+                tracing::error!(%event, error = &error as &dyn std::error::Error, "no email is sent for an event whose data is missing or does not match its signatures");
                 Ok(MailDisposition::Drop)
             }
             fate => fate,
@@ -204,7 +204,7 @@ impl Service {
             (MailTopic::EndpointRecovered(_), EndpointState::Enabled {}) => {
                 MailDisposition::Tell(MailItemText::recovered(&endpoint.name, &page))
             }
-            // It is otherwise by now.
+            // The endpoint has changed since then.
             _ => MailDisposition::Drop,
         })
     }

@@ -115,7 +115,7 @@ impl Service {
         require_leadership(duty)?;
         let removed = tokio::task::spawn_blocking(move || archives.remove_values(&erased)).await;
         removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
-        self.empty_what_stayed(duty, keys, &archive.record).await?;
+        self.empty_remaining_rows(duty, keys, &archive.record).await?;
         let mut draft = Draft::new(keys.row(), self.now());
         draft.replace(
             archive,
@@ -127,7 +127,7 @@ impl Service {
 
     /// Removes the values of requests on these versions that were not committed and did not fit into the file. All
     /// times are searched, because a clock may have been wrong when a request was held.
-    async fn empty_what_stayed(&self, duty: &dyn LeaderLock, keys: &Keys, archive: &Archive) -> Result<()> {
+    async fn empty_remaining_rows(&self, duty: &dyn LeaderLock, keys: &Keys, archive: &Archive) -> Result<()> {
         let mut after = None;
         while let Some((digests, next)) = self.held_within(keys, &archive.thread, (ALWAYS, after.as_ref())).await? {
             for chunk in digests.chunks(EMPTIED_AT_ONCE) {

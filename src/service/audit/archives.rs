@@ -158,7 +158,7 @@ impl AuditRun<'_> {
         self.expect(gone == thread.gone, Table::Threads, &thread.id, detail);
         let is_told = |it: &Stored<Archive>| {
             let told = told.get(&it.record.to).is_some_and(|told| told.is(it));
-            told && self.was_left(&it.record)
+            told && self.has_valid_left_time(&it.record)
         };
         let strange = rows.iter().find(|it| !is_told(it));
         if strange.is_some() || rows.len() != told.len() {
@@ -169,7 +169,7 @@ impl AuditRun<'_> {
 
     /// Returns true if `left` is the commit time of the version after the archive. If a clock went back, the latest
     /// commit time of these versions is also valid.
-    fn was_left(&self, archive: &Archive) -> bool {
+    fn has_valid_left_time(&self, archive: &Archive) -> bool {
         let next = archive.to.saturating_add(1);
         let at = |version: u64| self.entry_at(&archive.thread, version).map(|it| it.committed_at);
         let Some(followed) = at(next) else { return false };

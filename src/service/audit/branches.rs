@@ -207,14 +207,14 @@ impl AuditRun<'_> {
         let standing = self.standing_at(&statement.thread, at)?;
         let carried = self.carried_by(transition, &standing)?;
         let same = transition.delta.apply(&before).ok().as_ref() == Some(&after)
-            && self.brings_along(joining, (transition.carried.as_deref()?, carried), Some(statement.policy));
+            && self.has_carryover_of(joining, (transition.carried.as_deref()?, carried), Some(statement.policy));
         same.then_some(())
     }
 
     /// Returns true if a join has the carryover of its branches. The events do not record which policies were accepted
     /// at that time. `owes` is therefore also valid if a branch was under another policy than the join. A rejected join
     /// stores no policy of its own, so any policy of the flow may have decided it.
-    fn brings_along(
+    fn has_carryover_of(
         &self,
         joining: &JoinStatement,
         (kept, made): (&JoinCarryover, JoinCarryover),
@@ -261,7 +261,8 @@ impl AuditRun<'_> {
         }
         let standing = self.standing_at(&rejection.thread, version)?;
         let carried = self.carried_from(&join.joining, &standing)?;
-        (join.joining.is_whole(&rejection.thread) && self.brings_along(&join.joining, (&join.carried, carried), None))
-            .then_some(())
+        (join.joining.is_whole(&rejection.thread)
+            && self.has_carryover_of(&join.joining, (&join.carried, carried), None))
+        .then_some(())
     }
 }

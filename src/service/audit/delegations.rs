@@ -74,7 +74,7 @@ impl AuditRun<'_> {
     /// Checks that every vote on behalf of another reviewer was cast under a delegation that was active.
     pub(super) fn check_places(&mut self, hold: &Hold) {
         for vote in &hold.votes {
-            let good = vote.absent.is_none() || self.is_handed_on(hold, vote);
+            let good = vote.absent.is_none() || self.is_delegated(hold, vote);
             self.expect(
                 good,
                 Table::Holds,
@@ -86,7 +86,7 @@ impl AuditRun<'_> {
 
     /// Returns true if the delegation was active at the time of the vote. A vote shortly after the end of the
     /// delegation is tolerated. The two times come from clocks that may differ, and the database decided the order.
-    fn is_handed_on(&self, hold: &Hold, vote: &Vote) -> bool {
+    fn is_delegated(&self, hold: &Hold, vote: &Vote) -> bool {
         let Some(absent) = &vote.absent else { return true };
         let delegation = self.all.delegations.get(absent.delegation.as_str()).map(|it| &it.record);
         delegation.is_some_and(|it| {

@@ -61,7 +61,7 @@ pub(super) struct ThreadEvents<'a> {
     /// Revoked receipts by the version that was the head at that time.
     pub(super) taken_back: BTreeMap<u64, Vec<RevokedReceipt<'a>>>,
     /// Last version for which a writer was authorized.
-    let_through: Option<u64>,
+    authorized_version: Option<u64>,
     /// Key: principal and write id, as in the ids of the rows.
     pub(super) writes: BTreeMap<String, WriteEvents<'a>>,
     pub(super) rejections: BTreeMap<&'a str, &'a Event>,
@@ -87,14 +87,14 @@ impl<'a> ThreadEvents<'a> {
         let by_number: BTreeMap<u64, &Event> = events.iter().filter_map(|it| Some((it.seq?, *it))).collect();
         let mut story = Self::default();
         for event in by_number.values() {
-            story.tell(event);
+            story.apply(event);
         }
         story.last = by_number.values().next_back().and_then(|it| it.link());
         story.until = by_number.values().map(|it| it.at).max();
         story
     }
 
-    fn tell(&mut self, event: &'a Event) {
+    fn apply(&mut self, event: &'a Event) {
         match event.kind {
             EventType::ThreadCreated => self.created = Some(said(event, "transition")),
             EventType::ThreadForked => self.forked.push(event),
@@ -113,24 +113,24 @@ impl<'a> ThreadEvents<'a> {
             EventType::ReceiptIssued => self.receipts.entry(said(event, "receipt")).or_default().issued = Some(event),
             EventType::ReceiptRevoked => {
                 let (receipt, head) = (said(event, "receipt"), self.committed.last().map_or(0, |it| it.0));
-                let unused = self.let_through != Some(head);
+                let unused = self.authorized_version != Some(head);
                 let owed = event.data.get("owed").and_then(Value::as_bool);
                 self.taken_back.entry(head).or_default().push(RevokedReceipt { receipt, unused, owed });
                 self.receipts.entry(receipt).or_default().revoked = Some(event);
             }
             EventType::WriteReserved => {
-                self.let_through = number(event, "version");
+                self.authorized_version = number(event, "version");
                 self.write(event, "by").reserved = Some(event);
             }
             EventType::WriteLapsed => self.write(event, "by").lapsed = true,
             EventType::WriteConfirmed | EventType::WriteAborted => self.write(event, "by").end = Some(event),
             EventType::WriteResolved => self.write(event, "of").end = Some(event),
-            _ => self.tell_of_a_hold(event),
+            _ => self.apply_review_event(event),
         }
     }
 
     /// Other audit modules read the events that belong to no thread.
-    fn tell_of_a_hold(&mut self, event: &'a Event) {
+    fn apply_review_event(&mut self, event: &'a Event) {
         match event.kind {
             EventType::TransitionHeld => self.hold(event).held = Some(event),
             EventType::ReviewVote | EventType::ReviewWithdrawn => self.hold(event).ballots.push(event),

@@ -50,7 +50,7 @@ impl AuditRun<'_> {
                 }
                 EventType::Halted | EventType::HaltLifted => {
                     let next = halt_of(event);
-                    let fits = !lifts(&told.halt, &next) || self.is_lifted_by_enough(told.stops.as_ref(), &next, event);
+                    let fits = !lifts(&told.halt, &next) || self.has_lift_quorum(told.stops.as_ref(), &next, event);
                     self.expect(fits, table, id, "a halt was lifted without its second person");
                     told = HaltEvents { stops: stops_of(&told, &next, event), halt: next };
                 }
@@ -68,7 +68,7 @@ impl AuditRun<'_> {
 
     /// Returns true if enough people lifted the halt. If two are required, the event names both, and the first must
     /// have requested the same lift.
-    fn is_lifted_by_enough(&self, stops: Option<&ActiveHalts>, next: &Halt, event: &Event) -> bool {
+    fn has_lift_quorum(&self, stops: Option<&ActiveHalts>, next: &Halt, event: &Event) -> bool {
         let needs = needs_of(event).unwrap_or_default().max(stops.map_or(LiftQuorum::One, |it| it.lift_needs));
         if needs == LiftQuorum::One || text(event, "by") == Some(OPERATOR) {
             return true;

@@ -108,7 +108,7 @@ impl AuditRun<'_> {
                 // A setup link that is used makes its account a change of the person who created the link.
                 EventType::SetupLinkUsed => {
                     let made = text(event, "account").map(|it| (it, 1));
-                    hands.extend(made.zip(hand_of(event, event.data.get("at"))));
+                    hands.extend(made.zip(author_of_change(event, event.data.get("at"))));
                     continue;
                 }
                 EventType::AccountDisabled | EventType::AccountEnabled => {
@@ -120,7 +120,7 @@ impl AuditRun<'_> {
             }
             if event.kind != EventType::AccountAdded {
                 changed(&mut lives, text(event, "account"));
-                hands.extend(at.zip(hand_of(event, None)));
+                hands.extend(at.zip(author_of_change(event, None)));
             }
         }
         for (id, stored) in &self.all.accounts {
@@ -350,7 +350,7 @@ impl AuditRun<'_> {
 }
 
 /// Returns the person who made the change in an event, and its time.
-fn hand_of(event: &Event, at: Option<&Value>) -> Option<Value> {
+fn author_of_change(event: &Event, at: Option<&Value>) -> Option<Value> {
     let (by, name) = (text(event, "by")?, text(event, "by_name")?);
     let at = at.cloned().unwrap_or_else(|| json!(event.at));
     Some(json!({"by": by, "name": name, "at": at}))

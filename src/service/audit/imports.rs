@@ -21,7 +21,7 @@ impl AuditRun<'_> {
             let same = event.is_some_and(|it| it.data == import.told() && it.at == import.at) && stored.revision == 1;
             self.expect(same, Table::Imports, id, "the row differs from the event that records it");
             self.expect(
-                self.is_kept_whole(import),
+                self.has_all_files(import),
                 Table::Imports,
                 id,
                 "the files differ from those that were imported",
@@ -40,7 +40,7 @@ impl AuditRun<'_> {
     }
 
     /// Returns true if all files of the import are there and match its row.
-    fn is_kept_whole(&self, import: &RunImport) -> bool {
+    fn has_all_files(&self, import: &RunImport) -> bool {
         let kept = (0..import.pieces()).map(|it| self.all.import_pieces.get(&piece_id(&import.id, it)));
         let pieces: Option<Vec<ImportChunk>> = kept.map(|it| it.map(|it| it.record.clone())).collect();
         let Some(folder) = pieces.and_then(|it| import.folder(&it)) else { return false };

@@ -20,8 +20,8 @@ type VoteEvents = (Value, Timestamp, Option<(Value, Timestamp)>);
 
 /// Returns the votes of a review in order, rebuilt from its events, or `None` if the events contradict each other.
 ///
-/// Events contradict each other in these cases: a second active vote takes a seat, a withdrawal has no active vote of
-/// that person, or a vote follows the end of the review.
+/// Events contradict each other if a second active vote takes a seat, or if a vote follows the end of the review. A
+/// withdrawal without an active vote of that person is also a contradiction.
 fn replayed(told: &HoldEvents<'_>) -> Option<Vec<VoteEvents>> {
     let mut votes: Vec<VoteEvents> = Vec::new();
     let mut standing: BTreeMap<&str, usize> = BTreeMap::new();

@@ -35,7 +35,7 @@ impl Service {
                 self.brief_of_interrupt(&self.interrupt_row(&keys, &interrupt).await?.record)
             }
             Some(MailTopic::EndpointDisabled(_) | MailTopic::EndpointRecovered(_)) | None => {
-                return Err(Error::Broken("an event that chats are told of"));
+                return Err(Error::Broken("the event of a chat message"));
             }
         };
         let ReviewSummary { thing, name, flow, risk, ends, page } = brief;

@@ -123,7 +123,7 @@ impl EndpointCursor {
     }
 
     /// Schedules a log line for the endpoint: now, later, or after the delivery before it in its thread.
-    fn take_up(&mut self, line: Arc<TailLine>, now: Timestamp) {
+    fn schedule_line(&mut self, line: Arc<TailLine>, now: Timestamp) {
         let SequencedEvent { index, event, .. } = &line.placed;
         let (index, thread, ordered) = (*index, event.thread.clone(), self.endpoint.record.ordered);
         let waits = ordered && thread.as_ref().is_some_and(|it| self.busy.contains_key(it));
@@ -243,15 +243,15 @@ impl Service {
 
     async fn refill(&self, lane: &mut EndpointCursor) -> Result<()> {
         let keys = self.keys()?;
-        self.look_at_waiting(&keys, lane, true).await?;
+        self.read_waiting(&keys, lane, true).await?;
         if lane.endpoint.record.is_served() {
-            self.look_at_waiting(&keys, lane, false).await?;
-            while lane.ready.is_empty() && !lane.has_news() && self.look_at_log(&keys, lane).await? {}
+            self.read_waiting(&keys, lane, false).await?;
+            while lane.ready.is_empty() && !lane.has_news() && self.read_next_lines(&keys, lane).await? {}
         }
         Ok(())
     }
 
-    async fn look_at_waiting(&self, keys: &Keys, lane: &mut EndpointCursor, by_hand: bool) -> Result<()> {
+    async fn read_waiting(&self, keys: &Keys, lane: &mut EndpointCursor, by_hand: bool) -> Result<()> {
         let word = waiting_of(lane.endpoint(), by_hand);
         let due = self.reader(keys).list::<Delivery>(RowFilter::DueBy(&word, self.now()), None, LOOKED_AT).await?;
         let due: Vec<_> = due.into_iter().filter(|it| !lane.under_way.contains(&it.record.index)).collect();
@@ -271,12 +271,12 @@ impl Service {
     }
 
     /// Reads the next events. Returns true if there were any.
-    async fn look_at_log(&self, keys: &Keys, lane: &mut EndpointCursor) -> Result<bool> {
+    async fn read_next_lines(&self, keys: &Keys, lane: &mut EndpointCursor) -> Result<bool> {
         let (lines, next) = self.lines_after(lane.looked, LOOKED_AT).await?;
         if next == lane.looked {
             return Ok(false);
         }
-        let had = self.had_before(keys, lane, next).await?;
+        let had = self.positions_with_rows(keys, lane, next).await?;
         for line in lines {
             let SequencedEvent { index, event, .. } = &line.placed;
             if had.contains(index) || lane.under_way.contains(index) || !lane.endpoint.record.is_subscribed_to(event) {
@@ -285,14 +285,14 @@ impl Service {
             if !self.is_for(&lane.endpoint.record, event).await? {
                 continue;
             }
-            lane.take_up(line, self.now());
+            lane.schedule_line(line, self.now());
         }
         lane.looked = next;
         Ok(true)
     }
 
     /// Returns which of the next positions have rows already.
-    async fn had_before(&self, keys: &Keys, lane: &EndpointCursor, until: u64) -> Result<HashSet<u64>> {
+    async fn positions_with_rows(&self, keys: &Keys, lane: &EndpointCursor, until: u64) -> Result<HashSet<u64>> {
         let ids: Vec<String> =
             (lane.looked + 1..=until.min(lane.written)).map(|it| delivery_id(lane.endpoint(), it)).collect();
         if ids.is_empty() {

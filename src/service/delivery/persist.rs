@@ -131,7 +131,7 @@ impl Service {
             let ended =
                 next.thread.filter(|it| next.state.ended_at().is_some() && lane.busy.get(it) == Some(&next.index));
             if let Some(thread) = ended {
-                let next = self.let_next_go((&keys, &mut draft), lane, (&thread, &mut put_off), now).await?;
+                let next = self.release_next((&keys, &mut draft), lane, (&thread, &mut put_off), now).await?;
                 freed.push((thread, next));
             }
         }
@@ -149,7 +149,7 @@ impl Service {
     }
 
     /// Returns the position of the next delivery of the thread that waited for the previous one.
-    async fn let_next_go(
+    async fn release_next(
         &self,
         (keys, draft): (&Keys, &mut Draft<'_>),
         lane: &EndpointCursor,

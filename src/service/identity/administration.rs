@@ -67,7 +67,7 @@ impl Service {
     /// Returns the invitations and reset links that can still be used, the next to expire first.
     pub async fn open_links(&self) -> Result<Vec<OpenLink>> {
         let keys = self.keys()?;
-        let (mut open, people) = (self.links_that_stand(&keys).await?, self.accounts_all(&keys).await?);
+        let (mut open, people) = (self.valid_links(&keys).await?, self.accounts_all(&keys).await?);
         let makers: BTreeSet<&str> = people.iter().filter(|it| self.may_invite(it)).map(|it| it.id.as_str()).collect();
         open.retain(|it| it.record.purpose.made_by().is_none_or(|by| makers.contains(by.by.as_str())));
         let told = |it: OneTimeLink| OpenLink { id: it.id, purpose: it.purpose, expires_at: it.expires_at };
@@ -75,13 +75,13 @@ impl Service {
     }
 
     /// Lists only links that expire later than now, so that expired links do not use up the limit.
-    async fn links_that_stand(&self, keys: &Keys) -> Result<Vec<Stored<OneTimeLink>>> {
+    async fn valid_links(&self, keys: &Keys) -> Result<Vec<Stored<OneTimeLink>>> {
         self.all_due_after(keys, RowFilter::State(OPEN), self.now()).await
     }
 
     /// Checks the limit of open links. The limit keeps all links of one person small enough to withdraw in one change.
-    async fn room_for_a_link(&self, keys: &Keys, by: &Account) -> Result<()> {
-        let open = self.links_that_stand(keys).await?;
+    async fn check_link_limit(&self, keys: &Keys, by: &Account) -> Result<()> {
+        let open = self.valid_links(keys).await?;
         let own =
             open.iter().filter_map(|it| it.record.purpose.made_by()).filter(|it| it.by.as_str() == by.id.as_str());
         if own.count() < LINKS_MAX { Ok(()) } else { Err(Error::WrongState(TOO_MANY_LINKS)) }
@@ -161,7 +161,7 @@ impl Service {
         by: &Stored<Account>,
         (kind, purpose, ttl): (EventType, LinkPurpose, Duration),
     ) -> Result<String> {
-        self.room_for_a_link(keys, &by.record).await?;
+        self.check_link_limit(keys, &by.record).await?;
         let (now, secret) = (self.now(), new_secret());
         let link = OneTimeLink { id: fingerprint(&secret), purpose, expires_at: now.plus(ttl), used: false };
         let mut draft = Draft::new(keys.row(), now);
@@ -267,7 +267,7 @@ impl Service {
             let by_them = it.purpose.made_by().is_some_and(|it| it.by.as_str() == account.as_str());
             by_them || matches!(&it.purpose, LinkPurpose::Reset { account: of, .. } if of == account)
         };
-        let open = self.links_that_stand(keys).await?;
+        let open = self.valid_links(keys).await?;
         for link in open.iter().filter(|it| theirs(&it.record) && but != Some(&it.record.id)) {
             draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
             let data = json!({"link": link.record.id, "by": by.by, "by_name": by.name});

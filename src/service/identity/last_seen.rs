@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_was_seen_long_ago_and_is_written_makes_room_for_who_comes_anew() {
+    fn old_written_entry_is_evicted_for_a_new_one() {
         let (sightings, first) = (LastSeenTimes::default(), Timestamp::from_millis(0));
         for number in 0..SEEN_MAX {
             sightings.note(&format!("session/{number}"), first);

@@ -246,7 +246,7 @@ impl Service {
             return Ok(());
         }
         let now = self.now();
-        let by = hand_of_provider(&stored.record, now);
+        let by = change_by_provider(&stored.record, now);
         let account = Account { role, groups, changed: Some(by.clone()), ..stored.record.clone() };
         draft.replace(stored, &account)?;
         let data = json!({
@@ -357,7 +357,7 @@ pub(in crate::service) fn added_data(account: &Account) -> Value {
 }
 
 /// Derives the account id from the identity at the provider alone, so that one person cannot have two accounts and two
-/// people cannot share one. Without the keyring, nobody can compute the id.
+/// people cannot share one. The keyring is needed to compute the id.
 pub(in crate::service) fn account_id(keys: &Keys, identity: &OidcIdentity) -> AccountId {
     let who = canonical(&json!([identity.issuer, identity.subject]));
     AccountId::try_from(format!("oidc-{}", derived(keys, "account", &who))).expect("base64url is part of a name")
@@ -376,7 +376,7 @@ fn derived(keys: &Keys, what: &str, of: &str) -> String {
 }
 
 /// Returns the provider as the author of an account change.
-fn hand_of_provider(account: &Account, at: Timestamp) -> AccessChange {
+fn change_by_provider(account: &Account, at: Timestamp) -> AccessChange {
     let name = match &account.sign_in {
         AccountCredential::Oidc { issuer, .. } => issuer.clone(),
         AccountCredential::Password { .. } => String::new(),

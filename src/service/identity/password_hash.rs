@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_browser_that_hangs_up_has_not_made_room_for_the_next() {
+    async fn disconnected_browser_does_not_free_its_permit_early() {
         let (first, second) = (at_work(), at_work());
         for (asked, begun, _) in [&first, &second] {
             tokio::task::block_in_place(|| begun.recv().unwrap());

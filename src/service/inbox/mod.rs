@@ -320,7 +320,7 @@ impl Service {
         for hold in holds {
             let transition = transitions.remove(&hold.transition);
             if transition.is_none() && matches!(hold.state, HoldState::Open {}) {
-                return Err(Error::Broken("a held transition is gone"));
+                return Err(Error::Broken("a held transition is missing"));
             }
             let whole = transition.as_ref().filter(|it| it.values == ValueLocation::Here);
             let known = whole.and_then(|it| Some((it, before.get(&it.digest)?, active.get(&hold.flow)?)));

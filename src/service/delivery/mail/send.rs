@@ -24,7 +24,7 @@ const SENT_AT_ONCE: u32 = 200;
 /// A run starts no mail after this time, so that a gateway that shuts down does not wait long for the run.
 const RUN_MAX: Duration = Duration::from_secs(5);
 
-/// What to do with a queued notification.
+/// Next action for a queued notification.
 enum MailDisposition {
     Tell(MailItemText),
     /// The review cannot be decided at the moment.
@@ -85,7 +85,7 @@ impl Service {
         let (mut told, mut kept, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         for letter in letters {
             let fate = match contact {
-                Some(_) => self.fate_of(keys, &letter.record).await?,
+                Some(_) => self.disposition_of(keys, &letter.record).await?,
                 None => MailDisposition::Drop,
             };
             match fate {
@@ -134,12 +134,12 @@ impl Service {
     }
 
     /// Decides whether a notification is still needed, and what it contains.
-    async fn fate_of(&self, keys: &Keys, letter: &MailNotification) -> Result<MailDisposition> {
+    async fn disposition_of(&self, keys: &Keys, letter: &MailNotification) -> Result<MailDisposition> {
         let fate = match &letter.about {
-            MailTopic::Review(review) => self.fate_of_review(keys, review, &letter.account).await,
-            MailTopic::Interrupt(interrupt) => self.fate_of_interrupt(keys, interrupt, &letter.account).await,
+            MailTopic::Review(review) => self.disposition_of_review(keys, review, &letter.account).await,
+            MailTopic::Interrupt(interrupt) => self.disposition_of_interrupt(keys, interrupt, &letter.account).await,
             MailTopic::EndpointDisabled(endpoint) | MailTopic::EndpointRecovered(endpoint) => {
-                self.fate_of_endpoint(keys, endpoint, letter).await
+                self.disposition_of_endpoint(keys, endpoint, letter).await
             }
         };
         match fate {
@@ -153,7 +153,12 @@ impl Service {
         }
     }
 
-    async fn fate_of_review(&self, keys: &Keys, review: &ReviewId, account: &AccountId) -> Result<MailDisposition> {
+    async fn disposition_of_review(
+        &self,
+        keys: &Keys,
+        review: &ReviewId,
+        account: &AccountId,
+    ) -> Result<MailDisposition> {
         let hold: Option<Stored<Hold>> = self.fetch(keys, review.as_str()).await?;
         let Some(hold) = hold.map(|it| it.record).filter(|it| it.is_open(self.now())) else {
             return Ok(MailDisposition::Drop);
@@ -167,7 +172,7 @@ impl Service {
         })
     }
 
-    async fn fate_of_interrupt(
+    async fn disposition_of_interrupt(
         &self,
         keys: &Keys,
         interrupt: &InterruptId,
@@ -185,7 +190,7 @@ impl Service {
         Ok(MailDisposition::Tell(MailItemText::waiting(&self.brief_of_interrupt(&interrupt))))
     }
 
-    async fn fate_of_endpoint(
+    async fn disposition_of_endpoint(
         &self,
         keys: &Keys,
         endpoint: &EndpointId,

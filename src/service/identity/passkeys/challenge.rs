@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_is_good_for_its_own_browser_and_purpose_only() {
+    fn challenge_is_valid_for_its_browser_and_purpose_only() {
         let (keys, others, now) = (keys(), keys(), Timestamp::from_millis(1000));
         let purpose = ChallengePurpose::AllowAdding { session: "s1", registration: "r1" };
         let challenge = new(keys.row(), &purpose, now);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_ends_after_five_minutes_and_its_end_cannot_be_put_off() {
+    fn challenge_expires_after_five_minutes() {
         let (keys, now) = (keys(), Timestamp::from_millis(1000));
         let purpose = ChallengePurpose::SignIn { door: "d" };
         let challenge = new(keys.row(), &purpose, now);

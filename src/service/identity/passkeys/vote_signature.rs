@@ -272,7 +272,7 @@ impl Service {
             ballot.proof = VoterProof::Session {};
             return Ok((ballot, None));
         };
-        let stored = self.theirs(keys, passkey, voter).await?;
+        let stored = self.passkey_of_voter(keys, passkey, voter).await?;
         Ok((ballot, Some(PasskeyUse { stored, counter: None })))
     }
 
@@ -287,7 +287,7 @@ impl Service {
         if now >= signature.expires_at || signature.expires_at > now.plus(SIGNATURE_TTL) {
             return Err(VoteRejected::SignatureExpired.into());
         }
-        let stored = self.theirs(keys, &signature.assertion.passkey, voter).await?;
+        let stored = self.passkey_of_voter(keys, &signature.assertion.passkey, voter).await?;
         let (assertion, until) = (signature.assertion.clone(), signature.expires_at);
         let (evidence, counter) = match subject {
             BallotSubject::Review(review) => {
@@ -311,7 +311,7 @@ impl Service {
     }
 
     /// Returns an active passkey of this person that was registered for this gateway.
-    async fn theirs(&self, keys: &Keys, id: &PasskeyId, voter: &AccountId) -> Result<Stored<Passkey>> {
+    async fn passkey_of_voter(&self, keys: &Keys, id: &PasskeyId, voter: &AccountId) -> Result<Stored<Passkey>> {
         let stored = self.fetch::<Passkey>(keys, id.as_str()).await?;
         let now = self.now();
         let stored =

@@ -28,6 +28,7 @@ impl Service {
         let keys = self.keys()?;
         let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
         let (record, first) = (&standing.thread.record, standing.thread.record.gone.erased);
+        // Only archived versions can be erased.
         if standing.retain.erase_after_days.is_none() || first >= record.gone.archived {
             return Ok(false);
         }
@@ -52,6 +53,7 @@ impl Service {
         draft.replace(&standing.thread, &next)?;
         require_leadership(duty)?;
         self.commit(draft.finish()).await?;
+        // The decision is committed before the file is deleted. A crash in between is completed by the next run.
         self.finish_erasing(duty, &keys).await?;
         Ok(true)
     }

@@ -55,6 +55,7 @@ impl Service {
                 let (policy, at) = (self.policy(&keys, version.entry.policy).await?, version.entry.version);
                 if at >= first {
                     let mut any = usize::MAX;
+                    // Without an exception for the first version, a large one could never be opened.
                     let room = if openings.is_empty() { &mut any } else { &mut room };
                     match self.opened(&keys, &policy, (before, version), room) {
                         Ok(opening) => openings.extend(opening.map(|it| (at, it))),

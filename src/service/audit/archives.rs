@@ -29,6 +29,7 @@ pub(super) fn put_back(
 ) -> Vec<String> {
     let mut unread = Vec::new();
     let rows: Vec<Archive> = all.archives.values().map(|it| it.record.clone()).collect();
+    // Rows that are left at the end belong to no archive.
     let mut places = std::mem::take(&mut all.whereabouts);
     for archive in rows {
         let mut note = |finding: &str| {
@@ -42,6 +43,7 @@ pub(super) fn put_back(
             continue;
         };
         let ended = content.ended.into_iter().map(|it| put_values(all, it)).filter(|it| !it).count();
+        // The entry of the last archived version also stays in the database.
         let last = Some(archive.to + 1) == all.threads.get(archive.thread.as_str()).map(|it| it.record.gone.archived);
         let kept = if last { Some(archive.to) } else { None };
         let gone = content.entries.iter().map(|it| put_version(all, it, kept)).filter(|it| !it).count();

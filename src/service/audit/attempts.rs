@@ -27,6 +27,7 @@ impl AuditRun<'_> {
         let expected = self.effect_of(hold, transition);
         let same = expected.is_none_or(|it| it == effect);
         self.expect(same, Table::Holds, &hold.id, "the effect of the review differs from its transition");
+        // `check_policies` reports a policy that does not compile.
         let Some(policy) = self.policies.get(&hold.policy) else { return };
         let approval = policy.approval();
         let since = hold.opened_at.minus(approval.attempts_within());

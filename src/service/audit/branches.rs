@@ -41,6 +41,7 @@ impl AuditRun<'_> {
         };
         let ThreadContributions { mut authors, mut committed_nodes, spent } = before;
         match &entry.gate {
+            // A confirmed write starts a new set of authors.
             CommitGate::Written { .. } => authors.clear(),
             CommitGate::Approved { review, .. } => {
                 if let Some(hold) = self.all.holds.get(review.as_str()) {
@@ -227,6 +228,7 @@ impl AuditRun<'_> {
             };
             tip.is_some_and(|tip| self.policies.iter().any(|it| differs(it, tip)))
         };
+        // The events do not show whether the policy of the branch was accepted at that time.
         let excused = kept.owes && joining.branches.iter().any(other);
         *kept == JoinCarryover { owes: made.owes || excused, ..made }
     }

@@ -194,6 +194,7 @@ impl AuditRun<'_> {
         self.expect(known, Table::Policies, statement.policy, "the policy of a transition is missing");
         let token = self.all.tokens.get(statement.principal.as_str()).map(|it| &it.record);
         let allowed = match statement.kind {
+            // Only reviewers edit, so the principal is an account instead of a token.
             TransitionType::Edit => self.is_edited(transition),
             _ if transition.editor.is_some() => false,
             _ => token.is_some_and(|it| speaks_for(it, transition)) || self.is_asked_by_a_person(transition),
@@ -308,6 +309,7 @@ impl AuditRun<'_> {
         let id = &thread.id;
         let writes = own.writes.iter().map(|it| &it.record);
         let (count, last) = (writes.clone().count(), writes.clone().map(|it| it.fence).max().unwrap_or_default());
+        // A missing reservation could hide a write that happened.
         let dense = u64::try_from(count).is_ok_and(|it| it == last);
         self.expect(dense && last == thread.fence, Table::Threads, id, "the fence does not count the reservations");
         let current = writes.filter(|it| it.transition == thread.head.transition).max_by_key(|it| it.fence);

@@ -83,6 +83,7 @@ impl AuditRun<'_> {
             self.check_transition(transition);
             let statement = &transition.statement;
             let place = self.all.entries.get(&version_id(&statement.thread, statement.version));
+            // A transition must be in the chain exactly if its outcome is a commit.
             let there = place.is_some_and(|it| it.record.transition == transition.digest);
             let fits = there == transition.is_committed();
             self.expect(

@@ -31,6 +31,7 @@ impl AuditRun<'_> {
         }
         for (id, stored) in &self.all.endpoints {
             let told = last.get(id.as_str()).copied().flatten();
+            // The event has the hash of the whole row, so any changed column is found.
             let same = told == Some(stored.record.hash().as_str());
             self.expect(same, Table::Endpoints, id, "the endpoint differs from its last event");
             self.expect_revision(Table::Endpoints, id, stored.revision, lives.get(id.as_str()));

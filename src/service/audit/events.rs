@@ -29,6 +29,7 @@ impl AuditRun<'_> {
             );
             match (&event.thread, event.seq) {
                 (Some(thread), Some(_)) => by_thread.entry(thread).or_default().push(event),
+                // Events outside threads are ordered by the audit log alone.
                 (None, None) => {}
                 _ => self.note(
                     Table::Events,

@@ -50,6 +50,7 @@ impl AuditRun<'_> {
                 }
                 EventType::Halted | EventType::HaltLifted => {
                     let next = halt_of(event);
+                    // Setting a halt requires one person only. Lifting it may require two.
                     let fits = !lifts(&told.halt, &next) || self.has_lift_quorum(told.stops.as_ref(), &next, event);
                     self.expect(fits, table, id, "a halt was lifted without its second person");
                     told = HaltEvents { stops: stops_of(&told, &next, event), halt: next };
@@ -70,6 +71,7 @@ impl AuditRun<'_> {
     /// have requested the same lift.
     fn has_lift_quorum(&self, stops: Option<&ActiveHalts>, next: &Halt, event: &Event) -> bool {
         let needs = needs_of(event).unwrap_or_default().max(stops.map_or(LiftQuorum::One, |it| it.lift_needs));
+        // An operator with the keyring may always lift a halt.
         if needs == LiftQuorum::One || text(event, "by") == Some(OPERATOR) {
             return true;
         }

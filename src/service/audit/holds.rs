@@ -122,6 +122,7 @@ impl AuditRun<'_> {
                 id,
                 "the row and its events disagree on whether the receipt was revoked",
             );
+            // A receipt changes only once, when it is revoked.
             let expected = 1 + i64::from(revoked.is_some());
             self.expect(
                 stored.revision == expected,
@@ -207,6 +208,7 @@ impl AuditRun<'_> {
         let key = self.keys.public(KeyUse::Chain, unverified.kid())?;
         match key.state() {
             KeyState::Signing | KeyState::Retired => unverified.verify(key),
+            // A key that never signed, or a revoked one, proves nothing.
             KeyState::Next | KeyState::Revoked => None,
         }
     }
@@ -218,6 +220,7 @@ impl AuditRun<'_> {
             let id = row.identity.to_string();
             let as_told = event_data(row);
             let same = story.rejections.get(id.as_str()).is_some_and(|it| it.data == as_told && it.at == row.at);
+            // Only rejections on the current head count as violations.
             if row.counted && row.parent == Some(thread.head.transition) {
                 count(&mut violations, &row.node);
             }

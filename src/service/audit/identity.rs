@@ -129,6 +129,7 @@ impl AuditRun<'_> {
             let all = (id.as_str(), 0)..=(id.as_str(), i64::MAX);
             let mut said = life.and_then(|it| it.made).map(|it| it.data.clone());
             if let (Some(said), Some((_, last))) = (&mut said, changes.range(all.clone()).next_back()) {
+                // Role and groups come from the latest change. All other members come from the first event.
                 said["role"] = last.data["role"].clone();
                 said["groups"] = last.data["groups"].clone();
             }
@@ -188,6 +189,7 @@ impl AuditRun<'_> {
             self.expect(said == Some(as_made), Table::Tokens, id, "the token differs from the event that added it");
             self.expect_revision(Table::Tokens, id, stored.revision, life);
             let made = secrets.get(id.as_str());
+            // Generations count from 1, so a missing event is found.
             let dense = made.is_none_or(|it| (1..).zip(it).all(|(number, it)| it.generation == number));
             let last = made.and_then(|it| it.last()).copied();
             let same = dense && token.signing == last;
@@ -286,6 +288,7 @@ impl AuditRun<'_> {
             self.expect(same, Table::Flows, id, "the policy of the flow is not the one that was activated last");
             self.check_halt(Table::Flows, id, (&flow.halt, flow.stops.as_ref()), &about);
             let of_flow = outside.iter().filter(|it| it.flow.as_ref() == Some(&flow.id));
+            // Each revision must come from exactly one event. A restored row repeats or skips one.
             let dense = revisions_of(of_flow).into_iter().eq(1..=stored.revision);
             self.expect(
                 dense,
@@ -322,6 +325,7 @@ impl AuditRun<'_> {
         let row = &stored.record;
         self.check_halt(Table::Gateway, GATEWAY_ID, (&row.halt, row.stops.as_ref()), &about);
         let all = revisions_of(outside.iter().filter(|it| it.flow.is_none()));
+        // The first revision of the gateway row has no event.
         let dense = all.into_iter().eq(2..=stored.revision);
         self.expect(
             dense,

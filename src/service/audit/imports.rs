@@ -44,6 +44,7 @@ impl AuditRun<'_> {
         let kept = (0..import.pieces()).map(|it| self.all.import_pieces.get(&piece_id(&import.id, it)));
         let pieces: Option<Vec<ImportChunk>> = kept.map(|it| it.map(|it| it.record.clone())).collect();
         let Some(folder) = pieces.and_then(|it| import.folder(&it)) else { return false };
+        // The signature is checked below, against the keys that signed at that time.
         let (run, _) = verify(&folder, SignatureRequirement::Unchecked);
         let again = RunImport::of(&folder, (&run, import.voucher.clone()), import.by.clone(), import.at);
         again.is_ok_and(|(again, _)| again == *import)

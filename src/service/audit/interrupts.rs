@@ -28,6 +28,7 @@ impl AuditRun<'_> {
             match event.kind {
                 EventType::InterruptReceived => told.received = Some(event),
                 EventType::InterruptVote => told.votes.push(event),
+                // `check_posts` reads these events.
                 EventType::InterruptPosted => {}
                 _ => told.ends.push(event),
             }
@@ -85,6 +86,7 @@ impl AuditRun<'_> {
         let ended = interrupt.ending().map(|(decision, at, _)| (end_event(decision), end_data(interrupt), at));
         let same = told.ends.iter().map(|it| (it.kind, it.data.clone(), it.at)).eq(ended.clone());
         self.expect(same, Table::Interrupts, id, "the outcome differs from the one that the events record");
+        // The last vote also ends the interrupt, in the same revision.
         let by_a_vote = interrupt.ending().is_some_and(|it| it.0.verdict().is_some());
         let ends = i64::from(ended.is_some() && !by_a_vote);
         let changes = i64::try_from(interrupt.votes.len()).unwrap_or(i64::MAX).saturating_add(ends);

@@ -18,6 +18,7 @@ impl AuditRun<'_> {
         for event in events {
             let Some(key_use) = text(event, "use").and_then(KeyUse::named) else { continue };
             let state = |kid: &str| self.keys.trusted().public(key_use, kid).map(PublicKey::state);
+            // An unknown key counts as wrong, because it may have been removed to hide its revocation.
             let revoked = text(event, "revoked").is_none_or(|it| state(it) == Some(KeyState::Revoked));
             let began = text(event, "signing").is_none_or(|it| !matches!(state(it), None | Some(KeyState::Next)));
             self.expect(

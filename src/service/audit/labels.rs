@@ -37,6 +37,7 @@ impl AuditRun<'_> {
         let holds = self.all.holds.iter().map(|(id, it)| (id, it.record.labels().words.len()));
         let threads = self.all.threads.iter().map(|(id, it)| (id, it.record.labels().words.len()));
         for (id, expected) in holds.chain(threads) {
+            // Before the labels were added, missing ones are expected.
             if settled_says_so && borne.get(id.as_str()).copied().unwrap_or_default() != expected {
                 missing.push(id.clone());
             }

@@ -130,6 +130,7 @@ impl Everything {
 
     fn take(&mut self, key: &RowKey, row: &SealedRow, findings: &mut Vec<AuditFinding>) {
         self.rows += 1;
+        // A bad row is a finding and not an error, so that the audit goes on.
         let Err(error) = self.keep(key, row) else { return };
         let finding = match error {
             StoreError::Unsealed(_) => {

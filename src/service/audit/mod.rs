@@ -110,6 +110,7 @@ async fn replay(
             break;
         }
         let mut again = look((store, archives), keys, now, &mut policies).await?;
+        // Files disappear only a few times. A finding of both passes is real.
         if again.moved {
             again.report.findings.retain(|it| last.report.findings.contains(it));
         }
@@ -219,6 +220,7 @@ impl AuditRun<'_> {
                 id,
                 "the policy was replaced, which the gateway never does",
             );
+            // Compiled in an earlier pass.
             if self.policies.contains_key(&source.digest()) {
                 continue;
             }

@@ -30,6 +30,7 @@ impl AuditRun<'_> {
                     by
                 }
                 EventType::PasskeyRemoved => {
+                    // A passkey that confirms its own removal changes once, not twice.
                     changed(&mut lives, passkey.filter(|it| by != Some(it)));
                     by
                 }
@@ -123,6 +124,7 @@ impl AuditRun<'_> {
                     // The counter of the passkey has increased since then. The gateway checked it when the vote was
                     // signed.
                     let passkey = Passkey { counter: 0, ..passkey.clone() };
+                    // The stored digest must match the evidence that is rebuilt from the vote.
                     in_time && signed(&passkey) == Some(*evidence)
                 }
             }

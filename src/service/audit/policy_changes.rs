@@ -75,6 +75,7 @@ impl AuditRun<'_> {
         );
         let by_a_vote =
             matches!(amendment.state, PolicyChangeState::Activated { .. } | PolicyChangeState::Denied { .. });
+        // The last vote also ends the request, in the same revision.
         let ends = i64::from(ended.is_some() && !by_a_vote);
         let changes = i64::try_from(amendment.votes.len()).unwrap_or(i64::MAX).saturating_add(ends);
         let dense = revision == changes.saturating_add(1);
@@ -133,6 +134,7 @@ impl AuditRun<'_> {
         }
         for (flow, activations) in by_flow {
             let activations: Vec<&Event> = activations.into_values().collect();
+            // The policy before each activation decides which approval it required.
             for pair in activations.windows(2) {
                 let [before, after] = pair else { continue };
                 let fits = self.is_approved(before, after);

@@ -66,6 +66,7 @@ impl AuditRun<'_> {
                 let transition = digest("transition")?;
                 let row = &self.all.transitions.get(&transition.to_string())?.record;
                 let same = |it: &&StepAttemptResult| it.transition() == Some(transition);
+                // If the values are archived, the content cannot be computed again, so the stored attempt is taken.
                 let known = self.all.steps.get(id).and_then(|it| it.record.tries.iter().find(same).copied());
                 match (row.values, known) {
                     (ValueLocation::Archived, Some(known)) => Some(known),

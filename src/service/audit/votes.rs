@@ -28,6 +28,7 @@ fn replayed(told: &HoldEvents<'_>) -> Option<Vec<VoteEvents>> {
     let ended = told.end.and_then(|it| it.seq);
     for ballot in &told.ballots {
         let places = || [Some(said(ballot, "reviewer")), text(ballot, "for")].into_iter().flatten();
+        // No vote may follow the end of the review.
         if ended.is_some_and(|end| ballot.seq > Some(end)) {
             return None;
         }

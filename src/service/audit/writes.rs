@@ -30,6 +30,7 @@ impl AuditRun<'_> {
                 id,
                 "the outcome differs from the one that the events record",
             );
+            // A reservation changes only once, when it ends.
             let expected = 1 + i64::from(!write.is_open());
             self.expect(
                 stored.revision == expected,

@@ -101,6 +101,7 @@ impl Service {
             return Err(Error::WrongState("a branch cannot be forked: fork its parent thread"));
         }
         let parent = ask.parent.unwrap_or(thread.record.head.transition);
+        // Checked before the state of the thread, so that a retry succeeds even if the head has moved on.
         if let Some(made) = self.forked_before(&keys, token, ask, parent).await? {
             return Ok(made);
         }

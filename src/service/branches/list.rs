@@ -117,6 +117,7 @@ impl JoinReferences {
     fn became(&self, branch: &ThreadId, version: u64, thread: &Thread) -> BranchStatus {
         let names = |it: &JoinStatement| it.branches.iter().any(|it| it.thread == *branch);
         match &self.asked {
+            // The next version decides whether the branch was joined.
             _ if version < thread.head.version => {
                 let next = version + 1;
                 let joined = self.committed.get(&next).is_some_and(names);

@@ -78,6 +78,7 @@ impl EndpointCursor {
 
     /// Returns true if something has to be written although no delivery has ended.
     pub fn has_news(&self) -> bool {
+        // Writing the position for each skipped event would cost one commit per event.
         let far = self.looked.saturating_sub(self.lane.record.reached) >= UNWRITTEN_MAX;
         !self.put_off.is_empty() || (far && self.open.is_empty())
     }
@@ -101,6 +102,7 @@ impl EndpointCursor {
 
     /// Reads the log again from a position. Deliveries that are ready and have no row are found again.
     pub(super) fn scan_from(&mut self, place: u64) {
+        // Everything that was read so far may have a row now.
         self.written = self.written.max(self.looked);
         self.looked = place;
         let (stored, fresh) = std::mem::take(&mut self.ready).into_iter().partition(|it| it.stored.is_some());
@@ -126,9 +128,11 @@ impl EndpointCursor {
     fn schedule_line(&mut self, line: Arc<TailLine>, now: Timestamp) {
         let SequencedEvent { index, event, .. } = &line.placed;
         let (index, thread, ordered) = (*index, event.thread.clone(), self.endpoint.record.ordered);
+        // In ordered delivery, a thread has one unfinished delivery at most.
         let waits = ordered && thread.as_ref().is_some_and(|it| self.busy.contains_key(it));
         let due = self.endpoint.record.kind.patience().map_or(now, |it| event.at.plus(it).max(now));
         let state = if waits { DeliveryState::Behind {} } else { DeliveryState::Waiting { due, by_hand: false } };
+        // Later deliveries of this thread now have to wait for this one.
         if ordered && !waits {
             self.busy.extend(thread.clone().map(|it| (it, index)));
         }
@@ -190,9 +194,11 @@ impl Service {
         let begin = deliveries_of(&endpoint.record.id);
         let last = Cursor { due: 0, id: begin.clone() };
         let last = self.reader(&keys).list::<Delivery>(RowFilter::All, Some(&last), 1).await?.pop();
+        // Deliveries up to this position may have rows, so they must not be created a second time.
         let written = last.filter(|it| it.record.endpoint == endpoint.record.id).map_or(0, |it| it.record.index);
         let busy = match endpoint.record.ordered {
             true => self.busy_threads(&keys, &endpoint.record.id).await?,
+            // Unordered delivery never waits for another delivery.
             false => BTreeMap::new(),
         };
         Ok(EndpointCursor {
@@ -243,6 +249,7 @@ impl Service {
 
     async fn refill(&self, lane: &mut EndpointCursor) -> Result<()> {
         let keys = self.keys()?;
+        // Manual deliveries come first and are also sent to disabled endpoints.
         self.read_waiting(&keys, lane, true).await?;
         if lane.endpoint.record.is_served() {
             self.read_waiting(&keys, lane, false).await?;
@@ -254,6 +261,7 @@ impl Service {
     async fn read_waiting(&self, keys: &Keys, lane: &mut EndpointCursor, by_hand: bool) -> Result<()> {
         let word = waiting_of(lane.endpoint(), by_hand);
         let due = self.reader(keys).list::<Delivery>(RowFilter::DueBy(&word, self.now()), None, LOOKED_AT).await?;
+        // A delivery in progress still has its old row, and must not be sent twice.
         let due: Vec<_> = due.into_iter().filter(|it| !lane.under_way.contains(&it.record.index)).collect();
         let ids: Vec<String> = due.iter().map(|it| it.record.event.to_string()).collect();
         let events = self.reader(keys).get_many::<Event>(&ids).await?;
@@ -279,6 +287,7 @@ impl Service {
         let had = self.positions_with_rows(keys, lane, next).await?;
         for line in lines {
             let SequencedEvent { index, event, .. } = &line.placed;
+            // After a crash, some of these events were already delivered.
             if had.contains(index) || lane.under_way.contains(index) || !lane.endpoint.record.is_subscribed_to(event) {
                 continue;
             }
@@ -287,6 +296,7 @@ impl Service {
             }
             lane.schedule_line(line, self.now());
         }
+        // Events for other endpoints are skipped, but the position still moves.
         lane.looked = next;
         Ok(true)
     }

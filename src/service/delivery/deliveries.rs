@@ -81,6 +81,7 @@ impl Service {
             Some(word) => self.reader(&keys).list(RowFilter::State(word), after.as_ref(), limit).await?,
             None => self.reader(&keys).list(RowFilter::All, Some(after.as_ref().unwrap_or(&begin)), limit).await?,
         };
+        // A short page is the last one.
         let more = rows.len() == limit as usize;
         let own: Vec<Delivery> =
             rows.into_iter().map(|it| it.record).take_while(|it| it.endpoint == *endpoint).collect();
@@ -154,6 +155,7 @@ impl Service {
         for stored in &failed {
             draft.replace(stored, &stored.record.again(now))?;
         }
+        // Only the last batch stores the response, because it knows the total.
         if failed.len() < AT_ONCE as usize {
             self.store_response(&mut draft, &keys, &(sent + failed.len() as u64))?;
         }
@@ -166,6 +168,7 @@ impl Service {
     async fn read_again(&self, by: Actor<'_>, endpoint: &EndpointId, after: u64) -> Result<u64> {
         let (keys, now) = (self.keys()?, self.now());
         let (_, lane) = self.endpoint_with_position(&keys, endpoint).await?;
+        // The cursor is not there yet and will send these events anyway.
         if after >= lane.record.reached {
             return Ok(0);
         }
@@ -186,6 +189,7 @@ impl Service {
         let event = EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
         let address = DeliveryTarget::of(&keys, &endpoint.record)?;
         let errand = request::test_action(&keys, (&endpoint.record, &address), (&event, now), self.public_url())?;
+        // Some receivers repeat their input, so secrets are masked before the result is stored or shown.
         let attempt = address.masked(errand.run(self.outgoing()?).await.attempt(now));
         self.metrics.attempted(&attempt.ended);
         retrying!(self.note_test(id, &attempt))?;
@@ -212,6 +216,7 @@ impl Service {
             for arrived in [true, false] {
                 let word = ended_of(&endpoint.record.id, arrived);
                 let old = self.reader(&keys).list::<Delivery>(RowFilter::DueBy(&word, until), None, AT_ONCE).await?;
+                // An empty change would still cost a commit.
                 if old.is_empty() {
                     continue;
                 }

@@ -117,6 +117,7 @@ impl Service {
             created_by: by.principal(),
             id,
         };
+        // A position beyond the end of the log would skip events that do not exist yet.
         let lane = DeliveryPosition::new(endpoint.id.clone(), new.after.unwrap_or(length).min(length));
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
@@ -125,6 +126,7 @@ impl Service {
         let facts = json!({"kind": endpoint.kind.name().as_str(), "origin": endpoint.origin, "events": endpoint.events,
             "flows": endpoint.flows, "ordered": endpoint.ordered, "after": lane.reached});
         note(&mut draft, by, (&endpoint, 1), now, (EventType::EndpointAdded, facts))?;
+        // Kinds without signatures must not show a secret that protects nothing.
         let secret = endpoint.kind.is_signed().then(|| endpoint.secrets.now.shown(keys.row(), &endpoint.id));
         let added = (self.endpoint_told(&keys, endpoint, lane, length)?, secret);
         self.store_response(&mut draft, &keys, &added)?;
@@ -190,6 +192,7 @@ impl Service {
         }
         next.headers = match &edit.headers {
             Some(headers) => hidden_headers(&keys, id, headers)?,
+            // Headers contain credentials, which must not go to another server without consent.
             None => headers_that_stay(&stored.record, &next)?,
         };
         if let Some(serving) = edit.serving {
@@ -247,6 +250,7 @@ impl Service {
             ));
         }
         let until = now.plus(overlap);
+        // Receivers need time to learn the new secret, so both sign during the overlap.
         let before = Some(RotatedSecret { generation: stored.record.secrets.now.clone(), until });
         let secrets = EndpointSecrets { now: SecretGeneration::new(random::bytes(), now), before };
         let next = Endpoint { secrets, ..stored.record.clone() };
@@ -269,6 +273,7 @@ impl Service {
     async fn remove_endpoint_once(&self, by: Actor<'_>, id: &EndpointId) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let (stored, _) = self.endpoint_with_position(&keys, id).await?;
+        // The row stays, because deliveries and audits refer to it.
         let next = Endpoint { state: EndpointState::Removed { at: now }, ..stored.record.clone() };
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
@@ -325,6 +330,7 @@ impl Service {
             EndpointKind::Resume { template } => Some(template),
             EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } | EndpointKind::Chat { .. } => None,
         };
+        // Placeholders were encoded for storage. Administrators see them as they typed them.
         let as_typed = |it: Secret<String>| Secret::new(braced(it.expose()));
         let url = if template.is_some() { as_typed(url) } else { url };
         let look = template.and_then(|it| it.look.as_ref());
@@ -352,6 +358,7 @@ fn note(
 ) -> Result<()> {
     facts["endpoint"] = json!(endpoint.id);
     facts["name"] = json!(endpoint.name);
+    // An audit compares the row with this hash.
     facts["row"] = json!(endpoint.hash());
     facts["revision"] = json!(revision);
     facts["by"] = json!(by.principal());

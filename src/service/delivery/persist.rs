@@ -75,6 +75,7 @@ impl EndpointCursor {
         if let Some(endpoint) = after.endpoint {
             self.endpoint = endpoint;
         }
+        // The endpoint was disabled since then.
         if !self.endpoint.record.is_served() {
             self.rest();
         }
@@ -92,6 +93,7 @@ impl Service {
     /// Updates the cursor after a write. A write that conflicted with another change is planned and written again.
     pub async fn settle(&self, lane: &mut EndpointCursor, put: DeliveryPersistResult) -> Result<()> {
         let mut put = put;
+        // Edits by administrators are rare, so a few attempts are enough.
         for _ in 1..ATTEMPTS_MAX {
             match put.outcome {
                 Err(error) if error.is_conflict() => {}
@@ -117,12 +119,14 @@ impl Service {
         let mut freed: Vec<(ThreadId, Option<u64>)> = Vec::new();
         let (mut arrived, mut gone) = (false, false);
         for CompletedJob { job, attempt, retry_after } in &news.done {
+            // Random jitter for the backoff, so that failed deliveries do not all retry at once.
             let chance = u32::from_be_bytes(random::bytes());
             let next = job.delivery.tried(attempt.clone(), chance, *retry_after);
             match &job.stored {
                 Some(stored) => draft.replace(stored, &next)?,
                 None => drop(draft.insert(&next)?),
             }
+            // An event that is no longer relevant gives no evidence about the health of the receiver.
             if !attempt.ended.is_over() {
                 health.note(attempt.ended.arrived(), attempt.ended_at());
                 gone |= attempt.ended.is_gone();
@@ -138,6 +142,7 @@ impl Service {
         for delivery in &put_off {
             draft.insert(delivery)?;
         }
+        // The position moves in the same change as the results, so that a crash loses nothing.
         health.reached = health.reached.max(lane.reached_with(&news.places()));
         let endpoint = assess_health(&mut draft, &lane.endpoint, &health, (gone, arrived), now)?;
         if endpoint.is_none() {
@@ -162,6 +167,7 @@ impl Service {
             draft.replace(&next, &Delivery { state, ..next.record.clone() })?;
             return Ok(Some(next.record.index));
         }
+        // The next delivery may not have a row yet.
         let waits = |it: &&mut Delivery| it.thread.as_ref() == Some(thread) && it.state == DeliveryState::Behind {};
         let Some(next) = put_off.iter_mut().find(waits) else { return Ok(None) };
         next.state = state;
@@ -172,6 +178,7 @@ impl Service {
     async fn look_again(&self, lane: &mut EndpointCursor, mut news: PendingPersist) -> Result<PendingPersist> {
         let keys = self.keys()?;
         let (endpoint, row) = self.endpoint_with_position(&keys, lane.endpoint()).await?;
+        // An administrator moved the position, or another gateway served the cursor.
         if row.record.reached != lane.lane.record.reached {
             lane.scan_from(row.record.reached);
         }

@@ -69,6 +69,7 @@ impl PreflightedRequest {
 impl PreflightFollowUp {
     fn parcel(self, address: &DeliveryTarget, answer: &BoundedResponse) -> Result<OutboundRequest, PreflightResult> {
         match answer.status {
+            // A truncated response may lack the value that shows whether the receiver waits.
             200..=299 if answer.cut => return Err(PreflightResult::Unclear),
             200..=299 => (),
             _ => return Err(PreflightResult::Refused),
@@ -79,6 +80,7 @@ impl PreflightFollowUp {
                 Ok(address.plain(runs, &langgraph::run(&assistant, &interrupts, &decided)))
             }
             Self::Template { look, parcel } => match (look.seen(&answer.body), parcel) {
+                // A test has no request to send. Reaching the value is its success.
                 (Ok(()) | Err(PreflightResult::NotWaiting), None) => Err(PreflightResult::There),
                 (Ok(()), Some(parcel)) => Ok(parcel),
                 (Err(saw), _) => Err(saw),

@@ -78,6 +78,7 @@ impl Service {
             EndpointKind::Webhook { .. } | EndpointKind::Chat { .. } => Ok(true),
             EndpointKind::LangGraph { .. } | EndpointKind::Resume { .. } => match self.review_ended(event).await {
                 Ok(decided) => Ok(decided.is_some_and(|it| endpoint.kind.reaches(&it))),
+                // A broken event fails visibly instead of being skipped.
                 Err(error) if error.is_of_what_is_told() => Ok(true),
                 Err(error) => Err(error),
             },
@@ -111,6 +112,7 @@ impl Service {
                 let headers = stamped.headers(keys.row(), &endpoint.id, &endpoint.secrets);
                 let parcel = address.parcel(url, headers.into(), stamped.body().to_owned());
                 let parcel = parcel.traced(trace);
+                // Without a preflight request, the run is resumed even if it no longer waits.
                 match &template.look {
                     None => Ok(DeliveryAction::Send(parcel)),
                     Some(look) => {
@@ -125,6 +127,7 @@ impl Service {
                     let note = self.chat_message(&placed.event).await?;
                     Ok(DeliveryAction::Send(address.plain(address.url.clone(), &chat.message(&note))))
                 }
+                // A message about a decided review would only confuse reviewers.
                 false => Ok(DeliveryAction::Over),
             },
         }
@@ -136,6 +139,7 @@ impl Service {
             EndpointKind::Webhook { payload } => self.payload_of(*payload, placed).await,
             EndpointKind::LangGraph { assistant } => {
                 let decided = self.decided_of(placed).await?;
+                // The names are not stored, so the page shows a placeholder.
                 let name = decided.interrupt.clone().unwrap_or_else(|| NAMED_BY_LOOK.to_owned());
                 Ok(langgraph::run(assistant, &[name], &decided).to_string())
             }
@@ -173,6 +177,7 @@ pub(super) fn test_action(
             let look = template.look.as_ref();
             let look =
                 look.ok_or(Error::WrongState("this endpoint cannot be tested without a preflight request (`look`), because the test would resume a run"))?;
+            // A real decision could resume a run.
             let decided = DecisionPayload::made_up(id);
             let look = PreflightedRequest::template(address, look, (&decided, None)).ok_or(FILLED)?;
             Ok(DeliveryAction::LookFirst(Box::new(look)))

@@ -49,6 +49,7 @@ impl Service {
         let noted = self.boundary.0.lock().unwrap_or_else(PoisonError::into_inner).note(by, kind.clone(), now);
         let Some(told) = noted else { return Ok(()) };
         let written = self.refusal_written(by, &kind, (told, checkpoint)).await;
+        // The refusal counts as not recorded, so that the next one is recorded.
         if written.is_err() {
             self.boundary.0.lock().unwrap_or_else(PoisonError::into_inner).untold(by, &kind);
         }

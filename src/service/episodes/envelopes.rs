@@ -170,9 +170,11 @@ impl Service {
     }
 
     async fn good_now(&self, signed: VerifiedEnvelope) -> Result<EnvelopeClaims> {
+        // The same place in the queue as the first check, so that one request does not wait twice.
         let turn = signed.turn.clone();
         let keys = self.keys()?;
         let stored = self.thread(&keys, &signed.claims.thread).await?;
+        // An HMAC that is present must be right, even if the caller did not ask for one.
         if signed.bears == EnvelopeProof::Hmac || signed.envelope.hmac.is_some() {
             let whose = (&stored.record.flow, &signed.claims.node);
             let secrets = NodeSecrets::of(keys.row(), whose, &self.rotation, self.now());
@@ -202,6 +204,7 @@ impl Service {
             let checkpoint = Some(Checkpoint { version, transition });
             Err(Error::Envelope(EnvelopeRejected { code, misfits, checkpoint }))
         };
+        // An older version is stale. Any other difference means a wrong digest.
         if claims.version < version {
             return refused(EnvelopeCode::Stale, Vec::new());
         }

@@ -38,8 +38,8 @@ pub struct ImportedRun {
 }
 
 impl Service {
-    /// Stores the folder of a finished episode if it has no errors. The same folder is stored once, even if another person imports it again.
-    /// `given` has the keys of the expected signer.
+    /// Stores the folder of a finished episode if it has no errors. The same folder is stored once, even if another
+    /// person imports it again. `given` has the keys of the expected signer.
     pub async fn import_episode(
         &self,
         by: &PrincipalId,

@@ -112,9 +112,8 @@ impl Service {
             check_nothing_is_open(&thread, now)?;
         }
         self.check_cause(&keys, &thread, new.caused_by.as_ref()).await?;
-        // Redacted values that the node could read are masked before storing. Other redacted values are masked when
-        // another person reads the episode. The digest of the stored text is in the audit log, so masking them here
-        // would confirm a guess.
+        // Values that the node could not read are masked at display: the digest of the stored text is in the audit log, so
+        // masking them here would confirm a guess.
         let around = self.surroundings_of_run(&keys, &thread).await?;
         let author = Author::as_node(Party::from(&token.record), Some(&new.node));
         let redaction = around.redaction(author.party().clone(), [&author]);
@@ -235,6 +234,7 @@ impl Service {
     async fn events_of_run(&self, keys: &Keys, thread: &Thread, episode: &Episode) -> Result<Vec<Event>> {
         let last = thread.last_event.ok_or(Error::Broken("a thread's events"))?;
         let until = episode.ended.as_ref().map_or(last.seq, |it| it.seq);
+        // The limit bounds the memory that one request can use.
         if until > from_thread::TOLD_MAX {
             return Err(Error::WrongState("this thread has too many events to be exported as one episode"));
         }
@@ -246,6 +246,7 @@ impl Service {
         }
         let mut before: Option<Digest> = None;
         for event in &events {
+            // A broken hash chain means that the database was changed.
             if event.previous != before {
                 return Err(Error::Broken("a thread's events"));
             }

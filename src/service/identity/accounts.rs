@@ -88,9 +88,11 @@ impl Service {
         event_recorder::outside(&mut draft, None, now, EventType::AccountAdded, data)?;
         if let Some(link) = &link {
             self.require_link_issuer(&mut draft, &keys, &link.record).await?;
+            // Only a set-up link promises that its account is the first one.
             if matches!(link.record.purpose, LinkPurpose::SetUp {}) {
                 self.claim_first_account(&mut draft, &keys, (&link.record.id, &account)).await?;
             }
+            // The database's clock decides whether the link has expired.
             draft.before(link.record.expires_at);
             draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
             let mut data = json!({"account": account.id, "link": link.record.id});
@@ -168,6 +170,7 @@ impl Service {
     pub async fn presumed_token_of(&self, text: &str) -> Result<Arc<Stored<Token>>> {
         let (id, secret) = parts_of(text)?;
         match self.memory.recall::<Token>(id.as_str()) {
+            // A cached token with another secret or a revoked one is read again, because the cache may be old.
             Some(token) if is_usable(&token.record, secret) => Ok(token),
             _ => self.token_of(text).await.map(Arc::new),
         }
@@ -190,6 +193,7 @@ impl Service {
         if !self.can_sign_in(&account.record) {
             return Err(Error::Unauthenticated);
         }
+        // A separate change before the sign-in, so that a full list of sessions never prevents it.
         self.evict_oldest_sessions(keys, &account.record.id).await?;
         let now = self.now();
         let secret = new_secret();
@@ -204,6 +208,7 @@ impl Service {
             passkey: way.passkey(),
         };
         let mut draft = Draft::new(keys.row(), now);
+        // An account that is disabled at the same time must not get a session.
         draft.require_unchanged(&account);
         let seal = draft.insert(&session)?;
         let mut data = json!({"account": account.record.id, "session": session.id, "link": null});
@@ -240,6 +245,7 @@ impl Service {
         let session = session.filter(|it| it.record.is_open(self.now()));
         let session = session.ok_or(Error::Unauthenticated)?;
         let account = self.fetch::<Account>(&keys, session.record.account.as_str()).await?;
+        // Checked for each request, so that disabling an account has an effect at once.
         let account = account.filter(|it| self.can_sign_in(&it.record)).ok_or(Error::Unauthenticated)?;
         Ok(SignedIn { account, session })
     }
@@ -282,6 +288,7 @@ impl Service {
         let link = self.fetch::<OneTimeLink>(&keys, fingerprint(secret).as_str()).await?;
         let link = link.filter(|it| !it.record.used && it.record.expires_at > self.now());
         let link = link.ok_or(Error::NotFound("link"))?;
+        // A link is only as valid as the administrator who made it.
         self.link_issuer(&keys, &link.record).await?;
         // A set-up link creates the first account only. Another link may have created one since then.
         if matches!(link.record.purpose, LinkPurpose::SetUp {}) && self.has_accounts(&keys).await? {
@@ -331,6 +338,7 @@ fn parts_of(text: &str) -> Result<(TokenId, &str)> {
 }
 
 fn is_usable(token: &Token, secret: &str) -> bool {
+    // Constant time, so that the duration does not reveal how many characters of the secret match.
     let same = bool::from(fingerprint(secret).as_str().as_bytes().ct_eq(token.secret_hash.as_bytes()));
     same && !token.revoked
 }

@@ -99,6 +99,7 @@ impl Service {
         }
         let (keys, now) = (self.keys()?, self.now());
         self.check_names(&keys, &new.name, &new.groups).await?;
+        // Two invitations with similar names could otherwise create accounts that reviewers confuse.
         let like = |it: &OpenLink| matches!(&it.purpose, LinkPurpose::Invite { name, .. } if alike(name, &new.name));
         if self.open_links().await?.iter().any(like) {
             return Err(Error::Exists(
@@ -116,6 +117,7 @@ impl Service {
         self.require_local_accounts()?;
         let keys = self.keys()?;
         let account: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;
+        // A stolen administrator session must not be able to change that administrator's own password.
         if by.record.id == account.record.id {
             return Err(Error::WrongState(ONESELF));
         }
@@ -170,6 +172,7 @@ impl Service {
         let data = json!({"link": link.id, "expires_at": link.expires_at, "for": link.purpose});
         event_recorder::outside(&mut draft, None, now, kind, data)?;
         if let LinkPurpose::Reset { account, .. } = &link.purpose {
+            // The reset may be a reaction to a stolen password, so nothing that depends on it stays valid.
             self.end_sessions(&mut draft, keys, account, None).await?;
             self.end_delegations_made_by_password(&mut draft, keys, account, (&changed_by(by, now), None)).await?;
         }
@@ -185,6 +188,7 @@ impl Service {
     async fn withdraw_link_once(&self, by: &Stored<Account>, id: &SessionId) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let link: Stored<OneTimeLink> = self.need(&keys, id.as_str(), "link").await?;
+        // Other kinds of links belong to a running sign-in, and no administrator made them.
         if !matches!(link.record.purpose, LinkPurpose::Invite { .. } | LinkPurpose::Reset { .. }) {
             return Err(Error::NotFound("link"));
         }
@@ -241,6 +245,7 @@ impl Service {
         let sign_in = AccountCredential::Password { hash: hash.to_owned() };
         let next = Account { sign_in, changed: Some(by.clone()), ..stored.record.clone() };
         let mut draft = Draft::new(keys.row(), now);
+        // The database's clock decides whether the link has expired.
         draft.before(link.record.expires_at);
         self.require_link_issuer(&mut draft, &keys, &link.record).await?;
         draft.replace(&link, &OneTimeLink { used: true, ..link.record.clone() })?;
@@ -320,6 +325,7 @@ impl Service {
         data["name"] = json!(next.name);
         data["role"] = json!(next.role);
         data["groups"] = json!(next.groups);
+        // Auditors see the old access without searching for the event before.
         data["was"] = json!({"role": stored.record.role, "groups": stored.record.groups});
         event_recorder::outside(&mut draft, None, now, EventType::AccountChanged, data)?;
         self.commit(draft.finish()).await
@@ -340,9 +346,11 @@ impl Service {
         let other = people.iter().find(|it| it.id != leaving.id && it.administers());
         let other = other.ok_or(Error::WrongState(LAST))?;
         let other: Stored<Account> = self.need(keys, other.id.as_str(), "account").await?;
+        // The list was read a moment before the row. The caller tries again with a new list.
         if !other.record.administers() {
             return Err(Error::Busy);
         }
+        // Makes the commit fail if the other administrator loses the role at the same time.
         draft.require_unchanged(&other);
         Ok(())
     }

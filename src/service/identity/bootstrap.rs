@@ -49,6 +49,7 @@ impl Service {
                 event_recorder::outside(draft, None, now, EventType::LinkWithdrawn, data)?;
             }
         }
+        // Checked last. Two links that are used at once conflict on the links that each withdraws.
         if self.has_accounts(keys).await? { Err(Error::NotFound("link")) } else { Ok(()) }
     }
 

@@ -74,6 +74,7 @@ impl Service {
         let to = self.delegate(&keys, &naming.to).await?;
         // The password is checked against this row. If the password changes before the commit, the commit fails.
         let from = &person.account;
+        // A person whose sign-in method is disabled must not delegate.
         let standing = self.with_effective_status(from.record.clone());
         let (given, received) = self.existing_delegations(&keys, (&standing.id, &to.record.id)).await?;
         let giving = DelegationRequest {
@@ -91,6 +92,7 @@ impl Service {
         let id = DelegationId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
         let delegation = giving.given(id, confirmed.as_ref().map(|it| it.id().clone()), now)?;
         let mut draft = Draft::new(keys.row(), now);
+        // Fails if the session ends or an account changes before the commit.
         draft.require_unchanged(&person.session).require_unchanged(from).require_unchanged(&to);
         draft.insert(&delegation)?;
         if let Some(used) = &confirmed {
@@ -113,6 +115,7 @@ impl Service {
         let person: Stored<Account> = self.fetch(&keys, by.as_str()).await?.ok_or(Error::Unauthenticated)?;
         let stored: Stored<Delegation> = self.need(&keys, id.as_str(), "delegation").await?;
         if person.record.disabled || !stored.record.may_be_ended_by(&person.record) {
+            // The same error as for an unknown id, so that ids of other delegations cannot be probed.
             return Err(Error::NotFound("delegation"));
         }
         if !stored.record.lasts_at(now) {

@@ -180,6 +180,8 @@ impl Service {
         let link = link.filter(|it| !it.record.used && it.record.expires_at > self.now());
         Ok(link.and_then(|link| match &link.record.purpose {
             LinkPurpose::Oidc { browser: whose, next } => {
+                // The response must come from the browser that started the sign-in. Otherwise an attacker could sign a
+                // victim in to the attacker's account (login CSRF).
                 let same = whose.as_str().as_bytes().ct_eq(fingerprint(browser).as_str().as_bytes());
                 let next = next.clone();
                 bool::from(same).then_some((link, next))
@@ -204,13 +206,16 @@ impl Service {
         }
         let id = account_id(keys, identity);
         let known = self.fetch::<Account>(keys, id.as_str()).await?;
+        // A disabled account stays disabled, whatever the provider reports.
         if let Some(account) = known.as_ref().filter(|it| it.record.disabled) {
             return self.not_let_in(SignInRejected::Disabled, Some(link), Some(&account.record.id)).await;
         }
         let standing = settings.mapping.standing(&identity.values);
         let mut draft = Draft::new(keys.row(), self.now());
         let Some(standing) = standing else {
+            // Only an existing account has access that must be removed.
             if let Some(account) = &known {
+                // The person no longer has a mapped group: all access is removed and all sessions end.
                 let nothing = OidcMembership { role: PersonRole::Reviewer, groups: Default::default() };
                 self.refresh(&mut draft, account, &nothing)?;
                 self.end_sessions(&mut draft, keys, &id, None).await?;
@@ -283,6 +288,7 @@ impl Service {
             return Ok(Err(SignInRejected::UnusableName));
         };
         let others = self.all_of::<Account>(keys, RowFilter::All).await?;
+        // A similar name could be confused with that of another reviewer.
         let taken = others.iter().any(|it| alike(&it.record.name, &name));
         Ok(if taken { Err(SignInRejected::NameTaken) } else { Ok(name) })
     }
@@ -300,6 +306,7 @@ impl Service {
             id: fingerprint(secret),
             account: account.clone(),
             created_at: now,
+            // The shorter limit applies, so that a removal at the provider has an effect soon.
             expires_at: now.plus(self.settings.session_lifetime.min(settings.session)),
             ended: false,
             origin: origin.cloned(),

@@ -51,6 +51,7 @@ impl Service {
                 if known.contains(name.as_str()) {
                     return Ok(name.clone());
                 }
+                // A name that differs only in case or in similar characters is resolved if the result is unique.
                 let mut like = known.into_iter().filter(|it| alike(it, name));
                 match (like.next(), like.next()) {
                     (Some(one), None) => Ok(one.to_owned()),
@@ -60,6 +61,7 @@ impl Service {
             }
             NewOwner::Group(name) => {
                 let group = GroupName::try_from(name.as_str()).map_err(|error| bad(&error.to_string()))?;
+                // A group that looks like a person would exclude no one from voting.
                 if people.iter().any(|it| alike(&it.name, name)) {
                     return Err(bad(OWNER_IS_A_PERSON));
                 }
@@ -102,6 +104,7 @@ impl Service {
 
 fn check_group(group: &GroupName, known: &BTreeSet<GroupName>) -> std::result::Result<(), ()> {
     let other = known.iter().any(|it| it != group && alike(it.as_str(), group.as_str()));
+    // An existing group stays usable, even if a similar one exists.
     if other && !known.contains(group) { Err(()) } else { Ok(()) }
 }
 

@@ -35,6 +35,7 @@ fn make(password: &str) -> Result<String> {
 }
 
 fn matches(password: &str, hash: Option<&str>) -> bool {
+    // Hashing for unknown names as well prevents user enumeration by timing.
     let against = hash.or(NOBODY.as_deref());
     let right = against
         .and_then(|it| PasswordHash::new(it).ok())
@@ -60,6 +61,7 @@ pub(in crate::service) async fn hash(password: String) -> Result<String> {
 /// Returns true if the password matches the hash. Without a hash the result is false after the same time.
 pub(in crate::service) async fn verify(password: String, hash: Option<String>) -> Result<bool> {
     if password.chars().count() > PASSWORD_CHARS_MAX {
+        // A very long password would only occupy one of the two permits.
         return Ok(false);
     }
     in_turn(move || matches(&password, hash.as_deref())).await

@@ -139,8 +139,10 @@ impl Service {
         let keys = self.keys()?;
         let account = self.reader(&keys).get_by_alias::<Account>(name).await?;
         let askers = self.counters_of(&keys, name, account.as_ref().map(|it| &it.record), from);
+        // Counted before the check. Parallel attempts could otherwise all start below the limit (brute force).
         let tries = retrying!(self.count_attempt(&keys, &askers))?;
         let hash = account.as_ref().and_then(|it| it.record.password_hash()).map(str::to_owned);
+        // An unknown name goes through the same hashing, which prevents user enumeration by timing.
         let right = password_hash::verify(password, hash).await?;
         match account {
             Some(account) if right && self.can_sign_in(&account.record) => {
@@ -148,6 +150,7 @@ impl Service {
                 self.give_back(&keys, &askers).await;
                 Ok(signed_in)
             }
+            // A disabled account gets the same error as a wrong password.
             other => {
                 self.log_sign_in_failure(&keys, other.map(|it| it.record.id), (&askers, tries)).await?;
                 Err(Error::Unauthenticated)
@@ -173,6 +176,7 @@ impl Service {
     fn counters_of(&self, keys: &Keys, name: &str, account: Option<&Account>, from: &SignInOrigin) -> ThrottleCounters {
         let bounds = self.settings.people.sign_ins;
         let known = account.zip(from.device.as_deref()).filter(|(it, device)| self.is_known_device(keys, it, device));
+        // A known browser has its own counter, so that an attacker cannot lock out the owner of the account.
         if let Some((_, device)) = known {
             return ThrottleCounters {
                 own: (counter(keys, "device", device), bounds),
@@ -180,6 +184,7 @@ impl Service {
                 address: None,
             };
         }
+        // Many people may share an address, so its limit is higher.
         let shared = LoginThrottleLimits { free: bounds.free.saturating_mul(ADDRESS_SHARE), ..bounds };
         let address = from.address.as_deref().map(|it| (counter(keys, "address", it), shared));
         ThrottleCounters { own: (name_counter(keys, name), bounds), right: CounterOnSuccess::TakesBack, address }
@@ -192,6 +197,7 @@ impl Service {
         let mut counted = Vec::new();
         for (asker, bounds) in std::iter::once(&askers.own).chain(&askers.address) {
             let before = self.fetch::<FailedSignIns>(keys, asker).await?;
+            // A refused attempt is not counted. Otherwise an attacker could extend the wait without end.
             if before.as_ref().is_some_and(|it| it.record.waits_until(bounds, now).is_some()) {
                 return Err(Error::TooMany);
             }
@@ -265,6 +271,7 @@ impl Service {
     async fn reset_sign_in_throttle_once(&self, by: &Stored<Account>, of: &AccountId) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let account: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;
+        // Counters of addresses stay, because they protect other accounts.
         let counter = name_counter(&keys, &account.record.name);
         let Some(tries) = self.fetch::<FailedSignIns>(&keys, &counter).await? else { return Ok(()) };
         let mut draft = Draft::new(keys.row(), now);
@@ -295,6 +302,7 @@ impl Service {
     /// Returns true if the account has signed in with this browser before.
     fn is_known_device(&self, keys: &Keys, account: &Account, device: &str) -> bool {
         let Ok(bytes) = URL_SAFE_NO_PAD.decode(device) else { return false };
+        // The last 8 bytes before the seal are the expiry.
         let Some((told, seal)) = bytes.split_at_checked(DEVICE_BYTES + 8) else { return false };
         let until = told[DEVICE_BYTES..].try_into().map(i64::from_be_bytes).unwrap_or_default();
         keys.row().checks(&device_message(account, told), seal) && self.now() < Timestamp::from_millis(until)

@@ -58,6 +58,7 @@ impl Service {
             return Ok(());
         }
         let mut draft = Draft::new(keys.row(), now);
+        // The row stays, because old entries and audits refer to it.
         draft.replace(&token, &Token { revoked: true, ..token.record.clone() })?;
         let mut data = json!({"token": id});
         if let Some(by) = by {
@@ -103,6 +104,7 @@ impl Service {
         }
         let mut draft = Draft::new(keys.row(), now);
         if disabled {
+            // Without an administrator, accounts could only be managed on the command line.
             self.require_another_admin(&mut draft, &keys, &stored.record).await?;
         }
         let by = by.map(|by| {
@@ -153,6 +155,7 @@ impl Service {
 
     async fn evict_oldest_sessions_once(&self, keys: &Keys, account: &AccountId) -> Result<()> {
         let mut open = self.open_sessions(keys, account).await?;
+        // One more session is about to start.
         let over = (open.len() + 1).saturating_sub(SESSIONS_MAX).min(ENDED_AT_ONCE);
         if over == 0 {
             return Ok(());
@@ -206,6 +209,8 @@ impl Service {
         for _ in 0..PAGES_MAX {
             let page = self.reader(keys).list::<R>(filter, after.as_ref(), LIST_ROWS_MAX).await?;
             let full = page.len() == LIST_ROWS_MAX as usize;
+            // The position after the last row, so that rows added during the listing cause neither gaps nor
+            // repetitions.
             after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
             all.extend(page);
             if !full {

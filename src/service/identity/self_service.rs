@@ -31,6 +31,7 @@ impl Service {
             ));
         }
         password_hash::check_strength(&new)?;
+        // Counted like a sign-in. A stolen session must not allow guessing of the password.
         if !self.is_own_password(account, old).await? {
             return Ok(PasswordChangeOutcome::WrongPassword);
         }
@@ -47,6 +48,7 @@ impl Service {
             return Err(Error::Unauthenticated);
         }
         let mut draft = Draft::new(keys.row(), now);
+        // A session that was ended at the same time must not change the password.
         draft.require_unchanged(&me.session);
         let sign_in = AccountCredential::Password { hash: hash.to_owned() };
         draft.replace(&stored, &Account { sign_in, ..stored.record.clone() })?;

@@ -42,6 +42,7 @@ impl Service {
         let mut sorted = BulkGroups { alike: Vec::new(), left_out: Vec::new() };
         let mut shapes: Vec<BulkGroupKey> = Vec::new();
         for review in reviews {
+            // Loaded like the page of the review, so that a bulk decision shows no less.
             let facts = self.review(review, viewer).await?;
             if let Some(why) = left_out(&facts) {
                 sorted.left_out.push((facts, why));
@@ -68,6 +69,7 @@ impl Service {
         check_number(ballots.len())?;
         let mut voted = Vec::with_capacity(ballots.len());
         for (review, ballot) in ballots {
+            // One after another, because votes on the same thread would conflict.
             voted.push(self.vote_in_bulk(voter, review, ballot).await);
         }
         Ok(voted)
@@ -97,6 +99,7 @@ fn check_number(number: usize) -> Result<()> {
 fn left_out(facts: &ReviewFacts) -> Option<BulkExclusion> {
     match &facts.can_decide {
         Err(why) => return Some(BulkExclusion::CannotDecide(*why)),
+        // A vote on behalf of another reviewer must be a separate decision.
         Ok(places) if places.iter().all(|it| it.absent.is_some()) => return Some(BulkExclusion::ForAnother),
         Ok(_) => {}
     }

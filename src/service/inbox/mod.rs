@@ -252,6 +252,7 @@ impl Service {
             let (mut looked, frontier) = self.look_through(keys, &mut sources, direction, at_once).await?;
             looked.retain(|it| wanted.has(&it.record, (viewer, roll)));
             found.extend(looked);
+            // One more than the page holds shows that another page follows.
             if found.len() > limit {
                 found.truncate(limit);
                 let next = found.last().map(|it| place_of(&it.record));
@@ -319,6 +320,7 @@ impl Service {
         let mut items = Vec::with_capacity(holds.len());
         for hold in holds {
             let transition = transitions.remove(&hold.transition);
+            // Only reviews that ended can be archived.
             if transition.is_none() && matches!(hold.state, HoldState::Open {}) {
                 return Err(Error::Broken("a held transition is missing"));
             }
@@ -381,6 +383,7 @@ impl Service {
             for stored in self.reader(keys).get_many::<Transition>(&ids).await? {
                 let transition = stored.record;
                 if transition.statement.digest() != transition.digest {
+                    // A row with a wrong digest must never be shown to a reviewer.
                     return Err(Error::Broken("a statement"));
                 }
                 found.insert(transition.digest, transition);

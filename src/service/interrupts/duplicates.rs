@@ -27,6 +27,7 @@ impl Service {
         if let Some(post) = post
             && let Some(before) = self.fetch::<SignedPostRecord>(keys, &post_id(&principal, &post.webhook_id)).await?
         {
+            // Reusing a webhook id with another body is a replay attack or a defect of the host application.
             if before.record.body != post.body {
                 return Err(InterruptRejected::PostDiffers.into());
             }
@@ -35,6 +36,7 @@ impl Service {
         let Some(before) = self.asked_before(keys, source, (asserted, asserted.attempt)).await? else {
             return Ok(None);
         };
+        // The same digest with other content cannot be the same request.
         if before.record.asserted != *asserted {
             return Err(InterruptRejected::Differs.into());
         }
@@ -72,6 +74,7 @@ impl Service {
         if asserted.attempt > 1 {
             let before = self.asked_before(keys, source, (asserted, asserted.attempt - 1)).await?;
             let before = before.ok_or(InterruptRejected::EarlierAttempt)?;
+            // The attempt before may be past its deadline without having been ended.
             self.settle_once(&before.record.id).await?;
             let before = self.interrupt_row(keys, &before.record.id).await?;
             before.record.ending().ok_or(InterruptRejected::EarlierAttempt)?;

@@ -285,6 +285,7 @@ impl Service {
         let decision = if stored.record.is_open(now) {
             let flow = self.flow(&keys, &stored.record.flow).await?;
             let ground = self.ground(&keys, flow).await?;
+            // The new policy requires the same approvals, so the interrupt stays open.
             if approval_requirements(&ground.policy) == stored.record.asking {
                 self.interrupts_looked.keep(id.as_str(), ReplacedPolicy::of(&ground.flow.record));
                 return Ok(());
@@ -292,6 +293,7 @@ impl Service {
             ground.rely(&mut draft);
             InterruptDecision::Superseded
         } else {
+            // The database's clock decides, so that a fast clock of one gateway cannot end an interrupt early.
             draft.not_before(stored.record.expires_at);
             InterruptDecision::Expired
         };

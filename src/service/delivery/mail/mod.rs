@@ -46,6 +46,7 @@ impl Service {
         let keys = self.keys()?;
         let Some(mark) = self.fetch::<LogCursor>(&keys, LogFollower::Mail.name()).await? else {
             let mut draft = Draft::new(keys.row(), self.now());
+            // The first run must not send an email for every event in the past of the log.
             draft.insert(&LogCursor { of: LogFollower::Mail, reached: self.log_length().await? })?;
             return self.commit(draft.finish()).await.map(|()| 0);
         };
@@ -57,6 +58,7 @@ impl Service {
         for placed in &events {
             for letter in self.letters_of(&keys, placed, digests).await? {
                 let id = letter.id();
+                // A notification that an interrupted run wrote is not written again.
                 if !letters.contains_key(&id) && self.fetch::<MailNotification>(&keys, &id).await?.is_none() {
                     letters.insert(id, letter);
                 }
@@ -138,6 +140,7 @@ impl Service {
         let Some(hold) = hold.filter(|it| it.record.is_open(self.now())) else { return Ok(Vec::new()) };
         let people = self.electorate(review).await?;
         let can = people.into_iter().filter(|it| match &it.can_decide {
+            // These two conditions end by themselves, so these reviewers are notified as well.
             Ok(_) | Err(CannotDecide::Halted | CannotDecide::Writing) => true,
             Err(_) => false,
         });

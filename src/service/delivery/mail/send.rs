@@ -62,8 +62,10 @@ impl Service {
         for (account, letters) in people {
             let contact = self.fetch::<MailContact>(&keys, account.as_str()).await?.map(|it| it.record);
             let together = contact.as_ref().is_some_and(|it| it.pace == MailPace::Digest);
+            // A digest is one email. Otherwise each notification is an email of its own.
             let at_once = if together { letters.len() } else { 1 };
             for letters in letters.chunks(at_once) {
+                // Another gateway may send now. A second email about the same review must be avoided.
                 if !duty.stands() || self.instant() >= until {
                     return Ok(done);
                 }
@@ -86,6 +88,7 @@ impl Service {
         for letter in letters {
             let fate = match contact {
                 Some(_) => self.disposition_of(keys, &letter.record).await?,
+                // The person has removed the contact.
                 None => MailDisposition::Drop,
             };
             match fate {
@@ -111,6 +114,7 @@ impl Service {
         }
         for (letter, _) in &told {
             match (&sent, letter.record.again(now)) {
+                // Retried later with a backoff.
                 (Err(_), Some(again)) => draft.replace(letter, &again)?,
                 (Err(error), None) => {
                     let MailNotification { account, event, .. } = &letter.record;
@@ -124,6 +128,7 @@ impl Service {
         }
         self.commit(draft.finish()).await?;
         match sent {
+            // Every other email would fail as well, so the run ends.
             Err(error @ (MailError::Unusable(_) | MailError::SetUp(_))) => Err(Error::Mail(error)),
             Err(error @ MailError::Refused(_)) => {
                 tracing::warn!(%error, "the mail server refused an email");

@@ -92,6 +92,7 @@ pub(super) fn read(key: &RowKey, purpose: &ChallengePurpose<'_>, text: &str, now
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
     let (nonce, mac) = bytes.split_at_checked(RANDOM_BYTES + MOMENT_BYTES)?;
     let until = i64::from_be_bytes(nonce[RANDOM_BYTES..].try_into().ok()?);
+    // The MAC is checked before the expiry is used, because only the MAC makes the expiry trustworthy.
     let ours = mac.len() == MAC_BYTES && key.checks(&purpose.message(nonce), mac);
     (ours && now < Timestamp::from_millis(until)).then_some(bytes)
 }

@@ -119,6 +119,7 @@ impl Service {
         let asked = challenge::read(keys.row(), &ChallengePurpose::Add { session }, &new.challenge, now);
         let enrolled = new.registration.check(&party, &asked.ok_or(Error::WrongState(USED))?)?;
         let own = self.active_passkeys(&keys, &person.account.record.id).await?;
+        // The limit keeps the removal of all passkeys small enough for one change.
         if own.len() >= PASSKEYS_MAX {
             return Err(Error::WrongState("you have the maximum of 20 passkeys: remove one first"));
         }
@@ -138,6 +139,7 @@ impl Service {
             removed_at: None,
         };
         let mut draft = Draft::new(keys.row(), now);
+        // Fails if the account is disabled or the session ends before the commit.
         draft.require_unchanged(&person.account).require_unchanged(&person.session);
         draft.insert(&passkey)?;
         if let Some(used) = &confirmed {
@@ -146,6 +148,7 @@ impl Service {
         let by = confirmed.as_ref().map(PasskeyUse::id);
         event_recorder::outside(&mut draft, None, now, EventType::PasskeyAdded, added_data(&passkey, by))?;
         match self.commit(draft.finish()).await {
+            // A conflict usually means that the challenge is already stored in another row.
             Err(error) if error.is_conflict() => Err(Error::WrongState(USED)),
             other => other.map(|()| passkey),
         }
@@ -165,6 +168,7 @@ impl Service {
                     let right = self.is_own_password(&person.account.record, password).await?;
                     if right { Ok(None) } else { Err(Error::Forbidden("the password is wrong")) }
                 }
+                // A recent sign-in at the provider replaces the password, which the gateway does not have.
                 None if self.now() < person.session.record.created_at.plus(CHALLENGE_TTL) => Ok(None),
                 None => {
                     Err(Error::Forbidden("your sign-in is too old: sign in again and repeat this within five minutes"))
@@ -200,6 +204,7 @@ impl Service {
         let confirmed = self.confirmed(&keys, person, (&own, &purpose), confirmation).await?;
         let mut draft = Draft::new(keys.row(), now);
         draft.require_unchanged(&person.account).require_unchanged(&person.session);
+        // A passkey may confirm its own removal. Its new counter and its removal are then one replacement.
         let itself = confirmed.as_ref().filter(|it| it.id() == id);
         let used = itself.map_or_else(|| stored.record.clone(), |it| it.next(now));
         draft.replace(stored, &Passkey { removed_at: Some(now), ..used })?;
@@ -211,6 +216,7 @@ impl Service {
         event_recorder::outside(&mut draft, None, now, EventType::PasskeyRemoved, data)?;
         self.end_sessions(&mut draft, &keys, &person.account.record.id, Some(SessionFilter::OpenedBy(id))).await?;
         let whose = changed_by(&person.account, now);
+        // A delegation that the removed passkey confirmed is no longer proven.
         let by_it = |it: &Delegation| it.confirmed_by.as_ref() == Some(id);
         self.end_unproven_delegations(&mut draft, &keys, &person.account.record.id, &whose, by_it).await?;
         match self.commit(draft.finish()).await {
@@ -285,6 +291,7 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let stored = self.fetch::<Passkey>(&keys, attempt.assertion.passkey.as_str()).await?;
         let stored = stored.filter(|it| it.record.counts_at(now) && self.is_of_here(&it.record));
+        // All failures give the same error, so that a client cannot find out which passkeys exist.
         let Some(stored) = stored else { return self.sign_in_failed(&keys, None).await };
         let asked =
             challenge::read(keys.row(), &ChallengePurpose::SignIn { door: attempt.door }, attempt.challenge, now);

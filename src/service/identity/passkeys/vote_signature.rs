@@ -268,10 +268,12 @@ impl Service {
             ballot.proof = VoterProof::Signature { evidence, expires_at, assertion };
             return Ok((ballot, Some(used)));
         }
+        // Without a passkey, the proof is the session, whatever the ballot contains.
         let VoterProof::PasskeySession { passkey, .. } = &ballot.proof else {
             ballot.proof = VoterProof::Session {};
             return Ok((ballot, None));
         };
+        // The session may be older than the removal of its passkey, so the passkey is checked now.
         let stored = self.passkey_of_voter(keys, passkey, voter).await?;
         Ok((ballot, Some(PasskeyUse { stored, counter: None })))
     }
@@ -284,6 +286,7 @@ impl Service {
         signature: &VoteSignature,
     ) -> Result<(Digest, PasskeyUse)> {
         let now = self.now();
+        // An expiry too far in the future would allow a replay attack with an old signature.
         if now >= signature.expires_at || signature.expires_at > now.plus(SIGNATURE_TTL) {
             return Err(VoteRejected::SignatureExpired.into());
         }

@@ -181,6 +181,7 @@ impl AuditRun<'_> {
     /// Returns true if the policy in the event belongs to the flow and allowed the step at that time. A restore needs
     /// no policy: an operator who has the keyring may always restore.
     fn lets_go(&self, thread: &Thread, event: &Event, head: u64) -> bool {
+        // An operator with the keyring may restore whatever the policy says.
         if event.kind == EventType::ThreadRestored {
             return true;
         }
@@ -212,6 +213,7 @@ impl AuditRun<'_> {
             transition.digest,
             "the values of the transition are missing, although its version is not erased",
         );
+        // Values that remain after an erasure break the promise of the retention rule.
         let outlive = here && self.was_erased(&statement.thread, statement.version);
         self.expect(
             !outlive,

@@ -12,6 +12,7 @@ impl AuditRun<'_> {
     /// Checks that a review has the effect of its transition, and that its node had an attempt left when the review was
     /// opened. Reviews from versions that did not store effects are skipped.
     pub(super) fn check_attempts(&mut self, hold: &Hold, transition: &Transition, own: &ThreadRows<'_>) {
+        // Reviews of older versions have no stored effect.
         let Some(effect) = hold.effect else { return };
         let rewritten = transition.statement.supersedes.filter(|_| transition.editor.is_some());
         if let Some(rewritten) = rewritten {
@@ -33,6 +34,7 @@ impl AuditRun<'_> {
         let since = hold.opened_at.minus(approval.attempts_within());
         let is_attempt = |it: &&&Hold| {
             let ended_at = it.state.ended_at();
+            // Only earlier attempts within the period of the policy count.
             it.attempted() == Some(effect) && it.opened_at < hold.opened_at && ended_at.is_some_and(|at| at > since)
         };
         let attempts = own.holds.iter().filter(is_attempt).count();

@@ -126,6 +126,7 @@ impl AuditRun<'_> {
         let origin = self.all.threads.get(fork.thread.as_str()).map(|it| &it.record);
         let there = origin.is_some_and(|it| it.branch.is_none() && it.flow == thread.flow && it.id != thread.id)
             && self.entry_at(&fork.thread, fork.version).is_some_and(|it| it.transition == fork.transition)
+            // An erased state cannot be compared, but its root is signed.
             && (self.is_erased(&fork.thread, fork.version)
                 || state.is_none_or(|it| self.state_at(&fork.thread, fork.version).as_ref() == Some(it)));
         let detail = "the branch does not start with the head that it names";
@@ -178,6 +179,7 @@ impl AuditRun<'_> {
             self.expect(nothing, Table::Transitions, id, "the transition has a carryover, but is not a join");
             return;
         }
+        // A join of erased states cannot be computed again.
         let fits = self.joins_erased(transition) || self.joins(transition).is_some();
         self.expect(fits, Table::Transitions, id, "the join differs from the changes of the branches that it names");
     }

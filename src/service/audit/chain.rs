@@ -53,6 +53,7 @@ impl AuditRun<'_> {
         let mut standing = Some(ThreadContributions::default());
         let mut written_version = 0;
         for version in 0..=thread.head.version {
+            // After a gap, nothing above it can be checked, so the replay ends here.
             let Some(next) = self.replay((thread, story), version, &secret, at.as_ref()) else { return };
             self.versions += 1;
             standing = standing.and_then(|it| self.followed(it, &next.entry));
@@ -63,6 +64,7 @@ impl AuditRun<'_> {
         }
         let Some(head) = at else { return };
         let mut expected = head_of(&head.entry);
+        // Usage is not part of the chain. `check_reservation` checks it.
         expected.usage = thread.head.usage.clone();
         self.expect(expected == thread.head, Table::Threads, &thread.id, "the head is not the last entry of the chain");
         let same = head.lineage == thread.lineage;
@@ -99,6 +101,7 @@ impl AuditRun<'_> {
             self.note(Table::Transitions, row.transition, "a transition of the chain is missing");
             return None;
         };
+        // An erased version has no state, but its signed statement still names the root.
         let erased = version < thread.gone.erased;
         let rolled = if erased { None } else { Some(self.roll_forward(&id, version, transition, secret, before)?) };
         let root = rolled.as_ref().map_or(transition.statement.to, |it| it.tree.root());

@@ -101,6 +101,7 @@ impl AuditRun<'_> {
         (transition, story): (&Transition, &ThreadEvents<'_>),
         (state, at): (Option<&Value>, Option<&ReplayedVersion>),
     ) {
+        // `check_policies` reports a policy that does not compile.
         let Some(policy) = self.policies.get(&entry.policy) else { return };
         let before = at.map(|it| &it.entry);
         // A branch inherits `owes` from the head that it starts with.

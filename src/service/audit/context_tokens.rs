@@ -13,6 +13,7 @@ impl AuditRun<'_> {
         let node = statement.node.as_ref().filter(|it| statement.kind.is_given_context() && policy.bounds_context(it));
         let expected = match (node, statement.version.checked_sub(1)) {
             (Some(node), Some(at)) => {
+                // The state is needed for counting.
                 if self.is_erased(&statement.thread, at) {
                     return;
                 }

@@ -15,6 +15,7 @@ impl AuditRun<'_> {
         let mut lawful = hold.extensions.len() <= EXTENSIONS_MAX;
         for extension in &hold.extensions {
             let excluded = hold.excluded.contains(&extension.name) || hold.excluded.contains(extension.person.as_str());
+            // Each extension must continue the one before, before its end, and by a person who is not excluded.
             lawful &= extension.was == deadline && extension.at < deadline && extension.until > deadline && !excluded;
             deadline = extension.until;
         }

@@ -55,6 +55,7 @@ impl AuditRun<'_> {
                 "the row and its events disagree on whether the delegation ended",
             );
             self.expect_revision(Table::Delegations, id, stored.revision, life);
+            // A forged delegation could give a person a second vote.
             let proper = delegation.from != delegation.to
                 && delegation.ends_at <= delegation.begins_at.plus(LENGTH_MAX)
                 && delegation.confirmed_by.as_ref().is_none_or(|by| {

@@ -52,6 +52,7 @@ impl AuditRun<'_> {
                 id,
                 "the delivery cursor belongs to no endpoint",
             );
+            // A cursor beyond the end would skip events without a trace.
             let there = reached == 0 || self.all.log.contains_key(&log_id(reached));
             self.expect(there, Table::Lanes, id, "the delivery cursor is beyond the end of the audit log");
         }

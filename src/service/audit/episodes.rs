@@ -28,6 +28,7 @@ impl AuditRun<'_> {
         let detail = "the thread does not count the agent events of its episode";
         self.expect(count == told.len() as u64, Table::Threads, &thread.id, detail);
         let mut ended = None;
+        // Rows are numbered in the order of their events.
         for (event, number) in told.into_iter().zip(1..) {
             let id = posted_row_id(&thread.id, number);
             let Some(stored) = self.all.episode_events.get(&id) else {

@@ -25,6 +25,7 @@ impl AuditRun<'_> {
 
     /// Checks that the times and groups of reminders and escalations match the policy.
     pub(super) fn check_notice_terms(&mut self, hold: &Hold, asked: &HoldReminders) {
+        // The policy sets the times, but not whether a reminder was already sent.
         let mut untold: HoldReminders = hold.notices.clone();
         if let Some(reminder) = &mut untold.reminder {
             reminder.told_at = None;

@@ -84,6 +84,7 @@ impl AuditRun<'_> {
             && (asked.proposing, asked.verifying) == (next.proposing, next.verifying);
         let second = text(event, "person").and_then(|it| AccountId::try_from(it).ok());
         same && second.is_some_and(|second| {
+            // Two requests of the same person are no quorum.
             second != asked.person
                 && principal(event).is_some_and(|it| self.is_the_same(&it, &second))
                 && self.is_the_same(&asked.by, &asked.person)

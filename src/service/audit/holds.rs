@@ -188,6 +188,7 @@ impl AuditRun<'_> {
             &row.jti,
             "the approvals in the receipt are not votes of an approved review",
         );
+        // The row has the names for searches, and the token is what a verifier trusts.
         let named: Vec<_> = claims.approvals.iter().map(|it| it.reviewer.clone()).collect();
         self.expect(
             named == row.reviewers,
@@ -232,6 +233,7 @@ impl AuditRun<'_> {
             );
             let kept = row.request.as_deref().is_none_or(|text| is_kept(self.keys, row, text));
             self.expect(kept, Table::Rejections, &id, "the stored request differs from the one that was rejected");
+            // A rejected join stores what it would have carried over.
             let joins = self.is_of_its_branches(row);
             self.expect(joins, Table::Rejections, id, "the join in the stored request differs from its branches");
         }

@@ -222,6 +222,7 @@ impl AuditRun<'_> {
             let same = whose == Some(session.account.as_str()) && same_key;
             self.expect(same, Table::Sessions, id, "no sign-in event matches the session");
             self.expect_revision(Table::Sessions, id, stored.revision, life);
+            // A session changes only once, when it ends.
             let ended = life.is_some_and(|it| it.changes > 0);
             self.expect(
                 session.ended == ended,
@@ -260,6 +261,7 @@ impl AuditRun<'_> {
                 "the link differs from the event that created it",
             );
             self.expect_revision(Table::Links, id, stored.revision, life);
+            // A link changes only once, when it is used or withdrawn.
             let used = life.is_some_and(|it| it.changes > 0);
             self.expect(
                 stored.record.used == used,

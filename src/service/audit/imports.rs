@@ -26,6 +26,7 @@ impl AuditRun<'_> {
                 id,
                 "the files differ from those that were imported",
             );
+            // An import with the id of a thread could be confused with it.
             let thread = self.all.threads.contains_key(id);
             self.expect(!thread, Table::Imports, id, "a thread has the same id as the imported episode");
             pieces.extend((0..import.pieces()).map(|it| piece_id(&import.id, it)));

@@ -37,6 +37,7 @@ impl AuditRun<'_> {
                 format!("the figures differ from the audit log up to position {place}"),
             );
         }
+        // Periods that are left have events, but no row.
         for figures in sheet.into_values() {
             let PeriodFigures { period, .. } = figures;
             self.note(

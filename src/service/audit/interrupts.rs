@@ -53,6 +53,7 @@ impl AuditRun<'_> {
         for (id, stored) in &self.all.posts {
             let post = &stored.record;
             let interrupt = self.all.interrupts.get(post.interrupt.as_str()).map(|it| &it.record);
+            // The post must also come from the sender of the interrupt.
             let same = told.remove(id).is_some_and(|it| it.data == posted_data(post) && it.at == post.at)
                 && interrupt.is_some_and(|it| it.source.token == post.source);
             self.expect(same, Table::Posts, id, "the signed post differs from the event that records it");

@@ -20,6 +20,7 @@ impl AuditRun<'_> {
         let mut missing: Vec<String> = Vec::new();
         let mut settled_says_so = false;
         for label in &all.labels {
+            // This label marks that all older rows have labels.
             if *label == settled() {
                 settled_says_so = true;
             } else if self.is_borne(label) {

@@ -134,6 +134,7 @@ async fn look(
 ) -> Result<AuditPass, StoreError> {
     let mut findings = Vec::new();
     let mut all = Everything::load(store, keys.row(), &mut findings).await?;
+    // From here on, archived rows look as if they had never left the database.
     let unread = archives::put_back(&mut all, archives, &mut findings);
     let moved = archives::have_moved(store, &all, &unread).await?;
     let standings = BTreeMap::new();
@@ -186,6 +187,7 @@ impl AuditRun<'_> {
             self.check_episode(thread, &own);
             self.check_steps(thread, &own);
         }
+        // Rows without a thread are not reached by the loop above.
         self.check_orphan_rows();
         self.check_orphan_episode_events();
         self.check_orphan_steps();

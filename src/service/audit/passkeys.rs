@@ -74,6 +74,7 @@ impl AuditRun<'_> {
 
     /// Checks that every vote has the passkey that its stage requires, and that its signature is valid.
     pub(super) fn check_proofs(&mut self, hold: &Hold) {
+        // Every stored signature is verified again, because votes are what a receipt depends on.
         for vote in &hold.votes {
             let met = hold.passkey_need(vote.stage).met_by(&vote.proof, vote.at).is_ok();
             self.expect(met, Table::Holds, &hold.id, "a vote lacks the passkey that its stage requires");

@@ -140,6 +140,7 @@ impl AuditRun<'_> {
                 let fits = self.is_approved(before, after);
                 self.expect(fits, Table::Flows, flow, "a policy was activated without the approval that it required");
             }
+            // No policy existed that could require approval for the first one.
             let first = activations.first().is_none_or(|it| text(it, "amendment").is_none());
             self.expect(first, Table::Flows, flow, "the first policy of the flow names a policy change request");
         }

@@ -106,6 +106,7 @@ impl AuditRun<'_> {
             "it was approved without the required quorum",
         );
         let denied = hold.counted_votes().filter(|it| it.verdict == VoteVerdict::Deny).count();
+        // Enough denials reject a change, whatever the number of approvals.
         let outvoted = u32::try_from(denied).is_ok_and(|it| it < hold.denials_needed);
         self.expect(outvoted, Table::Holds, &hold.id, "it was approved, although enough reviewers denied it");
     }

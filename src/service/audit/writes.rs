@@ -61,6 +61,7 @@ impl AuditRun<'_> {
                 && it.exp == write.lease_expires_at.seconds()
         });
         self.expect(same, Table::Writes, id, "the signed answer differs from the row");
+        // A write that used a receipt must use it for the transition that was approved.
         if let Some(jti) = &write.receipt {
             let used = self.all.receipts.get(jti.as_str()).is_some_and(|it| it.record.transition == write.transition);
             self.expect(

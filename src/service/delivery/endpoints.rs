@@ -143,7 +143,7 @@ impl Service {
         let mut told = Vec::with_capacity(endpoints.len());
         for endpoint in endpoints {
             let lane = lanes.iter().find(|it| it.record.endpoint == endpoint.record.id);
-            let lane = lane.ok_or(Error::Broken("an endpoint's lane"))?.record.clone();
+            let lane = lane.ok_or(Error::Broken("an endpoint's delivery cursor"))?.record.clone();
             told.push(self.endpoint_told(&keys, endpoint.record, lane, length)?);
         }
         Ok(told)
@@ -293,7 +293,7 @@ impl Service {
             return Err(Error::NotFound("endpoint"));
         }
         let lane = self.fetch::<DeliveryPosition>(keys, id.as_str()).await?;
-        Ok((endpoint, lane.ok_or(Error::Broken("an endpoint's lane"))?))
+        Ok((endpoint, lane.ok_or(Error::Broken("an endpoint's delivery cursor"))?))
     }
 
     /// Returns the endpoints that were not removed.

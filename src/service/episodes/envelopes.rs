@@ -86,6 +86,7 @@ impl Service {
             let wish = policy.wish(&node);
             let view = project(&policy, &node, &head.state);
             let at = (head.entry.version, head.entry.transition);
+            // A view that is too large fails here instead of being cut.
             let fitted = fit(&view, &wish).map_err(|why| {
                 let checkpoint = Checkpoint { version: at.0, transition: at.1 };
                 EnvelopeCreationError { why: EnvelopeCreationCause::of(why, wish.max_tokens, &policy), checkpoint }

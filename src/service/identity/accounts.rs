@@ -55,7 +55,7 @@ pub(in crate::service) fn check_name(pointer: &str, name: &str) -> Result<()> {
     if fits {
         return Ok(());
     }
-    Err(Error::invalid(pointer, format!("1 to {NAME_CHARS_MAX} letters, digits and . _ - @")))
+    Err(Error::invalid(pointer, format!("use 1 to {NAME_CHARS_MAX} letters, digits or . _ - @")))
 }
 
 impl Service {

@@ -111,6 +111,7 @@ impl Service {
         };
         let interrupt = Interrupt::new(id, asserted.clone(), terms);
         let mut draft = Draft::new(keys.row(), now);
+        // The commit fails if another policy is activated at the same time.
         ground.rely(&mut draft);
         draft.require_unchanged(source);
         draft.insert(&interrupt)?;

@@ -70,7 +70,7 @@ pub(super) fn mail(contact: &MailContact, event: &EventId, told: &[&MailItemText
     let (subject, begin) = match told {
         [only] => (only.subject.clone(), only.begin.clone()),
         _ if alike => (format!("{} reviews wait", told.len()), format!("{} reviews wait for you.", told.len())),
-        _ => (format!("{} things wait", told.len()), format!("{} things wait for you.", told.len())),
+        _ => (format!("{} items need attention", told.len()), format!("{} items need your attention.", told.len())),
     };
     MailMessage {
         to: contact.mail.clone(),

@@ -105,7 +105,7 @@ impl AuditRun<'_> {
             let at = text(event, "account").zip(revision);
             match event.kind {
                 EventType::AccountAdded => made(&mut lives, text(event, "account"), event),
-                // A setup link that is used makes its account a change of the person who created the link.
+                // An account from an invitation names the maker of the link as the author of its last change.
                 EventType::SetupLinkUsed => {
                     let made = text(event, "account").map(|it| (it, 1));
                     hands.extend(made.zip(author_of_change(event, event.data.get("at"))));

@@ -280,7 +280,10 @@ async fn audit_finds_another_effect(scene: ApiScenario) {
     let id = held["review"]["id"].as_str().unwrap();
     scene.retells(id, |hold: Hold| Hold { effect: Some(transition), ..hold }).await;
     let findings = scene.findings().await;
-    assert!(findings.iter().any(|it| it.contains("its effect is not that of its transition")), "{findings:?}");
+    assert!(
+        findings.iter().any(|it| it.contains("the effect of the review differs from its transition")),
+        "{findings:?}"
+    );
 }
 
 async fn reviewer_sees_earlier_denials(scene: ApiScenario) {

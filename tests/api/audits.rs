@@ -114,7 +114,7 @@ async fn what_is_wrong_is_found_beside_a_chain_that_grows(scene: ApiScenario) {
     scene.retells::<Thread>(of.as_str(), |it| Thread { written_version: 1, ..it }).await;
     let store = scene.watched(GrowingThreadStore::of(&scene, &grows).await);
     let found = scene.found_in(&*store, g.service.now()).await;
-    assert_eq!(found, [format!("threads {of}: its last written version is not that of its chain")]);
+    assert_eq!(found, [format!("threads {of}: the last written version of the thread differs from its chain")]);
     assert_eq!(store.watching.walks.load(Ordering::SeqCst), 1, "and needs no second look");
 }
 

@@ -236,7 +236,7 @@ async fn an_audit_finds_another_sum(scene: ApiScenario) {
             serde_json::from_value(body).unwrap()
         })
         .await;
-    assert_eq!(scene.findings().await, [format!("threads {id}: what it says was used is not what its chain says")]);
+    assert_eq!(scene.findings().await, [format!("threads {id}: the usage totals of the thread differ from its chain")]);
     let digest = one["transition"].as_str().unwrap();
     for (other, findings) in [(Some(200), 1), (None, 2)] {
         scene
@@ -246,7 +246,9 @@ async fn an_audit_finds_another_sum(scene: ApiScenario) {
             })
             .await;
         let found = scene.findings().await;
-        let said = format!("transitions {digest}: what it counts that its node was given is not what that was");
+        let said = format!(
+            "transitions {digest}: the context token count of the transition differs from the state that its node could read"
+        );
         // A sum that was made to fit what the transition says is still not what its node was given.
         assert!(found.contains(&said) && found.len() == findings, "{found:?}");
     }

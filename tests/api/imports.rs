@@ -439,8 +439,8 @@ async fn whatever_is_sealed_again_of_an_import_is_found_and_not_believed() {
     let run = g.service.imported_run(&thread).await.unwrap();
     let import = run.import.clone();
     assert_eq!(found(&scene).await, [""; 0]);
-    let not_told = "imports: it is not what its event tells of".to_owned();
-    let other_files = "imports: its files are not those that were imported".to_owned();
+    let not_told = "imports: the row differs from the event that records it".to_owned();
+    let other_files = "imports: the files differ from those that were imported".to_owned();
     put(g, &RunImport { voucher: RunSigner::Unchecked { kid: "k".to_owned() }, ..import.clone() });
     assert_eq!(found(&scene).await, [not_told.clone(), other_files.clone()]);
     assert!(matches!(g.service.imported_run(&thread).await, Err(Error::Broken(_))), "nobody signed it");
@@ -457,16 +457,16 @@ async fn whatever_is_sealed_again_of_an_import_is_found_and_not_believed() {
     put(g, &ImportChunk { bytes: piece.bytes.replacen('A', "B", 1), ..piece.clone() });
     assert_eq!(found(&scene).await, [other_files]);
     sealed(g, &piece, 2);
-    assert_eq!(found(&scene).await, ["import_pieces: it is of no run that was imported"]);
+    assert_eq!(found(&scene).await, ["import_pieces: the chunk belongs to no imported episode"]);
     put(g, &piece);
     put(g, &ImportChunk { number: 1, ..piece.clone() });
-    assert_eq!(found(&scene).await, ["import_pieces: it is of no run that was imported"]);
+    assert_eq!(found(&scene).await, ["import_pieces: the chunk belongs to no imported episode"]);
     removed(g, Table::ImportPieces);
     put(g, &piece);
     assert_eq!(found(&scene).await, [""; 0]);
     removed(g, Table::Imports);
     let gone = found(&scene).await;
-    assert!(gone.contains(&"imports: an event tells of it, and its row is gone".to_owned()), "{gone:?}");
+    assert!(gone.contains(&"imports: the row is missing, but an event records it".to_owned()), "{gone:?}");
 }
 
 #[tokio::test]
@@ -483,5 +483,5 @@ async fn a_thread_that_has_the_name_keeps_it_and_is_found() {
     assert!(g.service.imported_runs(None, 10).await.unwrap().0.is_empty());
     let other = &elsewhere.gateway;
     put(other, &Thread { id: name, ..row });
-    assert!(found(&elsewhere).await.contains(&"imports: a thread has its name".to_owned()));
+    assert!(found(&elsewhere).await.contains(&"imports: a thread has the same id as the imported episode".to_owned()));
 }

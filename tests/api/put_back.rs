@@ -35,7 +35,7 @@ async fn a_row_that_was_put_back_is_found_after_an_honest_change_on_top_too() {
         assert_eq!(findings(&gateway).await, [""; 0]);
         database.execute_batch(&format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM kept")).unwrap();
         halts(&gateway, &scope, false).await;
-        let expected = format!("{table}: its revision is not the one that its events lead to");
+        let expected = format!("{table}: the revision of the row differs from the changes that its events record");
         assert!(findings(&gateway).await.contains(&expected), "{:?}", findings(&gateway).await);
     }
 }
@@ -121,7 +121,10 @@ async fn a_thread_that_was_put_back_wholly_is_written_again_and_an_audit_finds_i
         database.execute_batch(&put_back).unwrap();
     }
     let found = findings(&gateway).await;
-    assert!(found.contains(&"events: an event that has a place in the log is gone".to_owned()), "{found:?}");
+    assert!(
+        found.contains(&"events: the event is missing, but it has a position in the audit log".to_owned()),
+        "{found:?}"
+    );
     let again = verify("w2").await.expect(200);
     assert_eq!(again["fence"], 1, "by which a guarded database knows that it has seen this write before");
 }

@@ -240,6 +240,7 @@ async fn an_audit_knows_what_was_tried(scene: ApiScenario) {
     let tries = scene.forgets_a_try(thread["thread"].as_str().unwrap(), "planner", "s1").await;
     assert_eq!(tries, 2);
     let row = format!("steps {}/planner/s1", thread["thread"].as_str().unwrap());
-    let findings = ["it was not written once for each try", "its tries are not those that events tell"];
+    let findings =
+        ["the attempts of the step differ from its events", "the step was not written once for each attempt"];
     assert_eq!(scene.findings().await, findings.map(|it| format!("{row}: {it}")));
 }

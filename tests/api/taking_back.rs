@@ -136,7 +136,10 @@ async fn a_name_that_is_taken_is_refused_and_nothing_of_its_account_changes() {
     let again = line(&g, "user add alice --role admin --group finance --password-stdin", "another password 12\n");
     assert_eq!((again.status.code(), again.stdout.as_slice()), (Some(1), b"".as_slice()));
     let why = String::from_utf8(again.stderr).unwrap();
-    assert!(why.contains("there is an account of that name already; nothing of it was changed"), "{why}");
+    assert!(
+        why.contains("an account with this name exists already, and it was not changed: choose another name"),
+        "{why}"
+    );
     let (alice, _) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
     assert_eq!(alice.account.record, g.alice);
     let help = said(&g, "user add --help");

@@ -54,7 +54,7 @@ async fn a_person_names_another_who_votes_for_them_and_both_are_seen_without_scr
     says(&tab, &["Let dana vote for you?", "wherever you could vote as reviewers"]).await;
     tab.fill("Your password", "not the password").await;
     tab.press("Confirm").await;
-    says(&tab, &["Not done: the password is not right."]).await;
+    says(&tab, &["Not done: the password is wrong."]).await;
     tab.fill("Your password", PASSWORD).await;
     tab.press("Confirm").await;
     says(&tab, &["They can vote for you from now on", "dana for ana"]).await;

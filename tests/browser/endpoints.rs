@@ -288,7 +288,7 @@ async fn what_resumes_is_made_on_the_page_and_what_is_wrong_comes_back_as_it_was
         put(&tab, id, value).await;
     }
     tab.press("Add endpoint").await;
-    assert!(tab.text().await.contains("Name the flows whose runs it resumes"), "{}", tab.text().await);
+    assert!(tab.text().await.contains("Name the flows whose runs this endpoint resumes"), "{}", tab.text().await);
     put(&tab, "flows", "payments").await;
     tab.press("Add endpoint").await;
     let text = tab.text().await;

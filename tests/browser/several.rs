@@ -377,8 +377,8 @@ async fn an_unknown_write_large_changes_and_more_than_fifty_are_not_among_severa
     fields.extend(names.iter().map(|it| ("review", it.as_str())));
     let refused = ana.post("/votes", &fields).await;
     assert_eq!(refused.status, 400, "{}", refused.text);
-    assert!(refused.text.contains("At most 50 reviews are decided at once"), "{}", refused.text);
-    assert!(ana.post("/votes", &fields[..1]).await.text.contains("Tick the reviews first"));
+    assert!(refused.text.contains("At most 50 reviews can be decided at once"), "{}", refused.text);
+    assert!(ana.post("/votes", &fields[..1]).await.text.contains("Select at least one review"));
     let one = ana.post("/votes", &fields[..2]).await;
     assert_eq!((one.status, one.location), (303, format!("/reviews/{}", names[0])), "one is decided on its own page");
 }

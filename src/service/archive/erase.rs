@@ -1,5 +1,5 @@
-//! Erasing what was archived, as its policy has it: first a file without the values, then the decision, and then the file
-//! that had them goes. What was signed stays, and every link of it.
+//! Erases archived values as the policy requires. The gateway writes a file without the values, records the decision,
+//! and then deletes the file that had the values. Everything that was signed, and every link of the chain, stays.
 
 use super::segments::ALWAYS;
 use super::{ArchivalCandidate, require_leadership, told};
@@ -18,16 +18,17 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::{LIST_ROWS_MAX, LeaderLock, RowFilter};
 
-/// Rows that are emptied by one change: each may be some megabytes as it is read.
+/// Maximum number of rows that one change empties. One row can have several megabytes.
 const EMPTIED_AT_ONCE: usize = 16;
 
 impl Service {
-    /// Decides that the values of the oldest archive that has any are erased, if its policy says so: from then on nobody is
-    /// given them.
+    /// Decides that the values of the oldest archive with values are erased, if its policy requires it. No client gets
+    /// the values from then on.
     pub(super) async fn erase_once(&self, duty: &dyn LeaderLock, thread: &ThreadId) -> Result<bool> {
         let keys = self.keys()?;
         let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
         let (record, first) = (&standing.thread.record, standing.thread.record.gone.erased);
+        // Only archived versions can be erased.
         if standing.retain.erase_after_days.is_none() || first >= record.gone.archived {
             return Ok(false);
         }
@@ -36,7 +37,7 @@ impl Service {
             return Ok(false);
         }
         let written = self.write_without_values(&standing, &archive.record).await?;
-        // The file took its time; what might be erased before may be erased now, and the thread may have gone on meanwhile.
+        // Writing the file takes time. The policy or the thread may have changed since then, so both are checked again.
         let Some(standing) = self.retained_still(&keys, &standing).await? else { return Ok(false) };
         if !self.may_be_erased(&keys, &standing, &archive.record).await? {
             return Ok(false);
@@ -52,18 +53,19 @@ impl Service {
         draft.replace(&standing.thread, &next)?;
         require_leadership(duty)?;
         self.commit(draft.finish()).await?;
+        // The decision is committed before the file is deleted. A crash in between is completed by the next run.
         self.finish_erasing(duty, &keys).await?;
         Ok(true)
     }
 
-    /// Whether its policy lets the values go, and nobody is asked about them.
+    /// Returns true if the policy allows the erasure and no open review asks for a state of these versions.
     async fn may_be_erased(&self, keys: &Keys, standing: &ArchivalCandidate, archive: &Archive) -> Result<bool> {
         let over = standing.retain.may_erase(archive.left, self.now());
         Ok(over && !self.is_asked_for(keys, &standing.thread.record, archive.to).await?)
     }
 
-    /// Writes what stays of an archive beside it. It follows from the archive alone, so a run that was cut off comes to the
-    /// same file again.
+    /// Writes the part of an archive that stays into a second file beside it. The content follows from the archive
+    /// alone, so an interrupted run produces the same file again.
     async fn write_without_values(&self, standing: &ArchivalCandidate, archive: &Archive) -> Result<Archive> {
         let content = self.content(archive).await?.without_values();
         let text = content.text();
@@ -79,7 +81,7 @@ impl Service {
         Ok(erasing)
     }
 
-    /// Whether people are asked for a state of these versions again.
+    /// Returns true if an open review asks to restore a state of these versions.
     async fn is_asked_for(&self, keys: &Keys, thread: &Thread, up_to: u64) -> Result<bool> {
         let Some(review) = &thread.hold else { return Ok(false) };
         let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
@@ -90,15 +92,15 @@ impl Service {
         Ok(place.version <= up_to)
     }
 
-    /// Removes the files that have what was decided to be erased, and the values that did not go into them. A run that was cut
-    /// off is made up for by the next.
+    /// Deletes the files of archives that are being erased, and the values that were not in those files. The next run
+    /// completes an interrupted one.
     pub(super) async fn finish_erasing(&self, duty: &dyn LeaderLock, keys: &Keys) -> Result<usize> {
         let erasing = self.reader(keys).list::<Archive>(RowFilter::State(ERASING), None, LIST_ROWS_MAX).await?;
         let (mut done, mut failed) = (0, None);
         for archive in erasing {
             match self.finish(duty, keys, &archive).await {
                 Ok(()) => done += 1,
-                // One that fails does not keep the others waiting.
+                // A failed archive must not block the others.
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
@@ -108,13 +110,14 @@ impl Service {
     async fn finish(&self, duty: &dyn LeaderLock, keys: &Keys, archive: &Stored<Archive>) -> Result<()> {
         let ArchiveContentState::Erasing { at, policy } = archive.record.kept.clone() else { return Ok(()) };
         let archives = self.archives.clone().ok_or(Error::NoArchives)?;
-        // What stays is beside what goes. Where the one is not, the folder is away, and nobody knows what else is in it.
+        // The file without the values is in the same directory. If it is missing, the directory is unavailable, and
+        // nothing is known about its other files.
         self.content(&archive.record).await?;
         let erased = archive.record.clone();
         require_leadership(duty)?;
         let removed = tokio::task::spawn_blocking(move || archives.remove_values(&erased)).await;
         removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
-        self.empty_what_stayed(duty, keys, &archive.record).await?;
+        self.empty_remaining_rows(duty, keys, &archive.record).await?;
         let mut draft = Draft::new(keys.row(), self.now());
         draft.replace(
             archive,
@@ -124,9 +127,9 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Takes their values from the rows of what was asked for on these versions and not committed, where the file had no
-    /// room for them. Whenever it was held: a clock may have gone ahead, and come back.
-    async fn empty_what_stayed(&self, duty: &dyn LeaderLock, keys: &Keys, archive: &Archive) -> Result<()> {
+    /// Removes the values of requests on these versions that were not committed and did not fit into the file. All
+    /// times are searched, because a clock may have been wrong when a request was held.
+    async fn empty_remaining_rows(&self, duty: &dyn LeaderLock, keys: &Keys, archive: &Archive) -> Result<()> {
         let mut after = None;
         while let Some((digests, next)) = self.held_within(keys, &archive.thread, (ALWAYS, after.as_ref())).await? {
             for chunk in digests.chunks(EMPTIED_AT_ONCE) {

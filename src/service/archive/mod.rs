@@ -1,5 +1,5 @@
-//! Taking a thread's past out of the database, as its policy has it: first into a file, then out of the rows. What a change
-//! relies on is the policy and the thread as they were read.
+//! Archives old versions of threads as their policies require: first into a file, then out of the database. Every
+//! change depends on the policy and the thread as they were read.
 
 mod erase;
 pub mod openings;
@@ -32,26 +32,26 @@ use crate::store::record::Stored;
 use crate::store::{Cursor, LIST_ROWS_MAX, LeaderLock, LeaderTask, RowFilter};
 use openings::OPENINGS_BYTES_MAX;
 
-/// Threads that one look goes through.
+/// Number of threads that one pass processes.
 const THREADS_AT_ONCE: u32 = 100;
 
-/// Archives that one look makes of a thread: what was there before a policy said so takes several.
+/// Maximum number of archives that one pass makes of a thread. A thread that is older than its retention rule may need
+/// several passes.
 const ARCHIVES_AT_ONCE: usize = 8;
 
-/// So many versions of a stretch are in hand at once, each with its whole state.
+/// Number of versions in memory at once, each with its full state.
 const VERSIONS_AT_ONCE: usize = 4;
 
-pub(super) const TAKEN: Error =
-    Error::WrongState("a gateway archives or erases here just now; ask again when it is done");
+pub(super) const TAKEN: Error = Error::WrongState("a gateway is archiving or erasing now. Retry when it is done.");
 
-/// Where a look stopped, and the next goes on.
+/// Position where a pass stopped and the next pass continues.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ArchiveScanCursor {
     flow: Option<FlowId>,
     thread: Option<String>,
 }
 
-/// A thread as it stands, with the policy that says how long its past stays.
+/// A thread with the policy that sets its retention.
 struct ArchivalCandidate {
     thread: Stored<Thread>,
     flow: Stored<Flow>,
@@ -59,21 +59,21 @@ struct ArchivalCandidate {
     retain: RetentionPolicy,
 }
 
-/// A stretch that goes: its rows as they were read.
+/// The rows of consecutive versions that leave the database.
 struct ArchiveSegment {
     links: Vec<Stored<ChainRow>>,
     states: Vec<Stored<StateRow>>,
-    /// What was committed, in the order of versions.
+    /// Committed transitions in the order of versions.
     committed: Vec<Stored<Transition>>,
-    /// What was asked for on the way and not committed, by digest.
+    /// Held transitions that were not committed, by digest.
     ended: Vec<Stored<Transition>>,
-    /// Since when none of its versions was the head.
+    /// Time since which none of these versions has been the head.
     left: Timestamp,
 }
 
 impl Service {
-    /// Goes through some threads, from the place on: archives and erases what their policies let go. Returns how many
-    /// archives were made or erased. Of all gateways one does so at a time; if another does, there is nothing to do here.
+    /// Archives and erases versions of some threads from the cursor on. Returns the number of archives that were made
+    /// or erased. Returns 0 if another gateway has the leader lock for archiving.
     pub async fn retain(&self, place: &mut ArchiveScanCursor) -> Result<usize> {
         if self.archives.is_none() {
             return Ok(0);
@@ -97,14 +97,14 @@ impl Service {
             }
             match self.apply_retention_as_leader(duty, &thread).await {
                 Ok(more) => done += more,
-                // One that fails does not keep the others waiting.
+                // A failed thread must not block the others.
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
         failed.map_or(Ok(done), Err)
     }
 
-    /// The threads after the place, of the next flow whose policy lets anything go.
+    /// Returns the threads after the cursor, from the next flow whose policy has a retention rule.
     async fn next_threads(&self, keys: &Keys, place: &mut ArchiveScanCursor) -> Result<Vec<ThreadId>> {
         if place.thread.is_none() {
             place.flow = self.next_flow(keys, place.flow.as_ref()).await?;
@@ -133,7 +133,7 @@ impl Service {
         }
     }
 
-    /// What its policy lets go of one thread. Returns how many archives were made or erased.
+    /// Applies the retention rule to one thread. Returns the number of archives that were made or erased.
     pub async fn apply_thread_retention(&self, thread: &ThreadId) -> Result<usize> {
         let Some(duty) = self.store.take(LeaderTask::Archiving).await? else { return Ok(0) };
         let done = self.apply_retention_as_leader(&*duty, thread).await;
@@ -163,14 +163,14 @@ impl Service {
         Ok(Some(ArchivalCandidate { thread, flow, policy, retain }))
     }
 
-    /// A branch of its parent's head: a join compares it with its version 0.
+    /// Returns true for a branch of the current head of its parent. A join still needs version 0 of that branch.
     async fn may_be_joined(&self, keys: &Keys, thread: &Thread) -> Result<bool> {
         let Some(origin) = &thread.branch else { return Ok(false) };
         let parent = self.thread(keys, &origin.thread).await?;
         Ok(parent.record.head.transition == origin.transition)
     }
 
-    /// Archives the oldest stretch that is in the database, if all of it may go.
+    /// Archives the oldest segment that is in the database if the policy allows it for all of its versions.
     async fn archive_once(&self, duty: &dyn LeaderLock, thread: &ThreadId) -> Result<bool> {
         let keys = self.keys()?;
         let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
@@ -179,7 +179,8 @@ impl Service {
         let Some(archive) = self.write_archive(&standing, &content, stretch.left).await? else { return Ok(false) };
         let mut rows = Draft::new(keys.row(), self.now());
         self.remove_archived_rows(&mut rows, &keys, &stretch).await?;
-        // A large file takes its time; what might go before may go now. The thread has gone on meanwhile, if it is a busy one.
+        // Writing a large file takes time. The policy or the thread may have changed since then, so both are checked
+        // again.
         let Some(standing) = self.retained_still(&keys, &standing).await? else { return Ok(false) };
         let (mut record, now) = (standing.thread.record.clone(), self.now());
         if !standing.retain.lets_go((archive.to, archive.left), record.head.version, now) {
@@ -204,14 +205,14 @@ impl Service {
         Ok(true)
     }
 
-    /// The thread as it stands by now, if of its past as much is where it was.
+    /// Returns the thread as it is now, unless more of its versions were archived or erased since then.
     async fn retained_still(&self, keys: &Keys, before: &ArchivalCandidate) -> Result<Option<ArchivalCandidate>> {
         let Thread { id, gone, .. } = &before.thread.record;
         Ok(self.retained(keys, id).await?.filter(|it| it.thread.record.gone == *gone))
     }
 
-    /// Takes a stretch's rows out of the database. Rows that go whole leave whole pages free, from the oldest end; rows that
-    /// become shorter would not. What stays of a version is where its transition is.
+    /// Removes the rows of a segment from the database. Deleting whole rows frees whole pages at the oldest end, which
+    /// shortening rows would not. `whereabouts` then has the position of each transition.
     async fn remove_archived_rows(&self, draft: &mut Draft<'_>, keys: &Keys, stretch: &ArchiveSegment) -> Result<()> {
         for state in &stretch.states {
             draft.remove(state);
@@ -224,7 +225,8 @@ impl Service {
         for transition in &stretch.ended {
             draft.replace(transition, &transition.record.without_values())?;
         }
-        // The last entry stays until the next stretch goes: what follows it is checked against it, without a file.
+        // The last entry stays until the next segment leaves. The version after it is checked against this entry
+        // without reading a file.
         let Some((last, links)) = stretch.links.split_last() else { return Err(Error::Broken("the chain")) };
         for link in links {
             draft.remove(link);
@@ -237,7 +239,7 @@ impl Service {
         Ok(())
     }
 
-    /// What is to be written of a stretch; each version is checked like a head first.
+    /// Returns the content of the archive file. Each version is checked like a head first.
     async fn content_of(
         &self,
         keys: &Keys,
@@ -248,7 +250,8 @@ impl Service {
         let ends = stretch.links.first().zip(stretch.links.last());
         let range = ends.map(|(first, last)| first.record.version..=last.record.version);
         let range = range.ok_or(Error::Broken("the chain"))?;
-        // An opening has the values that it changes. Those of the version before are another file's, and are erased with that.
+        // An opening contains the changed values. Those of the version before belong to another file and are erased
+        // with that file.
         let mut before = None;
         let rows = stretch.links.iter().zip(&stretch.committed).zip(&stretch.states).collect::<Vec<_>>();
         let mut entries = Vec::with_capacity(rows.len());
@@ -258,7 +261,7 @@ impl Service {
             let versions = self.versions(keys, thread, first..=first + some.len() as u64 - 1).await?;
             for ((version, _), ((link, transition), state)) in versions.into_iter().zip(some) {
                 let policy = self.policy(keys, version.entry.policy).await?;
-                // What there is no room for is left out: its links are intact without it.
+                // An opening that exceeds the limit is left out. The links are intact without it.
                 let opening = self.opened(keys, &policy, (before.as_ref(), &version), &mut room).unwrap_or_default();
                 entries.extend(ArchivedVersion::new(&link.record, &transition.record, &state.record, opening));
                 before = Some(version);
@@ -269,8 +272,8 @@ impl Service {
         ArchiveContent::new(thread, entries, ended).filter(|_| whole).ok_or(Error::Broken("the chain"))
     }
 
-    /// Writes the file, and reads it again as it would be read: only what comes back whole may leave the database. Nothing
-    /// for what would be too much to read.
+    /// Writes the file and reads it back. Only content that is read back completely may leave the database. Returns
+    /// `None` if the content is too large to be read again.
     async fn write_archive(
         &self,
         standing: &ArchivalCandidate,
@@ -279,7 +282,7 @@ impl Service {
     ) -> Result<Option<Archive>> {
         let text = content.text();
         if text.len() as u64 > PLAIN_BYTES_MAX {
-            tracing::warn!(thread = %content.thread(), "a stretch of states is too much for one archive; it stays in the database");
+            tracing::warn!(thread = %content.thread(), "the versions are too large for one archive and stay in the database");
             return Ok(None);
         }
         let bytes = packed(&text).map_err(Error::Unwritten)?;
@@ -299,7 +302,7 @@ impl Service {
         Ok(Some(archive))
     }
 
-    /// Writes an archive's file and reads it again. Until a row names it nobody asks for it.
+    /// Writes the file of an archive and reads it back. No reader asks for the file before a row names it.
     async fn write_file(&self, archive: &Archive, bytes: Vec<u8>, content: &ArchiveContent) -> Result<()> {
         let (archives, written) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.clone());
         let write = move || archives.write(&written, &bytes);
@@ -309,12 +312,12 @@ impl Service {
     }
 }
 
-/// Nothing more is done by who has lost the duty: another may be at it.
+/// Fails if this gateway has lost the leader lock, because another gateway may now work on the same files.
 pub(super) fn require_leadership(duty: &dyn LeaderLock) -> Result<()> {
     if duty.stands() { Ok(()) } else { Err(TAKEN) }
 }
 
-/// What events tell of an archive.
+/// Returns the event data of an archive.
 pub(super) fn told(archive: &Archive, policy: Digest) -> Value {
     json!({"from": archive.from, "to": archive.to, "file": archive.file, "policy": policy})
 }

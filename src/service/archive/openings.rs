@@ -1,4 +1,4 @@
-//! What of versions is opened for auditors and for archives: as much as there is room for, and nothing hidden in it.
+//! Opens versions for auditors and archives, up to a size limit and without redacted values.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -15,28 +15,28 @@ use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::threads::heads::Version;
 
-/// How many versions are loaded at once to be opened.
+/// Number of versions that are loaded at once.
 const OPENED_AT_ONCE: u64 = 16;
 
-/// What the openings of one answer, or of one file, may take of the memory together.
+/// Maximum memory for the openings of one response or one file.
 pub(in crate::service) const OPENINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// It would take more than is left.
+/// The opening needs more memory than is left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::service) struct OpeningBudgetExceeded;
 
-/// What is opened of neighbouring versions.
+/// Openings of consecutive versions.
 #[derive(Debug)]
 pub struct Openings {
-    /// By the version; none where values are erased.
+    /// Openings by version. Erased versions have none.
     pub of: BTreeMap<u64, Opening>,
-    /// The first version for which there was no room, if there was one.
+    /// First version that exceeded the size limit.
     pub next: Option<u64>,
 }
 
 impl Service {
-    /// What of neighbouring versions is opened for auditors, each as [`Self::opening`] has it. Some are loaded at a time, so that
-    /// a file is not read again for each of its versions. There is room for the first one, whatever it takes.
+    /// Opens consecutive versions for auditors, each like [`Self::opening`]. Versions are loaded in groups, so that a
+    /// file is not read once for each version. The first version is always opened, whatever its size.
     pub async fn openings(&self, thread: &ThreadId, of: RangeInclusive<u64>) -> Result<Openings> {
         let keys = self.keys()?;
         let told_from = self.thread(&keys, thread).await?.record.gone.first_explained_version();
@@ -45,7 +45,8 @@ impl Service {
         while first <= *of.end() {
             let last = (first + OPENED_AT_ONCE - 1).min(*of.end());
             let versions = match self.versions(&keys, thread, first.saturating_sub(1)..=last).await {
-                // Since a moment ago: then what is erased by now is left out, and the links are intact without it.
+                // The values were erased a moment ago, so their openings are left out. The links are intact without
+                // them.
                 Err(Error::Erased) => Vec::new(),
                 versions => versions?,
             };
@@ -54,6 +55,7 @@ impl Service {
                 let (policy, at) = (self.policy(&keys, version.entry.policy).await?, version.entry.version);
                 if at >= first {
                     let mut any = usize::MAX;
+                    // Without an exception for the first version, a large one could never be opened.
                     let room = if openings.is_empty() { &mut any } else { &mut room };
                     match self.opened(&keys, &policy, (before, version), room) {
                         Ok(opening) => openings.extend(opening.map(|it| (at, it))),
@@ -67,7 +69,7 @@ impl Service {
         Ok(Openings { of: openings, next: None })
     }
 
-    /// Both trees of a version; nothing where the state before is erased.
+    /// Opens the trees before and after a version. Returns `None` if the state before is erased.
     pub(in crate::service) fn opened(
         &self,
         keys: &Keys,

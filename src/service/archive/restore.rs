@@ -1,4 +1,4 @@
-//! Putting what was archived back into the database, byte for byte; by whoever runs commands with the keyring.
+//! Restores archived versions to the database, byte for byte, for an operator who has the keyring.
 
 use serde_json::Value;
 
@@ -20,9 +20,11 @@ use crate::store::{LIST_ROWS_MAX, LeaderLock, LeaderTask, RowFilter};
 const BROKEN: Error = Error::Broken("an archive");
 
 impl Service {
-    /// Puts back what archives hold of a thread, the last first; what is erased is not there to be put back. Returns how
-    /// many archives that were. Who archives meanwhile could write the very file that goes: so whoever restores has that
-    /// duty throughout, and is refused while another has it.
+    /// Restores the archives of a thread, the last one first. Erased archives cannot be restored. Returns the number of
+    /// restored archives.
+    ///
+    /// A gateway that archives at the same time could write the same file that is deleted here. The restore therefore
+    /// has the leader lock for archiving throughout, and is refused while another process has it.
     pub async fn restore_archives(&self, by: &PrincipalId, thread: &ThreadId) -> Result<usize> {
         let duty = self.store.take(LeaderTask::Archiving).await?.ok_or(TAKEN)?;
         let restored = self.restore_all(&*duty, by, thread).await;
@@ -46,7 +48,8 @@ impl Service {
         let content = self.content(&archive.record).await?;
         let mut rows = Draft::new(keys.row(), self.now());
         self.put_back(&mut rows, &keys, &content).await?;
-        // A store refuses what was decided seconds ago, and to unpack and seal some megabytes may take that long.
+        // A store rejects a change that was decided seconds ago, and unpacking and sealing several megabytes can take
+        // that long.
         let now = self.now();
         let mut draft = Draft::new(keys.row(), now);
         draft.add(rows);
@@ -59,7 +62,8 @@ impl Service {
         draft.remove(&archive);
         require_leadership(duty)?;
         self.commit(draft.finish()).await?;
-        // Without the duty the file may be another's by now. Left where it is, nobody asks for it.
+        // Without the leader lock, another gateway may have written this file by now. A file that is left behind does
+        // no harm, because no row names it.
         require_leadership(duty)?;
         let (archives, gone) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.record);
         let removed = tokio::task::spawn_blocking(move || archives.remove(&gone)).await;
@@ -67,7 +71,7 @@ impl Service {
         Ok(true)
     }
 
-    /// Every row of an archive, as it was taken out.
+    /// Adds every row of an archive to the change, as it was taken out.
     async fn put_back(&self, draft: &mut Draft<'_>, keys: &Keys, content: &ArchiveContent) -> Result<()> {
         let digests: Vec<String> = content.entries.iter().map(|it| it.transition.to_string()).collect();
         let places = self.reader(keys).get_many::<ArchivedLocation>(&digests).await?;
@@ -90,7 +94,8 @@ impl Service {
             let whole = content.ended.iter().find(|it| it.without_values() == slim.record).ok_or(BROKEN)?;
             draft.replace(&slim, whole)?;
         }
-        // The last entry stayed, as the last one before it now does again.
+        // The last entry of the archive stayed in the database. The last entry before the archive now stays there
+        // again.
         let (first, last) = content.versions().into_inner();
         let before = first.saturating_sub(1);
         for link in
@@ -101,7 +106,7 @@ impl Service {
         Ok(())
     }
 
-    /// Archives, in the order of threads and versions, after a row.
+    /// Returns the archives in the order of threads and versions.
     pub async fn list_archives(&self, of: Option<&ThreadId>) -> Result<Vec<Archive>> {
         let keys = self.keys()?;
         let filter = of.map_or(RowFilter::All, |it| RowFilter::Owner(it.as_str()));

@@ -1,5 +1,6 @@
-//! Which versions leave the database next, and what goes along with them. What is in one file is made and read as one, so
-//! large versions make short stretches, and no agent makes a file that nobody can write or read.
+//! Selects the versions that leave the database next, with the rows that belong to them. One file is written and read
+//! as a whole, so large versions make short segments. An agent can therefore not cause a file that is too large to
+//! write or read.
 
 use std::time::Duration;
 
@@ -20,31 +21,33 @@ use crate::store::record::Stored;
 use crate::store::records::held_since;
 use crate::store::{CLOCK_SKEW_MILLIS_MAX, Cursor, LIST_ROWS_MAX, RowFilter};
 
-/// A whole state comes at the latest so many versions after another, and a stretch ends with the first after [`VERSIONS_MIN`].
+/// Maximum number of versions to look at. A full state follows another after a limited number of versions, and a
+/// segment ends with the first one after [`VERSIONS_MIN`].
 const VERSIONS_MAX: u64 = VERSIONS_MIN + STATE_DELTAS_MAX + 1;
 
-/// A stretch that comes to more ends with the next whole state, however few versions that are.
+/// A larger segment ends at the next full state, however few versions it has.
 const STRETCH_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Of what was asked for and not committed, so many go into one file, of so much together. The values of others stay where they
-/// are until those of their stretch are erased.
+/// Limits for held transitions that were not committed, in one file. The values of the others stay in the database
+/// until the values of their segment are erased.
 const ENDED_MAX: usize = 128;
 const ENDED_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Holds of other versions are looked at in vain, and none of this one's is missed.
+/// Clock difference between gateways that a search tolerates. It finds some reviews of other versions, but misses none
+/// of these versions.
 const CLOCKS_APART: Duration = Duration::from_millis(2 * CLOCK_SKEW_MILLIS_MAX.unsigned_abs());
 
-/// Of these so many are in hand at once: each may be some megabytes.
+/// Number of held transitions in memory at once. Each can have several megabytes.
 const ENDED_AT_ONCE: usize = 16;
 
-/// A version as far as it matters for where a stretch ends.
+/// The facts about a version that decide where a segment ends.
 struct SegmentCandidate {
     version: u64,
     is_whole: bool,
     bytes: u64,
 }
 
-/// Versions as they are in the database, each with its place in the chain and what was committed as it.
+/// Versions in the database, each with its chain entry and its committed transition.
 #[derive(Default)]
 struct SegmentRows {
     states: Vec<Stored<StateRow>>,
@@ -60,16 +63,16 @@ fn sized((state, transition): (&Stored<StateRow>, &Stored<Transition>)) -> Segme
     }
 }
 
-/// When the versions before this one were no head any more, by no clock that had gone back: each was followed at some time
-/// of these, and none later than the last of them.
+/// Returns the time since which no version before this one has been the head. The latest of all times is used, because
+/// a clock may have gone back.
 fn left(entries: &[Stored<ChainRow>], next: u64) -> Result<Timestamp> {
     let times = entries.iter().filter(|it| it.record.version <= next).map(|it| committed_in(&it.record));
     let times: Vec<Timestamp> = times.collect::<Result<_>>()?;
     times.into_iter().max().ok_or(Error::Broken("the chain"))
 }
 
-/// The first version after a stretch that begins with the first of these: a whole one, once there are enough versions
-/// before it, or more than enough bytes. Which it is follows from the rows alone.
+/// Returns the first version after a segment. It is the first full state after enough versions or too many bytes. It
+/// follows from the rows alone, so every gateway selects the same segment.
 fn next_after(versions: &[SegmentCandidate]) -> Option<u64> {
     let from = versions.first()?.version;
     let mut bytes: u64 = 0;
@@ -88,8 +91,9 @@ fn bytes_of(record: &impl Serialize) -> u64 {
 pub(super) const ALWAYS: (Timestamp, Timestamp) = (Timestamp::from_millis(0), Timestamp::from_millis(i64::MAX));
 
 impl Service {
-    /// The oldest stretch that is in the database: from a whole state up to before the first whole one that follows at
-    /// least [`VERSIONS_MIN`] later, or after too much. Nothing, unless its policy lets all of it go.
+    /// Returns the oldest segment in the database. It starts at a full state and ends before the first full state that
+    /// follows at least [`VERSIONS_MIN`] versions later, or after too many bytes. Returns `None` unless the policy
+    /// allows archiving all of it.
     pub(super) async fn next_segment(
         &self,
         keys: &Keys,
@@ -98,7 +102,7 @@ impl Service {
     ) -> Result<Option<ArchiveSegment>> {
         let (record, from) = (&standing.thread.record, standing.thread.record.gone.archived);
         let last = (from + VERSIONS_MAX).min(record.head.version);
-        // Before anything is read: what is short of versions waits for more.
+        // Checked before anything is read: a thread with too few versions has to wait.
         if last < from + VERSIONS_MIN || !standing.retain.can_ever_archive(from + VERSIONS_MIN - 1, record.head.version)
         {
             return Ok(None);
@@ -121,8 +125,8 @@ impl Service {
         Ok(Some(ArchiveSegment { links, states, committed, ended, left }))
     }
 
-    /// The rows of a stretch and of what follows it, and which version that is. A few are read at a time: large versions make
-    /// short stretches, and there may be fifty of them.
+    /// Returns the rows of a segment and the version after it. Only a few versions are read at a time, because large
+    /// versions make short segments and up to fifty may follow.
     async fn rows_up_to(
         &self,
         keys: &Keys,
@@ -148,7 +152,7 @@ impl Service {
         Ok(None)
     }
 
-    /// What was committed as these, in their order.
+    /// Returns the committed transitions of these entries, in the same order.
     async fn committed_by(&self, keys: &Keys, entries: &[Stored<ChainRow>]) -> Result<Vec<Stored<Transition>>> {
         let digests: Vec<String> = entries.iter().map(|it| it.record.transition.to_string()).collect();
         let mut committed = self.reader(keys).get_many::<Transition>(&digests).await?;
@@ -157,7 +161,7 @@ impl Service {
         if same { Ok(committed) } else { Err(Error::Broken("the chain")) }
     }
 
-    /// What was asked for on these versions and held, and did not come into the chain: as much of it as goes into one file.
+    /// Returns transitions that were held on these versions and not committed, up to the limits of one file.
     async fn ended_of(
         &self,
         keys: &Keys,
@@ -181,25 +185,28 @@ impl Service {
         Ok(found)
     }
 
-    /// A moment before anything was held on the version before this one, which would have become this one: not before the
-    /// stretch before was the head.
+    /// Returns a time before the first review that can belong to the segment. A review of its first version was opened
+    /// on the version before.
     async fn held_since(&self, keys: &Keys, thread: &ThreadId, from: u64) -> Result<Timestamp> {
         let mut first = from;
         let mut since = None;
-        // The moment at which the stretch before the one before was left is when the one before began.
+        // A segment starts when the segment before it ends, so the end of the segment before the previous one is
+        // needed.
         for _ in 0..2 {
             let Some(last) = first.checked_sub(1) else { return Ok(Timestamp::from_millis(0)) };
             let archive = self.archive_over(keys, thread, last).await?.ok_or(Error::Broken("an archive"))?.record;
             (first, since) = (archive.from, Some(archive.left));
         }
-        // By a clock that was ahead for a while that is too late. The entry before this stretch is here still.
+        // If a clock was ahead, that time is too late. The entry before this segment is still in the database and
+        // bounds it.
         let link =
             self.stored_versions::<ChainRow>(keys, thread, from.saturating_sub(1)..=from.saturating_sub(1)).await?;
         let before = link.first().map(|it| committed_in(&it.record)).transpose()?;
         since.into_iter().chain(before).min().ok_or(Error::Broken("an archive"))
     }
 
-    /// A page of what was held in a time, whatever became of it, and where the next page begins.
+    /// Returns a page of the transitions that were held in a period, with any outcome, and the position of the next
+    /// page.
     pub(super) async fn held_within(
         &self,
         keys: &Keys,
@@ -207,7 +214,7 @@ impl Service {
         ((since, until), after): ((Timestamp, Timestamp), Option<&Cursor>),
     ) -> Result<Option<(Vec<String>, Cursor)>> {
         let first = Cursor { due: 0, id: held_since(since) };
-        // Its own row says which version it was on; the clocks of gateways may differ a little.
+        // The row of each review names its version, so the period can be wider: the clocks of gateways may differ.
         let until = until.plus(CLOCKS_APART);
         let after = after.unwrap_or(&first);
         let holds =
@@ -218,7 +225,7 @@ impl Service {
         Ok(last.map(|last| (transitions, last)))
     }
 
-    /// Of these, what ended and has its values in its row, in an order that follows from what they are.
+    /// Returns those of these transitions that ended and have their values in the row, in the order of their digests.
     pub(super) async fn ended_among(
         &self,
         keys: &Keys,
@@ -247,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_ends_with_the_first_whole_state_after_enough_versions() {
+    fn segment_ends_at_the_first_full_state_after_enough_versions() {
         assert_eq!(next_after(&versions(&[10, 12, 25, 27, 30], 1)), Some(27));
         assert_eq!(next_after(&versions(&[10, 26], 1)), Some(26));
         assert_eq!(next_after(&versions(&[10, 25], 1)), None);
@@ -255,13 +262,13 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_of_large_versions_ends_earlier_but_with_a_whole_state_all_the_same() {
+    fn segment_of_large_versions_ends_earlier_at_a_full_state() {
         assert_eq!(
             next_after(&versions(&[10, 12, 14, 15, 27], 8 * MIB)),
             Some(15),
-            "of five the first four are too few"
+            "the first four of five versions are too few"
         );
         assert_eq!(next_after(&versions(&[10, 27], 8 * MIB)), Some(27));
-        assert_eq!(next_after(&versions(&[10, 11, 27], 100 * MIB)), Some(11), "one alone");
+        assert_eq!(next_after(&versions(&[10, 11, 27], 100 * MIB)), Some(11), "one version is enough");
     }
 }

@@ -1,5 +1,5 @@
-//! Archives: what has left the database is in its file, as it was taken out; and nothing has left it, or was erased, but as
-//! events tell and the policies of that time let go.
+//! Checks the archives. Each file must still have the content that was taken out of the database. Versions may only be
+//! archived or erased as the events record, and as the policy of that time allowed.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ use crate::store::records::version_id;
 use crate::store::row::Table;
 use crate::store::{Store, StoreError};
 
-/// Puts what files hold where it was taken from, so that all of it is replayed as if it had never left. Returns the archives
-/// whose files are not what their rows say.
+/// Puts the content of the archive files back in memory, so that the replay covers it like rows that never left the
+/// database. Returns the archives whose files do not match their rows.
 pub(super) fn put_back(
     all: &mut Everything,
     archives: Option<&Archives>,
@@ -29,6 +29,7 @@ pub(super) fn put_back(
 ) -> Vec<String> {
     let mut unread = Vec::new();
     let rows: Vec<Archive> = all.archives.values().map(|it| it.record.clone()).collect();
+    // Rows that are left at the end belong to no archive.
     let mut places = std::mem::take(&mut all.whereabouts);
     for archive in rows {
         let mut note = |finding: &str| {
@@ -37,31 +38,32 @@ pub(super) fn put_back(
         };
         let text = archives.and_then(|it| it.read(&archive).ok());
         let Some(content) = text.and_then(|it| ArchiveContent::read(&it)).filter(|it| it.is_of(&archive)) else {
-            note("its file is gone, or is not the one that was written");
+            note("the archive file is missing or was changed: restore it from a backup");
             unread.push(archive.id());
             continue;
         };
         let ended = content.ended.into_iter().map(|it| put_values(all, it)).filter(|it| !it).count();
+        // The entry of the last archived version also stays in the database.
         let last = Some(archive.to + 1) == all.threads.get(archive.thread.as_str()).map(|it| it.record.gone.archived);
         let kept = if last { Some(archive.to) } else { None };
         let gone = content.entries.iter().map(|it| put_version(all, it, kept)).filter(|it| !it).count();
         if ended + gone > 0 {
-            note("what it holds is not what was taken out of the database");
+            note("the archive file does not match the rows that were taken out of the database");
         }
         let told = content.entries.iter().map(|it| is_told(&mut places, it)).filter(|it| !it).count();
         if told > 0 {
-            note("the database does not say of all its transitions that they are in it");
+            note("a transition of the archive has no matching row in whereabouts");
         }
     }
     for id in places.into_keys() {
-        let finding = "no archive has it".to_owned();
+        let finding = "no archive contains the transition".to_owned();
         findings.push(AuditFinding { table: Table::Whereabouts.name(), id, finding });
     }
     unread
 }
 
-/// Whether any of these archives is not any more as it was read: what was decided about it meanwhile took its file along. A
-/// row that stands has its file.
+/// Returns true if an archive row has changed since it was read. The archive was then restored or erased in the
+/// meantime, which removes its file. If the row is unchanged, its file must exist.
 pub(super) async fn have_moved(store: &dyn Store, all: &Everything, unread: &[String]) -> Result<bool, StoreError> {
     for id in unread {
         let row = store.get(Table::Archives, id).await?;
@@ -72,7 +74,8 @@ pub(super) async fn have_moved(store: &dyn Store, all: &Everything, unread: &[St
     Ok(false)
 }
 
-/// Puts back all rows of a version, of which none may be there; but for the last archived entry, which stays.
+/// Puts back all rows of a version. None of them may still be in the database, except the last archived entry, which
+/// stays there.
 fn put_version(all: &mut Everything, archived: &ArchivedVersion, kept: Option<u64>) -> bool {
     let (row, link) = (archived.row(), archived.link());
     let state = archived.state().is_none_or(|it| put(&mut all.states, it).is_none());
@@ -96,7 +99,8 @@ fn put_values(all: &mut Everything, whole: Transition) -> bool {
     true
 }
 
-/// Whether the database says where the transition is, once for all.
+/// Returns true if the database has the position of the transition in a row that was never changed. Removes the row, so
+/// that a second archive cannot use it.
 fn is_told(places: &mut LoadedRows<ArchivedLocation>, archived: &ArchivedVersion) -> bool {
     let place = ArchivedLocation {
         transition: archived.transition,
@@ -106,11 +110,11 @@ fn is_told(places: &mut LoadedRows<ArchivedLocation>, archived: &ArchivedVersion
     places.remove(&place.id()).is_some_and(|it| it.record == place && it.revision == 1)
 }
 
-/// An archive as events tell it.
+/// An archive, rebuilt from its events.
 struct ArchiveEvents {
     from: u64,
     to: u64,
-    /// The file as the last of them tells it.
+    /// Digest of the file in the latest event: erasing writes another file.
     file: String,
     made: (Timestamp, String),
     erased: Option<(Timestamp, String)>,
@@ -138,7 +142,8 @@ impl ArchiveEvents {
 }
 
 impl AuditRun<'_> {
-    /// A thread's archives are those that its events tell of, and its row says how far they go.
+    /// Checks that the archives of a thread match its events, and that the thread row records how far versions are
+    /// archived and erased.
     pub(super) fn check_archives(&mut self, thread: &Thread, rows: &[&Stored<Archive>], story: &ThreadEvents<'_>) {
         let (mut gone, mut told) = (ArchivalProgress::default(), BTreeMap::new());
         for (event, head) in &story.retained {
@@ -148,40 +153,42 @@ impl AuditRun<'_> {
                 fits,
                 Table::Threads,
                 &thread.id,
-                "its past left the database as no policy of its flow lets it",
+                "versions were archived or erased, although no policy of the flow allowed it",
             );
         }
-        let detail = "how far its past has left the database is not what its events say";
+        let detail = "the archived and erased versions of the thread differ from its events";
         self.expect(gone == thread.gone, Table::Threads, &thread.id, detail);
         let is_told = |it: &Stored<Archive>| {
             let told = told.get(&it.record.to).is_some_and(|told| told.is(it));
-            told && self.was_left(&it.record)
+            told && self.has_valid_left_time(&it.record)
         };
         let strange = rows.iter().find(|it| !is_told(it));
         if strange.is_some() || rows.len() != told.len() {
             let id = strange.map_or(thread.id.to_string(), |it| it.record.id());
-            self.note(Table::Archives, id, "the archives are not those that events tell of");
+            self.note(Table::Archives, id, "the archives of the thread differ from its events");
         }
     }
 
-    /// Whether its versions were left when it says: when the one after it was committed, as archives of before have it, or the
-    /// last of them all, if a clock went back on the way.
-    fn was_left(&self, archive: &Archive) -> bool {
+    /// Returns true if `left` is the commit time of the version after the archive. If a clock went back, the latest
+    /// commit time of these versions is also valid.
+    fn has_valid_left_time(&self, archive: &Archive) -> bool {
         let next = archive.to.saturating_add(1);
         let at = |version: u64| self.entry_at(&archive.thread, version).map(|it| it.committed_at);
         let Some(followed) = at(next) else { return false };
         archive.left == followed || Some(archive.left) == (archive.from..=next).filter_map(at).max()
     }
 
-    /// Whether the policy that an event names is one of the flow's, and let it do so then. Whoever has the keyring puts back what they like.
+    /// Returns true if the policy in the event belongs to the flow and allowed the step at that time. A restore needs
+    /// no policy: an operator who has the keyring may always restore.
     fn lets_go(&self, thread: &Thread, event: &Event, head: u64) -> bool {
+        // An operator with the keyring may restore whatever the policy says.
         if event.kind == EventType::ThreadRestored {
             return true;
         }
         let policy = said(event, "policy").parse::<Digest>().ok().and_then(|it| self.policies.get(&it));
         let retain = policy.filter(|it| *it.flow() == thread.flow).and_then(|it| it.retain());
         let to = number(event, "to").unwrap_or(u64::MAX);
-        // That is no later than what the archive says, and all that one of before had to wait for.
+        // This commit time is never later than `left` of the archive. Older archives waited for this time only.
         let left = self.entry_at(&thread.id, to.saturating_add(1)).map(|it| it.committed_at);
         let Some((retain, left)) = retain.zip(left) else { return false };
         match event.kind {
@@ -190,23 +197,35 @@ impl AuditRun<'_> {
         }
     }
 
-    /// Whether a version's values are erased, as its thread says.
+    /// Returns true if the thread row marks the values of the version as erased.
     pub(super) fn is_erased(&self, thread: &ThreadId, version: u64) -> bool {
         self.all.threads.get(thread.as_str()).is_some_and(|it| version < it.record.gone.erased)
     }
 
-    /// Whether the transition has its values; that they are gone is a finding, unless they are erased.
+    /// Returns true if the transition has its values. Missing values are a finding unless the version is erased.
     pub(super) fn has_values(&mut self, transition: &Transition) -> bool {
         let statement = &transition.statement;
         let here = transition.values == ValueLocation::Here;
         let holds = here || self.is_erased(&statement.thread, statement.version);
-        self.expect(holds, Table::Transitions, transition.digest, "its values are gone, and nobody erased them");
+        self.expect(
+            holds,
+            Table::Transitions,
+            transition.digest,
+            "the values of the transition are missing, although its version is not erased",
+        );
+        // Values that remain after an erasure break the promise of the retention rule.
         let outlive = here && self.was_erased(&statement.thread, statement.version);
-        self.expect(!outlive, Table::Transitions, transition.digest, "its values are there, and were erased");
+        self.expect(
+            !outlive,
+            Table::Transitions,
+            transition.digest,
+            "the values of the transition are still stored, although its version is erased",
+        );
         here
     }
 
-    /// Whether the file that had a version's values is gone, and with it whatever was in the database still.
+    /// Returns true if the archive of the version is erased. Erasing also removes the values that were still in the
+    /// database.
     fn was_erased(&self, thread: &ThreadId, version: u64) -> bool {
         let over = self.all.archives.range(version_id(thread, version)..).next().map(|it| &it.1.record);
         let over = over.filter(|it| it.thread == *thread && it.from <= version);
@@ -214,7 +233,7 @@ impl AuditRun<'_> {
     }
 }
 
-/// What an event makes of what came before it; nothing, if it does not follow.
+/// Applies an event to the archives before it. Returns `None` if the event does not follow from them.
 fn follow(
     gone: &mut ArchivalProgress,
     told: &mut BTreeMap<u64, ArchiveEvents>,

@@ -1,4 +1,4 @@
-//! Effects of holds computed again, and the attempts of each node counted again.
+//! Recomputes the effect of each review and counts the attempts of its node again.
 
 use super::AuditRun;
 use super::load::ThreadRows;
@@ -9,32 +9,40 @@ use crate::domain::threads::transition::{Transition, ValueLocation};
 use crate::store::row::Table;
 
 impl AuditRun<'_> {
-    /// A hold has the effect of its transition, and its node had an attempt left when it was opened. Holds of before
-    /// effects were kept have none.
+    /// Checks that a review has the effect of its transition, and that its node had an attempt left when the review was
+    /// opened. Reviews from versions that did not store effects are skipped.
     pub(super) fn check_attempts(&mut self, hold: &Hold, transition: &Transition, own: &ThreadRows<'_>) {
+        // Reviews of older versions have no stored effect.
         let Some(effect) = hold.effect else { return };
         let rewritten = transition.statement.supersedes.filter(|_| transition.editor.is_some());
         if let Some(rewritten) = rewritten {
             let same = own.holds.iter().any(|it| it.transition == rewritten && it.effect == Some(effect));
-            self.expect(same, Table::Holds, &hold.id, "its effect is not that of the request that was rewritten");
+            self.expect(
+                same,
+                Table::Holds,
+                &hold.id,
+                "the effect of the review differs from the request that was rewritten",
+            );
             return;
         }
         let expected = self.effect_of(hold, transition);
         let same = expected.is_none_or(|it| it == effect);
-        self.expect(same, Table::Holds, &hold.id, "its effect is not that of its transition");
+        self.expect(same, Table::Holds, &hold.id, "the effect of the review differs from its transition");
+        // `check_policies` reports a policy that does not compile.
         let Some(policy) = self.policies.get(&hold.policy) else { return };
         let approval = policy.approval();
         let since = hold.opened_at.minus(approval.attempts_within());
         let is_attempt = |it: &&&Hold| {
             let ended_at = it.state.ended_at();
+            // Only earlier attempts within the period of the policy count.
             it.attempted() == Some(effect) && it.opened_at < hold.opened_at && ended_at.is_some_and(|at| at > since)
         };
         let attempts = own.holds.iter().filter(is_attempt).count();
         let is_within = attempts < approval.attempts() as usize;
-        self.expect(is_within, Table::Holds, &hold.id, "its node had no attempt left for this change");
+        self.expect(is_within, Table::Holds, &hold.id, "the node had no attempt left for this change");
     }
 
-    /// The effect of a transition; nothing where its values or those before it are not in the database.
+    /// Returns the effect of a transition, or `None` if its values or those before it are not in the database.
     fn effect_of(&self, hold: &Hold, transition: &Transition) -> Option<Digest> {
         let statement = &transition.statement;
         let at = statement.version.checked_sub(1)?;

@@ -1,5 +1,5 @@
-//! Forks and joins, replayed: a branch begins with exactly the head that it names, and a join is what its branches
-//! changed, with everything that they bring along.
+//! Replays forks and joins. A branch starts with exactly the head that it names. A join contains the changes of its
+//! branches and everything that they carry over.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ use crate::store::records::version_id;
 use crate::store::row::Table;
 
 impl AuditRun<'_> {
-    /// What a thread has come to with one more version; nothing, if that cannot be told.
+    /// Returns the contributions to a thread after one more version, or `None` if they cannot be determined.
     pub(super) fn followed(&mut self, before: ThreadContributions, entry: &Entry) -> Option<ThreadContributions> {
         let transition = &self.all.transitions.get(&entry.transition.to_string())?.record;
         let statement = &transition.statement;
@@ -41,6 +41,7 @@ impl AuditRun<'_> {
         };
         let ThreadContributions { mut authors, mut committed_nodes, spent } = before;
         match &entry.gate {
+            // A confirmed write starts a new set of authors.
             CommitGate::Written { .. } => authors.clear(),
             CommitGate::Approved { review, .. } => {
                 if let Some(hold) = self.all.holds.get(review.as_str()) {
@@ -58,13 +59,13 @@ impl AuditRun<'_> {
         Some(ThreadContributions { authors, committed_nodes, spent })
     }
 
-    /// What a thread had come to at a version, by its chain.
+    /// Returns the contributions to a thread up to a version, computed from its chain.
     fn standing_at(&mut self, thread: &ThreadId, version: u64) -> Option<ThreadContributions> {
         let place = (thread.clone(), version);
         if let Some(known) = self.standings.get(&place) {
             return known.clone();
         }
-        // Whoever made a circle out of threads ends here, and is found by what it says that it is.
+        // A forged cycle of threads ends here. `check_origin` reports it.
         self.standings.insert(place.clone(), None);
         let mut standing = Some(ThreadContributions::default());
         for at in 0..=version {
@@ -75,7 +76,7 @@ impl AuditRun<'_> {
         standing
     }
 
-    /// What a join brings along, worked out from the chains of its branches.
+    /// Computes the carryover of a join from the chains of its branches.
     fn carried_by(&mut self, transition: &Transition, before: &ThreadContributions) -> Option<JoinCarryover> {
         let joining = transition.statement.join.as_ref()?;
         self.carried_from(joining, before)
@@ -91,13 +92,14 @@ impl AuditRun<'_> {
         Some(carried)
     }
 
-    /// What an entry says; whether it was signed, the replay of its own thread finds out.
+    /// Returns the claims of an entry. The signature is not checked here, because the replay of the entry's own thread
+    /// checks it.
     pub(super) fn entry_at(&self, thread: &ThreadId, version: u64) -> Option<Entry> {
         let row = self.all.entries.get(&version_id(thread, version))?;
         Some(jws::read::<Entry>(&row.record.entry, TokenType::Entry).ok()?.claims_unverified().clone())
     }
 
-    /// A version's state out of its rows; what they come to, the replay of its own thread finds out.
+    /// Returns the state of a version, built from its rows. The replay of its own thread checks that state.
     pub(super) fn state_at(&self, thread: &ThreadId, version: u64) -> Option<Value> {
         let content = |at: u64| Some(&self.all.states.get(&version_id(thread, at))?.record.content);
         let base = match content(version)? {
@@ -114,26 +116,28 @@ impl AuditRun<'_> {
         Some(state)
     }
 
-    /// A branch, and nothing else, begins with a fork: of a head that was there, whose state it has.
+    /// Checks that branches, and no other threads, start with a fork of an existing head and have the state of that
+    /// head.
     pub(super) fn check_origin(&mut self, thread: &Thread, transition: &Transition, state: Option<&Value>) {
         let fork = transition.statement.fork.as_ref();
         let same = fork == thread.branch.as_ref();
-        self.expect(same, Table::Threads, &thread.id, "what it says that it is a branch of is not what was signed");
+        self.expect(same, Table::Threads, &thread.id, "the origin of the branch differs from the signed statement");
         let Some(fork) = fork else { return };
         let origin = self.all.threads.get(fork.thread.as_str()).map(|it| &it.record);
         let there = origin.is_some_and(|it| it.branch.is_none() && it.flow == thread.flow && it.id != thread.id)
             && self.entry_at(&fork.thread, fork.version).is_some_and(|it| it.transition == fork.transition)
+            // An erased state cannot be compared, but its root is signed.
             && (self.is_erased(&fork.thread, fork.version)
                 || state.is_none_or(|it| self.state_at(&fork.thread, fork.version).as_ref() == Some(it)));
-        let detail = "a branch does not begin with the head that it names";
+        let detail = "the branch does not start with the head that it names";
         self.expect(there, Table::Transitions, transition.digest, detail);
         let policy = self.policies.get(&transition.statement.policy);
         let node = transition.statement.node.as_ref().zip(policy).and_then(|(node, policy)| policy.node(node));
         let may = node.is_some_and(NodePolicy::may_fork);
-        self.expect(may, Table::Transitions, transition.digest, "its policy lets no such node fork");
+        self.expect(may, Table::Transitions, transition.digest, "the policy does not allow the node to fork");
     }
 
-    /// A thread's branches are those that its events tell of, and its row counts those of its head.
+    /// Checks that the branches of a thread match its events, and that its row counts the branches of its head.
     pub(super) fn check_branches(&mut self, thread: &Thread, own: &ThreadRows<'_>, story: &ThreadEvents<'_>) {
         let mut told: BTreeSet<[String; 4]> = BTreeSet::new();
         for event in &story.forked {
@@ -153,27 +157,34 @@ impl AuditRun<'_> {
         };
         let rows: BTreeSet<[String; 4]> = own.branches.iter().filter_map(row).collect();
         let id = &thread.id;
-        self.expect(told == rows, Table::Threads, id, "its branches are not those that its events tell of");
+        self.expect(told == rows, Table::Threads, id, "the branches of the thread differ from its events");
         let of_head =
             own.branches.iter().filter(|it| it.branch.as_ref().map(|it| it.transition) == Some(thread.head.transition));
         let counted = usize::try_from(thread.branches) == Ok(of_head.count());
-        self.expect(counted, Table::Threads, id, "it does not count the branches of its head");
+        self.expect(
+            counted,
+            Table::Threads,
+            id,
+            "the branch count of the thread differs from the branches of its head",
+        );
     }
 
-    /// A join is what its branches changed, whether or not it was committed; and carries what they come to.
+    /// Checks that a join contains the changes of its branches and their carryover, whether or not the join was
+    /// committed.
     pub(super) fn check_join(&mut self, transition: &Transition) {
         let statement = &transition.statement;
         let (join, id) = (statement.join.as_ref(), transition.digest);
         if join.is_none() {
             let nothing = transition.carried.is_none();
-            self.expect(nothing, Table::Transitions, id, "it carries something, and is no join");
+            self.expect(nothing, Table::Transitions, id, "the transition has a carryover, but is not a join");
             return;
         }
+        // A join of erased states cannot be computed again.
         let fits = self.joins_erased(transition) || self.joins(transition).is_some();
-        self.expect(fits, Table::Transitions, id, "it is not what the branches changed that it names");
+        self.expect(fits, Table::Transitions, id, "the join differs from the changes of the branches that it names");
     }
 
-    /// Whether what it was made from is not there any more.
+    /// Returns true if a state that the join was made from is erased.
     fn joins_erased(&self, transition: &Transition) -> bool {
         let statement = &transition.statement;
         let tip = |thread: &ThreadId, of: Digest| {
@@ -199,14 +210,14 @@ impl AuditRun<'_> {
         let standing = self.standing_at(&statement.thread, at)?;
         let carried = self.carried_by(transition, &standing)?;
         let same = transition.delta.apply(&before).ok().as_ref() == Some(&after)
-            && self.brings_along(joining, (transition.carried.as_deref()?, carried), Some(statement.policy));
+            && self.has_carryover_of(joining, (transition.carried.as_deref()?, carried), Some(statement.policy));
         same.then_some(())
     }
 
-    /// Whether a join brings along what its branches had come to. Which policies were accepted then is told nowhere, so one
-    /// that owes because of a branch under another policy than its own owes rightly. What was turned away says none of its
-    /// own: any other of the flow may have been.
-    fn brings_along(
+    /// Returns true if a join has the carryover of its branches. The events do not record which policies were accepted
+    /// at that time. `owes` is therefore also valid if a branch was under another policy than the join. A rejected join
+    /// stores no policy of its own, so any policy of the flow may have decided it.
+    fn has_carryover_of(
         &self,
         joining: &JoinStatement,
         (kept, made): (&JoinCarryover, JoinCarryover),
@@ -219,11 +230,12 @@ impl AuditRun<'_> {
             };
             tip.is_some_and(|tip| self.policies.iter().any(|it| differs(it, tip)))
         };
+        // The events do not show whether the policy of the branch was accepted at that time.
         let excused = kept.owes && joining.branches.iter().any(other);
         *kept == JoinCarryover { owes: made.owes || excused, ..made }
     }
 
-    /// The version of a branch of that head that a join names.
+    /// Returns the version of a branch that a join names, or `None` if the branch was not made of that head.
     fn tip_of(&self, branch: &JoinedBranch, (thread, parent): (&ThreadId, Digest)) -> Option<u64> {
         let tip = &self.all.transitions.get(&branch.transition.to_string())?.record.statement;
         let first = self.entry_at(&branch.thread, 0)?;
@@ -234,7 +246,8 @@ impl AuditRun<'_> {
         (of_head && tip_there && named).then_some(tip.version)
     }
 
-    /// Whether what is kept of a join that was turned away is what its branches had come to; of anything else nothing is.
+    /// Returns true if the stored part of a rejected join matches its branches. Every other rejection must have no such
+    /// part.
     pub(super) fn is_of_its_branches(&mut self, rejection: &Rejection) -> bool {
         let kept = rejection.request.as_deref().and_then(RejectedRequest::read);
         match kept.map(|it| (it.kind == TransitionType::Join, it.join)) {
@@ -252,7 +265,8 @@ impl AuditRun<'_> {
         }
         let standing = self.standing_at(&rejection.thread, version)?;
         let carried = self.carried_from(&join.joining, &standing)?;
-        (join.joining.is_whole(&rejection.thread) && self.brings_along(&join.joining, (&join.carried, carried), None))
-            .then_some(())
+        (join.joining.is_whole(&rejection.thread)
+            && self.has_carryover_of(&join.joining, (&join.carried, carried), None))
+        .then_some(())
     }
 }

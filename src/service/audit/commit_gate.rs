@@ -1,4 +1,4 @@
-//! How each version came to be committed, and what the thread owes since.
+//! Checks how each version was committed, and whether the thread requires another approval since then (`owes`).
 
 use serde_json::Value;
 
@@ -17,11 +17,11 @@ use crate::store::records::{version_id, write_row_id};
 use crate::store::row::Table;
 
 impl AuditRun<'_> {
-    /// The gate names what opened it, and that says the same.
+    /// Checks that the review, the receipt or the write that the gate names matches the entry.
     pub(super) fn check_gate(&mut self, entry: &Entry, transition: &Transition, token: &str) {
         let id = transition.digest;
         let kept = transition.outcome.entry() == Some(token);
-        self.expect(kept, Table::Transitions, id, "it is in the chain, and its outcome is not that entry");
+        self.expect(kept, Table::Transitions, id, "the transition is in the chain, but its outcome is another entry");
         let opened = match &entry.gate {
             CommitGate::Auto {} => matches!(transition.outcome, TransitionOutcome::Committed { .. }),
             CommitGate::Observed {} => matches!(transition.outcome, TransitionOutcome::Observed { .. }),
@@ -52,10 +52,10 @@ impl AuditRun<'_> {
             }
         };
         let place = version_id(&entry.thread, entry.version);
-        self.expect(opened, Table::Entries, place, "what its gate names does not say the same");
+        self.expect(opened, Table::Entries, place, "the approval or the write that the entry names does not match it");
     }
 
-    /// Rows that no thread's replay comes by.
+    /// Checks the rows that belong to no thread, and the transitions that are not in a chain.
     pub(super) fn check_orphan_rows(&mut self) {
         let known = |thread: &str| self.all.threads.contains_key(thread);
         let mut strays: Vec<(Table, String)> = Vec::new();
@@ -76,35 +76,42 @@ impl AuditRun<'_> {
             .iter()
             .for_each(|(id, it)| collect(Table::Transitions, id, it.record.statement.thread.as_str()));
         for (table, id) in strays {
-            self.note(table, id, "it belongs to a thread that is not there");
+            self.note(table, id, "the row belongs to a thread that does not exist");
         }
         for (id, stored) in &self.all.transitions {
             let transition = &stored.record;
             self.check_transition(transition);
             let statement = &transition.statement;
             let place = self.all.entries.get(&version_id(&statement.thread, statement.version));
+            // A transition must be in the chain exactly if its outcome is a commit.
             let there = place.is_some_and(|it| it.record.transition == transition.digest);
             let fits = there == transition.is_committed();
-            self.expect(fits, Table::Transitions, id, "its outcome and the chain disagree on whether it was committed");
+            self.expect(
+                fits,
+                Table::Transitions,
+                id,
+                "the outcome and the chain disagree on whether the transition was committed",
+            );
         }
     }
-    /// `owes` is never lost on the way, and appears only where something gives rise to it.
+    /// Checks that `owes` is never lost on the way, and that it appears only for a reason that the rules allow.
     pub(super) fn check_owes(
         &mut self,
         entry: &Entry,
         (transition, story): (&Transition, &ThreadEvents<'_>),
         (state, at): (Option<&Value>, Option<&ReplayedVersion>),
     ) {
+        // `check_policies` reports a policy that does not compile.
         let Some(policy) = self.policies.get(&entry.policy) else { return };
         let before = at.map(|it| &it.entry);
-        // A branch owes what the head owes that it begins with.
+        // A branch inherits `owes` from the head that it starts with.
         let origin = transition.statement.fork.as_ref().and_then(|it| self.entry_at(&it.thread, it.version));
         let taken_back = match &transition.statement.fork {
             Some(of) if self.has_taken_back(&of.thread) => RevocationState::Perhaps,
             _ => RevocationState::of(story, (entry, before)),
         };
         let branches_owe = transition.carried.as_deref().is_some_and(|it| it.owes);
-        // Of what a branch begins with, only its own thread's replay knows.
+        // Only the replay of the parent thread knows the policies below the start of a branch.
         let others = at.map_or(transition.statement.fork.is_some(), |it| !it.lineage.is_empty());
         let rests = CommitBasis { on: before.or(origin.as_ref()), taken_back, others, branches_owe };
         let holds = owes_fits(policy, (entry, state), rests);
@@ -112,29 +119,30 @@ impl AuditRun<'_> {
             holds,
             Table::Entries,
             version_id(&entry.thread, entry.version),
-            "what it owes does not follow from its chain",
+            "`owes` of the entry does not follow from its chain",
         );
     }
 
-    /// Whether any receipt of a thread was taken back.
+    /// Returns true if any receipt of the thread was revoked.
     fn has_taken_back(&self, thread: &ThreadId) -> bool {
         self.all.receipts.values().any(|it| it.record.thread == *thread && it.record.revoked.is_some())
     }
 }
 
-/// Whether an approval that the head before rested on had been taken back.
+/// Whether an approval of the head before had been revoked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RevocationState {
     No,
-    /// One was, of a version below, or when a writer had been let through: whether it counts depends on more than this.
+    /// A receipt of an older version was revoked, or one of this version after a writer was authorized. The effect
+    /// depends on more than this.
     Perhaps,
-    /// Its own, while it was unused.
+    /// The receipt of this version was revoked while it was unused.
     Yes,
 }
 
 impl RevocationState {
-    /// What a thread's events tell of the head that an entry came on top of. What a writer was let through with is not undone
-    /// by what was taken back meanwhile.
+    /// Reads from the events of a thread whether the approval of the head below an entry was revoked. A revocation does
+    /// not undo a write that was authorized before.
     fn of(story: &ThreadEvents<'_>, (entry, before): (&Entry, Option<&Entry>)) -> Self {
         let written = matches!(entry.gate, CommitGate::Written { .. });
         let taken = before.and_then(|it| Some((it, story.taken_back.get(&it.version)?)));
@@ -151,23 +159,23 @@ impl RevocationState {
     }
 }
 
-/// What an entry came on top of, as far as it bears on what is owed.
+/// The parts of the version below an entry that decide `owes`.
 struct CommitBasis<'a> {
     on: Option<&'a Entry>,
-    /// Whether an approval that it rested on had been taken back.
+    /// Whether an approval of that version had been revoked.
     taken_back: RevocationState,
-    /// Whether other policies than its own admitted something below it.
+    /// Whether other policies committed versions below it.
     others: bool,
-    /// Whether branches that were joined owe.
+    /// Whether a joined branch has `owes`.
     branches_owe: bool,
 }
 
-/// Whether `owes` follows: from what was owed before, from the gate, from version 0, from an approval that was taken back,
-/// or from a policy that was not accepted any more, the parent's or one below it.
+/// Returns true if `owes` of an entry follows from its cause. Causes are `owes` of the version before, the gate,
+/// version 0, a revoked approval, and a policy that is no longer accepted.
 fn owes_fits(policy: &Policy, (entry, state): (&Entry, Option<&Value>), rests: CommitBasis<'_>) -> bool {
     let CommitBasis { on, taken_back, others, branches_owe } = rests;
     let Some(before) = on else {
-        // Bounds may have been wider then; what is beyond today's cannot be judged again.
+        // The size limits may have been wider then. A state above today's limits cannot be judged again.
         let judged = state.and_then(|it| judge_initial(policy, it, &StateLimits::default()).ok());
         return judged.is_none_or(|it| it.owes() == entry.owes);
     };
@@ -175,7 +183,8 @@ fn owes_fits(policy: &Policy, (entry, state): (&Entry, Option<&Value>), rests: C
     let gated = approved || matches!(entry.gate, CommitGate::Observed {});
     let other_policy = before.policy != entry.policy;
     let owed = before.owes || branches_owe || taken_back == RevocationState::Yes;
-    // Under `commit` what was observed did not owe once: chains of then are as they were signed.
+    // Earlier versions did not set `owes` under `commit` for versions from observe mode. Chains from that time stay
+    // valid.
     let observed = [entry, before].iter().any(|it| matches!(it.gate, CommitGate::Observed {}));
     let may_owe = other_policy || others || observed || taken_back == RevocationState::Perhaps;
     match policy.approval().covers() {

@@ -1,18 +1,19 @@
-//! What nodes were given, counted again: by the policy that judged, on the state that was there.
+//! Counts the tokens of the context that nodes received again, with the policy and the state of that time.
 
 use super::AuditRun;
 use crate::domain::threads::transition::Transition;
 use crate::store::row::Table;
 
 impl AuditRun<'_> {
-    /// What a transition says that its node was given is what the node could read of the state that it was made on. Where
-    /// that state is erased it cannot be counted again; where it cannot be put together, the replay says so.
+    /// Checks that the context token count of a transition matches the part of its start state that its node could
+    /// read. An erased state cannot be counted again. The replay reports a state that cannot be built.
     pub(super) fn check_context_tokens(&mut self, transition: &Transition) {
         let statement = &transition.statement;
         let Some(policy) = self.policies.get(&statement.policy) else { return };
         let node = statement.node.as_ref().filter(|it| statement.kind.is_given_context() && policy.bounds_context(it));
         let expected = match (node, statement.version.checked_sub(1)) {
             (Some(node), Some(at)) => {
+                // The state is needed for counting.
                 if self.is_erased(&statement.thread, at) {
                     return;
                 }
@@ -26,7 +27,7 @@ impl AuditRun<'_> {
             same,
             Table::Transitions,
             transition.digest,
-            "what it counts that its node was given is not what that was",
+            "the context token count of the transition differs from the state that its node could read",
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Delegations against the events about them; and every vote in another's place against the delegation it was cast by.
+//! Checks delegations against their events, and every vote on behalf of another reviewer against its delegation.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,10 +16,11 @@ use crate::service::identity::delegations::{delegated_data, ended_data};
 use crate::store::CLOCK_SKEW_MILLIS_MAX;
 use crate::store::row::Table;
 
-/// How far a clock may be off the database's.
+/// Maximum difference between the clock of a gateway and that of the database.
 const CLOCK_SKEW_MAX: Duration = Duration::from_millis(CLOCK_SKEW_MILLIS_MAX.unsigned_abs());
 
-/// Whether a passkey was not removed yet, as far as moments tell what came first.
+/// Returns true if a passkey was not yet removed at that time. The clocks of two gateways may differ, so a removal
+/// shortly before is tolerated.
 pub(super) fn counted(passkey: &Passkey, moment: Timestamp) -> bool {
     passkey.removed_at.is_none_or(|it| moment < it.plus(2 * CLOCK_SKEW_MAX))
 }
@@ -44,33 +45,49 @@ impl AuditRun<'_> {
             let same = life
                 .and_then(|it| it.made)
                 .is_some_and(|it| it.data == delegated_data(delegation) && it.at == delegation.begins_at);
-            self.expect(same, Table::Delegations, id, "it is not the delegation that an event made");
+            self.expect(same, Table::Delegations, id, "the delegation differs from the event that created it");
             let kept: Vec<_> = delegation.ended.iter().map(|it| (ended_data(&delegation.id, it), it.at)).collect();
             let same = ends.get(id.as_str()).map_or(kept.is_empty(), |it| *it == kept);
-            self.expect(same, Table::Delegations, id, "events and row disagree on whether it was ended");
+            self.expect(
+                same,
+                Table::Delegations,
+                id,
+                "the row and its events disagree on whether the delegation ended",
+            );
             self.expect_revision(Table::Delegations, id, stored.revision, life);
+            // A forged delegation could give a person a second vote.
             let proper = delegation.from != delegation.to
                 && delegation.ends_at <= delegation.begins_at.plus(LENGTH_MAX)
                 && delegation.confirmed_by.as_ref().is_none_or(|by| {
                     let passkey = self.all.passkeys.get(by.as_str());
                     passkey.is_some_and(|it| it.record.account == delegation.from)
                 });
-            self.expect(proper, Table::Delegations, id, "it is not one that could be given");
+            self.expect(
+                proper,
+                Table::Delegations,
+                id,
+                "the delegation breaks a rule for delegations: check its people, its length and its passkey",
+            );
         }
         self.expect_all(Table::Delegations, &lives, &self.all.delegations.keys().map(String::as_str).collect());
     }
 
-    /// A vote in another's place was cast by a delegation of theirs that stood.
+    /// Checks that every vote on behalf of another reviewer was cast under a delegation that was active.
     pub(super) fn check_places(&mut self, hold: &Hold) {
         for vote in &hold.votes {
-            let good = vote.absent.is_none() || self.is_handed_on(hold, vote);
-            self.expect(good, Table::Holds, &hold.id, "a vote is in another's place without a delegation that stood");
+            let good = vote.absent.is_none() || self.is_delegated(hold, vote);
+            self.expect(
+                good,
+                Table::Holds,
+                &hold.id,
+                "a vote was cast on behalf of another reviewer without an active delegation",
+            );
         }
     }
 
-    /// By the delegation's own moments; and before it was ended, as far as moments tell what came first: each was told by a
-    /// clock that may have been so far off the database's, which decided.
-    fn is_handed_on(&self, hold: &Hold, vote: &Vote) -> bool {
+    /// Returns true if the delegation was active at the time of the vote. A vote shortly after the end of the
+    /// delegation is tolerated. The two times come from clocks that may differ, and the database decided the order.
+    fn is_delegated(&self, hold: &Hold, vote: &Vote) -> bool {
         let Some(absent) = &vote.absent else { return true };
         let delegation = self.all.delegations.get(absent.delegation.as_str()).map(|it| &it.record);
         delegation.is_some_and(|it| {
@@ -81,6 +98,7 @@ impl AuditRun<'_> {
                 && it.ended.as_ref().is_none_or(|end| vote.at < end.at.plus(2 * CLOCK_SKEW_MAX))
                 && it.confirmed_by.as_ref().map_or_else(
                     || hold.passkey_need(vote.stage).is_nothing(),
+                    // A delegation is worth no more than the passkey that confirmed it.
                     |by| self.all.passkeys.get(by.as_str()).is_some_and(|it| counted(&it.record, vote.at)),
                 )
         })

@@ -1,4 +1,4 @@
-//! Reminders and escalations: what a hold says of them, against its policy and its events.
+//! Checks the reminders and escalations of a review against its policy and its events.
 
 use super::AuditRun;
 use super::event_replay::HoldEvents;
@@ -15,11 +15,17 @@ impl AuditRun<'_> {
         let kept: Vec<_> = kept.map(|(notice, at)| (notice_data(hold, notice), at)).collect();
         let mut events: Vec<_> = told.notices.iter().map(|it| (Some((it.kind, it.data.clone())), it.at)).collect();
         events.sort_by_key(|it| it.0.as_ref().map(|(kind, _)| kind.name()).unwrap_or_default() == "review.escalated");
-        self.expect(kept == events, Table::Holds, &hold.id, "who was reminded and asked later is not what events tell");
+        self.expect(
+            kept == events,
+            Table::Holds,
+            &hold.id,
+            "the reminders and escalations of the review differ from its events",
+        );
     }
 
-    /// Its moments and groups are those of its policy.
+    /// Checks that the times and groups of reminders and escalations match the policy.
     pub(super) fn check_notice_terms(&mut self, hold: &Hold, asked: &HoldReminders) {
+        // The policy sets the times, but not whether a reminder was already sent.
         let mut untold: HoldReminders = hold.notices.clone();
         if let Some(reminder) = &mut untold.reminder {
             reminder.told_at = None;
@@ -27,6 +33,11 @@ impl AuditRun<'_> {
         if let Some(escalation) = &mut untold.escalation {
             escalation.told_at = None;
         }
-        self.expect(untold == *asked, Table::Holds, &hold.id, "it reminds and escalates otherwise than its policy");
+        self.expect(
+            untold == *asked,
+            Table::Holds,
+            &hold.id,
+            "the reminder and escalation times or groups of the review differ from its policy",
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What a thread's events tell, in the shape of the rows that they should have led to.
+//! Rebuilds the expected content of a thread's rows from its events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 use crate::domain::log::event::{Event, EventLink, EventType};
 use crate::domain::primitives::time::Timestamp;
 
-/// A hold as its events tell it.
+/// A review, rebuilt from its events.
 #[derive(Debug, Default)]
 pub(super) struct HoldEvents<'a> {
     pub(super) held: Option<&'a Event>,
-    /// Votes, and votes taken back, in their order.
+    /// Votes and withdrawals, in order.
     pub(super) ballots: Vec<&'a Event>,
     pub(super) comments: Vec<&'a Event>,
     pub(super) notices: Vec<&'a Event>,
@@ -20,14 +20,14 @@ pub(super) struct HoldEvents<'a> {
     pub(super) end: Option<&'a Event>,
 }
 
-/// A receipt as its events tell it.
+/// A receipt, rebuilt from its events.
 #[derive(Debug, Default)]
 pub(super) struct ReceiptEvents<'a> {
     pub(super) issued: Option<&'a Event>,
     pub(super) revoked: Option<&'a Event>,
 }
 
-/// A write as its events tell it.
+/// A write, rebuilt from its events.
 #[derive(Debug, Default)]
 pub(super) struct WriteEvents<'a> {
     pub(super) reserved: Option<&'a Event>,
@@ -35,66 +35,66 @@ pub(super) struct WriteEvents<'a> {
     pub(super) end: Option<&'a Event>,
 }
 
-/// A receipt that was taken back while some version was the head.
+/// A receipt that was revoked while some version was the head.
 #[derive(Debug)]
 pub(super) struct RevokedReceipt<'a> {
     pub(super) receipt: &'a str,
-    /// Whether no writer had been let through on that head by then.
+    /// Whether no writer had been authorized on that head before.
     pub(super) unused: bool,
-    /// Whether the head rested on what was taken back from then on; older events do not say it.
+    /// Whether the head rested on the revoked approval from then on. Older events do not record it.
     pub(super) owed: Option<bool>,
 }
 
-/// Everything that a thread's events tell.
+/// A thread, rebuilt from its events.
 #[derive(Debug, Default)]
 pub(super) struct ThreadEvents<'a> {
     pub(super) last: Option<EventLink>,
-    /// The latest moment that any of them was written at.
+    /// Latest time of all events.
     pub(super) until: Option<Timestamp>,
     pub(super) created: Option<&'a str>,
     /// Version and digest of each commit after version 0.
     pub(super) committed: Vec<(u64, &'a str)>,
-    /// What their events say that rules warned of; null if they did not.
+    /// Warnings of rules in the events. Null if there were none.
     pub(super) warned: BTreeMap<&'a str, &'a Value>,
     pub(super) holds: BTreeMap<&'a str, HoldEvents<'a>>,
     pub(super) receipts: BTreeMap<&'a str, ReceiptEvents<'a>>,
-    /// The receipts that were taken back, by the head of that moment.
+    /// Revoked receipts by the version that was the head at that time.
     pub(super) taken_back: BTreeMap<u64, Vec<RevokedReceipt<'a>>>,
-    /// The last version that a writer was let through on.
-    let_through: Option<u64>,
-    /// By principal and write id, as rows are named.
+    /// Last version for which a writer was authorized.
+    authorized_version: Option<u64>,
+    /// Key: principal and write id, as in the ids of the rows.
     pub(super) writes: BTreeMap<String, WriteEvents<'a>>,
     pub(super) rejections: BTreeMap<&'a str, &'a Event>,
     pub(super) forked: Vec<&'a Event>,
     pub(super) closed: Option<&'a Event>,
-    /// What left the database, came back or was erased, and the thread's last version at that time.
+    /// Events that archived, restored or erased versions, each with the last version of the thread at that time.
     pub(super) retained: Vec<(&'a Event, u64)>,
 }
 
-/// A text in an event's data.
+/// Returns a text in the data of an event, or an empty text.
 pub(super) fn said<'a>(event: &'a Event, name: &str) -> &'a str {
     event.data.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A number in an event's data.
+/// Returns a number in the data of an event.
 pub(super) fn number(event: &Event, name: &str) -> Option<u64> {
     event.data.get(name).and_then(Value::as_u64)
 }
 
 impl<'a> ThreadEvents<'a> {
-    /// The story that a thread's events tell.
+    /// Rebuilds a thread from its events.
     pub(super) fn of(events: &[&'a Event]) -> Self {
         let by_number: BTreeMap<u64, &Event> = events.iter().filter_map(|it| Some((it.seq?, *it))).collect();
         let mut story = Self::default();
         for event in by_number.values() {
-            story.tell(event);
+            story.apply(event);
         }
         story.last = by_number.values().next_back().and_then(|it| it.link());
         story.until = by_number.values().map(|it| it.at).max();
         story
     }
 
-    fn tell(&mut self, event: &'a Event) {
+    fn apply(&mut self, event: &'a Event) {
         match event.kind {
             EventType::ThreadCreated => self.created = Some(said(event, "transition")),
             EventType::ThreadForked => self.forked.push(event),
@@ -113,24 +113,24 @@ impl<'a> ThreadEvents<'a> {
             EventType::ReceiptIssued => self.receipts.entry(said(event, "receipt")).or_default().issued = Some(event),
             EventType::ReceiptRevoked => {
                 let (receipt, head) = (said(event, "receipt"), self.committed.last().map_or(0, |it| it.0));
-                let unused = self.let_through != Some(head);
+                let unused = self.authorized_version != Some(head);
                 let owed = event.data.get("owed").and_then(Value::as_bool);
                 self.taken_back.entry(head).or_default().push(RevokedReceipt { receipt, unused, owed });
                 self.receipts.entry(receipt).or_default().revoked = Some(event);
             }
             EventType::WriteReserved => {
-                self.let_through = number(event, "version");
+                self.authorized_version = number(event, "version");
                 self.write(event, "by").reserved = Some(event);
             }
             EventType::WriteLapsed => self.write(event, "by").lapsed = true,
             EventType::WriteConfirmed | EventType::WriteAborted => self.write(event, "by").end = Some(event),
             EventType::WriteResolved => self.write(event, "of").end = Some(event),
-            _ => self.tell_of_a_hold(event),
+            _ => self.apply_review_event(event),
         }
     }
 
-    /// What is outside of threads is told elsewhere.
-    fn tell_of_a_hold(&mut self, event: &'a Event) {
+    /// Other audit modules read the events that belong to no thread.
+    fn apply_review_event(&mut self, event: &'a Event) {
         match event.kind {
             EventType::TransitionHeld => self.hold(event).held = Some(event),
             EventType::ReviewVote | EventType::ReviewWithdrawn => self.hold(event).ballots.push(event),
@@ -155,7 +155,7 @@ impl<'a> ThreadEvents<'a> {
         self.writes.entry(format!("{}/{}", said(event, whose), said(event, "write_id"))).or_default()
     }
 
-    /// The writes that lapsed in the log and have not ended since.
+    /// Returns the writes whose lease expired and that have no outcome since then.
     pub(super) fn unresolved(&self) -> BTreeSet<&str> {
         self.writes.iter().filter(|(_, it)| it.lapsed && it.end.is_none()).map(|(id, _)| id.as_str()).collect()
     }

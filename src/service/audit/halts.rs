@@ -1,5 +1,5 @@
-//! Halts: each row against the events that set, lifted, or asked to lift it; and every lift against the second
-//! person it needed.
+//! Checks halts against the events that set, lifted or requested to lift them. A lift that requires two people must
+//! have its second person.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::domain::primitives::time::Timestamp;
 use crate::service::operations::halt::OPERATOR;
 use crate::store::row::Table;
 
-/// A halt as events tell it.
+/// A halt, rebuilt from its events.
 #[derive(Default)]
 struct HaltEvents {
     halt: Halt,
@@ -33,7 +33,7 @@ fn principal(event: &Event) -> Option<PrincipalId> {
 }
 
 impl AuditRun<'_> {
-    /// Goes through the events of one scope in the order of the revisions that they made.
+    /// Replays the events of one scope in the order of the revisions that they made.
     pub(super) fn check_halt(
         &mut self,
         table: Table,
@@ -50,20 +50,28 @@ impl AuditRun<'_> {
                 }
                 EventType::Halted | EventType::HaltLifted => {
                     let next = halt_of(event);
-                    let fits = !lifts(&told.halt, &next) || self.is_lifted_by_enough(told.stops.as_ref(), &next, event);
+                    // Setting a halt requires one person only. Lifting it may require two.
+                    let fits = !lifts(&told.halt, &next) || self.has_lift_quorum(told.stops.as_ref(), &next, event);
                     self.expect(fits, table, id, "a halt was lifted without its second person");
                     told = HaltEvents { stops: stops_of(&told, &next, event), halt: next };
                 }
                 _ => {}
             }
         }
-        self.expect(told.halt == *halt, table, id, "its halt is not the one set last");
-        self.expect(told.stops.as_ref() == stops, table, id, "who set its halt, and how it is lifted, is not as told");
+        self.expect(told.halt == *halt, table, id, "the halt differs from the one that the events set last");
+        self.expect(
+            told.stops.as_ref() == stops,
+            table,
+            id,
+            "the record of who set and who lifts the halt differs from its events",
+        );
     }
 
-    /// Where two are needed, the event names both, and the first had asked for the very same.
-    fn is_lifted_by_enough(&self, stops: Option<&ActiveHalts>, next: &Halt, event: &Event) -> bool {
+    /// Returns true if enough people lifted the halt. If two are required, the event names both, and the first must
+    /// have requested the same lift.
+    fn has_lift_quorum(&self, stops: Option<&ActiveHalts>, next: &Halt, event: &Event) -> bool {
         let needs = needs_of(event).unwrap_or_default().max(stops.map_or(LiftQuorum::One, |it| it.lift_needs));
+        // An operator with the keyring may always lift a halt.
         if needs == LiftQuorum::One || text(event, "by") == Some(OPERATOR) {
             return true;
         }
@@ -76,13 +84,14 @@ impl AuditRun<'_> {
             && (asked.proposing, asked.verifying) == (next.proposing, next.verifying);
         let second = text(event, "person").and_then(|it| AccountId::try_from(it).ok());
         same && second.is_some_and(|second| {
+            // Two requests of the same person are no quorum.
             second != asked.person
                 && principal(event).is_some_and(|it| self.is_the_same(&it, &second))
                 && self.is_the_same(&asked.by, &asked.person)
         })
     }
 
-    /// Whether who acted is that person: by themselves, or by a token that they answer for.
+    /// Returns true if the principal is that person, or a token that the person owns.
     fn is_the_same(&self, by: &PrincipalId, person: &AccountId) -> bool {
         let Some(account) = self.all.accounts.get(person.as_str()) else { return false };
         let token = self.all.tokens.get(by.as_str());
@@ -102,7 +111,8 @@ fn halt_of(event: &Event) -> Halt {
     }
 }
 
-/// Events of older versions do not say how many lift, and their rows not who set them.
+/// Returns the expected record of active halts. Events of older versions do not set how many people lift a halt, and
+/// their rows do not name who set it.
 fn stops_of(told: &HaltEvents, next: &Halt, event: &Event) -> Option<ActiveHalts> {
     let stop = HaltRecord {
         by: principal(event)?,

@@ -1,4 +1,4 @@
-//! Holds with their votes, receipts and rejections, against the events about them and the tokens that were signed.
+//! Checks reviews with their votes, receipts and rejections against their events and the signed tokens.
 
 use std::collections::BTreeMap;
 
@@ -29,18 +29,18 @@ impl AuditRun<'_> {
         for hold in &own.holds {
             match story.holds.get(hold.id.as_str()) {
                 Some(told) => self.check_hold(hold, told),
-                None => self.note(Table::Holds, &hold.id, "no event opened it"),
+                None => self.note(Table::Holds, &hold.id, "no event opened the review"),
             }
             let transition = self.all.transitions.get(&hold.transition.to_string()).map(|it| &it.record);
             let Some(transition) = transition else {
-                self.note(Table::Transitions, hold.transition, "it was held, and it is gone");
+                self.note(Table::Transitions, hold.transition, "the transition is missing, but a review holds it");
                 continue;
             };
             self.expect(
                 outcome_fits(hold, &transition.outcome),
                 Table::Transitions,
                 hold.transition,
-                "its outcome is not how its hold stands",
+                "the outcome of the transition differs from the state of its review",
             );
             self.check_terms(hold, &transition.statement);
             self.check_attempts(hold, transition, own);
@@ -52,10 +52,10 @@ impl AuditRun<'_> {
             opened == thread.holds_opened,
             Table::Threads,
             &thread.id,
-            "it does not count the holds on its head",
+            "the review counts of the thread differ from the reviews on its head",
         );
         for review in story.holds.keys().filter(|it| !self.all.holds.contains_key(**it)).collect::<Vec<_>>() {
-            self.note(Table::Holds, review, "an event opened it, and its row is gone");
+            self.note(Table::Holds, review, "the row is missing, but an event records it");
         }
         self.check_rejections(thread, own, story);
     }
@@ -64,20 +64,20 @@ impl AuditRun<'_> {
         let transition = self.all.transitions.get(&hold.transition.to_string());
         let as_held = transition.map(|it| held_data(hold, &it.record));
         let same = told.held.is_some_and(|it| Some(&it.data) == as_held.as_ref() && it.at == hold.opened_at);
-        self.expect(same, Table::Holds, &hold.id, "it is not the hold that an event opened");
+        self.expect(same, Table::Holds, &hold.id, "the review differs from the event that opened it");
         self.check_votes(hold, told);
         let same = match (end_of(&hold.state), told.end) {
             (None, None) => true,
             (Some(kind), Some(end)) => end.kind == kind && end.data == end_data(hold),
             _ => false,
         };
-        self.expect(same, Table::Holds, &hold.id, "it did not end as its events say");
+        self.expect(same, Table::Holds, &hold.id, "the outcome differs from the one that the events record");
         let looks = hold.reveals.iter().map(|it| (look_data(hold, it), it.at));
         let same = looks.eq(told.reveals.iter().map(|it| (it.data.clone(), it.at)));
-        self.expect(same, Table::Holds, &hold.id, "who looked at hidden values is not what events tell");
+        self.expect(same, Table::Holds, &hold.id, "the reveals of redacted values differ from the events");
         let words = hold.comments.iter().map(|it| (comment_data(hold, it), it.at));
         let same = words.eq(told.comments.iter().map(|it| (it.data.clone(), it.at)));
-        self.expect(same, Table::Holds, &hold.id, "what people said is not what events tell");
+        self.expect(same, Table::Holds, &hold.id, "the comments differ from the events");
         self.check_deadline(hold, told);
         self.check_notices(hold, told);
         self.check_quorum(hold);
@@ -87,21 +87,21 @@ impl AuditRun<'_> {
             let claims = self.believed::<Denial>(denial, TokenType::Denial);
             let same = claims
                 .is_some_and(|it| it.transition == hold.transition && it.review == hold.id && it.sub == hold.thread);
-            self.expect(same, Table::Holds, &hold.id, "its denial is not signed for it");
+            self.expect(same, Table::Holds, &hold.id, "the denial is not signed for this review");
         }
     }
 
-    /// A hold is for its transition, and asks for the votes that its policy asks for.
+    /// Checks that a review belongs to its transition and requires the votes that its policy requires.
     fn check_terms(&mut self, hold: &Hold, statement: &Statement) {
         let same = hold.thread == statement.thread
             && hold.flow == statement.flow
             && hold.policy == statement.policy
             && Some(&hold.node) == statement.node.as_ref();
-        self.expect(same, Table::Holds, &hold.id, "it is not for the transition that it holds");
+        self.expect(same, Table::Holds, &hold.id, "the review does not match the transition that it holds");
         let Some(policy) = self.policies.get(&statement.policy) else { return };
         let notices = notices_of(policy.approval(), hold.opened_at);
         let asked = hold.stages == stages_of(policy) && hold.denials_needed == policy.approval().denials();
-        self.expect(asked, Table::Holds, &hold.id, "it asks for other votes than its policy");
+        self.expect(asked, Table::Holds, &hold.id, "the required votes differ from the policy");
         self.check_notice_terms(hold, &notices);
     }
 
@@ -112,29 +112,35 @@ impl AuditRun<'_> {
             let told = story.receipts.get(id);
             let issued = told.and_then(|it| it.issued);
             let same = issued.is_some_and(|it| said(it, "transition") == row.transition.to_string());
-            self.expect(same, Table::Receipts, id, "no event issued it");
+            self.expect(same, Table::Receipts, id, "no event issued the receipt");
             let revoked = told.and_then(|it| it.revoked);
             let as_told = revoked.map(|it| (it.at, said(it, "by").to_owned(), said(it, "reason").to_owned()));
             let as_kept = row.revoked.as_ref().map(|it| (it.at, it.by.to_string(), it.reason.clone()));
-            self.expect(as_told == as_kept, Table::Receipts, id, "events and row disagree on whether it was revoked");
+            self.expect(
+                as_told == as_kept,
+                Table::Receipts,
+                id,
+                "the row and its events disagree on whether the receipt was revoked",
+            );
+            // A receipt changes only once, when it is revoked.
             let expected = 1 + i64::from(revoked.is_some());
             self.expect(
                 stored.revision == expected,
                 Table::Receipts,
                 id,
-                "its revision is not the one that its events lead to",
+                "the revision of the row differs from the changes that its events record",
             );
             self.check_receipt_token(row);
         }
         for jti in story.receipts.keys().filter(|it| !self.all.receipts.contains_key(**it)).collect::<Vec<_>>() {
-            self.note(Table::Receipts, jti, "an event issued it, and its row is gone");
+            self.note(Table::Receipts, jti, "the row is missing, but an event records it");
         }
     }
 
-    /// The token is signed, says what the chain says, and names people whose votes are counted.
+    /// Checks that the token is signed, matches the transition, and names people whose votes are valid.
     fn check_receipt_token(&mut self, row: &ReceiptRow) {
         let Some(claims) = self.believed::<Receipt>(&row.token, TokenType::Receipt) else {
-            self.note(Table::Receipts, &row.jti, "its token is not signed by a key that may be believed");
+            self.note(Table::Receipts, &row.jti, "the token is not signed by a valid key of this gateway");
             return;
         };
         let transition = self.all.transitions.get(&row.transition.to_string()).map(|it| &it.record);
@@ -150,7 +156,7 @@ impl AuditRun<'_> {
                 && claims.to == statement.to
                 && claims.iss == self.keys.issuer()
         });
-        self.expect(stated, Table::Receipts, &row.jti, "its token is not for its transition");
+        self.expect(stated, Table::Receipts, &row.jti, "the token of the receipt does not match its transition");
         let hold = transition.and_then(|it| match &it.outcome {
             TransitionOutcome::Approved { review, receipt, .. } if *receipt == row.jti => {
                 self.all.holds.get(review.as_str())
@@ -176,12 +182,24 @@ impl AuditRun<'_> {
                 .all(|(stage, asked)| u32::try_from(counted(stage)).is_ok_and(|it| it >= asked.need));
             by_votes && enough
         });
-        self.expect(voted, Table::Receipts, &row.jti, "its approvals are not the votes of an approved hold");
+        self.expect(
+            voted,
+            Table::Receipts,
+            &row.jti,
+            "the approvals in the receipt are not votes of an approved review",
+        );
+        // The row has the names for searches, and the token is what a verifier trusts.
         let named: Vec<_> = claims.approvals.iter().map(|it| it.reviewer.clone()).collect();
-        self.expect(named == row.reviewers, Table::Receipts, &row.jti, "the row names other reviewers than its token");
+        self.expect(
+            named == row.reviewers,
+            Table::Receipts,
+            &row.jti,
+            "the row names other reviewers than the token of the receipt",
+        );
     }
 
-    /// Claims that a published key signed which was not revoked; a retired key's past stays good.
+    /// Returns the claims of a token that a published key signed. Tokens of a retired key stay valid, and tokens of a
+    /// revoked key do not.
     pub(super) fn believed<C: serde::de::DeserializeOwned + serde::Serialize>(
         &self,
         token: &str,
@@ -191,6 +209,7 @@ impl AuditRun<'_> {
         let key = self.keys.public(KeyUse::Chain, unverified.kid())?;
         match key.state() {
             KeyState::Signing | KeyState::Retired => unverified.verify(key),
+            // A key that never signed, or a revoked one, proves nothing.
             KeyState::Next | KeyState::Revoked => None,
         }
     }
@@ -202,6 +221,7 @@ impl AuditRun<'_> {
             let id = row.identity.to_string();
             let as_told = event_data(row);
             let same = story.rejections.get(id.as_str()).is_some_and(|it| it.data == as_told && it.at == row.at);
+            // Only rejections on the current head count as violations.
             if row.counted && row.parent == Some(thread.head.transition) {
                 count(&mut violations, &row.node);
             }
@@ -209,27 +229,33 @@ impl AuditRun<'_> {
                 same && stored.revision == 1,
                 Table::Rejections,
                 &id,
-                "it is not the rejection that an event tells",
+                "the rejection differs from the event that records it",
             );
             let kept = row.request.as_deref().is_none_or(|text| is_kept(self.keys, row, text));
-            self.expect(kept, Table::Rejections, &id, "the request that it keeps is not the one it rejects");
+            self.expect(kept, Table::Rejections, &id, "the stored request differs from the one that was rejected");
+            // A rejected join stores what it would have carried over.
             let joins = self.is_of_its_branches(row);
-            self.expect(joins, Table::Rejections, id, "what it says that it was to join is not what its branches were");
+            self.expect(joins, Table::Rejections, id, "the join in the stored request differs from its branches");
         }
         let same = violations == thread.violations;
-        self.expect(same, Table::Threads, &thread.id, "it does not count the violations on its head");
+        self.expect(
+            same,
+            Table::Threads,
+            &thread.id,
+            "the violation counts of the thread differ from the rejections on its head",
+        );
         for id in story.rejections.keys().filter(|it| !self.all.rejections.contains_key(**it)).collect::<Vec<_>>() {
-            self.note(Table::Rejections, id, "an event tells it, and its row is gone");
+            self.note(Table::Rejections, id, "the row is missing, but an event records it");
         }
     }
 }
 
-/// How a passkey had a part in an approval, if one had.
+/// Returns the method of an approval if it used a passkey.
 fn by_passkey(method: ApprovalMethod) -> Option<ApprovalMethod> {
     Some(method).filter(|it| matches!(it, ApprovalMethod::Passkey | ApprovalMethod::PasskeySession))
 }
 
-/// Whether what is kept of a request is the request that was turned away.
+/// Returns true if the stored request is the rejected one.
 fn is_kept(keys: &Keys, row: &Rejection, text: &str) -> bool {
     let kept = RejectedRequest::read(text).zip(row.parent);
     let same = |(it, parent): (RejectedRequest, Digest)| {

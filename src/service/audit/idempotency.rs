@@ -1,4 +1,5 @@
-//! Answers that are kept to be given again: of tokens that there are, and each as it was hidden.
+//! Checks the responses that are stored for idempotent requests. The token of each must exist, and the encrypted
+//! response must belong to its row.
 
 use super::AuditRun;
 use crate::store::row::Table;
@@ -9,8 +10,8 @@ impl AuditRun<'_> {
         for (id, stored) in &all.answers {
             let kept = &stored.record;
             let known = all.tokens.contains_key(kept.token.as_str());
-            self.expect(known, Table::Answers, id, "there is no such token");
-            self.expect(kept.is_whole(key), Table::Answers, id, "the answer was hidden in another row");
+            self.expect(known, Table::Answers, id, "the token of the stored response does not exist");
+            self.expect(kept.is_whole(key), Table::Answers, id, "the stored response was encrypted for another row");
         }
     }
 }

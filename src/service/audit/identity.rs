@@ -1,7 +1,7 @@
-//! Accounts, tokens, sessions, links, flows and the gateway: each row against the events about it.
+//! Checks accounts, tokens, sessions, links, flows and the gateway row against their events.
 //!
-//! A row's revision counts its changes, and each change has its event: a row that was put back to what it once
-//! said, seal and all, has too low a revision.
+//! The revision of a row counts its changes, and each change has an event. A row that was replaced by an older copy
+//! with a valid seal therefore has a revision that is too low.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::service::policies::activation_data;
 use crate::store::records::{GATEWAY_ID, READY};
 use crate::store::row::Table;
 
-/// How many changes a row had, and what made it.
+/// The event that created a row, and the number of changes since then.
 #[derive(Default)]
 pub(super) struct RowHistory<'a> {
     pub(super) made: Option<&'a Event>,
@@ -42,7 +42,7 @@ pub(super) fn changed<'a>(lives: &mut RowHistories<'a>, id: Option<&'a str>) {
     }
 }
 
-/// Which of two came first, events outside threads do not say: clocks stand, and go back.
+/// Sorts events outside threads by time. Their order is unknown because clocks can stop and go back.
 pub(super) fn in_any_order(told: impl Iterator<Item = (Timestamp, Value)>) -> Vec<(Timestamp, String)> {
     let mut told: Vec<(Timestamp, String)> = told.map(|it| (it.0, it.1.to_string())).collect();
     told.sort();
@@ -67,8 +67,8 @@ impl AuditRun<'_> {
         self.check_seen();
     }
 
-    /// Tries and sightings decide nothing that is signed, and no event counts them: they are of something that there
-    /// is, and no more is known of them.
+    /// Checks failed sign-ins and last-seen times. No event counts them and nothing signed depends on them, so only
+    /// their subject can be checked.
     fn check_seen(&mut self) {
         for asker in self.all.tries.keys() {
             let of = asker.split_once('/');
@@ -77,7 +77,12 @@ impl AuditRun<'_> {
                 "name" | "address" | "device" => true,
                 _ => false,
             });
-            self.expect(known, Table::Tries, asker, "it is of nobody");
+            self.expect(
+                known,
+                Table::Tries,
+                asker,
+                "the failed sign-ins belong to no account, name, address or device",
+            );
         }
         for of in self.all.sightings.keys() {
             let known = of.split_once('/').is_some_and(|(kind, id)| match kind {
@@ -86,7 +91,7 @@ impl AuditRun<'_> {
                 "session" => self.all.sessions.contains_key(id),
                 _ => of == READY,
             });
-            self.expect(known, Table::Sightings, of, "it is of nothing that there is");
+            self.expect(known, Table::Sightings, of, "the last-seen time belongs to no account, token or session");
         }
     }
 
@@ -100,10 +105,10 @@ impl AuditRun<'_> {
             let at = text(event, "account").zip(revision);
             match event.kind {
                 EventType::AccountAdded => made(&mut lives, text(event, "account"), event),
-                // By whose invitation it was made.
+                // An account from an invitation names the maker of the link as the author of its last change.
                 EventType::SetupLinkUsed => {
                     let made = text(event, "account").map(|it| (it, 1));
-                    hands.extend(made.zip(hand_of(event, event.data.get("at"))));
+                    hands.extend(made.zip(author_of_change(event, event.data.get("at"))));
                     continue;
                 }
                 EventType::AccountDisabled | EventType::AccountEnabled => {
@@ -115,7 +120,7 @@ impl AuditRun<'_> {
             }
             if event.kind != EventType::AccountAdded {
                 changed(&mut lives, text(event, "account"));
-                hands.extend(at.zip(hand_of(event, None)));
+                hands.extend(at.zip(author_of_change(event, None)));
             }
         }
         for (id, stored) in &self.all.accounts {
@@ -124,23 +129,24 @@ impl AuditRun<'_> {
             let all = (id.as_str(), 0)..=(id.as_str(), i64::MAX);
             let mut said = life.and_then(|it| it.made).map(|it| it.data.clone());
             if let (Some(said), Some((_, last))) = (&mut said, changes.range(all.clone()).next_back()) {
+                // Role and groups come from the latest change. All other members come from the first event.
                 said["role"] = last.data["role"].clone();
                 said["groups"] = last.data["groups"].clone();
             }
-            self.expect(
-                said == Some(added_data(account)),
-                Table::Accounts,
-                id,
-                "it is not the account that its events made",
-            );
+            self.expect(said == Some(added_data(account)), Table::Accounts, id, "the account differs from its events");
             self.expect_revision(Table::Accounts, id, stored.revision, life);
             let disabled =
                 admissions.range(all.clone()).next_back().map(|it| *it.1) == Some(EventType::AccountDisabled);
             let same = account.disabled == disabled;
-            self.expect(same, Table::Accounts, id, "events and row disagree on whether it is disabled");
+            self.expect(
+                same,
+                Table::Accounts,
+                id,
+                "the row and its events disagree on whether the account is disabled",
+            );
             let hand = hands.range(all).next_back().map(|it| it.1);
             let same = serde_json::to_value(&account.changed).ok().as_ref() == Some(hand.unwrap_or(&Value::Null));
-            self.expect(same, Table::Accounts, id, "who last had a hand in it is not as told");
+            self.expect(same, Table::Accounts, id, "the last change of the account differs from its events");
         }
         self.expect_all(Table::Accounts, &lives, &self.all.accounts.keys().map(String::as_str).collect());
     }
@@ -177,21 +183,22 @@ impl AuditRun<'_> {
             });
             let mut said = life.and_then(|it| it.made).map(|it| it.data.clone());
             if let Some(Value::Object(said)) = &mut said {
-                // Who added it stands in the event alone.
+                // Only the event names the person who added the token.
                 said.remove("by");
             }
-            self.expect(said == Some(as_made), Table::Tokens, id, "it is not the token that an event made");
+            self.expect(said == Some(as_made), Table::Tokens, id, "the token differs from the event that added it");
             self.expect_revision(Table::Tokens, id, stored.revision, life);
             let made = secrets.get(id.as_str());
+            // Generations count from 1, so a missing event is found.
             let dense = made.is_none_or(|it| (1..).zip(it).all(|(number, it)| it.generation == number));
             let last = made.and_then(|it| it.last()).copied();
             let same = dense && token.signing == last;
-            self.expect(same, Table::Tokens, id, "events and row disagree on what its holder signs with");
+            self.expect(same, Table::Tokens, id, "the row and its events disagree on the signing secret of the token");
             self.expect(
                 token.revoked == revoked.contains(id.as_str()),
                 Table::Tokens,
                 id,
-                "events and row disagree on whether it is revoked",
+                "the row and its events disagree on whether the token is revoked",
             );
         }
         self.expect_all(Table::Tokens, &lives, &self.all.tokens.keys().map(String::as_str).collect());
@@ -213,10 +220,16 @@ impl AuditRun<'_> {
             let by = life.and_then(|it| it.made).and_then(|it| text(it, "passkey"));
             let same_key = by == session.passkey.as_ref().map(|it| it.id.as_str());
             let same = whose == Some(session.account.as_str()) && same_key;
-            self.expect(same, Table::Sessions, id, "nobody signed in by it");
+            self.expect(same, Table::Sessions, id, "no sign-in event matches the session");
             self.expect_revision(Table::Sessions, id, stored.revision, life);
+            // A session changes only once, when it ends.
             let ended = life.is_some_and(|it| it.changes > 0);
-            self.expect(session.ended == ended, Table::Sessions, id, "events and row disagree on whether it ended");
+            self.expect(
+                session.ended == ended,
+                Table::Sessions,
+                id,
+                "the row and its events disagree on whether the session ended",
+            );
         }
         self.expect_all(Table::Sessions, &lives, &self.all.sessions.keys().map(String::as_str).collect());
     }
@@ -245,11 +258,17 @@ impl AuditRun<'_> {
                 until == Some(stored.record.expires_at) && is_for(life.and_then(|it| it.made), &stored.record),
                 Table::Links,
                 id,
-                "it is not the link that an event made",
+                "the link differs from the event that created it",
             );
             self.expect_revision(Table::Links, id, stored.revision, life);
+            // A link changes only once, when it is used or withdrawn.
             let used = life.is_some_and(|it| it.changes > 0);
-            self.expect(stored.record.used == used, Table::Links, id, "events and row disagree on whether it was used");
+            self.expect(
+                stored.record.used == used,
+                Table::Links,
+                id,
+                "the row and its events disagree on whether the link was used",
+            );
         }
         self.expect_all(Table::Links, &lives, &self.all.links.keys().map(String::as_str).collect());
     }
@@ -268,42 +287,54 @@ impl AuditRun<'_> {
             let same = last.is_some_and(|(revision, it)| {
                 it.data == activation_data(flow, *revision) && it.at == flow.activated_at
             });
-            self.expect(same, Table::Flows, id, "its policy is not the one activated last");
+            self.expect(same, Table::Flows, id, "the policy of the flow is not the one that was activated last");
             self.check_halt(Table::Flows, id, (&flow.halt, flow.stops.as_ref()), &about);
             let of_flow = outside.iter().filter(|it| it.flow.as_ref() == Some(&flow.id));
+            // Each revision must come from exactly one event. A restored row repeats or skips one.
             let dense = revisions_of(of_flow).into_iter().eq(1..=stored.revision);
-            self.expect(dense, Table::Flows, id, "its revision is not the one that its events lead to");
+            self.expect(
+                dense,
+                Table::Flows,
+                id,
+                "the revision of the row differs from the changes that its events record",
+            );
             for digest in flow.accepted() {
                 let known = self.all.policies.contains_key(&digest.to_string());
-                self.expect(known, Table::Policies, digest, "a flow's policy is gone");
+                self.expect(known, Table::Policies, digest, "the policy is missing, but a flow accepts it");
             }
         }
         for flow in named.iter().filter(|it| !self.all.flows.contains_key(**it)).collect::<Vec<_>>() {
-            self.note(Table::Flows, flow, "a policy was activated for it, and its row is gone");
+            self.note(Table::Flows, flow, "the row of the flow is missing, but an event activated a policy for it");
         }
         let proposed = outside.iter().filter(|it| it.kind == EventType::PolicyProposed);
         let known: BTreeSet<&str> = proposed.filter_map(|it| text(it, "policy")).chain(activated).collect();
         for digest in known.iter().filter(|it| !self.all.policies.contains_key(**it)).collect::<Vec<_>>() {
-            self.note(Table::Policies, digest, "it was activated or proposed, and its row is gone");
+            self.note(Table::Policies, digest, "the policy is missing, but an event activated or proposed it");
         }
         for id in self.all.policies.keys().filter(|it| !known.contains(it.as_str())).collect::<Vec<_>>() {
-            self.note(Table::Policies, id, "no event activated or proposed it");
+            self.note(Table::Policies, id, "no event activated or proposed the policy");
         }
     }
 
     fn check_gateway(&mut self, outside: &[&Event]) {
         let Some(stored) = self.all.gateway.get(GATEWAY_ID) else {
-            self.note(Table::Gateway, GATEWAY_ID, "the gateway's own row is gone");
+            self.note(Table::Gateway, GATEWAY_ID, "the row of the gateway itself is missing");
             return;
         };
         let about = changes_of(outside.iter().filter(|it| it.flow.is_none()));
         let ours = stored.record.issuer == self.keys.issuer();
-        self.expect(ours, Table::Gateway, GATEWAY_ID, "its issuer is not the keyring's");
+        self.expect(ours, Table::Gateway, GATEWAY_ID, "the issuer of the gateway is not the issuer of the keyring");
         let row = &stored.record;
         self.check_halt(Table::Gateway, GATEWAY_ID, (&row.halt, row.stops.as_ref()), &about);
         let all = revisions_of(outside.iter().filter(|it| it.flow.is_none()));
+        // The first revision of the gateway row has no event.
         let dense = all.into_iter().eq(2..=stored.revision);
-        self.expect(dense, Table::Gateway, GATEWAY_ID, "its revision is not the one that its events lead to");
+        self.expect(
+            dense,
+            Table::Gateway,
+            GATEWAY_ID,
+            "the revision of the row differs from the changes that its events record",
+        );
     }
 
     pub(super) fn expect_revision(&mut self, table: Table, id: &str, revision: i64, life: Option<&RowHistory<'_>>) {
@@ -312,26 +343,26 @@ impl AuditRun<'_> {
             revision == expected,
             table,
             id,
-            format!("it stands at revision {revision}, its events lead to {expected}"),
+            format!("the row has revision {revision}, but its events lead to revision {expected}"),
         );
     }
 
-    /// What an event made is there.
+    /// Reports rows that an event created and that are missing.
     pub(super) fn expect_all(&mut self, table: Table, lives: &RowHistories<'_>, kept: &BTreeSet<&str>) {
         for id in lives.keys().filter(|it| !kept.contains(**it)) {
-            self.note(table, id, "an event made it, and its row is gone");
+            self.note(table, id, "the row is missing, but an event records it");
         }
     }
 }
 
-/// Whose hand an event tells, and when it was laid on.
-fn hand_of(event: &Event, at: Option<&Value>) -> Option<Value> {
+/// Returns the person who made the change in an event, and its time.
+fn author_of_change(event: &Event, at: Option<&Value>) -> Option<Value> {
     let (by, name) = (text(event, "by")?, text(event, "by_name")?);
     let at = at.cloned().unwrap_or_else(|| json!(event.at));
     Some(json!({"by": by, "name": name, "at": at}))
 }
 
-/// Whether a link is good for what its event says; the first kinds of links were not told of so closely.
+/// Returns true if the link has the purpose in its event. Events of older versions have no purpose.
 fn is_for(made: Option<&Event>, link: &OneTimeLink) -> bool {
     made.and_then(|it| it.data.get("for"))
         .is_none_or(|it| serde_json::to_value(&link.purpose).ok().as_ref() == Some(it))
@@ -346,12 +377,13 @@ fn changes<'a>(about: impl Iterator<Item = &'a &'a Event>) -> impl Iterator<Item
     changes.filter_map(|it| Some((it.data.get("revision")?.as_i64()?, *it)))
 }
 
-/// Activations and halts by the revision of the row that each made. Their moments may be the same.
+/// Returns activations and halts by the revision of the row that each made. Their times may be equal.
 fn changes_of<'a>(about: impl Iterator<Item = &'a &'a Event>) -> BTreeMap<i64, &'a Event> {
     changes(about).collect()
 }
 
-/// The revisions that events made, each as often as it was made: a row that was put back makes one twice.
+/// Returns the revisions that events made, with repetitions. A row that was replaced by an older copy makes a revision
+/// twice.
 fn revisions_of<'a>(about: impl Iterator<Item = &'a &'a Event>) -> Vec<i64> {
     let mut revisions: Vec<i64> = changes(about).map(|it| it.0).collect();
     revisions.sort_unstable();

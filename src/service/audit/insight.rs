@@ -1,4 +1,4 @@
-//! What was counted for Insight: counted again from the log, it comes to the same rows.
+//! Counts the figures for Insight again from the audit log and compares them with the stored rows.
 
 use std::collections::BTreeMap;
 
@@ -16,34 +16,49 @@ impl AuditRun<'_> {
             _ => CountProgress::default(),
         };
         let (counted, mut sheet) = self.counted_again(reached.index);
-        // What was counted meanwhile has reached another place at the next look.
+        // If the counter moved on since then, the next pass reads another position.
         let place = reached.index;
         let same = counted == reached;
-        self.expect(same, Table::Figures, COUNTED, format!("it is not what the log says up to place {place}"));
+        self.expect(
+            same,
+            Table::Figures,
+            COUNTED,
+            format!("the counter differs from the audit log up to position {place}"),
+        );
         let rows: BTreeMap<&String, &Stored<InsightRow>> = self.all.figures.iter().collect();
         for (id, stored) in rows {
             let InsightRow::Figures(figures) = &stored.record else { continue };
             let expected = sheet.remove(&figures.period);
             let same = expected.as_ref() == Some(figures);
-            self.expect(same, Table::Figures, id, format!("it does not count what the log says up to place {place}"));
+            self.expect(
+                same,
+                Table::Figures,
+                id,
+                format!("the figures differ from the audit log up to position {place}"),
+            );
         }
+        // Periods that are left have events, but no row.
         for figures in sheet.into_values() {
             let PeriodFigures { period, .. } = figures;
             self.note(
                 Table::Figures,
                 period.name(),
-                format!("the log says something of it up to place {place}, and its row is gone"),
+                format!("the row is missing, but the audit log has events of the period up to position {place}"),
             );
         }
     }
 
-    /// Nobody can have read further than the log reaches.
+    /// Checks that no log export has a position beyond the end of the audit log.
     pub(super) fn check_marks(&mut self) {
         let length = self.all.log.values().map(|it| it.record.index).max().unwrap_or_default();
         let beyond = self.all.marks.values().filter(|it| it.record.reached > length);
         let beyond: Vec<String> = beyond.map(|it| it.record.of.name().to_owned()).collect();
         for id in beyond {
-            self.note(Table::Marks, id, format!("it says that more was read than the {length} events of the log"));
+            self.note(
+                Table::Marks,
+                id,
+                format!("the position is beyond the end of the audit log, which has {length} events"),
+            );
         }
     }
 

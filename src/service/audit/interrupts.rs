@@ -1,4 +1,4 @@
-//! Interrupts against the events about them, what they ask for against their policy, and their answers against the key.
+//! Checks interrupts against their events and their policy, and their signed answers against the key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +28,7 @@ impl AuditRun<'_> {
             match event.kind {
                 EventType::InterruptReceived => told.received = Some(event),
                 EventType::InterruptVote => told.votes.push(event),
+                // `check_posts` reads these events.
                 EventType::InterruptPosted => {}
                 _ => told.ends.push(event),
             }
@@ -37,12 +38,12 @@ impl AuditRun<'_> {
             self.check_interrupt(&stored.record, stored.revision, &told);
         }
         for id in story.into_keys() {
-            self.note(Table::Interrupts, id, "an event tells it, and its row is gone");
+            self.note(Table::Interrupts, id, "the row is missing, but an event records it");
         }
         self.check_posts(outside);
     }
 
-    /// Signed posts against the events about them, each once.
+    /// Checks signed posts against their events. Each post is recorded once.
     fn check_posts(&mut self, outside: &[&Event]) {
         let mut told: BTreeMap<String, &Event> = BTreeMap::new();
         for event in outside.iter().filter(|it| it.kind == EventType::InterruptPosted) {
@@ -52,19 +53,25 @@ impl AuditRun<'_> {
         for (id, stored) in &self.all.posts {
             let post = &stored.record;
             let interrupt = self.all.interrupts.get(post.interrupt.as_str()).map(|it| &it.record);
+            // The post must also come from the sender of the interrupt.
             let same = told.remove(id).is_some_and(|it| it.data == posted_data(post) && it.at == post.at)
                 && interrupt.is_some_and(|it| it.source.token == post.source);
-            self.expect(same, Table::Posts, id, "it is not the post that an event tells");
-            self.expect(stored.revision == 1, Table::Posts, id, "a post is never replaced");
+            self.expect(same, Table::Posts, id, "the signed post differs from the event that records it");
+            self.expect(
+                stored.revision == 1,
+                Table::Posts,
+                id,
+                "the signed post was replaced, which the gateway never does",
+            );
         }
         for id in told.into_keys() {
-            self.note(Table::Posts, id, "an event tells it, and its row is gone");
+            self.note(Table::Posts, id, "the row is missing, but an event records it");
         }
     }
 
     fn check_interrupt(&mut self, interrupt: &Interrupt, revision: i64, told: &InterruptEvents<'_>) {
         let id = &interrupt.id;
-        self.expect(interrupt.is_whole(), Table::Interrupts, id, "its digest is not of what it says");
+        self.expect(interrupt.is_whole(), Table::Interrupts, id, "the digest does not match the content of the row");
         let policy = self.policies.get(&interrupt.policy);
         let as_told = told.received.zip(policy).is_some_and(|(it, policy)| {
             it.data == received_data(interrupt, policy)
@@ -72,25 +79,32 @@ impl AuditRun<'_> {
                 && it.flow.as_ref() == Some(&interrupt.flow)
         });
         let as_asked = policy.is_none_or(|it| approval_requirements(it) == interrupt.asking);
-        self.expect(as_told, Table::Interrupts, id, "it is not the interrupt that an event tells");
-        self.expect(as_asked, Table::Interrupts, id, "it asks for other votes than its policy");
+        self.expect(as_told, Table::Interrupts, id, "the interrupt differs from the event that records it");
+        self.expect(as_asked, Table::Interrupts, id, "the required votes differ from the policy");
         let kept = interrupt.votes.iter().map(|it| (it.at, vote_data(interrupt, it)));
         let same = in_any_order(kept) == in_any_order(told.votes.iter().map(|it| (it.at, it.data.clone())));
-        self.expect(same, Table::Interrupts, id, "its votes are not those that events counted");
+        self.expect(same, Table::Interrupts, id, "the votes differ from those that the events record");
         let ended = interrupt.ending().map(|(decision, at, _)| (end_event(decision), end_data(interrupt), at));
         let same = told.ends.iter().map(|it| (it.kind, it.data.clone(), it.at)).eq(ended.clone());
-        self.expect(same, Table::Interrupts, id, "it did not end as its events say");
+        self.expect(same, Table::Interrupts, id, "the outcome differs from the one that the events record");
+        // The last vote also ends the interrupt, in the same revision.
         let by_a_vote = interrupt.ending().is_some_and(|it| it.0.verdict().is_some());
         let ends = i64::from(ended.is_some() && !by_a_vote);
         let changes = i64::try_from(interrupt.votes.len()).unwrap_or(i64::MAX).saturating_add(ends);
         let dense = revision == changes.saturating_add(1);
-        self.expect(dense, Table::Interrupts, id, "its revision is not the one that its events lead to");
+        self.expect(
+            dense,
+            Table::Interrupts,
+            id,
+            "the revision of the row differs from the changes that its events record",
+        );
         self.check_interrupt_votes(interrupt);
         self.check_interrupt_proofs(interrupt);
         self.check_interrupt_answer(interrupt);
     }
 
-    /// Each person once, for themselves, nobody excluded, each for this digest and confirmed as their stage asks.
+    /// Checks that each person voted once, on their own behalf, and was not excluded. Each vote must name this digest
+    /// and be confirmed as its stage requires.
     fn check_interrupt_votes(&mut self, interrupt: &Interrupt) {
         let people: BTreeSet<_> = interrupt.votes.iter().map(|it| &it.reviewer).collect();
         let counts = |it: &Vote| {
@@ -102,7 +116,12 @@ impl AuditRun<'_> {
                 && it.typed == interrupt.asks_to_type(it.stage, it.verdict)
         };
         let proper = people.len() == interrupt.votes.len() && interrupt.votes.iter().all(counts);
-        self.expect(proper, Table::Interrupts, &interrupt.id, "a vote on it is not one that counts");
+        self.expect(
+            proper,
+            Table::Interrupts,
+            &interrupt.id,
+            "a vote breaks a voting rule: one vote for each person, no excluded person, and this exact digest",
+        );
         let ended = interrupt.ending().map(|it| it.0);
         let count = |stage: Option<u32>, verdict: VoteVerdict| {
             let of = |it: &&Vote| stage.is_none_or(|stage| it.stage == stage) && it.verdict == verdict;
@@ -116,10 +135,10 @@ impl AuditRun<'_> {
             Some(InterruptDecision::Denied) => refused,
             None | Some(InterruptDecision::Expired | InterruptDecision::Superseded) => !refused,
         };
-        self.expect(lawful, Table::Interrupts, &interrupt.id, "it is approved without its quorum");
+        self.expect(lawful, Table::Interrupts, &interrupt.id, "it was approved without the required quorum");
     }
 
-    /// The answer is signed by the chain's key, for this interrupt, and names none but those who voted so.
+    /// Checks that the answer is signed by the chain key for this interrupt, and names only people whose votes match.
     fn check_interrupt_answer(&mut self, interrupt: &Interrupt) {
         let Some((decision, at, answer)) = interrupt.ending() else { return };
         let approves = |it: &ApprovalClaim| {
@@ -147,6 +166,6 @@ impl AuditRun<'_> {
                 && it.approvals.iter().all(approves)
                 && it.refusals.iter().all(refuses)
         });
-        self.expect(same, Table::Interrupts, &interrupt.id, "its answer is not signed for it");
+        self.expect(same, Table::Interrupts, &interrupt.id, "the answer is not signed for this interrupt");
     }
 }

@@ -1,5 +1,4 @@
-//! Keys: what the log tells became of them against the keyring. An older one, put back, would bring to life what was
-//! revoked.
+//! Compares the states of keys with the audit log. Restoring an older keyring would make revoked keys valid again.
 
 use super::AuditRun;
 use super::identity::text;
@@ -9,28 +8,30 @@ use crate::store::CLOCK_SKEW_MILLIS_MAX;
 use crate::store::row::Table;
 
 impl AuditRun<'_> {
-    /// Each key that an event says was revoked is so, and each that began to sign is known and not yet to come.
+    /// Checks that each key that an event revoked is revoked, and that each key that started to sign is known and
+    /// active.
     pub(super) fn check_keys(&mut self) {
-        // What happened since the keyring was read may not be in it yet.
+        // Recent events may be newer than the keyring that was read.
         let until = self.now.millis().saturating_sub(2 * CLOCK_SKEW_MILLIS_MAX);
         let turned = |it: &&Event| it.kind == EventType::KeyRotated && it.at.millis() <= until;
         let events: Vec<&Event> = self.all.events.values().map(|it| &it.record).filter(turned).collect();
         for event in events {
             let Some(key_use) = text(event, "use").and_then(KeyUse::named) else { continue };
             let state = |kid: &str| self.keys.trusted().public(key_use, kid).map(PublicKey::state);
+            // An unknown key counts as wrong, because it may have been removed to hide its revocation.
             let revoked = text(event, "revoked").is_none_or(|it| state(it) == Some(KeyState::Revoked));
             let began = text(event, "signing").is_none_or(|it| !matches!(state(it), None | Some(KeyState::Next)));
             self.expect(
                 revoked,
                 Table::Events,
                 &event.id,
-                "the keyring does not know that this key was revoked: is it an older one?",
+                "the keyring does not have this key as revoked: use the current keyring file, not an older copy",
             );
             self.expect(
                 began,
                 Table::Events,
                 &event.id,
-                "the keyring does not know that this key signs: is it an older one?",
+                "the keyring does not have this key as signing: use the current keyring file, not an older copy",
             );
         }
     }

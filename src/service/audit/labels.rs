@@ -1,4 +1,4 @@
-//! Labels: every row bears all of its own, and nothing else does.
+//! Checks the search labels: each row has exactly its own.
 
 use std::collections::BTreeMap;
 
@@ -13,36 +13,38 @@ use crate::store::row::Table;
 const LABELS: &str = "labels";
 
 impl AuditRun<'_> {
-    /// Goes through all labels, and counts those of each row: none is there twice.
+    /// Checks all labels and counts those of each row. No label may be there twice.
     pub(super) fn check_labels(&mut self) {
         let all = self.all;
         let mut borne: BTreeMap<&str, usize> = BTreeMap::new();
         let mut missing: Vec<String> = Vec::new();
         let mut settled_says_so = false;
         for label in &all.labels {
+            // This label marks that all older rows have labels.
             if *label == settled() {
                 settled_says_so = true;
             } else if self.is_borne(label) {
                 *borne.entry(&label.id).or_insert(0) += 1;
             } else {
-                self.note_label(&label.id, format!("no row bears the label {:?} there", label.word));
+                self.note_label(&label.id, format!("the label {:?} does not belong to this row", label.word));
             }
         }
         if !settled_says_so {
             self.note_label(
                 Hold::TABLE.name(),
-                "its rows were not labelled yet; starting the gateway does it".to_owned(),
+                "the rows have no labels yet: start the gateway once to add them".to_owned(),
             );
         }
         let holds = self.all.holds.iter().map(|(id, it)| (id, it.record.labels().words.len()));
         let threads = self.all.threads.iter().map(|(id, it)| (id, it.record.labels().words.len()));
         for (id, expected) in holds.chain(threads) {
+            // Before the labels were added, missing ones are expected.
             if settled_says_so && borne.get(id.as_str()).copied().unwrap_or_default() != expected {
                 missing.push(id.clone());
             }
         }
         for id in missing {
-            self.note_label(&id, "a label is missing: a search does not find the row".to_owned());
+            self.note_label(&id, "a label is missing, so searches do not find the row".to_owned());
         }
     }
 

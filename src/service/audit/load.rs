@@ -1,4 +1,5 @@
-//! Reads every row of every table, and checks each by itself: seal, shape, and that it is found as what it says.
+//! Reads every row of every table and checks it: its seal, its shape, and whether its id and search columns match its
+//! content.
 
 use std::collections::BTreeMap;
 
@@ -30,17 +31,16 @@ use crate::store::records::{InsightRow, LastSeenRow, LogCursor, LogRow, Unsequen
 use crate::store::row::SealedRow;
 use crate::store::{ScanPage, Store, StoreError};
 
-/// The rows of a table by id.
 pub(super) type LoadedRows<R> = BTreeMap<String, Stored<R>>;
 
 macro_rules! everything {
     ($($rows:ident: $record:ty,)*) => {
-        /// Everything that is stored and bears this gateway's seal, as it stood at one moment.
+        /// All stored rows that have this gateway's seal, read in one snapshot.
         #[derive(Default)]
         pub(super) struct Everything {
             $(pub(super) $rows: LoadedRows<$record>,)*
             pub(super) labels: Vec<Label>,
-            /// How many rows, whether or not they bear the seal.
+            /// Number of rows, with or without a valid seal.
             pub(super) rows: usize,
         }
 
@@ -97,7 +97,7 @@ everything! {
     log: LogRow,
 }
 
-/// What belongs to each thread, gathered once: an audit goes through every thread.
+/// Rows of one thread, grouped once because the audit replays every thread.
 #[derive(Default)]
 pub(super) struct ThreadRows<'a> {
     pub(super) events: Vec<&'a Event>,
@@ -105,15 +105,15 @@ pub(super) struct ThreadRows<'a> {
     pub(super) receipts: Vec<&'a Stored<ReceiptRow>>,
     pub(super) writes: Vec<&'a Stored<Write>>,
     pub(super) rejections: Vec<&'a Stored<Rejection>>,
-    /// Where its past is that has left the database.
+    /// Archives of the versions that left the database.
     pub(super) archives: Vec<&'a Stored<Archive>>,
-    /// Threads that say that they are its branches.
+    /// Threads that name this thread as their parent.
     pub(super) branches: Vec<&'a Thread>,
 }
 
 impl Everything {
-    /// All of it as it stands at one moment: what a gateway does meanwhile is in none of it, and so neither missing nor in
-    /// excess.
+    /// Reads all rows in one snapshot. Changes that a gateway makes at the same time are therefore neither missing nor
+    /// in excess.
     pub(super) async fn load(
         store: &dyn Store,
         key: &RowKey,
@@ -130,15 +130,18 @@ impl Everything {
 
     fn take(&mut self, key: &RowKey, row: &SealedRow, findings: &mut Vec<AuditFinding>) {
         self.rows += 1;
+        // A bad row is a finding and not an error, so that the audit goes on.
         let Err(error) = self.keep(key, row) else { return };
         let finding = match error {
-            StoreError::Unsealed(_) => "it does not bear this gateway's seal",
-            _ => "it is sealed, but not of the shape or not findable as what it says",
+            StoreError::Unsealed(_) => {
+                "the row does not have the seal of this gateway: it was changed, or belongs to another keyring"
+            }
+            _ => "the row is sealed, but its content is malformed or does not match its id and search columns",
         };
         findings.push(AuditFinding { table: row.table.name(), id: row.id.clone(), finding: finding.to_owned() });
     }
 
-    /// What belongs to each thread, by its name.
+    /// Returns the rows of each thread by thread id.
     pub(super) fn by_thread(&self) -> BTreeMap<&str, ThreadRows<'_>> {
         let mut threads: BTreeMap<&str, ThreadRows<'_>> = BTreeMap::new();
         for event in self.events.values().map(|it| &it.record) {

@@ -1,10 +1,11 @@
-//! Audit: replays everything that is stored against what was signed and what the events say.
+//! Audit: replays everything that is stored against the signatures and the events.
 //!
-//! It believes the keyring and nothing else. A row is genuine by its seal; that none is missing, and none was put
-//! back to what it once said, shows by the events, which are hash-linked in each thread and numbered in the log.
-//! It only reads, and runs beside a busy gateway: all rows are read as they stood at one moment, so whatever is done
-//! meanwhile is no finding, however busy the gateway is, and whatever was wrong at that moment is one. Files of archives
-//! are read after that: where one went because it was decided so meanwhile, all is looked at again.
+//! The audit trusts only the keyring. The seal of a row shows that the gateway wrote it. The events, which are
+//! hash-linked in each thread and numbered in the audit log, show that no row is missing and that no row was replaced
+//! by an older copy.
+//!
+//! The audit only reads, and it can run beside a busy gateway. It reads all rows in one snapshot, so concurrent changes
+//! cause no findings. It reads archive files after that. If a concurrent change removed a file, the audit starts again.
 
 mod archives;
 mod attempts;
@@ -55,36 +56,37 @@ pub use damages::unreadable;
 use event_replay::ThreadEvents;
 use load::Everything;
 
-/// Something that is not as it was signed.
+/// A difference between the stored data and the signed data.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub struct AuditFinding {
     pub table: &'static str,
-    /// Which row, or where one should be.
+    /// Id of the row, or the id that a missing row should have.
     pub id: String,
     pub finding: String,
 }
 
-/// What an audit went through, and what it found.
+/// Result of an audit.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct AuditReport {
     pub rows: usize,
     pub threads: usize,
-    /// How many versions of theirs.
+    /// Number of versions in these threads.
     pub versions: u64,
     pub events: usize,
-    /// What is wrong; empty if nothing is.
+    /// Empty if nothing is wrong.
     pub findings: Vec<AuditFinding>,
 }
 
-/// How often it looks at most: more than once only where files went while they were read. What is wrong stays wrong.
+/// Maximum number of passes. The audit repeats only if archive files disappeared while it read them. A real finding
+/// appears in every pass.
 const LOOKS_MAX: usize = 4;
 
-/// Replays everything where nothing has left the database.
+/// Replays everything if no versions are archived.
 pub async fn audit(store: &dyn Store, keys: &Keys, now: Timestamp) -> Result<AuditReport, StoreError> {
     audit_with(store, None, keys, now).await
 }
 
-/// Has the database check itself, and then replays everything, with what is in archives.
+/// Asks the database to check itself, and then replays everything, including the archives.
 pub async fn audit_with(
     store: &dyn Store,
     archives: Option<&Archives>,
@@ -108,6 +110,7 @@ async fn replay(
             break;
         }
         let mut again = look((store, archives), keys, now, &mut policies).await?;
+        // Files disappear only a few times. A finding of both passes is real.
         if again.moved {
             again.report.findings.retain(|it| last.report.findings.contains(it));
         }
@@ -118,11 +121,11 @@ async fn replay(
 
 struct AuditPass {
     report: AuditReport,
-    /// Whether rows of archives say something else by now than when they were read, whose files were not as they said.
+    /// Whether an archive row with a bad file has changed since it was read.
     moved: bool,
 }
 
-/// Reads everything, and replays it.
+/// Reads everything and replays it once.
 async fn look(
     (store, archives): (&dyn Store, Option<&Archives>),
     keys: &Keys,
@@ -131,6 +134,7 @@ async fn look(
 ) -> Result<AuditPass, StoreError> {
     let mut findings = Vec::new();
     let mut all = Everything::load(store, keys.row(), &mut findings).await?;
+    // From here on, archived rows look as if they had never left the database.
     let unread = archives::put_back(&mut all, archives, &mut findings);
     let moved = archives::have_moved(store, &all, &unread).await?;
     let standings = BTreeMap::new();
@@ -148,16 +152,16 @@ struct AuditRun<'a> {
     keys: &'a Keys,
     now: Timestamp,
     all: &'a Everything,
-    /// Compiled once, however often it looks; which there are is asked of the rows.
+    /// Policies by digest. Each is compiled once for all passes, and the rows decide which policies exist.
     policies: &'a mut BTreeMap<Digest, Policy>,
     findings: Vec<AuditFinding>,
     versions: u64,
-    /// What threads had come to where branches begin and end, so that it is worked out once.
+    /// Contributions to threads at the versions where branches start and end, so that each is computed once.
     standings: BTreeMap<(ThreadId, u64), Option<ThreadContributions>>,
 }
 
 impl AuditRun<'_> {
-    /// Whatever is found by comparing rows with each other.
+    /// Runs every check that compares rows with each other.
     fn replay_all(&mut self) {
         let all = self.all;
         self.check_policies();
@@ -183,6 +187,7 @@ impl AuditRun<'_> {
             self.check_episode(thread, &own);
             self.check_steps(thread, &own);
         }
+        // Rows without a thread are not reached by the loop above.
         self.check_orphan_rows();
         self.check_orphan_episode_events();
         self.check_orphan_steps();
@@ -193,20 +198,31 @@ impl AuditRun<'_> {
         self.findings.push(AuditFinding { table: table.name(), id: id.to_string(), finding: finding.into() });
     }
 
-    /// Notes it unless it holds.
+    /// Adds the finding unless the condition is true.
     fn expect(&mut self, holds: bool, table: Table, id: impl ToString, finding: impl Into<String>) {
         if !holds {
             self.note(table, id, finding);
         }
     }
 
-    /// Every policy hashes to its name and compiles; every event that names one has its row.
+    /// Checks that every policy has its own digest as its name and compiles.
     fn check_policies(&mut self) {
         for (id, stored) in &self.all.policies {
             let row = &stored.record;
             let source = PolicySource { text: row.text.clone(), schemas: row.schemas.clone() };
-            self.expect(source.digest() == row.digest, Table::Policies, id, "the text does not hash to the digest");
-            self.expect(stored.revision == 1, Table::Policies, id, "a policy is never replaced");
+            self.expect(
+                source.digest() == row.digest,
+                Table::Policies,
+                id,
+                "the digest of the policy text differs from the stored digest",
+            );
+            self.expect(
+                stored.revision == 1,
+                Table::Policies,
+                id,
+                "the policy was replaced, which the gateway never does",
+            );
+            // Compiled in an earlier pass.
             if self.policies.contains_key(&source.digest()) {
                 continue;
             }
@@ -214,8 +230,8 @@ impl AuditRun<'_> {
                 Ok(policy) if *policy.flow() == row.flow => {
                     self.policies.insert(source.digest(), policy);
                 }
-                Ok(_) => self.note(Table::Policies, id, "the text is of another flow than the row says"),
-                Err(error) => self.note(Table::Policies, id, format!("the text is no policy: {error}")),
+                Ok(_) => self.note(Table::Policies, id, "the policy text belongs to another flow than the row"),
+                Err(error) => self.note(Table::Policies, id, format!("the policy text does not compile: {error}")),
             }
         }
     }

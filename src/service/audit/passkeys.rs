@@ -1,4 +1,4 @@
-//! Passkeys against the events about them, and every signature of a vote once more: what it is over, by whom.
+//! Checks passkeys against their events, and verifies the signature of every vote again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +30,7 @@ impl AuditRun<'_> {
                     by
                 }
                 EventType::PasskeyRemoved => {
+                    // A passkey that confirms its own removal changes once, not twice.
                     changed(&mut lives, passkey.filter(|it| by != Some(it)));
                     by
                 }
@@ -55,55 +56,61 @@ impl AuditRun<'_> {
             let said = life.and_then(|it| it.made);
             let by = said.and_then(|it| text(it, "confirmed_by")).and_then(|it| PasskeyId::try_from(it).ok());
             let same = said.is_some_and(|it| it.data == added_data(passkey, by.as_ref()) && it.at == passkey.added_at);
-            self.expect(same, Table::Passkeys, id, "it is not the passkey that an event added");
+            self.expect(same, Table::Passkeys, id, "the passkey differs from the event that added it");
             let used = uses.get(id.as_str()).copied() == passkey.used_at;
-            self.expect(used, Table::Passkeys, id, "events and row disagree on when it was used last");
+            self.expect(used, Table::Passkeys, id, "the row and its events disagree on the last use of the passkey");
             self.expect_revision(Table::Passkeys, id, stored.revision, life);
             let told: Vec<_> = removed.iter().filter(|it| it.0 == id).map(|it| it.1).collect();
             let kept: Vec<_> = passkey.removed_at.into_iter().collect();
-            self.expect(told == kept, Table::Passkeys, id, "events and row disagree on whether it was removed");
+            self.expect(
+                told == kept,
+                Table::Passkeys,
+                id,
+                "the row and its events disagree on whether the passkey was removed",
+            );
         }
         self.expect_all(Table::Passkeys, &lives, &self.all.passkeys.keys().map(String::as_str).collect());
     }
 
-    /// Every vote showed what its stage asks for, and what was signed is signed.
+    /// Checks that every vote has the passkey that its stage requires, and that its signature is valid.
     pub(super) fn check_proofs(&mut self, hold: &Hold) {
+        // Every stored signature is verified again, because votes are what a receipt depends on.
         for vote in &hold.votes {
             let met = hold.passkey_need(vote.stage).met_by(&vote.proof, vote.at).is_ok();
-            self.expect(met, Table::Holds, &hold.id, "a vote lacks the passkey that its stage asks for");
+            self.expect(met, Table::Holds, &hold.id, "a vote lacks the passkey that its stage requires");
             let Some(id) = vote.proof.passkey() else { continue };
             let passkey = self.all.passkeys.get(id.as_str()).map(|it| &it.record);
             let signed = |it: &Passkey| signed_by(evidence_of(self.keys.issuer(), &hold.id, vote), it);
             let good = passkey.is_some_and(|it| self.is_proven(vote, it, &signed));
-            self.expect(good, Table::Holds, &hold.id, "a vote's passkey did not sign it, or is not the voter's");
+            self.expect(good, Table::Holds, &hold.id, "a vote is not signed by a passkey of its voter");
         }
     }
 
-    /// The same of votes on a policy.
+    /// Checks the votes on a policy change request in the same way.
     pub(super) fn check_policy_proofs(&mut self, amendment: &PolicyChangeRequest) {
         let id = &amendment.id;
         for vote in &amendment.votes {
             let met = amendment.passkey_need(vote.stage).met_by(&vote.proof, vote.at).is_ok();
-            self.expect(met, Table::Amendments, id, "a vote lacks the passkey that its stage asks for");
+            self.expect(met, Table::Amendments, id, "a vote lacks the passkey that its stage requires");
             let Some(passkey) = vote.proof.passkey() else { continue };
             let passkey = self.all.passkeys.get(passkey.as_str()).map(|it| &it.record);
             let signed = |it: &Passkey| signed_by(policy_evidence_of(self.keys.issuer(), id, vote), it);
             let good = passkey.is_some_and(|it| self.is_proven(vote, it, &signed));
-            self.expect(good, Table::Amendments, id, "a vote's passkey did not sign it, or is not the voter's");
+            self.expect(good, Table::Amendments, id, "a vote is not signed by a passkey of its voter");
         }
     }
 
-    /// The same of votes on an interrupt.
+    /// Checks the votes on an interrupt in the same way.
     pub(super) fn check_interrupt_proofs(&mut self, interrupt: &Interrupt) {
         let id = &interrupt.id;
         for vote in &interrupt.votes {
             let met = interrupt.passkey_need(vote.stage).met_by(&vote.proof, vote.at).is_ok();
-            self.expect(met, Table::Interrupts, id, "a vote lacks the passkey that its stage asks for");
+            self.expect(met, Table::Interrupts, id, "a vote lacks the passkey that its stage requires");
             let Some(passkey) = vote.proof.passkey() else { continue };
             let passkey = self.all.passkeys.get(passkey.as_str()).map(|it| &it.record);
             let signed = |it: &Passkey| signed_by(interrupt_evidence_of(self.keys.issuer(), id, vote), it);
             let good = passkey.is_some_and(|it| self.is_proven(vote, it, &signed));
-            self.expect(good, Table::Interrupts, id, "a vote's passkey did not sign it, or is not the voter's");
+            self.expect(good, Table::Interrupts, id, "a vote is not signed by a passkey of its voter");
         }
     }
 
@@ -115,14 +122,16 @@ impl AuditRun<'_> {
                 VoterProof::PasskeySession { at, .. } => *at <= vote.at && self.opened_with(passkey, vote, *at),
                 VoterProof::Signature { evidence, expires_at, .. } => {
                     let in_time = vote.at < *expires_at && *expires_at <= vote.at.plus(SIGNATURE_TTL);
-                    // Its counter went on since; that it did so each time was seen when it signed.
+                    // The counter of the passkey has increased since then. The gateway checked it when the vote was
+                    // signed.
                     let passkey = Passkey { counter: 0, ..passkey.clone() };
+                    // The stored digest must match the evidence that is rebuilt from the vote.
                     in_time && signed(&passkey) == Some(*evidence)
                 }
             }
     }
 
-    /// Whether the voter signed in with it at that moment.
+    /// Returns true if the voter signed in with the passkey at that time.
     fn opened_with(&self, passkey: &Passkey, vote: &Vote, at: Timestamp) -> bool {
         self.all.events.values().map(|it| &it.record).any(|it| {
             it.kind == EventType::SignedIn
@@ -133,7 +142,7 @@ impl AuditRun<'_> {
     }
 }
 
-/// The digest of what was signed, if this passkey signed it.
+/// Returns the digest of the signed evidence if this passkey signed it.
 fn signed_by<S: Signable>(evidence: Option<VoteEvidence<S>>, passkey: &Passkey) -> Option<Digest> {
     evidence.filter(|it| it.check(passkey).is_ok()).map(|it| it.digest())
 }

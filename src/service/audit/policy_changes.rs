@@ -1,4 +1,5 @@
-//! Amendments against the events about them; and every activation against the policy that had to let people decide it.
+//! Checks policy change requests against their events, and every activation against the policy whose reviewers had to
+//! approve it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,37 +43,54 @@ impl AuditRun<'_> {
             self.check_amendment(&stored.record, stored.revision, &told);
         }
         for id in story.into_keys() {
-            self.note(Table::Amendments, id, "an event tells it, and its row is gone");
+            self.note(Table::Amendments, id, "the row is missing, but an event records it");
         }
         self.check_activations(outside);
     }
 
     fn check_amendment(&mut self, amendment: &PolicyChangeRequest, revision: i64, told: &PolicyChangeEvents<'_>) {
         let id = &amendment.id;
-        self.expect(amendment.is_whole(), Table::Amendments, id, "its digest is not of what it says");
+        self.expect(amendment.is_whole(), Table::Amendments, id, "the digest does not match the content of the row");
         let as_told = told.proposed.is_some_and(|it| {
             it.data == proposal_data(amendment)
                 && it.at == amendment.opened_at
                 && it.flow.as_ref() == Some(&amendment.change.flow)
         });
-        self.expect(as_told, Table::Amendments, id, "it is not the amendment that an event proposed");
+        self.expect(
+            as_told,
+            Table::Amendments,
+            id,
+            "the policy change request differs from the event that proposed it",
+        );
         let kept = amendment.votes.iter().map(|it| (it.at, vote_data(amendment, it)));
         let same = in_any_order(kept) == in_any_order(told.votes.iter().map(|it| (it.at, it.data.clone())));
-        self.expect(same, Table::Amendments, id, "its votes are not those that events counted");
+        self.expect(same, Table::Amendments, id, "the votes differ from those that the events record");
         let ended = amendment.state.ended_at().map(|at| (end_data(amendment), at));
         let as_ended = told.end.map(|it| (it.data.clone(), it.at));
-        self.expect(ended == as_ended, Table::Amendments, id, "it did not end as its events say");
+        self.expect(
+            ended == as_ended,
+            Table::Amendments,
+            id,
+            "the outcome differs from the one that the events record",
+        );
         let by_a_vote =
             matches!(amendment.state, PolicyChangeState::Activated { .. } | PolicyChangeState::Denied { .. });
+        // The last vote also ends the request, in the same revision.
         let ends = i64::from(ended.is_some() && !by_a_vote);
         let changes = i64::try_from(amendment.votes.len()).unwrap_or(i64::MAX).saturating_add(ends);
         let dense = revision == changes.saturating_add(1);
-        self.expect(dense, Table::Amendments, id, "its revision is not the one that its events lead to");
+        self.expect(
+            dense,
+            Table::Amendments,
+            id,
+            "the revision of the row differs from the changes that its events record",
+        );
         self.check_amendment_votes(amendment);
         self.check_policy_proofs(amendment);
     }
 
-    /// Each person once, nobody excluded, each for this digest; and an activated one with its quorum.
+    /// Checks that each person voted once, was not excluded and voted for this digest. An activated request must have
+    /// its quorum.
     fn check_amendment_votes(&mut self, amendment: &PolicyChangeRequest) {
         let id = &amendment.id;
         let people: BTreeSet<_> = amendment.votes.iter().map(|it| &it.reviewer).collect();
@@ -82,11 +100,16 @@ impl AuditRun<'_> {
                     && !amendment.excluded.contains(&it.name)
                     && !amendment.excluded.contains(it.reviewer.as_str())
             });
-        self.expect(proper, Table::Amendments, id, "a vote on it is not one that counts");
+        self.expect(
+            proper,
+            Table::Amendments,
+            id,
+            "a vote breaks a voting rule: one vote for each person, no excluded person, and this exact digest",
+        );
         if let Some(policy) = self.policies.get(&amendment.change.over.policy) {
             let asked = policy.approval().amending().map(|it| vec![stage_of(it.stage())]);
             let same = asked.as_ref() == Some(&amendment.stages);
-            self.expect(same, Table::Amendments, id, "it asks for other votes than the policy it takes the place of");
+            self.expect(same, Table::Amendments, id, "the required votes differ from the policy that it replaces");
         }
         if !matches!(amendment.state, PolicyChangeState::Activated { .. }) {
             return;
@@ -98,10 +121,10 @@ impl AuditRun<'_> {
             .zip(&amendment.stages)
             .all(|(stage, asked)| u32::try_from(count(stage)).is_ok_and(|it| it >= asked.need));
         let refused = amendment.votes.iter().any(|it| it.verdict == VoteVerdict::Deny);
-        self.expect(full && !refused, Table::Amendments, id, "it is activated without its quorum");
+        self.expect(full && !refused, Table::Amendments, id, "it was activated without the required quorum");
     }
 
-    /// Where the policy until then asks people, an activation names the amendment that they approved.
+    /// Checks that an activation names its approved policy change request if the previous policy required approval.
     fn check_activations(&mut self, outside: &[&Event]) {
         let mut by_flow: BTreeMap<&str, BTreeMap<i64, &Event>> = BTreeMap::new();
         for event in outside.iter().filter(|it| it.kind == EventType::PolicyActivated) {
@@ -111,13 +134,15 @@ impl AuditRun<'_> {
         }
         for (flow, activations) in by_flow {
             let activations: Vec<&Event> = activations.into_values().collect();
+            // The policy before each activation decides which approval it required.
             for pair in activations.windows(2) {
                 let [before, after] = pair else { continue };
                 let fits = self.is_approved(before, after);
-                self.expect(fits, Table::Flows, flow, "a policy was activated without the people it needed");
+                self.expect(fits, Table::Flows, flow, "a policy was activated without the approval that it required");
             }
+            // No policy existed that could require approval for the first one.
             let first = activations.first().is_none_or(|it| text(it, "amendment").is_none());
-            self.expect(first, Table::Flows, flow, "its first policy names an amendment");
+            self.expect(first, Table::Flows, flow, "the first policy of the flow names a policy change request");
         }
     }
 

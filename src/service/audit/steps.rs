@@ -1,4 +1,5 @@
-//! Steps, against the events that tell of their tries: a row that is gone or says less would let a step happen twice.
+//! Checks steps against the events of their attempts. A step row that is missing or incomplete would allow a step to
+//! run twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use crate::domain::threads::transition::{Transition, ValueLocation};
 use crate::store::row::Table;
 
 impl AuditRun<'_> {
-    /// The steps of one thread, each as its events tell it.
+    /// Compares the steps of one thread with its events.
     pub(super) fn check_steps(&mut self, thread: &Thread, own: &ThreadRows<'_>) {
         let mut told: BTreeMap<String, Vec<StepAttemptResult>> = BTreeMap::new();
         let mut events: Vec<&Event> = own.events.iter().copied().filter(|it| !said(it, "step").is_empty()).collect();
@@ -23,35 +24,41 @@ impl AuditRun<'_> {
             let id = format!("{}/{}/{}", thread.id, said(event, "node"), said(event, "step"));
             let Some(tried) = self.tried(event, &id) else { continue };
             let tries = told.entry(id).or_default();
-            // What was held is told once more when it commits.
+            // A held transition has a second event when it is committed.
             if !tries.contains(&tried) {
                 tries.push(tried);
             }
         }
         for (id, tries) in &told {
             let Some(row) = self.all.steps.get(id) else {
-                self.note(Table::Steps, id, "events tell of it, and its row is gone");
+                self.note(Table::Steps, id, "the row is missing, but events record it");
                 continue;
             };
-            self.expect(row.record.tries == *tries, Table::Steps, id, "its tries are not those that events tell");
+            self.expect(
+                row.record.tries == *tries,
+                Table::Steps,
+                id,
+                "the attempts of the step differ from its events",
+            );
             let written = u64::try_from(row.revision).is_ok_and(|it| it == tries.len() as u64);
-            self.expect(written, Table::Steps, id, "it was not written once for each try");
+            self.expect(written, Table::Steps, id, "the step was not written once for each attempt");
         }
         let rows = self.all.steps.iter().filter(|it| it.1.record.thread == thread.id);
         for id in rows.map(|it| it.0).filter(|it| !told.contains_key(*it)).collect::<Vec<_>>() {
-            self.note(Table::Steps, id, "no event tells of it");
+            self.note(Table::Steps, id, "no event records the step");
         }
     }
 
-    /// The steps of threads that there are not.
+    /// Reports steps of threads that do not exist.
     pub(super) fn check_orphan_steps(&mut self) {
         let threads: BTreeSet<&str> = self.all.threads.keys().map(String::as_str).collect();
         for id in self.all.steps.iter().filter(|it| !threads.contains(it.1.record.thread.as_str())).map(|it| it.0) {
-            self.note(Table::Steps, id, "it is of a thread that is not there");
+            self.note(Table::Steps, id, "the step belongs to a thread that does not exist");
         }
     }
 
-    /// The try that an event tells of, if it is one that counts. What was asked for is looked at while it is there.
+    /// Returns the attempt that an event records. Rejections that are not counted are no attempts. The content is
+    /// checked only while it is stored.
     fn tried(&self, event: &Event, id: &str) -> Option<StepAttemptResult> {
         let digest = |name: &str| Digest::try_from(said(event, name).to_owned()).ok();
         match event.kind {
@@ -59,6 +66,7 @@ impl AuditRun<'_> {
                 let transition = digest("transition")?;
                 let row = &self.all.transitions.get(&transition.to_string())?.record;
                 let same = |it: &&StepAttemptResult| it.transition() == Some(transition);
+                // If the values are archived, the content cannot be computed again, so the stored attempt is taken.
                 let known = self.all.steps.get(id).and_then(|it| it.record.tries.iter().find(same).copied());
                 match (row.values, known) {
                     (ValueLocation::Archived, Some(known)) => Some(known),

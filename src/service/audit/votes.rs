@@ -1,4 +1,4 @@
-//! Votes: those that a hold's row has, against those that its events counted and took back.
+//! Compares the votes in the row of a review with its vote and withdrawal events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,18 +15,20 @@ use crate::service::reviews::vote::vote_data;
 use crate::service::reviews::withdraw::withdrawal_data;
 use crate::store::row::Table;
 
-/// A vote as events tell it: counted, and perhaps taken back.
+/// Data and time of a vote, and of its withdrawal.
 type VoteEvents = (Value, Timestamp, Option<(Value, Timestamp)>);
 
-/// Votes as a hold's events tell them, in the order in which they were counted; `None` if they contradict each other: a
-/// person's place is taken up while another vote takes it up, or what does not count is taken back, or by somebody whose
-/// place it does not take up, or the hold had ended.
+/// Returns the votes of a review in order, rebuilt from its events, or `None` if the events contradict each other.
+///
+/// Events contradict each other if a second active vote takes a seat, or if a vote follows the end of the review. A
+/// withdrawal without an active vote of that person is also a contradiction.
 fn replayed(told: &HoldEvents<'_>) -> Option<Vec<VoteEvents>> {
     let mut votes: Vec<VoteEvents> = Vec::new();
     let mut standing: BTreeMap<&str, usize> = BTreeMap::new();
     let ended = told.end.and_then(|it| it.seq);
     for ballot in &told.ballots {
         let places = || [Some(said(ballot, "reviewer")), text(ballot, "for")].into_iter().flatten();
+        // No vote may follow the end of the review.
         if ended.is_some_and(|end| ballot.seq > Some(end)) {
             return None;
         }
@@ -45,7 +47,7 @@ fn replayed(told: &HoldEvents<'_>) -> Option<Vec<VoteEvents>> {
     Some(votes)
 }
 
-/// Whose place a vote takes up.
+/// Returns the people whose seats a vote takes.
 fn places_of(vote: &Vote) -> impl Iterator<Item = &AccountId> {
     [Some(&vote.reviewer), vote.absent.as_ref().map(|it| &it.person)].into_iter().flatten()
 }
@@ -60,28 +62,34 @@ fn as_kept(hold: &Hold, (index, vote): (usize, &Vote)) -> VoteEvents {
 }
 
 impl AuditRun<'_> {
-    /// What the row says of votes is what the events lead to.
+    /// Checks that the votes in the row match the events.
     pub(super) fn check_votes(&mut self, hold: &Hold, told: &HoldEvents<'_>) {
         let kept: Vec<VoteEvents> = hold.votes.iter().enumerate().map(|it| as_kept(hold, it)).collect();
         let same = replayed(told).is_some_and(|it| it == kept);
-        self.expect(same, Table::Holds, &hold.id, "its votes are not those that events counted");
+        self.expect(same, Table::Holds, &hold.id, "the votes differ from those that the events record");
     }
 
-    /// Each person once, nobody excluded, and an approved hold with every stage's quorum by its stored votes.
+    /// Checks that each person voted once and was not excluded. An approved review must have the quorum of every stage
+    /// in its stored votes.
     pub(super) fn check_quorum(&mut self, hold: &Hold) {
         let places: Vec<_> = hold.counted_votes().flat_map(places_of).collect();
         let once = places.iter().collect::<BTreeSet<_>>().len() == places.len();
-        self.expect(once, Table::Holds, &hold.id, "one person has two votes");
+        self.expect(once, Table::Holds, &hold.id, "one person has two votes on the review");
         let excluded =
             |id: &AccountId, name: &String| hold.excluded.contains(name) || hold.excluded.contains(id.as_str());
         let author = |it: &Vote| {
             excluded(&it.reviewer, &it.name) || it.absent.as_ref().is_some_and(|it| excluded(&it.person, &it.name))
         };
-        self.expect(!hold.votes.iter().any(author), Table::Holds, &hold.id, "an author has a vote");
+        self.expect(
+            !hold.votes.iter().any(author),
+            Table::Holds,
+            &hold.id,
+            "an author of the change has a vote on the review",
+        );
         let exact = hold.votes.iter().all(|it| it.transition == hold.transition);
-        self.expect(exact, Table::Holds, &hold.id, "a vote is for another transition");
+        self.expect(exact, Table::Holds, &hold.id, "a vote is for another transition than the review");
         let confirmed = hold.votes.iter().all(|it| it.typed == hold.asks_to_type(it.stage, it.verdict));
-        self.expect(confirmed, Table::Holds, &hold.id, "a vote was not confirmed as its stage asks");
+        self.expect(confirmed, Table::Holds, &hold.id, "a vote was not confirmed as its stage requires");
         if !matches!(hold.state, HoldState::Approved { .. }) {
             return;
         }
@@ -91,9 +99,15 @@ impl AuditRun<'_> {
         let full = (0u32..)
             .zip(&hold.stages)
             .all(|(stage, asked)| u32::try_from(count(stage)).is_ok_and(|it| it >= asked.need));
-        self.expect(full && !hold.stages.is_empty(), Table::Holds, &hold.id, "it is approved without its quorum");
+        self.expect(
+            full && !hold.stages.is_empty(),
+            Table::Holds,
+            &hold.id,
+            "it was approved without the required quorum",
+        );
         let denied = hold.counted_votes().filter(|it| it.verdict == VoteVerdict::Deny).count();
+        // Enough denials reject a change, whatever the number of approvals.
         let outvoted = u32::try_from(denied).is_ok_and(|it| it < hold.denials_needed);
-        self.expect(outvoted, Table::Holds, &hold.id, "it is approved although enough people refused");
+        self.expect(outvoted, Table::Holds, &hold.id, "it was approved, although enough reviewers denied it");
     }
 }

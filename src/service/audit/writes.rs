@@ -1,4 +1,4 @@
-//! Writes: each reservation against its events, its signed answer and the fence.
+//! Checks each reservation for a write against its events, its signed answer and its fence.
 
 use super::AuditRun;
 use super::event_replay::{ThreadEvents, WriteEvents, number, said};
@@ -23,23 +23,29 @@ impl AuditRun<'_> {
                     && said(it, "transition") == write.transition.to_string()
                     && it.at == write.reserved_at
             });
-            self.expect(reserved, Table::Writes, id, "it is not the reservation that an event tells");
-            self.expect(ended_as_told(write, told), Table::Writes, id, "it did not end as its events say");
+            self.expect(reserved, Table::Writes, id, "the reservation differs from the event that records it");
+            self.expect(
+                ended_as_told(write, told),
+                Table::Writes,
+                id,
+                "the outcome differs from the one that the events record",
+            );
+            // A reservation changes only once, when it ends.
             let expected = 1 + i64::from(!write.is_open());
             self.expect(
                 stored.revision == expected,
                 Table::Writes,
                 id,
-                "its revision is not the one that its events lead to",
+                "the revision of the row differs from the changes that its events record",
             );
             self.check_answer(id, write);
         }
         for id in story.writes.keys().filter(|it| !self.all.writes.contains_key(*it)).collect::<Vec<_>>() {
-            self.note(Table::Writes, id, "an event tells it, and its row is gone");
+            self.note(Table::Writes, id, "the row is missing, but an event records it");
         }
     }
 
-    /// What the writer was answered is signed, and says the same.
+    /// Checks that the signed answer to the writer matches the row.
     fn check_answer(&mut self, id: &str, write: &Write) {
         let claims = self.believed::<Verification>(&write.verification, TokenType::Verification);
         let same = claims.is_some_and(|it| {
@@ -54,10 +60,16 @@ impl AuditRun<'_> {
                 && it.iat == write.reserved_at.seconds()
                 && it.exp == write.lease_expires_at.seconds()
         });
-        self.expect(same, Table::Writes, id, "its signed answer does not say the same");
+        self.expect(same, Table::Writes, id, "the signed answer differs from the row");
+        // A write that used a receipt must use it for the transition that was approved.
         if let Some(jti) = &write.receipt {
             let used = self.all.receipts.get(jti.as_str()).is_some_and(|it| it.record.transition == write.transition);
-            self.expect(used, Table::Receipts, jti, "a write used it, and it is not there for that transition");
+            self.expect(
+                used,
+                Table::Receipts,
+                jti,
+                "a write used the receipt, but it is missing or belongs to another transition",
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Forks: threads that begin with another one's head, so that several agents work on one snapshot side by side.
+//! Forks: threads that start with the head of another thread, so that several agents work on the same snapshot in
+//! parallel.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,9 +41,8 @@ use crate::store::record::Stored;
 pub struct NewBranches {
     pub thread: ThreadId,
     pub node: NodeId,
-    /// Of which head; of the one that there is, unless said.
+    /// Head to fork. Without it, the current head is used.
     pub parent: Option<Digest>,
-    /// What they are to be called.
     pub names: Vec<BranchName>,
 }
 
@@ -50,11 +50,11 @@ pub struct NewBranches {
 pub struct CreatedBranch {
     pub name: BranchName,
     pub thread: ThreadId,
-    /// Version 0's digest.
+    /// Digest of version 0.
     pub transition: Digest,
-    /// Version 0's root.
+    /// State root of version 0.
     pub state_root: Digest,
-    /// Version 0's signed entry.
+    /// Signed entry of version 0.
     pub entry: String,
 }
 
@@ -62,11 +62,11 @@ pub struct CreatedBranch {
 pub struct CreatedBranches {
     pub version: u64,
     pub transition: Digest,
-    /// They, in the order in which they were asked for.
+    /// Branches in the requested order.
     pub branches: Vec<CreatedBranch>,
 }
 
-/// What every branch of one request is made of.
+/// Input shared by all branches of one request.
 struct ForkContext<'a> {
     keys: &'a Keys,
     token: &'a Stored<Token>,
@@ -77,7 +77,7 @@ struct ForkContext<'a> {
 }
 
 impl Service {
-    /// Makes branches of a head. The same request again gives the same answer.
+    /// Creates branches of a head. Returns the same response if the request is repeated.
     pub async fn fork(&self, token: &Stored<Token>, ask: &NewBranches) -> Result<CreatedBranches> {
         if ask.names.is_empty() || ask.names.len() > BRANCHES_MADE_MAX {
             return Err(Error::invalid("/branches", format!("name 1 to {BRANCHES_MADE_MAX} branches")));
@@ -98,9 +98,10 @@ impl Service {
             return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
         }
         if thread.record.branch.is_some() {
-            return Err(Error::WrongState("a branch is not forked: fork the thread that it was made of"));
+            return Err(Error::WrongState("a branch cannot be forked: fork its parent thread"));
         }
         let parent = ask.parent.unwrap_or(thread.record.head.transition);
+        // Checked before the state of the thread, so that a retry succeeds even if the head has moved on.
         if let Some(made) = self.forked_before(&keys, token, ask, parent).await? {
             return Ok(made);
         }
@@ -108,12 +109,14 @@ impl Service {
         let mut record = standing.thread.record.clone();
         record.branches = record.branches.saturating_add(u32::try_from(ask.names.len()).unwrap_or(u32::MAX));
         if record.branches > BRANCHES_MAX {
-            return Err(Error::WrongState("as many branches were made of this head as may be: 32"));
+            return Err(Error::WrongState("this head already has the maximum of 32 branches: join or continue those"));
         }
         let head = self.head(&keys, &standing.thread.record).await?;
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
         if !policy.node(&ask.node).is_some_and(NodePolicy::may_fork) {
-            return Err(Error::Forbidden("the policy lets no such node fork: that takes `fork = true`"));
+            return Err(Error::Forbidden(
+                "the policy does not allow this node to fork: set `fork = true` for the node",
+            ));
         }
         let base = CommitBase { head: &head, policy: &policy, flow: &standing.flow.record };
         let forking = ForkContext { keys: &keys, token, node: &ask.node, base, parent: &standing.thread.record, now };
@@ -143,7 +146,7 @@ impl Service {
         Ok(forked)
     }
 
-    /// The branches, if all of them were made before, of that head and by the same node and token.
+    /// Returns the branches if the same node and token already made all of them of that head.
     async fn forked_before(
         &self,
         keys: &Keys,
@@ -163,18 +166,18 @@ impl Service {
             let same = statement.node.as_ref() == Some(&ask.node) && statement.principal == token.record.principal();
             match &statement.fork {
                 Some(of) if same => version = of.version,
-                _ => return Err(Error::Exists("there is another branch of that name")),
+                _ => return Err(Error::Exists("another branch of this head has that name: choose another name")),
             }
             branches.push(made(name, &first));
         }
         match branches.len() {
             0 => Ok(None),
             all if all == ask.names.len() => Ok(Some(CreatedBranches { version, transition: parent, branches })),
-            _ => Err(Error::Exists("some of these branches were made before; ask for the others alone")),
+            _ => Err(Error::Exists("some of these branches already exist: request only the others")),
         }
     }
 
-    /// Everything that is written for one branch.
+    /// Adds all rows of one branch to the change.
     fn put_branch(&self, draft: &mut Draft<'_>, forking: &ForkContext<'_>, name: &BranchName) -> Result<Version> {
         let ForkContext { keys, base, parent, now, .. } = *forking;
         let step = self.fork_step(forking, name);
@@ -195,17 +198,18 @@ impl Service {
             closed: None,
             unresolved: BTreeSet::new(),
             written_version: 0,
-            // What was taken back from the head, version 0 owes.
+            // Version 0 has `owes` if an approval of the head was revoked.
             taken_back: false,
-            // So it does what a withdrawn policy admitted below it.
+            // Version 0 also has `owes` if a withdrawn policy committed a version below it.
             lineage: Default::default(),
             holds_opened: Default::default(),
             violations: Default::default(),
             gone: Default::default(),
             last_event: None,
-            // A run is its thread's; what is done on its branches it tells of as forks and joins.
+            // An episode belongs to the parent thread, whose events record forks and joins.
             episode: None,
-            // Nothing is new because it was forked: neither what was spent nor who had a hand in it.
+            // A fork resets neither the usage nor the authors. Otherwise forking would evade budgets and the separation
+            // of duties.
             ..parent.clone()
         };
         thread.authors.insert(forking.token.record.owner.clone());
@@ -220,7 +224,7 @@ impl Service {
         Ok(first)
     }
 
-    /// Version 0: the parent's state, with salts of the branch's own.
+    /// Builds version 0: the state of the parent with the salts of the branch.
     fn fork_step(&self, forking: &ForkContext<'_>, name: &BranchName) -> StatedTransition {
         let (head, policy): (&Version, &Policy) = (forking.base.head, forking.base.policy);
         let origin = branch_of(head, name);
@@ -289,7 +293,7 @@ fn branch_of(head: &Version, name: &BranchName) -> Branch {
     }
 }
 
-/// What makes another fork the same: it is asked for in the thread that is forked.
+/// Computes the identity of a fork, which is requested on the parent thread.
 pub(in crate::service) fn fork_identity(
     keys: &Keys,
     origin: &Branch,
@@ -322,7 +326,7 @@ fn made(name: &BranchName, first: &Version) -> CreatedBranch {
     }
 }
 
-/// What the thread that was forked tells of it.
+/// Returns the event data of a fork for the parent thread.
 fn told(forked: &CreatedBranches, forking: &ForkContext<'_>) -> serde_json::Value {
     let branch = |it: &CreatedBranch| json!({"name": it.name, "thread": it.thread, "transition": it.transition});
     let branches: Vec<_> = forked.branches.iter().map(branch).collect();
@@ -333,21 +337,24 @@ fn told(forked: &CreatedBranches, forking: &ForkContext<'_>) -> serde_json::Valu
 }
 
 impl Service {
-    /// The thread that this is a branch of: what is done on a branch relies on it. A branch is there for its join, so
-    /// where that can never come any more, nothing is proposed.
+    /// Returns the parent thread, on which every change of the branch depends. Fails if the parent has moved on,
+    /// because the branch can then never be joined.
     pub(in crate::service) async fn origin_of(&self, keys: &Keys, branch: &Branch) -> Result<Stored<Thread>> {
         let origin = self.thread(keys, &branch.thread).await?;
         if origin.record.closed.is_some() {
             return Err(Error::Closed);
         }
         if origin.record.head.transition != branch.transition {
-            return Err(Error::WrongState("the thread that this branch was made of has moved on: fork its new head"));
+            return Err(Error::WrongState("the parent thread has a newer head: fork that head"));
         }
         Ok(origin)
     }
 
-    /// Nothing on a branch can be written, and whatever it changed is asked about at its join. So what is held for what it
-    /// changes commits. What is held for anything else, who asks or what it takes, nobody would ever be asked about.
+    /// Commits a held transition on a branch if its join decides all of it, and rejects it otherwise.
+    ///
+    /// Nothing on a branch can be written, and the join requires approval for every change. Changes therefore commit
+    /// here. Approval that is required for another reason, such as the node or a tool, would never be requested, so it
+    /// is a rejection.
     pub(in crate::service) async fn commit_pending_join(
         &self,
         asking: &ProposalContext<'_>,
@@ -361,7 +368,7 @@ impl Service {
     }
 }
 
-/// As what something is rejected on a branch that would be held elsewhere, if its join asks nobody about all of it.
+/// Returns the code of the rejection if the join would not decide every reason for the review.
 pub(in crate::service) fn branch_hold_rejection(reasons: &[JudgedReason]) -> Option<RejectCode> {
     let is_of_the_effect =
         |it: &&JudgedReason| matches!(it.code, ReasonCode::Protected | ReasonCode::Rollback | ReasonCode::Reaffirm);
@@ -372,5 +379,5 @@ pub(in crate::service) fn branch_hold_rejection(reasons: &[JudgedReason]) -> Opt
 }
 
 pub(in crate::service) fn branch_violation(code: RejectCode) -> Violation {
-    Violation::new(code, Pointer::root(), "not on a branch, where nobody is asked: propose it on the thread itself")
+    Violation::new(code, Pointer::root(), "no approval is possible on a branch: propose this on the parent thread")
 }

@@ -1,4 +1,4 @@
-//! The branches that were made of a thread, as people look for them, and what became of each.
+//! Lists the branches of a thread with the status of each.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,46 +17,45 @@ use crate::store::Direction;
 use crate::store::record::Stored;
 use crate::store::records::branches_word;
 
-/// A branch, and what became of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BranchSummary {
     pub name: BranchName,
     pub thread: ThreadId,
-    /// The version that it was made of.
+    /// Version of the parent from which it was made.
     pub version: u64,
     pub became: BranchStatus,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BranchStatus {
-    /// A join committed what it changed.
+    /// A join committed its changes.
     Joined {
         version: u64,
     },
-    /// People are asked about a join that names it.
+    /// A pending review is about a join that names it.
     Asked(ReviewId),
     Open,
-    /// The thread has another head by now, so it cannot be joined.
+    /// The parent has a newer head, so the branch can no longer be joined.
     LeftBehind,
 }
 
-/// Some branches of a thread, those made last first; of one moment by name.
+/// Branches of a thread, the newest first. Branches of the same time are in the order of their names.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BranchList {
     pub branches: Vec<BranchSummary>,
-    /// Where those made before begin, if there may be any.
+    /// Start of the page with older branches.
     pub earlier: Option<ThreadListCursor>,
 }
 
-/// Which branches joins name.
+/// The branches that joins name.
 struct JoinReferences {
-    /// By the version that a join was committed as.
+    /// Committed joins by version.
     committed: BTreeMap<u64, JoinStatement>,
     asked: Option<(ReviewId, JoinStatement)>,
 }
 
 impl Service {
-    /// A page of the branches of a thread.
+    /// Returns a page of the branches of a thread.
     pub async fn list_branches(
         &self,
         thread: &Thread,
@@ -85,8 +84,8 @@ impl Service {
         })
     }
 
-    /// The joins of branches that were made of these versions: what is made of a version is joined as the next one or not
-    /// at all.
+    /// Returns the joins of branches that were made of these versions. A branch of a version can only be joined by the
+    /// next version.
     async fn joins_of(&self, keys: &Keys, thread: &Thread, versions: &BTreeSet<u64>) -> Result<JoinReferences> {
         let head = thread.head.version;
         let (mut files, mut digests) = (ArchiveFiles::default(), Vec::new());
@@ -97,7 +96,7 @@ impl Service {
         let ids: Vec<String> = digests.iter().map(ToString::to_string).collect();
         let rows = self.reader(keys).get_many::<Transition>(&ids).await?.into_iter();
         let mut stated: HashMap<Digest, Transition> = rows.map(|it| (it.record.digest, it.record)).collect();
-        // What they state is there however much of their values is erased.
+        // The statements are still there if the values are erased.
         self.add_archived((keys, &mut files), &digests, &mut stated).await?;
         let committed = stated.into_values().map(|it| it.statement).filter_map(|it| Some((it.version, it.join?)));
         let asked = match &thread.hold {
@@ -118,6 +117,7 @@ impl JoinReferences {
     fn became(&self, branch: &ThreadId, version: u64, thread: &Thread) -> BranchStatus {
         let names = |it: &JoinStatement| it.branches.iter().any(|it| it.thread == *branch);
         match &self.asked {
+            // The next version decides whether the branch was joined.
             _ if version < thread.head.version => {
                 let next = version + 1;
                 let joined = self.committed.get(&next).is_some_and(names);

@@ -1,4 +1,4 @@
-//! What became of an attempt to send.
+//! The result of an attempt to send.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::http_client::HttpOutcome;
 pub struct AttemptReport {
     pub(super) ended: AttemptOutcome,
     pub(super) took: Duration,
-    /// For how long its receiver wants to be left alone.
+    /// Delay that the receiver asked for.
     pub(super) retry_after: Option<Duration>,
 }
 
 impl AttemptReport {
-    /// The attempt that was begun then.
+    /// Returns the attempt that started at this time.
     pub(super) fn attempt(self, at: Timestamp) -> DeliveryAttempt {
         let took_ms = u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX);
         DeliveryAttempt { at, took_ms, ended: self.ended }

@@ -1,4 +1,4 @@
-//! What chats are told, and whether there is still somebody to tell it to.
+//! Builds chat messages, and checks whether they are still needed.
 
 use crate::domain::delivery::chat::ChatMessage;
 use crate::domain::delivery::mail_contact::MailTopic;
@@ -9,7 +9,7 @@ use crate::service::error::{Error, Result};
 use crate::service::reviews::summary::ReviewSummary;
 
 impl Service {
-    /// Whether what an event asks can still be decided, by anybody whom the event asks.
+    /// Returns true if the request in an event can still be decided by one of the people it was sent to.
     pub(super) async fn awaits_decision(&self, event: &Event) -> Result<bool> {
         let keys = self.keys()?;
         Ok(match MailTopic::of(event.kind, &event.data) {
@@ -23,7 +23,7 @@ impl Service {
         })
     }
 
-    /// What is told of it, whether or not it waits still.
+    /// Returns the chat message of an event, whether or not it still waits.
     pub(super) async fn chat_message(&self, event: &Event) -> Result<ChatMessage> {
         let keys = self.keys()?;
         let brief = match MailTopic::of(event.kind, &event.data) {
@@ -35,7 +35,7 @@ impl Service {
                 self.brief_of_interrupt(&self.interrupt_row(&keys, &interrupt).await?.record)
             }
             Some(MailTopic::EndpointDisabled(_) | MailTopic::EndpointRecovered(_)) | None => {
-                return Err(Error::Broken("an event that chats are told of"));
+                return Err(Error::Broken("the event of a chat message"));
             }
         };
         let ReviewSummary { thing, name, flow, risk, ends, page } = brief;

@@ -1,7 +1,7 @@
-//! Lanes: what an endpoint gets next.
+//! Delivery cursors: select the next delivery of an endpoint.
 //!
-//! One gateway serves all lanes at a time, so what it knows of a lane stays true while it does. Should another have
-//! taken over without its knowing, their changes meet in the lane's row: one of them is refused and looks again.
+//! One gateway serves all cursors at a time, so its view of a cursor stays correct. If another gateway takes over
+//! unnoticed, both change the same row. The store refuses one of the changes, and that gateway reads again.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
@@ -24,28 +24,29 @@ use crate::store::records::{LogRow, deliveries_of, delivery_id, log_id, waiting_
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 use crate::traces::TraceSpan;
 
-/// So much of the log, or of what waits, is looked at together.
+/// Number of log lines or waiting deliveries that are read at once.
 const LOOKED_AT: u32 = 100;
 
-/// A lane that found nothing for its endpoint writes down how far it looked after so many events; a restart looks at
-/// no more than these again.
+/// A cursor that finds nothing for its endpoint writes its position after this many events. A restart reads at most as
+/// many again.
 pub const UNWRITTEN_MAX: u64 = 1_000;
 
-/// A lane while it is served.
+/// The delivery cursor of an endpoint while it is served.
 pub struct EndpointCursor {
     pub(super) endpoint: Stored<Endpoint>,
     pub(super) address: DeliveryTarget,
     pub(super) lane: Stored<DeliveryPosition>,
     looked: u64,
-    /// Up to here there may be rows of events beyond what was reached: before a crash they were sent out of turn.
+    /// Up to this position, deliveries may have rows although the cursor is behind. They were sent out of order before
+    /// a crash.
     written: u64,
-    /// Places that were looked at and whose deliveries have no row yet.
+    /// Positions that were read and whose deliveries have no row yet.
     open: BTreeSet<u64>,
-    /// Deliveries that are not sent yet and get a row, so that what is behind them is not kept.
+    /// Deliveries that are not sent yet but get a row, so that they do not block the ones behind them.
     pub(super) put_off: Vec<Delivery>,
-    /// Places of deliveries that were begun, and of which it is not written down yet how they went.
+    /// Positions of deliveries that were started and whose result is not written yet.
     under_way: HashSet<u64>,
-    /// Where order counts: threads of which a delivery has not ended, and its place in the log.
+    /// For ordered delivery: threads with an unfinished delivery, and its log position.
     pub(super) busy: BTreeMap<ThreadId, u64>,
     ready: VecDeque<DeliveryJob>,
 }
@@ -55,50 +56,53 @@ impl EndpointCursor {
         &self.endpoint.record.id
     }
 
-    /// Where it sends to, as it knows it.
+    /// Returns the address that the cursor currently uses.
     pub const fn address(&self) -> &DeliveryTarget {
         &self.address
     }
 
-    /// Whether the last attempt failed.
+    /// Returns true if the last attempt failed.
     pub const fn is_failing(&self) -> bool {
         self.lane.record.failing_since.is_some()
     }
 
-    /// Whether it is as these rows are still.
+    /// Returns true if these rows are unchanged.
     pub fn is_of(&self, endpoint: &Stored<Endpoint>, lane: &Stored<DeliveryPosition>) -> bool {
         self.endpoint.seal == endpoint.seal && self.lane.seal == lane.seal
     }
 
-    /// How many were begun, and not written down yet.
+    /// Returns the number of deliveries that were started and are not written yet.
     pub fn unpersisted_count(&self) -> usize {
         self.under_way.len()
     }
 
-    /// Whether something is to be written down although nothing has ended.
+    /// Returns true if something has to be written although no delivery has ended.
     pub fn has_news(&self) -> bool {
+        // Writing the position for each skipped event would cost one commit per event.
         let far = self.looked.saturating_sub(self.lane.record.reached) >= UNWRITTEN_MAX;
         !self.put_off.is_empty() || (far && self.open.is_empty())
     }
 
-    /// Whether it looks for more while something is written down. In order, what is written may be what lets the next one go.
+    /// Returns true if the cursor may read ahead during a write. In ordered delivery, the write may release the next
+    /// delivery.
     pub const fn scans_ahead(&self) -> bool {
         !self.endpoint.record.ordered
     }
 
-    /// Everything up to here needs no looking at, once these places have their rows.
+    /// Returns the position that is reached once these positions have rows.
     pub(super) fn reached_with(&self, written: &BTreeSet<u64>) -> u64 {
         self.open.difference(written).next().map_or(self.looked, |it| self.looked.min(it - 1))
     }
 
-    /// These places have their rows.
+    /// Marks positions that now have rows.
     pub(super) fn mark_persisted(&mut self, written: &BTreeSet<u64>) {
         self.open.retain(|it| !written.contains(it));
         self.under_way.retain(|it| !written.contains(it));
     }
 
-    /// Looks at the log from there on, whatever was looked at before: what is ready and has no row is found again.
+    /// Reads the log again from a position. Deliveries that are ready and have no row are found again.
     pub(super) fn scan_from(&mut self, place: u64) {
+        // Everything that was read so far may have a row now.
         self.written = self.written.max(self.looked);
         self.looked = place;
         let (stored, fresh) = std::mem::take(&mut self.ready).into_iter().partition(|it| it.stored.is_some());
@@ -113,20 +117,22 @@ impl EndpointCursor {
         }
     }
 
-    /// An endpoint that is not served gets nothing more of what was ready.
+    /// Drops the ready deliveries of an endpoint that is not served.
     pub(super) fn rest(&mut self) {
         let fresh = self.ready.iter().filter(|it| it.stored.is_none()).map(|it| it.delivery.index).min();
         self.scan_from(fresh.map_or(self.looked, |it| it - 1));
         self.ready.retain(|it| it.is_by_hand());
     }
 
-    /// A line of the log that its endpoint is to be told: now, later, or after the one before in its thread.
-    fn take_up(&mut self, line: Arc<TailLine>, now: Timestamp) {
+    /// Schedules a log line for the endpoint: now, later, or after the delivery before it in its thread.
+    fn schedule_line(&mut self, line: Arc<TailLine>, now: Timestamp) {
         let SequencedEvent { index, event, .. } = &line.placed;
         let (index, thread, ordered) = (*index, event.thread.clone(), self.endpoint.record.ordered);
+        // In ordered delivery, a thread has one unfinished delivery at most.
         let waits = ordered && thread.as_ref().is_some_and(|it| self.busy.contains_key(it));
         let due = self.endpoint.record.kind.patience().map_or(now, |it| event.at.plus(it).max(now));
         let state = if waits { DeliveryState::Behind {} } else { DeliveryState::Waiting { due, by_hand: false } };
+        // Later deliveries of this thread now have to wait for this one.
         if ordered && !waits {
             self.busy.extend(thread.clone().map(|it| (it, index)));
         }
@@ -148,7 +154,7 @@ impl EndpointCursor {
         }
     }
 
-    /// What is done for a job, signed now.
+    /// Returns the action of a delivery, signed now.
     pub async fn errand(
         &self,
         service: &Service,
@@ -160,7 +166,8 @@ impl EndpointCursor {
 }
 
 impl Service {
-    /// Endpoints with their lanes, those that are disabled too: what was asked for by hand is sent there.
+    /// Returns all endpoints with their cursors. Disabled ones are included, because manual deliveries are still sent
+    /// to them.
     pub async fn endpoint_positions(&self) -> Result<Vec<(Stored<Endpoint>, Stored<DeliveryPosition>)>> {
         let keys = self.keys()?;
         let endpoints = self.active_endpoints(&keys).await?;
@@ -187,9 +194,11 @@ impl Service {
         let begin = deliveries_of(&endpoint.record.id);
         let last = Cursor { due: 0, id: begin.clone() };
         let last = self.reader(&keys).list::<Delivery>(RowFilter::All, Some(&last), 1).await?.pop();
+        // Deliveries up to this position may have rows, so they must not be created a second time.
         let written = last.filter(|it| it.record.endpoint == endpoint.record.id).map_or(0, |it| it.record.index);
         let busy = match endpoint.record.ordered {
             true => self.busy_threads(&keys, &endpoint.record.id).await?,
+            // Unordered delivery never waits for another delivery.
             false => BTreeMap::new(),
         };
         Ok(EndpointCursor {
@@ -217,7 +226,7 @@ impl Service {
                 let Some(last) = rows.last() else { break };
                 after = Some(Cursor { due: last.record.moment(), id: delivery_id(endpoint, last.record.index) });
                 for Delivery { thread, index, .. } in rows.into_iter().map(|it| it.record) {
-                    // What was asked for by hand is behind what others wait for.
+                    // A manual delivery is behind the one that others wait for.
                     let at = thread.map(|it| busy.entry(it).or_insert(index));
                     at.into_iter().for_each(|it| *it = index.max(*it));
                 }
@@ -226,7 +235,7 @@ impl Service {
         Ok(busy)
     }
 
-    /// What the lane gets next, if there is anything now.
+    /// Returns the next delivery of the cursor if there is one now.
     pub async fn next_delivery(&self, lane: &mut EndpointCursor) -> Result<Option<DeliveryJob>> {
         if lane.ready.is_empty() {
             self.refill(lane).await?;
@@ -240,17 +249,19 @@ impl Service {
 
     async fn refill(&self, lane: &mut EndpointCursor) -> Result<()> {
         let keys = self.keys()?;
-        self.look_at_waiting(&keys, lane, true).await?;
+        // Manual deliveries come first and are also sent to disabled endpoints.
+        self.read_waiting(&keys, lane, true).await?;
         if lane.endpoint.record.is_served() {
-            self.look_at_waiting(&keys, lane, false).await?;
-            while lane.ready.is_empty() && !lane.has_news() && self.look_at_log(&keys, lane).await? {}
+            self.read_waiting(&keys, lane, false).await?;
+            while lane.ready.is_empty() && !lane.has_news() && self.read_next_lines(&keys, lane).await? {}
         }
         Ok(())
     }
 
-    async fn look_at_waiting(&self, keys: &Keys, lane: &mut EndpointCursor, by_hand: bool) -> Result<()> {
+    async fn read_waiting(&self, keys: &Keys, lane: &mut EndpointCursor, by_hand: bool) -> Result<()> {
         let word = waiting_of(lane.endpoint(), by_hand);
         let due = self.reader(keys).list::<Delivery>(RowFilter::DueBy(&word, self.now()), None, LOOKED_AT).await?;
+        // A delivery in progress still has its old row, and must not be sent twice.
         let due: Vec<_> = due.into_iter().filter(|it| !lane.under_way.contains(&it.record.index)).collect();
         let ids: Vec<String> = due.iter().map(|it| it.record.event.to_string()).collect();
         let events = self.reader(keys).get_many::<Event>(&ids).await?;
@@ -267,29 +278,31 @@ impl Service {
         Ok(())
     }
 
-    /// Looks at the next events. Whether there were any.
-    async fn look_at_log(&self, keys: &Keys, lane: &mut EndpointCursor) -> Result<bool> {
+    /// Reads the next events. Returns true if there were any.
+    async fn read_next_lines(&self, keys: &Keys, lane: &mut EndpointCursor) -> Result<bool> {
         let (lines, next) = self.lines_after(lane.looked, LOOKED_AT).await?;
         if next == lane.looked {
             return Ok(false);
         }
-        let had = self.had_before(keys, lane, next).await?;
+        let had = self.positions_with_rows(keys, lane, next).await?;
         for line in lines {
             let SequencedEvent { index, event, .. } = &line.placed;
+            // After a crash, some of these events were already delivered.
             if had.contains(index) || lane.under_way.contains(index) || !lane.endpoint.record.is_subscribed_to(event) {
                 continue;
             }
             if !self.is_for(&lane.endpoint.record, event).await? {
                 continue;
             }
-            lane.take_up(line, self.now());
+            lane.schedule_line(line, self.now());
         }
+        // Events for other endpoints are skipped, but the position still moves.
         lane.looked = next;
         Ok(true)
     }
 
-    /// Which of the next places have rows already.
-    async fn had_before(&self, keys: &Keys, lane: &EndpointCursor, until: u64) -> Result<HashSet<u64>> {
+    /// Returns which of the next positions have rows already.
+    async fn positions_with_rows(&self, keys: &Keys, lane: &EndpointCursor, until: u64) -> Result<HashSet<u64>> {
         let ids: Vec<String> =
             (lane.looked + 1..=until.min(lane.written)).map(|it| delivery_id(lane.endpoint(), it)).collect();
         if ids.is_empty() {

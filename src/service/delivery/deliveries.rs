@@ -1,4 +1,4 @@
-//! Deliveries as administrators see them, sending them again, trying an endpoint out, and forgetting what is old.
+//! Deliveries for administrators: listing, sending again, testing an endpoint, and deleting old rows.
 
 use std::time::Duration;
 
@@ -20,46 +20,46 @@ use crate::store::record::Stored;
 use crate::store::records::{deliveries_of, delivery_id, ended_of, waiting_of};
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
-/// Rows that one change replaces or forgets.
+/// Number of rows that one change replaces or deletes.
 const AT_ONCE: u32 = 250;
 
-/// Which of an endpoint's deliveries.
+/// Selects deliveries of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeliveryFilter {
-    /// All, the last event's first.
+    /// All deliveries, the latest event first.
     All,
-    /// Those that wait for their next attempt, the soonest first.
+    /// Deliveries that wait for their next attempt, the soonest first.
     Waiting,
-    /// Those that were given up, the longest ago first.
+    /// Deliveries that were given up, the oldest first.
     Failed,
 }
 
-/// Where a page of deliveries ends.
+/// Position after a page of deliveries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeliveryCursor {
-    /// By which moment its last delivery is listed.
+    /// Time by which the last delivery of the page is sorted.
     pub moment: i64,
     pub index: u64,
 }
 
-/// A delivery with what was sent.
+/// A delivery with its content.
 #[derive(Clone, Debug)]
 pub struct DeliveryDetails {
     pub delivery: Delivery,
-    /// The body, as every attempt has it.
+    /// Body of every attempt.
     pub body: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RedeliveryRange {
-    /// Everything that was given up since then.
+    /// All deliveries that were given up since this time.
     FailedSince(Timestamp),
-    /// Everything after a place in the log that has not arrived.
+    /// All undelivered events after a log position.
     LogAfter(u64),
 }
 
 impl Service {
-    /// A page of an endpoint's deliveries, and after which of them the next page begins.
+    /// Returns a page of an endpoint's deliveries and the position of the next page.
     pub async fn deliveries(
         &self,
         endpoint: &EndpointId,
@@ -81,6 +81,7 @@ impl Service {
             Some(word) => self.reader(&keys).list(RowFilter::State(word), after.as_ref(), limit).await?,
             None => self.reader(&keys).list(RowFilter::All, Some(after.as_ref().unwrap_or(&begin)), limit).await?,
         };
+        // A short page is the last one.
         let more = rows.len() == limit as usize;
         let own: Vec<Delivery> =
             rows.into_iter().map(|it| it.record).take_while(|it| it.endpoint == *endpoint).collect();
@@ -89,7 +90,7 @@ impl Service {
         Ok((own, next))
     }
 
-    /// One of them, with what is sent.
+    /// Returns one delivery with its content.
     pub async fn delivery(&self, endpoint: &EndpointId, index: u64) -> Result<DeliveryDetails> {
         let keys = self.keys()?;
         let (row, _) = self.endpoint_with_position(&keys, endpoint).await?;
@@ -99,7 +100,7 @@ impl Service {
         Ok(DeliveryDetails { delivery, body })
     }
 
-    /// Sends one again, whether or not it arrived before; to a disabled endpoint, too.
+    /// Sends a delivery again, even if it arrived before or the endpoint is disabled.
     pub async fn redeliver(&self, by: Actor<'_>, endpoint: &EndpointId, index: u64) -> Result<Delivery> {
         retrying!(self.redeliver_once(by, endpoint, index))
     }
@@ -109,7 +110,7 @@ impl Service {
         self.endpoint_with_position(&keys, endpoint).await?;
         let stored = self.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?;
         if matches!(stored.record.state, crate::domain::delivery::delivery::DeliveryState::Behind {}) {
-            return Err(Error::WrongState("it waits for the delivery before it in its thread; send that one"));
+            return Err(Error::WrongState("this delivery waits for an earlier one in its thread: send that one first"));
         }
         let next = stored.record.again(now);
         let mut draft = Draft::new(keys.row(), now);
@@ -120,7 +121,7 @@ impl Service {
         Ok(next)
     }
 
-    /// Sends many again. Says how many, or from how many places of the log.
+    /// Sends many deliveries again. Returns the number of deliveries or log positions.
     pub async fn redeliver_many(&self, by: Actor<'_>, endpoint: &EndpointId, again: RedeliveryRange) -> Result<u64> {
         match again {
             RedeliveryRange::LogAfter(after) => retrying!(self.read_again(by, endpoint, after)),
@@ -136,8 +137,8 @@ impl Service {
         }
     }
 
-    /// One batch. What a crash leaves over is still failed: whoever asks again has that sent, too. So the answer
-    /// belongs to the last batch.
+    /// Sends one batch again. The response is stored with the last batch. After a crash, the rest is still marked as
+    /// failed, and a repeated request sends it.
     async fn redeliver_failed(
         &self,
         by: Actor<'_>,
@@ -154,6 +155,7 @@ impl Service {
         for stored in &failed {
             draft.replace(stored, &stored.record.again(now))?;
         }
+        // Only the last batch stores the response, because it knows the total.
         if failed.len() < AT_ONCE as usize {
             self.store_response(&mut draft, &keys, &(sent + failed.len() as u64))?;
         }
@@ -166,6 +168,7 @@ impl Service {
     async fn read_again(&self, by: Actor<'_>, endpoint: &EndpointId, after: u64) -> Result<u64> {
         let (keys, now) = (self.keys()?, self.now());
         let (_, lane) = self.endpoint_with_position(&keys, endpoint).await?;
+        // The cursor is not there yet and will send these events anyway.
         if after >= lane.record.reached {
             return Ok(0);
         }
@@ -178,14 +181,15 @@ impl Service {
         Ok(places)
     }
 
-    /// Sends an endpoint something that is no event, and says how it went. One that was disabled and takes it is
-    /// enabled again.
+    /// Sends a test message to an endpoint and returns the result. A disabled endpoint that accepts it is enabled
+    /// again.
     pub async fn test_endpoint(&self, id: &EndpointId) -> Result<DeliveryAttempt> {
         let (keys, now) = (self.keys()?, self.now());
         let (endpoint, _) = self.endpoint_with_position(&keys, id).await?;
         let event = EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
         let address = DeliveryTarget::of(&keys, &endpoint.record)?;
         let errand = request::test_action(&keys, (&endpoint.record, &address), (&event, now), self.public_url())?;
+        // Some receivers repeat their input, so secrets are masked before the result is stored or shown.
         let attempt = address.masked(errand.run(self.outgoing()?).await.attempt(now));
         self.metrics.attempted(&attempt.ended);
         retrying!(self.note_test(id, &attempt))?;
@@ -204,7 +208,7 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Forgets deliveries that ended so long ago; the log keeps their events. Says how many.
+    /// Deletes deliveries that ended before this age. The audit log still has their events. Returns how many.
     pub async fn forget_deliveries(&self, age: Duration) -> Result<usize> {
         let (keys, until) = (self.keys()?, self.now().minus(age));
         let mut forgotten = 0;
@@ -212,6 +216,7 @@ impl Service {
             for arrived in [true, false] {
                 let word = ended_of(&endpoint.record.id, arrived);
                 let old = self.reader(&keys).list::<Delivery>(RowFilter::DueBy(&word, until), None, AT_ONCE).await?;
+                // An empty change would still cost a commit.
                 if old.is_empty() {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! The headers that an endpoint's requests carry: checked, and encrypted at rest.
+//! Custom headers of endpoint requests: validation and encryption at rest.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use crate::http_client::{TRACEPARENT, admits_header};
 use crate::random;
 use crate::service::error::{Error, Result};
 
-/// A receiver that wants more has a gateway of its own in front.
+/// A receiver that needs more can use its own proxy.
 const HEADERS_MAX: usize = 10;
 
-/// A token with room to spare.
+/// Long enough for a token.
 const HEADER_BYTES_MAX: usize = 4 * 1024;
 
-/// The headers of an endpoint that is changed otherwise. Their values are shown to nobody, so whoever sends them elsewhere
-/// says them anew: where they went before, they were meant to be read.
+/// Returns the headers that stay after an edit. If the scheme, host or port changes, the headers must be given again.
+/// Their values are secret, and the editor must not be able to send them to a new server.
 pub(super) fn headers_that_stay(before: &Endpoint, next: &Endpoint) -> Result<BTreeMap<String, EncryptedValue>> {
     if before.headers.is_empty() || before.origin == next.origin {
         return Ok(before.headers.clone());
     }
-    let detail = "the address is of another scheme, host or port: say all of its headers anew, or that there are none";
+    let detail = "the URL has another scheme, host or port: enter all headers again, or remove them";
     Err(Error::invalid("/headers", detail))
 }
 
@@ -33,13 +33,16 @@ pub(super) fn hidden_headers(
     headers: &BTreeMap<String, Secret<String>>,
 ) -> Result<BTreeMap<String, EncryptedValue>> {
     if headers.len() > HEADERS_MAX {
-        return Err(Error::invalid("/headers", "ten headers at most"));
+        return Err(Error::invalid("/headers", "at most 10 headers are allowed"));
     }
     let hide = |(name, value): (&String, &Secret<String>)| {
         let name = name.to_ascii_lowercase();
         let ours = name.starts_with("webhook-") || [CONTENT_TYPE.0, TRACEPARENT].contains(&name.as_str());
         if ours || value.expose().len() > HEADER_BYTES_MAX || !admits_header(&name, value.expose()) {
-            return Err(Error::invalid("/headers", "one of these headers cannot be sent, or is the gateway's own"));
+            return Err(Error::invalid(
+                "/headers",
+                "a header is not valid, or the gateway sets it itself: use other names and printable values",
+            ));
         }
         let hidden = keys.row().hide(&header_place(id, &name), value.expose(), random::bytes());
         Ok((name, hidden))

@@ -1,4 +1,4 @@
-//! What attempts make of an endpoint.
+//! Updates the health of an endpoint from its attempts.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::service::platform::event_recorder;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// What attempts make of an endpoint: whether it is disabled, or recovers. As it stands then, if that is otherwise.
+/// Returns the changed endpoint if attempts disable it or show that it recovered.
 pub(super) fn assess_health(
     draft: &mut Draft<'_>,
     endpoint: &Stored<Endpoint>,
@@ -19,7 +19,7 @@ pub(super) fn assess_health(
     now: Timestamp,
 ) -> Result<Option<Stored<Endpoint>>> {
     let why = match endpoint.record.state {
-        // Whoever switched it off switches it on.
+        // An endpoint that a person disabled is enabled only by a person.
         EndpointState::Disabled { why: DisabledReason::ByHand, .. } => return Ok(None),
         EndpointState::Enabled {} if gone => Some(DisabledReason::Gone),
         EndpointState::Enabled {} if health.is_given_up(now) => Some(DisabledReason::Failing),

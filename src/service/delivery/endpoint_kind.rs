@@ -1,4 +1,4 @@
-//! What administrators say of an endpoint's kind, and how it is kept.
+//! Kinds of endpoints as administrators enter them, and as they are stored.
 
 use std::collections::BTreeSet;
 
@@ -17,49 +17,50 @@ use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 
-/// A graph's name or an assistant's id, with room to spare.
+/// Long enough for the name of a graph or the id of an assistant.
 const ASSISTANT_CHARS_MAX: usize = 128;
 
-/// The kind that an administrator asks for, with what it takes.
+/// The requested kind with its settings.
 #[derive(Clone, Debug, Default)]
 pub enum NewKind {
-    /// Events, signed by Standard Webhooks.
+    /// Events, signed as Standard Webhooks.
     #[default]
     Webhook,
-    /// How reviews ended, to the runs of a LangGraph server.
+    /// Outcomes of reviews for the runs of a LangGraph server.
     LangGraph { assistant: String },
-    /// How reviews ended, by a template.
+    /// Outcomes of reviews, built from a template.
     Resume(NewTemplate),
-    /// That something waits for people, to a chat.
+    /// Chat messages about pending reviews.
     Chat(Chat),
 }
 
-/// A template that an administrator wrote.
+/// A template from an administrator.
 #[derive(Clone, Debug)]
 pub struct NewTemplate {
     pub body: Value,
-    /// What is looked at before.
+    /// Request that is sent first.
     pub look: Option<NewPreflight>,
 }
 
-/// A look that an administrator wants before each try.
+/// A request from an administrator that is sent before each attempt.
 #[derive(Clone, Debug)]
 pub struct NewPreflight {
     pub url: Secret<String>,
     pub pointer: String,
-    /// What stands there as long as the decision is waited for.
+    /// Value at the pointer while the decision is awaited.
     pub waiting: Value,
 }
 
 impl Service {
-    /// A kind as it is kept, if it is one.
+    /// Returns the kind in its stored form, if it is valid.
     pub(super) fn kept(&self, keys: &Keys, id: &EndpointId, new: &NewKind) -> Result<EndpointKind> {
         match new {
             NewKind::Webhook => Ok(EndpointKind::Webhook { payload: PayloadVersion::V1 }),
             NewKind::LangGraph { assistant } => {
                 let printable = assistant.chars().all(|it| !it.is_control() && !it.is_whitespace());
                 if !printable || assistant.is_empty() || assistant.chars().count() > ASSISTANT_CHARS_MAX {
-                    let detail = "the name of a graph there or the id of an assistant: 1 to 128 characters, none blank";
+                    let detail =
+                        "give the name of a graph or the id of an assistant: 1 to 128 characters without spaces";
                     return Err(Error::invalid("/assistant", detail));
                 }
                 Ok(EndpointKind::LangGraph { assistant: assistant.clone() })
@@ -67,7 +68,7 @@ impl Service {
             NewKind::Resume(NewTemplate { body, look }) => {
                 needs_of_body(body).map_err(|it| Error::invalid("/template/body", it.to_string()))?;
                 let look = look.as_ref().map(|it| self.kept_look(keys, id, it)).transpose()?;
-                // What it needs follows from its address.
+                // The address decides which values the template needs.
                 let template = Template { body: body.clone(), needs: BTreeSet::new(), look };
                 Ok(EndpointKind::Resume { template })
             }
@@ -88,7 +89,7 @@ impl Service {
         })
     }
 
-    /// A kind with its address, hidden, and what others may see of that.
+    /// Returns a kind with its encrypted address, and the part of the address that others may see.
     pub(super) fn addressed(
         &self,
         keys: &Keys,

@@ -1,4 +1,4 @@
-//! Managing endpoints: adding, changing, rotating secrets, switching off and on, removing.
+//! Manages endpoints: adding, editing, rotating secrets, enabling, disabling and removing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,29 +28,29 @@ use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter, record::Stored};
 
-/// An endpoint's name, as accounts' names: a line in a list.
+/// Same limit as for accounts. Names are shown in lists.
 const NAME_CHARS_MAX: usize = 64;
 
-/// How long an old secret may go on signing beside the new one.
+/// Maximum time for which an old secret also signs after a rotation.
 pub const OVERLAP_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What an administrator asks for.
+/// A requested endpoint.
 #[derive(Clone, Debug)]
 pub struct NewEndpoint {
     pub name: String,
     pub kind: NewKind,
     pub url: Secret<String>,
     pub events: BTreeSet<EventPattern>,
-    /// Of which flows; none: of all, where nothing is resumed.
+    /// Flows whose events are sent. Empty means all, except for kinds that resume runs.
     pub flows: BTreeSet<FlowId>,
-    /// Whether a thread's events follow one another strictly.
+    /// Whether the events of a thread are delivered strictly in order.
     pub ordered: bool,
     pub headers: BTreeMap<String, Secret<String>>,
-    /// After which place in the log it begins; nothing: with what happens next.
+    /// Log position to start after. Without it, delivery starts with the next event.
     pub after: Option<u64>,
 }
 
-/// What shall be different. What is not said stays.
+/// Requested changes. Members that are not set stay as they are.
 #[derive(Clone, Debug, Default)]
 pub struct EndpointEdit {
     pub name: Option<String>,
@@ -61,32 +61,32 @@ pub struct EndpointEdit {
     pub serving: Option<DeliveryActivation>,
 }
 
-/// Whether an endpoint is served, and from where on.
+/// Whether an endpoint is served, and from which position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeliveryActivation {
     Off,
-    /// From where it stopped: everything since is sent.
+    /// Continues where it stopped and sends everything since then.
     WhereItStopped,
-    /// With what happens next: what lies between is not sent.
+    /// Continues with the next event and skips everything before it.
     Now,
 }
 
-/// An endpoint as administrators see it.
+/// An endpoint for administrators.
 #[derive(Clone, Debug)]
 pub struct EndpointDetails {
     pub endpoint: Endpoint,
     pub url: Secret<String>,
-    /// The whole address of the look before, if there is one.
+    /// Full URL of the request that is sent first, if there is one.
     pub look: Option<Secret<String>>,
     pub lane: DeliveryPosition,
-    /// How many events lie beyond that, of whatever kind.
+    /// Number of events after that position, of any kind.
     pub beyond: u64,
-    /// What its deliveries' second signatures are checked with, now and after the next rotation.
+    /// Keys that verify the second signature, now and after the next rotation.
     pub public_keys: Vec<String>,
 }
 
 impl Service {
-    /// Adds an endpoint. Its secret is in the answer, and nowhere else; it has none to show where nothing is signed.
+    /// Adds an endpoint. Its secret appears only in this response. Kinds that sign nothing have no secret.
     pub async fn add_endpoint(
         &self,
         by: Actor<'_>,
@@ -94,7 +94,7 @@ impl Service {
     ) -> Result<(EndpointDetails, Option<Secret<String>>)> {
         let (keys, now) = (self.keys()?, self.now());
         if self.active_endpoints(&keys).await?.len() >= ENDPOINTS_MAX {
-            return Err(Error::WrongState("there are 200 endpoints already; remove one first"));
+            return Err(Error::WrongState("there are already 200 endpoints, which is the maximum: remove one first"));
         }
         check_name(&new.name)?;
         let length = self.log_length().await?;
@@ -117,6 +117,7 @@ impl Service {
             created_by: by.principal(),
             id,
         };
+        // A position beyond the end of the log would skip events that do not exist yet.
         let lane = DeliveryPosition::new(endpoint.id.clone(), new.after.unwrap_or(length).min(length));
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
@@ -125,6 +126,7 @@ impl Service {
         let facts = json!({"kind": endpoint.kind.name().as_str(), "origin": endpoint.origin, "events": endpoint.events,
             "flows": endpoint.flows, "ordered": endpoint.ordered, "after": lane.reached});
         note(&mut draft, by, (&endpoint, 1), now, (EventType::EndpointAdded, facts))?;
+        // Kinds without signatures must not show a secret that protects nothing.
         let secret = endpoint.kind.is_signed().then(|| endpoint.secrets.now.shown(keys.row(), &endpoint.id));
         let added = (self.endpoint_told(&keys, endpoint, lane, length)?, secret);
         self.store_response(&mut draft, &keys, &added)?;
@@ -132,7 +134,7 @@ impl Service {
         Ok(added)
     }
 
-    /// Every endpoint that was not removed, the first made first.
+    /// Returns all endpoints that were not removed, the oldest first.
     pub async fn endpoints(&self) -> Result<Vec<EndpointDetails>> {
         let (keys, length) = (self.keys()?, self.log_length().await?);
         let endpoints = self.active_endpoints(&keys).await?;
@@ -141,7 +143,7 @@ impl Service {
         let mut told = Vec::with_capacity(endpoints.len());
         for endpoint in endpoints {
             let lane = lanes.iter().find(|it| it.record.endpoint == endpoint.record.id);
-            let lane = lane.ok_or(Error::Broken("an endpoint's lane"))?.record.clone();
+            let lane = lane.ok_or(Error::Broken("an endpoint's delivery cursor"))?.record.clone();
             told.push(self.endpoint_told(&keys, endpoint.record, lane, length)?);
         }
         Ok(told)
@@ -153,7 +155,7 @@ impl Service {
         self.endpoint_told(&keys, endpoint.record, lane.record, length)
     }
 
-    /// Changes what is said, and nothing else.
+    /// Changes the given members and nothing else.
     pub async fn change_endpoint(
         &self,
         by: Actor<'_>,
@@ -190,6 +192,7 @@ impl Service {
         }
         next.headers = match &edit.headers {
             Some(headers) => hidden_headers(&keys, id, headers)?,
+            // Headers contain credentials, which must not go to another server without consent.
             None => headers_that_stay(&stored.record, &next)?,
         };
         if let Some(serving) = edit.serving {
@@ -198,7 +201,7 @@ impl Service {
                 DeliveryActivation::WhereItStopped | DeliveryActivation::Now => EndpointState::Enabled {},
             };
             if next.is_served() && !stored.record.is_served() {
-                // The five days begin anew.
+                // The five days before an endpoint is disabled start again.
                 reached.failing_since = None;
                 reached.reached = if serving == DeliveryActivation::Now { length } else { reached.reached };
             }
@@ -217,7 +220,7 @@ impl Service {
         self.endpoint_told(&keys, next, reached, length)
     }
 
-    /// A new secret; the one before signs beside it for as long as is said.
+    /// Creates a new secret. The old one also signs for the given time.
     pub async fn rotate_endpoint_secret(
         &self,
         by: Actor<'_>,
@@ -225,7 +228,10 @@ impl Service {
         overlap: Duration,
     ) -> Result<(Secret<String>, Timestamp)> {
         if overlap > OVERLAP_MAX {
-            return Err(Error::invalid("/overlap_secs", "at most seven days: 604800"));
+            return Err(Error::invalid(
+                "/overlap_secs",
+                "the old secret can be valid for at most seven days: use up to 604800",
+            ));
         }
         retrying!(self.rotate_endpoint_secret_once(by, id, overlap))
     }
@@ -239,9 +245,12 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let (stored, _) = self.endpoint_with_position(&keys, id).await?;
         if !stored.record.kind.is_signed() {
-            return Err(Error::WrongState("what is sent there is not signed, so there is no secret"));
+            return Err(Error::WrongState(
+                "endpoints of this kind have no secret, because their requests are not signed",
+            ));
         }
         let until = now.plus(overlap);
+        // Receivers need time to learn the new secret, so both sign during the overlap.
         let before = Some(RotatedSecret { generation: stored.record.secrets.now.clone(), until });
         let secrets = EndpointSecrets { now: SecretGeneration::new(random::bytes(), now), before };
         let next = Endpoint { secrets, ..stored.record.clone() };
@@ -256,7 +265,7 @@ impl Service {
         Ok(made)
     }
 
-    /// Nothing is sent there any more. What was sent stays to be read for as long as deliveries do.
+    /// Removes an endpoint. Its deliveries stay readable as long as those of other endpoints.
     pub async fn remove_endpoint(&self, by: Actor<'_>, id: &EndpointId) -> Result<()> {
         retrying!(self.remove_endpoint_once(by, id))
     }
@@ -264,6 +273,7 @@ impl Service {
     async fn remove_endpoint_once(&self, by: Actor<'_>, id: &EndpointId) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let (stored, _) = self.endpoint_with_position(&keys, id).await?;
+        // The row stays, because deliveries and audits refer to it.
         let next = Endpoint { state: EndpointState::Removed { at: now }, ..stored.record.clone() };
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
@@ -272,7 +282,7 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// An endpoint that was not removed, and its lane.
+    /// Returns an endpoint that was not removed, with its delivery cursor.
     pub(super) async fn endpoint_with_position(
         &self,
         keys: &Keys,
@@ -283,17 +293,17 @@ impl Service {
             return Err(Error::NotFound("endpoint"));
         }
         let lane = self.fetch::<DeliveryPosition>(keys, id.as_str()).await?;
-        Ok((endpoint, lane.ok_or(Error::Broken("an endpoint's lane"))?))
+        Ok((endpoint, lane.ok_or(Error::Broken("an endpoint's delivery cursor"))?))
     }
 
-    /// Endpoints that were not removed.
+    /// Returns the endpoints that were not removed.
     pub(super) async fn active_endpoints(&self, keys: &Keys) -> Result<Vec<Stored<Endpoint>>> {
         let mut all = self.all_endpoints(keys).await?;
         all.retain(|it| !it.record.is_removed());
         Ok(all)
     }
 
-    /// Those that were removed, too.
+    /// Returns all endpoints, including removed ones.
     pub(super) async fn all_endpoints(&self, keys: &Keys) -> Result<Vec<Stored<Endpoint>>> {
         let mut all: Vec<Stored<Endpoint>> = Vec::new();
         loop {
@@ -320,6 +330,7 @@ impl Service {
             EndpointKind::Resume { template } => Some(template),
             EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } | EndpointKind::Chat { .. } => None,
         };
+        // Placeholders were encoded for storage. Administrators see them as they typed them.
         let as_typed = |it: Secret<String>| Secret::new(braced(it.expose()));
         let url = if template.is_some() { as_typed(url) } else { url };
         let look = template.and_then(|it| it.look.as_ref());
@@ -329,7 +340,7 @@ impl Service {
 
     async fn check_flows(&self, keys: &Keys, kind: &EndpointKind, flows: &BTreeSet<FlowId>) -> Result<()> {
         if kind.resumes() && flows.is_empty() {
-            return Err(Error::invalid("/flows", "name the flows whose runs it resumes"));
+            return Err(Error::invalid("/flows", "name the flows whose runs this endpoint resumes"));
         }
         for flow in flows {
             self.flow(keys, flow).await.map_err(|_| Error::invalid("/flows", "one of these flows does not exist"))?;
@@ -347,6 +358,7 @@ fn note(
 ) -> Result<()> {
     facts["endpoint"] = json!(endpoint.id);
     facts["name"] = json!(endpoint.name);
+    // An audit compares the row with this hash.
     facts["row"] = json!(endpoint.hash());
     facts["revision"] = json!(revision);
     facts["by"] = json!(by.principal());
@@ -357,7 +369,7 @@ fn note(
 fn check_name(name: &str) -> Result<()> {
     let printable = name.chars().all(|it| !it.is_control()) && !name.trim().is_empty();
     let fits = printable && name.chars().count() <= NAME_CHARS_MAX;
-    if fits { Ok(()) } else { Err(Error::invalid("/name", "1 to 64 characters that can be seen")) }
+    if fits { Ok(()) } else { Err(Error::invalid("/name", "use 1 to 64 visible characters")) }
 }
 
 fn checked_events(events: &BTreeSet<EventPattern>) -> Result<BTreeSet<EventPattern>> {

@@ -1,4 +1,4 @@
-//! What is sent next, and how that went.
+//! The next delivery and its result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::domain::primitives::time::Timestamp;
 use crate::store::record::Stored;
 use crate::traces::{TraceSink, TraceSpan};
 
-/// What is sent next, of one lane.
+/// The next delivery of a cursor.
 pub struct DeliveryJob {
     pub(super) delivery: Delivery,
     pub(super) stored: Option<Stored<Delivery>>,
@@ -46,19 +46,19 @@ impl DeliveryJob {
         &self.delivery.event
     }
 
-    /// An attempt at it, in the trace of what it tells.
+    /// Starts an attempt in the trace of its event.
     pub fn traced(&self, traces: &TraceSink) -> TraceSpan {
         traces.delivery(self.delivery.kind, self.line.placed.trace.as_ref())
     }
 
-    /// The job with how it went, without what is hidden in what was sent there.
+    /// Returns the delivery with its result. Secrets of the request are masked in the result.
     pub fn done(self, at: Timestamp, (address, report): (&DeliveryTarget, AttemptReport)) -> CompletedJob {
         let retry_after = report.retry_after;
         CompletedJob { job: self, attempt: address.masked(report.attempt(at)), retry_after }
     }
 
-    /// The job, if nothing could be sent: what is stored about its event does not agree with what was signed, or is in an
-    /// archive that cannot be read.
+    /// Returns the delivery with a failed result if nothing could be sent. The stored data of the event does not match
+    /// its signatures, or is in an unreadable archive.
     pub fn unsendable(self, at: Timestamp) -> CompletedJob {
         let attempt =
             DeliveryAttempt { at, took_ms: 0, ended: AttemptOutcome::Failed { why: FailureCode::Unsendable } };

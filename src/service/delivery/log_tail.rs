@@ -1,4 +1,4 @@
-//! The stretch of the log that lanes are at: read once, and said once, for all of them.
+//! The latest lines of the audit log, read and serialized once for all delivery cursors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::log::sequencer::SequencedEvent;
 
-/// Lines that stay in memory: what lanes that arrive are apart, and not what one that was away has to catch up with.
+/// Number of lines in memory. Enough for cursors that are close together, but not for one that has to catch up.
 const LINES_MAX: usize = 1_000;
 
-/// A line of the log, and what was last said of it.
+/// A log line with its last serialized form.
 pub(super) struct TailLine {
     pub(super) placed: SequencedEvent,
     said: Mutex<Option<(PayloadVersion, Arc<SignedBody>)>>,
@@ -27,16 +27,17 @@ impl TailLine {
     }
 }
 
-/// Lines by their places. The log is only ever added to, so a line that was read stays as it was.
+/// Lines by log position. The log is append-only, so a cached line stays valid.
 #[derive(Default)]
 pub(in crate::service) struct LogTail {
     lines: Mutex<BTreeMap<u64, Arc<TailLine>>>,
 }
 
 impl Service {
-    /// The lines after a place, at most so many. The second part is where to go on from: the same place at the log's end.
+    /// Returns at most `limit` lines after a position. The second part is the position to continue from, which is the
+    /// same position at the end of the log.
     pub(super) async fn lines_after(&self, after: u64, limit: u32) -> Result<(Vec<Arc<TailLine>>, u64)> {
-        // Whoever comes to the same place meanwhile waits for this reading, instead of doing it too.
+        // The lock makes concurrent readers of the same position wait for this read instead of repeating it.
         let mut known = self.tail.lines.lock().await;
         let wanted = after + 1..=after + u64::from(limit);
         let have: Vec<Arc<TailLine>> = known
@@ -56,7 +57,7 @@ impl Service {
         Ok((read, next))
     }
 
-    /// What is sent of a line now. Within a second every endpoint is sent the same, under the same signature.
+    /// Returns the signed body of a line. Within one second, all endpoints get the same body with the same signature.
     pub(super) async fn said(
         &self,
         version: PayloadVersion,

@@ -1,8 +1,8 @@
-//! Sending: what is sent where, and how far each endpoint has been served.
+//! Sends events to endpoints and tracks how far each endpoint has been served.
 //!
-//! Nothing is written for endpoints while something is decided: the decision's change has the event, and a lane reads
-//! the log from the place that it has reached. That place moves in the same change that says how an attempt ended, so
-//! a crash between the two loses nothing and repeats at most what was under way.
+//! A decision writes nothing for endpoints. Its change contains the event, and each delivery cursor reads the audit log
+//! from its own position. The position moves in the change that records the result of an attempt. A crash therefore
+//! loses nothing and repeats at most the deliveries in progress.
 
 mod attempt_result;
 mod chat;
@@ -40,28 +40,28 @@ use url::Url;
 use super::Service;
 use super::error::{Error, Result};
 
-/// A month of what was sent can be looked at, and sent again.
+/// Deliveries can be read and sent again for a month.
 const DELIVERIES_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// What stands in the place of what is hidden.
+/// Replacement for secrets.
 const MASK: &str = "[hidden]";
 
-/// What is shorter is no secret, and stands in many a sentence.
+/// A shorter text is not a secret and appears in many responses.
 const MASKED_BYTES_MIN: usize = 6;
 
 const CONTENT_TYPE: (&str, &str) = ("content-type", "application/json");
 
-/// What hides an endpoint's address.
+/// Returns the encryption context of an endpoint's URL.
 fn url_place(endpoint: &EndpointId) -> String {
     format!("endpoint/{endpoint}/url")
 }
 
-/// What hides the address of the look before.
+/// Returns the encryption context of the URL of the preflight request.
 fn look_place(endpoint: &EndpointId) -> String {
     format!("endpoint/{endpoint}/look")
 }
 
-/// What hides the value of one of its headers.
+/// Returns the encryption context of a header value.
 fn header_place(endpoint: &EndpointId, name: &str) -> String {
     format!("endpoint/{endpoint}/header/{name}")
 }
@@ -70,7 +70,8 @@ fn shown(keys: &Keys, place: &str, hidden: &EncryptedValue) -> Result<Secret<Str
     keys.row().show(place, hidden).ok_or(Error::Broken("what an endpoint hides"))
 }
 
-/// What of an address a receiver may repeat: all behind the host, what stands beside gaps, and each name and value.
+/// Returns the parts of a URL that a receiver may repeat: everything after the host, the text between placeholders, and
+/// each name and value.
 fn parts(url: &Url) -> impl Iterator<Item = Cow<'_, str>> {
     let behind = &url[url::Position::BeforePath..];
     let single = plain_parts(behind).flat_map(|it| it.split(['/', '?', '&', '=']));
@@ -78,11 +79,11 @@ fn parts(url: &Url) -> impl Iterator<Item = Cow<'_, str>> {
     plain.chain(url.query_pairs().map(|it| it.1))
 }
 
-/// An endpoint as a request is made for it.
+/// URL and headers of an endpoint, decrypted for requests.
 #[derive(Clone)]
 pub struct DeliveryTarget {
     url: Url,
-    /// The look's, before what a template needs.
+    /// URL of the preflight request of a template.
     look: Option<Url>,
     headers: Vec<(String, Secret<String>)>,
 }
@@ -104,18 +105,18 @@ impl DeliveryTarget {
         Ok(Self { url, look, headers: own.collect::<Result<_>>()? })
     }
 
-    /// How an attempt ended, without what is hidden in its request: some receivers repeat what they were sent.
+    /// Masks the secrets of the request in the result of an attempt, because some receivers repeat their input.
     fn masked(&self, mut attempt: DeliveryAttempt) -> DeliveryAttempt {
         let headers = self.headers.iter().map(|it| it.1.expose().as_str());
         let words = headers.flat_map(|it| [it, it.rsplit(' ').next().unwrap_or(it)]).map(Cow::Borrowed);
         let parts = std::iter::once(&self.url).chain(&self.look).flat_map(parts);
         let mut hidden: Vec<_> = words.chain(parts).filter(|it| it.len() >= MASKED_BYTES_MIN).collect();
-        // A part of another would cut it in two, and leave the rest.
+        // The longest secrets come first. Otherwise a shorter one would split a longer one and leave the rest readable.
         hidden.sort_by_key(|it| Reverse(it.len()));
         if let AttemptOutcome::Answered { body, cut, .. } = &mut attempt.ended {
             for text in &hidden {
                 *body = body.replace(text.as_ref(), MASK);
-                // What was cut may end in the middle of it.
+                // A truncated body may end in the middle of a secret.
                 let begun =
                     (MASKED_BYTES_MIN..text.len()).filter_map(|it| text.get(..it)).rfind(|it| body.ends_with(it));
                 if let Some(begun) = begun.filter(|_| *cut) {
@@ -127,12 +128,12 @@ impl DeliveryTarget {
         attempt
     }
 
-    /// A request with the endpoint's own headers alone.
+    /// Builds a request with the custom headers of the endpoint only.
     fn plain(&self, url: Url, body: &Value) -> OutboundRequest {
         self.parcel(url, Vec::new(), body.to_string())
     }
 
-    /// A request with the endpoint's own headers.
+    /// Builds a request with the custom headers of the endpoint.
     fn parcel(&self, url: Url, signed: Vec<(&'static str, String)>, body: String) -> OutboundRequest {
         let own = self.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
         let ours = signed.into_iter().chain([(CONTENT_TYPE.0, CONTENT_TYPE.1.to_owned())]);
@@ -141,7 +142,7 @@ impl DeliveryTarget {
     }
 }
 
-/// That this gateway is the one that sends, for as long as it lives.
+/// The leader lock of the gateway that sends. It is released when this is dropped.
 pub struct DeliveryLeadership(Box<dyn LeaderLock>);
 
 impl DeliveryLeadership {
@@ -151,23 +152,23 @@ impl DeliveryLeadership {
 }
 
 impl Service {
-    /// The same service, sending by this. Without it nothing is sent, and no endpoint can be added.
+    /// Sets the HTTP client. Without it, the gateway sends nothing and rejects new endpoints.
     #[must_use]
     pub fn with_http_client(self, outgoing: HttpClient) -> Self {
         Self { outgoing: Some(outgoing), ..self }
     }
 
-    /// Tries to be the one gateway that sends.
+    /// Tries to get the leader lock for sending.
     pub async fn acquire_delivery_lock(&self) -> Result<Option<DeliveryLeadership>> {
         Ok(self.store.take(LeaderTask::Sending).await?.map(DeliveryLeadership))
     }
 
-    /// For how long deliveries stay to be read.
+    /// Returns how long deliveries stay readable.
     pub const fn deliveries_kept(&self) -> Duration {
         DELIVERIES_KEPT
     }
 
     pub fn outgoing(&self) -> Result<&HttpClient> {
-        self.outgoing.as_ref().ok_or(Error::WrongState("this gateway sends nothing to others"))
+        self.outgoing.as_ref().ok_or(Error::WrongState("this gateway does not send to endpoints: sending is disabled"))
     }
 }

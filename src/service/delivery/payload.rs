@@ -1,4 +1,4 @@
-//! What an endpoint is told of an event: nothing that is hidden, and the same on every attempt.
+//! Builds the body of an event for endpoints. It has no redacted value and is the same for every attempt.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::log::sequencer::SequencedEvent;
 
-/// Whether a transition has its end with this event, so that its agent may go on.
+/// Returns true if the event ends a transition, so that its agent can continue.
 const fn ends(kind: EventType) -> bool {
     matches!(
         kind,
@@ -24,7 +24,7 @@ const fn ends(kind: EventType) -> bool {
 }
 
 impl Service {
-    /// The body of an event. With the end of a transition goes what its agent resumes with.
+    /// Returns the body of an event. At the end of a transition it includes the instruction for the agent.
     pub(super) async fn payload_of(&self, version: PayloadVersion, placed: &SequencedEvent) -> Result<String> {
         match version {
             PayloadVersion::V1 => {}

@@ -1,6 +1,7 @@
-//! Writing down how deliveries went, and with it how far their lane has come.
+//! Writes the results of deliveries together with the position of their cursor.
 //!
-//! It is planned from what is known of the lane, put into the store while the lane goes on, and only then known to it.
+//! A write is planned from the state of the cursor and runs while the cursor continues. The cursor learns the result
+//! only after the write.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +23,7 @@ use crate::store::change::{Draft, PreparedChange};
 use crate::store::record::Stored;
 use crate::store::records::{behind_in, delivery_id};
 
-/// What a lane has to write down.
+/// Results that a cursor has to write.
 struct PendingPersist {
     done: Vec<CompletedJob>,
     put_off: Vec<Delivery>,
@@ -34,22 +35,22 @@ impl PendingPersist {
     }
 }
 
-/// What a lane knows once it is written.
+/// State of a cursor after the write.
 struct PersistedCursor {
     lane: Stored<DeliveryPosition>,
     endpoint: Option<Stored<Endpoint>>,
-    /// Threads of which a delivery has ended, and the next one of each, if there is one.
+    /// Threads with a finished delivery, and the next delivery of each, if there is one.
     freed: Vec<(ThreadId, Option<u64>)>,
 }
 
-/// What is about to be written down.
+/// A planned write.
 pub struct DeliveryPersistPlan {
     news: PendingPersist,
     after: PersistedCursor,
     drafted: PreparedChange,
 }
 
-/// What was written down, or was not.
+/// A completed or failed write.
 pub struct DeliveryPersistResult {
     news: PendingPersist,
     after: PersistedCursor,
@@ -57,7 +58,7 @@ pub struct DeliveryPersistResult {
 }
 
 impl DeliveryPersistPlan {
-    /// Writes it. The lane may go on meanwhile.
+    /// Writes the plan. The cursor may continue in the meantime.
     pub async fn put(self, service: &Service) -> DeliveryPersistResult {
         DeliveryPersistResult { news: self.news, after: self.after, outcome: service.commit(self.drafted).await }
     }
@@ -74,6 +75,7 @@ impl EndpointCursor {
         if let Some(endpoint) = after.endpoint {
             self.endpoint = endpoint;
         }
+        // The endpoint was disabled since then.
         if !self.endpoint.record.is_served() {
             self.rest();
         }
@@ -81,16 +83,17 @@ impl EndpointCursor {
 }
 
 impl Service {
-    /// Plans to write down how jobs went, and what else the lane has found out.
+    /// Plans a write of these results and of everything else that the cursor has found out.
     pub async fn plan(&self, lane: &mut EndpointCursor, done: Vec<CompletedJob>) -> Result<DeliveryPersistPlan> {
         done.iter().for_each(|it| self.metrics.attempted(&it.attempt.ended));
         let news = PendingPersist { done, put_off: std::mem::take(&mut lane.put_off) };
         self.planned(lane, news).await
     }
 
-    /// Lets the lane know. What met with somebody else's change is planned and written again.
+    /// Updates the cursor after a write. A write that conflicted with another change is planned and written again.
     pub async fn settle(&self, lane: &mut EndpointCursor, put: DeliveryPersistResult) -> Result<()> {
         let mut put = put;
+        // Edits by administrators are rare, so a few attempts are enough.
         for _ in 1..ATTEMPTS_MAX {
             match put.outcome {
                 Err(error) if error.is_conflict() => {}
@@ -102,7 +105,7 @@ impl Service {
         put.outcome.map(|()| lane.learn(&put.news.places(), put.after))
     }
 
-    /// Writes down how jobs went, and waits for it.
+    /// Writes results and waits for the write.
     pub async fn record(&self, lane: &mut EndpointCursor, done: Vec<CompletedJob>) -> Result<()> {
         let put = self.plan(lane, done).await?.put(self).await;
         self.settle(lane, put).await
@@ -116,12 +119,14 @@ impl Service {
         let mut freed: Vec<(ThreadId, Option<u64>)> = Vec::new();
         let (mut arrived, mut gone) = (false, false);
         for CompletedJob { job, attempt, retry_after } in &news.done {
+            // Random jitter for the backoff, so that failed deliveries do not all retry at once.
             let chance = u32::from_be_bytes(random::bytes());
             let next = job.delivery.tried(attempt.clone(), chance, *retry_after);
             match &job.stored {
                 Some(stored) => draft.replace(stored, &next)?,
                 None => drop(draft.insert(&next)?),
             }
+            // An event that is no longer relevant gives no evidence about the health of the receiver.
             if !attempt.ended.is_over() {
                 health.note(attempt.ended.arrived(), attempt.ended_at());
                 gone |= attempt.ended.is_gone();
@@ -130,25 +135,26 @@ impl Service {
             let ended =
                 next.thread.filter(|it| next.state.ended_at().is_some() && lane.busy.get(it) == Some(&next.index));
             if let Some(thread) = ended {
-                let next = self.let_next_go((&keys, &mut draft), lane, (&thread, &mut put_off), now).await?;
+                let next = self.release_next((&keys, &mut draft), lane, (&thread, &mut put_off), now).await?;
                 freed.push((thread, next));
             }
         }
         for delivery in &put_off {
             draft.insert(delivery)?;
         }
+        // The position moves in the same change as the results, so that a crash loses nothing.
         health.reached = health.reached.max(lane.reached_with(&news.places()));
         let endpoint = assess_health(&mut draft, &lane.endpoint, &health, (gone, arrived), now)?;
         if endpoint.is_none() {
-            // Whoever changes an endpoint while it is served is noticed here.
+            // A concurrent edit of the endpoint is detected here.
             draft.require_unchanged(&lane.endpoint);
         }
         let after = PersistedCursor { lane: draft.replaced(&lane.lane, health)?, endpoint, freed };
         Ok(DeliveryPersistPlan { news, after, drafted: draft.finish() })
     }
 
-    /// The thread's next delivery that waited for the one before: its place, if there is one.
-    async fn let_next_go(
+    /// Returns the position of the next delivery of the thread that waited for the previous one.
+    async fn release_next(
         &self,
         (keys, draft): (&Keys, &mut Draft<'_>),
         lane: &EndpointCursor,
@@ -161,20 +167,22 @@ impl Service {
             draft.replace(&next, &Delivery { state, ..next.record.clone() })?;
             return Ok(Some(next.record.index));
         }
+        // The next delivery may not have a row yet.
         let waits = |it: &&mut Delivery| it.thread.as_ref() == Some(thread) && it.state == DeliveryState::Behind {};
         let Some(next) = put_off.iter_mut().find(waits) else { return Ok(None) };
         next.state = state;
         Ok(Some(next.index))
     }
 
-    /// Somebody else changed one of the rows: what is known of the lane is read again, and what went out stays done.
+    /// Reads the rows of the cursor again after a conflict. Sent deliveries stay sent.
     async fn look_again(&self, lane: &mut EndpointCursor, mut news: PendingPersist) -> Result<PendingPersist> {
         let keys = self.keys()?;
         let (endpoint, row) = self.endpoint_with_position(&keys, lane.endpoint()).await?;
+        // An administrator moved the position, or another gateway served the cursor.
         if row.record.reached != lane.lane.record.reached {
             lane.scan_from(row.record.reached);
         }
-        // Where to is perhaps what they changed.
+        // The conflicting change may have set another URL.
         lane.address = DeliveryTarget::of(&keys, &endpoint.record)?;
         (lane.endpoint, lane.lane) = (endpoint, row);
         for done in &mut news.done {

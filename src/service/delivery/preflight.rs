@@ -1,4 +1,4 @@
-//! Requests that are only sent where a look says that they are waited for.
+//! Requests that are sent only if a preflight request shows that the receiver waits for them.
 
 use url::Url;
 
@@ -11,23 +11,23 @@ use crate::domain::delivery::preflight::{LOOK_BYTES_MAX, PreflightResult};
 use crate::domain::delivery::template::{PreflightTemplate, filled_address};
 use crate::http_client::{BoundedResponse, HttpClient, HttpOutcome, OutboundRequest};
 
-/// A request, and the look before it.
+/// A request with its preflight request.
 pub struct PreflightedRequest {
     look: Url,
     address: DeliveryTarget,
     then: PreflightFollowUp,
 }
 
-/// What is sent then, and what has to be seen for it.
+/// The request to send, and the condition for it.
 enum PreflightFollowUp {
-    /// A run, where the thread has interrupts that wait for this decision.
+    /// A run, if the thread has interrupts that wait for this decision.
     LangGraph { runs: Url, assistant: String, decided: Box<DecisionPayload> },
-    /// A request that an administrator wrote; none where it is only tried out.
+    /// A request from a template. `None` if only the preflight request is tested.
     Template { look: PreflightTemplate, parcel: Option<OutboundRequest> },
 }
 
 impl PreflightedRequest {
-    /// Of a LangGraph server's thread; nothing if the decision has none.
+    /// Returns the request for the thread of a LangGraph server, or `None` if the decision has no thread.
     pub(super) fn langgraph(address: &DeliveryTarget, assistant: &str, decided: DecisionPayload) -> Option<Self> {
         let thread = langgraph::thread_of(&decided)?;
         let look = langgraph::below(&address.url, &["threads", thread])?;
@@ -36,7 +36,7 @@ impl PreflightedRequest {
         Some(Self { look, address: address.clone(), then })
     }
 
-    /// Of a template; nothing if its address cannot be filled.
+    /// Returns the request of a template, or `None` if its URL cannot be filled in.
     pub(super) fn template(
         address: &DeliveryTarget,
         template: &PreflightTemplate,
@@ -47,7 +47,7 @@ impl PreflightedRequest {
         Some(Self { look, address: address.clone(), then })
     }
 
-    /// Looks, and sends if that is what was seen.
+    /// Sends the preflight request, and then the request if the receiver waits for it.
     pub(super) async fn run(self, outgoing: &HttpClient) -> AttemptReport {
         let answer = match outgoing.get(&self.look, &self.address.headers, LOOK_BYTES_MAX).await {
             HttpOutcome::Answered(answer) => answer,
@@ -69,6 +69,7 @@ impl PreflightedRequest {
 impl PreflightFollowUp {
     fn parcel(self, address: &DeliveryTarget, answer: &BoundedResponse) -> Result<OutboundRequest, PreflightResult> {
         match answer.status {
+            // A truncated response may lack the value that shows whether the receiver waits.
             200..=299 if answer.cut => return Err(PreflightResult::Unclear),
             200..=299 => (),
             _ => return Err(PreflightResult::Refused),
@@ -79,6 +80,7 @@ impl PreflightFollowUp {
                 Ok(address.plain(runs, &langgraph::run(&assistant, &interrupts, &decided)))
             }
             Self::Template { look, parcel } => match (look.seen(&answer.body), parcel) {
+                // A test has no request to send. Reaching the value is its success.
                 (Ok(()) | Err(PreflightResult::NotWaiting), None) => Err(PreflightResult::There),
                 (Ok(()), Some(parcel)) => Ok(parcel),
                 (Err(saw), _) => Err(saw),

@@ -1,4 +1,4 @@
-//! What an endpoint of each kind is sent for an event, and what counts as its having arrived.
+//! Builds the request for each kind of endpoint, and decides which responses count as success.
 
 use std::time::Duration;
 
@@ -27,29 +27,29 @@ use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::log::sequencer::SequencedEvent;
 
-/// What an endpoint that is tried out is sent.
+/// Event type of a test message.
 const TEST: &str = "endpoint.test";
 
-/// What stands in the place of a name that is only known after a look.
+/// Placeholder for names that are known only after the preflight request.
 const NAMED_BY_LOOK: &str = "(the interrupts that wait for this digest)";
 
-/// What cannot be put into a template's gaps without its becoming something else.
+/// Error for a value that would change the structure of a template.
 const FILLED: Error = Error::Broken("what fills a template");
 
-/// What is done in one attempt.
+/// The action of one attempt.
 pub enum DeliveryAction {
-    /// One request. Any 2xx is its receiver's yes.
+    /// One request. Any 2xx response is a success.
     Send(OutboundRequest),
-    /// One that is sent only where a look says that it is waited for.
+    /// A request that is sent only if a preflight request shows that the receiver waits for it.
     LookFirst(Box<PreflightedRequest>),
-    /// Nothing: what would be told is over.
+    /// No request, because the event is no longer relevant.
     Over,
-    /// One that asks a LangGraph server for its assistant, and resumes nothing.
+    /// A request that asks a LangGraph server for its assistant and resumes nothing.
     Search(OutboundRequest),
 }
 
 impl DeliveryAction {
-    /// Does it, and waits for what becomes of it.
+    /// Performs the action and waits for the result.
     pub async fn run(self, outgoing: &HttpClient) -> AttemptReport {
         match self {
             Self::Send(parcel) => outgoing.post(&parcel).await.into(),
@@ -71,19 +71,21 @@ impl DeliveryAction {
 }
 
 impl Service {
-    /// Whether an event that an endpoint wants can be told there. One that cannot be read is tried, and seen to fail.
+    /// Returns true if an event is sent to this endpoint. An event that cannot be read is attempted, so that the
+    /// failure is visible.
     pub(super) async fn is_for(&self, endpoint: &Endpoint, event: &Event) -> Result<bool> {
         match &endpoint.kind {
             EndpointKind::Webhook { .. } | EndpointKind::Chat { .. } => Ok(true),
             EndpointKind::LangGraph { .. } | EndpointKind::Resume { .. } => match self.review_ended(event).await {
                 Ok(decided) => Ok(decided.is_some_and(|it| endpoint.kind.reaches(&it))),
+                // A broken event fails visibly instead of being skipped.
                 Err(error) if error.is_of_what_is_told() => Ok(true),
                 Err(error) => Err(error),
             },
         }
     }
 
-    /// What is done for an event, signed now where its kind is.
+    /// Returns the action for an event, signed now if its kind is signed.
     pub(super) async fn errand(
         &self,
         (endpoint, address): (&Endpoint, &DeliveryTarget),
@@ -110,6 +112,7 @@ impl Service {
                 let headers = stamped.headers(keys.row(), &endpoint.id, &endpoint.secrets);
                 let parcel = address.parcel(url, headers.into(), stamped.body().to_owned());
                 let parcel = parcel.traced(trace);
+                // Without a preflight request, the run is resumed even if it no longer waits.
                 match &template.look {
                     None => Ok(DeliveryAction::Send(parcel)),
                     Some(look) => {
@@ -124,17 +127,19 @@ impl Service {
                     let note = self.chat_message(&placed.event).await?;
                     Ok(DeliveryAction::Send(address.plain(address.url.clone(), &chat.message(&note))))
                 }
+                // A message about a decided review would only confuse reviewers.
                 false => Ok(DeliveryAction::Over),
             },
         }
     }
 
-    /// What is sent for an event, as people are shown it.
+    /// Returns the body of an event as people see it.
     pub(super) async fn body_of(&self, endpoint: &Endpoint, placed: &SequencedEvent) -> Result<String> {
         match &endpoint.kind {
             EndpointKind::Webhook { payload } => self.payload_of(*payload, placed).await,
             EndpointKind::LangGraph { assistant } => {
                 let decided = self.decided_of(placed).await?;
+                // The names are not stored, so the page shows a placeholder.
                 let name = decided.interrupt.clone().unwrap_or_else(|| NAMED_BY_LOOK.to_owned());
                 Ok(langgraph::run(assistant, &[name], &decided).to_string())
             }
@@ -150,7 +155,7 @@ impl Service {
     }
 }
 
-/// What is done to try an endpoint out; `id` is no event's.
+/// Returns the action that tests an endpoint. `id` belongs to no event.
 pub(super) fn test_action(
     keys: &Keys,
     (endpoint, address): (&Endpoint, &DeliveryTarget),
@@ -171,15 +176,19 @@ pub(super) fn test_action(
         EndpointKind::Resume { template } => {
             let look = template.look.as_ref();
             let look =
-                look.ok_or(Error::WrongState("without a look there is nothing to try: it would resume something"))?;
+                look.ok_or(Error::WrongState("this endpoint cannot be tested without a preflight request (`look`), because the test would resume a run"))?;
+            // A real decision could resume a run.
             let decided = DecisionPayload::made_up(id);
             let look = PreflightedRequest::template(address, look, (&decided, None)).ok_or(FILLED)?;
             Ok(DeliveryAction::LookFirst(Box::new(look)))
         }
         EndpointKind::Chat { chat } => {
             let page = format!("{gateway}/endpoints/{}", endpoint.id);
-            let note =
-                ChatMessage { title: "A test: reviews that wait are told here".to_owned(), facts: Vec::new(), page };
+            let note = ChatMessage {
+                title: "Test: Countersign posts pending reviews here".to_owned(),
+                facts: Vec::new(),
+                page,
+            };
             Ok(DeliveryAction::Send(address.plain(address.url.clone(), &chat.message(&note))))
         }
     }

@@ -1,4 +1,4 @@
-//! How reviews ended, for endpoints that tell it to whoever stopped for them.
+//! Outcomes of reviews for endpoints that resume the waiting agent or host application.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::service::Service;
 use crate::service::error::{Error, Result};
 
 impl Service {
-    /// How a review ended, if that is what an event tells.
+    /// Returns the outcome of a review if the event ends one.
     pub(super) async fn review_ended(&self, event: &Event) -> Result<Option<DecisionPayload>> {
         if ends_interrupt(event.kind) {
             return self.interrupt_ended(event).await.map(Some);
@@ -42,7 +42,7 @@ impl Service {
         let shown = self.interrupt_view(&id).await?;
         let interrupt = &shown.interrupt;
         let Some(answered) = interrupt.answered() else { return Err(broken) };
-        // A name that has something hidden in it is sent nowhere.
+        // A thread name that contains a redacted value is never sent.
         let thread = interrupt.asserted.thread_ref.as_deref().filter(|it| shown.masked(it) == *it);
         Ok(DecisionPayload {
             event: event.id.clone(),

@@ -1,34 +1,34 @@
-//! Why an envelope is not made, or not believed.
+//! Reasons why the gateway does not issue or accept an envelope.
 
 use crate::domain::context::{EnvelopeCode, InputMismatch, ViewRejected};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::Policy;
 use crate::domain::threads::thread::Checkpoint;
 
-/// That no envelope is made. Nothing was changed: the head is as it was.
+/// Error for an envelope that could not be issued. The head was not changed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{why}")]
 pub struct EnvelopeCreationError {
     pub why: EnvelopeCreationCause,
-    /// The head of which none is made.
+    /// The head for which no envelope was issued.
     pub checkpoint: Checkpoint,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EnvelopeCreationCause {
-    /// The view lacks what its node requires.
-    #[error("the view lacks what the node requires; `errors` says where")]
+    /// The view lacks a value that its node requires.
+    #[error("the view lacks values that the node requires: `errors` lists their paths")]
     Missing(Vec<Pointer>),
-    /// What its node requires is more than it may be given.
-    #[error("what the node requires is {tokens} tokens, and it may be given {max}")]
+    /// The required values exceed the token limit of the node.
+    #[error("the values that the node requires have {tokens} tokens, but its limit is {max}")]
     OverBudget { tokens: u64, max: u64 },
-    /// What its node would be given is not what it may receive.
-    #[error("the view does not fit the schema of what the node receives; `errors` says where")]
+    /// The view does not match the input schema of the node.
+    #[error("the view does not match the input schema of the node: `errors` lists the paths")]
     Unfit(Vec<InputMismatch>),
 }
 
 impl EnvelopeCreationCause {
-    /// What programs look at.
+    /// Returns the code that clients compare.
     pub const fn code(&self) -> EnvelopeCode {
         match self {
             Self::Missing(_) => EnvelopeCode::RequiredMissing,
@@ -46,7 +46,7 @@ impl EnvelopeCreationCause {
     }
 }
 
-/// Misfits, without the names of what the policy hides.
+/// Returns the mismatches without the names of redacted values.
 pub(in crate::service) fn told(misfits: Vec<InputMismatch>, policy: &Policy) -> Vec<InputMismatch> {
     let mut told: Vec<InputMismatch> =
         misfits.into_iter().map(|it| InputMismatch { pointer: policy.cut(&it.pointer), ..it }).collect();
@@ -55,13 +55,13 @@ pub(in crate::service) fn told(misfits: Vec<InputMismatch>, policy: &Policy) -> 
     told
 }
 
-/// That an envelope is not believed.
+/// Error for an envelope that is not valid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EnvelopeRejected {
     pub code: EnvelopeCode,
-    /// Where it is not what its node may receive.
+    /// Paths where the payload does not match the input schema of the node.
     pub misfits: Vec<InputMismatch>,
-    /// The thread's head, once it is known that the asker may know of the thread.
+    /// Head of the thread. It is set only if the caller may know that the thread exists.
     pub checkpoint: Option<Checkpoint>,
 }
 

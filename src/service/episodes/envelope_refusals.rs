@@ -1,4 +1,4 @@
-//! The context boundary: each envelope that is refused is counted, and written down for auditors without a value of the state.
+//! The context boundary: counts every refused envelope and records it for auditors without values of the state.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,15 +13,15 @@ use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::store::change::Draft;
 
-/// The refusals that this process has seen.
+/// Refusals in this process.
 #[derive(Debug, Default)]
 pub(in crate::service) struct EnvelopeRefusals(Mutex<EnvelopeRefusalLog>);
 
-/// Whose view was refused, of which thread. Nothing where an envelope is not known to be this gateway's.
+/// Thread and node of the refused view. `None` if the envelope is not known to be from this gateway.
 pub(in crate::service) type RejectedView<'a> = Option<(&'a ThreadId, &'a NodeId)>;
 
 impl Service {
-    /// Counts and writes down a refusal, if this is one. A refusal that cannot be written down is an error all the same.
+    /// Counts and records a refusal. If the refusal cannot be recorded, that is the error.
     pub(in crate::service) async fn at_boundary<T>(
         &self,
         by: &PrincipalId,
@@ -49,6 +49,7 @@ impl Service {
         let noted = self.boundary.0.lock().unwrap_or_else(PoisonError::into_inner).note(by, kind.clone(), now);
         let Some(told) = noted else { return Ok(()) };
         let written = self.refusal_written(by, &kind, (told, checkpoint)).await;
+        // The refusal counts as not recorded, so that the next one is recorded.
         if written.is_err() {
             self.boundary.0.lock().unwrap_or_else(PoisonError::into_inner).untold(by, &kind);
         }
@@ -86,7 +87,7 @@ fn event_data(
     })
 }
 
-/// Why an envelope was refused, if that is what the error says, and on which head.
+/// Returns the code and the head of a refusal, or `None` for another error.
 fn refusal(error: &Error) -> Option<(EnvelopeCode, Option<Checkpoint>)> {
     match error {
         Error::NotSealed(why) => Some((why.why.code(), Some(why.checkpoint))),

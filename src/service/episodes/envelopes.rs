@@ -1,4 +1,4 @@
-//! Envelopes: what a node is given, sealed, and whether one may still be believed.
+//! Signed context envelopes: issues the view of a node, and checks whether an envelope is still valid.
 
 use std::sync::Arc;
 
@@ -27,39 +27,38 @@ use crate::store::record::Stored;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EnvelopeProof {
     Signature,
-    /// An HMAC beside it, by its node's secret.
+    /// Signature with an HMAC that uses the secret of the node.
     Hmac,
 }
 
-/// What an envelope that is handed in should be.
+/// Properties that a submitted envelope must have.
 #[derive(Debug)]
 pub struct EnvelopeExpectation {
-    /// Of which thread, if somebody says.
     pub thread: Option<ThreadId>,
-    /// Whose view, if somebody says.
     pub node: Option<NodeId>,
-    /// What it must bear. An HMAC that it bears is looked at in any case.
+    /// Required proof. If an HMAC is present, it is checked in any case.
     pub bears: EnvelopeProof,
 }
 
-/// An envelope that this gateway signed.
 #[derive(Debug)]
 pub struct VerifiedEnvelope {
     pub claims: EnvelopeClaims,
     envelope: Envelope,
     bears: EnvelopeProof,
-    /// Whoever asks is told first whether they may know of the thread, and then the rest, all in one turn.
+    /// Place in the queue of the caller. The second check uses the same place, after the caller's access to the thread
+    /// is known.
     turn: QueuePermit,
 }
 
 impl Service {
-    /// The same service, with node's secrets that change so.
+    /// Sets the rotation of node secrets.
     #[must_use]
     pub fn rotating_node_secrets(self, rotation: Rotation) -> Self {
         Self { rotation, ..self }
     }
 
-    /// The head as a node may read it, as much as fits, sealed. Only from a checked chain, and one after another for whoever asks.
+    /// Returns the head as a node may read it, up to its token limit, in a signed envelope. The chain is checked first.
+    /// Requests of one caller run one after another, because sealing is expensive.
     pub async fn envelope(
         &self,
         by: &PrincipalId,
@@ -87,6 +86,7 @@ impl Service {
             let wish = policy.wish(&node);
             let view = project(&policy, &node, &head.state);
             let at = (head.entry.version, head.entry.transition);
+            // A view that is too large fails here instead of being cut.
             let fitted = fit(&view, &wish).map_err(|why| {
                 let checkpoint = Checkpoint { version: at.0, transition: at.1 };
                 EnvelopeCreationError { why: EnvelopeCreationCause::of(why, wish.max_tokens, &policy), checkpoint }
@@ -109,7 +109,7 @@ impl Service {
         turn.work(COUNTING, sealing).await?
     }
 
-    /// The secrets of a node that are good now, for the agent that acts as it. That they were given is told, and to whom.
+    /// Returns the current secrets of a node for the agent that acts as it. The audit log records who received them.
     pub async fn node_secrets(
         &self,
         token: &Arc<Stored<Token>>,
@@ -138,7 +138,7 @@ impl Service {
         Ok(NodeSecretsView { flow, node: node.clone(), alg: MacAlg::Hs256, rotates_at, secrets })
     }
 
-    /// Whether an envelope is this gateway's, and as it was signed.
+    /// Checks that this gateway signed the envelope and that it was not changed.
     pub async fn signed_envelope(
         &self,
         by: &PrincipalId,
@@ -163,8 +163,7 @@ impl Service {
         Ok(VerifiedEnvelope { claims, envelope, bears, turn })
     }
 
-    /// Whether what was sealed may still be given to its node, by the secrets, the head and the policy of now. What was
-    /// signed, if so.
+    /// Checks that an envelope is still valid under the current secrets, head and policy. Returns its claims.
     pub async fn still_good(&self, by: &PrincipalId, signed: VerifiedEnvelope) -> Result<EnvelopeClaims> {
         let (thread, node) = (signed.claims.thread.clone(), signed.claims.node.clone());
         let good = self.good_now(signed).await;
@@ -172,9 +171,11 @@ impl Service {
     }
 
     async fn good_now(&self, signed: VerifiedEnvelope) -> Result<EnvelopeClaims> {
+        // The same place in the queue as the first check, so that one request does not wait twice.
         let turn = signed.turn.clone();
         let keys = self.keys()?;
         let stored = self.thread(&keys, &signed.claims.thread).await?;
+        // An HMAC that is present must be right, even if the caller did not ask for one.
         if signed.bears == EnvelopeProof::Hmac || signed.envelope.hmac.is_some() {
             let whose = (&stored.record.flow, &signed.claims.node);
             let secrets = NodeSecrets::of(keys.row(), whose, &self.rotation, self.now());
@@ -204,6 +205,7 @@ impl Service {
             let checkpoint = Some(Checkpoint { version, transition });
             Err(Error::Envelope(EnvelopeRejected { code, misfits, checkpoint }))
         };
+        // An older version is stale. Any other difference means a wrong digest.
         if claims.version < version {
             return refused(EnvelopeCode::Stale, Vec::new());
         }

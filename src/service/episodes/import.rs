@@ -1,4 +1,4 @@
-//! Runs that come in a folder: checked, kept to the byte, and read. Nothing else is done with them.
+//! Imports finished episodes from a folder: checks the files, stores them unchanged, and reads them again.
 
 use crate::domain::episode::imported::{self, ImportChunk, RunImport, RunSignerStatus};
 use crate::domain::episode::verify::{FileContent, Folder, RunFolder, RunReport, SignatureRequirement, verify};
@@ -19,28 +19,27 @@ use crate::store::records::piece_id;
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum ImportOutcome {
-    /// It is not what a finished run left, so nothing was done.
+    /// The folder is not a valid finished episode, so nothing was stored.
     Refused(RunReport),
     Kept(RunImport, RunReport),
-    /// It was kept before, and stays as it is.
+    /// The episode was imported before and is unchanged.
     KeptBefore(RunImport, RunReport),
 }
 
-/// An imported run, read again.
+/// An imported episode, read from its files.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ImportedRun {
     pub import: RunImport,
     pub folder: Folder,
     pub run: RunFolder,
-    /// What could not be told of them.
     pub report: RunReport,
-    /// What its voucher is worth today.
+    /// Current validity of its signature.
     pub standing: RunSignerStatus,
 }
 
 impl Service {
-    /// Keeps the folder of a finished run, if nothing is wrong with it. The same folder is kept once, whoever brings it.
-    /// `given` are the keys of whoever is to have signed it.
+    /// Stores the folder of a finished episode if it has no errors. The same folder is stored once, even if another
+    /// person imports it again. `given` has the keys of the expected signer.
     pub async fn import_episode(
         &self,
         by: &PrincipalId,
@@ -73,13 +72,13 @@ impl Service {
             return Ok(ImportOutcome::KeptBefore(kept.record, checked.report.clone()));
         }
         if self.fetch::<Thread>(keys, import.id.as_str()).await?.is_some() {
-            return Err(Error::Exists("a thread has the name that this run would be shown under"));
+            return Err(Error::Exists("a thread already has the id of this run"));
         }
         let mut files = Draft::new(keys.row(), self.now());
         for piece in &pieces {
             files.insert(piece)?;
         }
-        // A store refuses what was decided seconds ago, and to seal some megabytes may take that long.
+        // A store rejects a change that was decided seconds ago, and sealing several megabytes can take that long.
         let now = self.now();
         import.at = now;
         let mut draft = Draft::new(keys.row(), now);
@@ -90,12 +89,12 @@ impl Service {
         Ok(ImportOutcome::Kept(import, checked.report.clone()))
     }
 
-    /// An imported run, its files held against what is kept of them.
+    /// Returns an imported episode after comparing its files with its row.
     pub async fn imported_run(&self, thread: &ThreadId) -> Result<ImportedRun> {
         let keys = self.keys()?;
         let import = self.need::<RunImport>(&keys, thread.as_str(), "thread").await?.record;
         let own = keys.trusted().clone();
-        // Some megabytes of JSON, as those of an archive. Whoever waits has none of them in hand.
+        // The files can have several megabytes, so requests wait before they load any of them.
         let turn = self.turns.unpacking.take(thread.as_str()).await?;
         let folder = self.imported_folder(&keys, &import).await?;
         let reading = move || {
@@ -117,7 +116,7 @@ impl Service {
         import.folder(&pieces).ok_or(Error::Broken("an imported run"))
     }
 
-    /// The files of an imported run, as they came.
+    /// Returns the files of an imported episode unchanged.
     pub(in crate::service) async fn files_of_import(&self, thread: &ThreadId) -> Result<Vec<(String, Vec<u8>)>> {
         let entries = self.imported_run(thread).await?.folder.entries;
         let bytes = |(name, content)| match content {
@@ -127,7 +126,7 @@ impl Service {
         entries.into_iter().map(bytes).collect()
     }
 
-    /// Imported runs, the last first.
+    /// Returns the imported episodes, the newest first.
     pub async fn imported_runs(
         &self,
         after: Option<&OlderCursor>,
@@ -142,7 +141,7 @@ impl Service {
         Ok((runs, next))
     }
 
-    /// What to say of a thread that is not there: it may be a run that was imported.
+    /// Returns the error for a thread that does not exist. An imported episode may have its id.
     pub(in crate::service) async fn no_thread(&self, keys: &Keys, thread: &ThreadId) -> Error {
         let kept: Result<Option<Stored<RunImport>>> = match imported::is_name(thread) {
             true => self.fetch(keys, thread.as_str()).await,

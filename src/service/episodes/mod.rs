@@ -1,4 +1,4 @@
-//! Episodes: what agents add to a run, and the run as a whole, told from the thread's own events.
+//! Episodes: stores the events that agents add, and builds the episode from the events of its thread.
 
 pub mod envelope_error;
 pub(crate) mod envelope_refusals;
@@ -55,11 +55,11 @@ pub struct NewEvent {
 #[derive(Clone, Debug)]
 pub struct EpisodeRecord {
     pub thread: Thread,
-    /// What happened, without what is hidden.
+    /// Events of the episode without redacted values.
     pub timeline: Timeline,
 }
 
-/// The policies that redact a run, and the states whose redacted values are looked for in it.
+/// Policies that redact an episode, and the states whose redacted values are searched for in it.
 struct EpisodeRedactionContext {
     policies: Vec<Arc<Policy>>,
     states: [Value; 2],
@@ -67,14 +67,14 @@ struct EpisodeRedactionContext {
 }
 
 impl EpisodeRedactionContext {
-    /// What a reader is shown of texts by these authors.
+    /// Returns the redaction of texts by these authors for one reader.
     fn redaction<'a>(&self, reader: Party, authors: impl IntoIterator<Item = &'a Author>) -> Redaction {
         let states = [&self.states[0], &self.states[1]];
         Redaction::new(reader, &self.policies, (&states, self.tool.as_ref()), authors)
     }
 }
 
-/// What happened in a run, and who wrote the words in it.
+/// An event of an episode with the author of its texts.
 struct AttributedEvent {
     record: EventRecord,
     by: Option<PrincipalId>,
@@ -82,7 +82,8 @@ struct AttributedEvent {
 }
 
 impl Service {
-    /// Takes an event of a run. Nothing is decided by it, and nothing of what was hidden in it is kept.
+    /// Stores an event of an agent. Redacted values that its node could read are masked before it is stored. The event
+    /// decides nothing.
     pub async fn add_episode_event(&self, token: &Stored<Token>, new: &NewEvent) -> Result<AgentEvent> {
         let wrong = |it: InvalidUsage| Error::invalid(it.pointer.as_str(), it.detail);
         agent_event::check(new.phase, &new.payload, &new.evidence_ids).map_err(wrong)?;
@@ -111,8 +112,8 @@ impl Service {
             check_nothing_is_open(&thread, now)?;
         }
         self.check_cause(&keys, &thread, new.caused_by.as_ref()).await?;
-        // What the node could read is not kept. Other values are redacted when somebody else reads the run: the digest of
-        // what is kept is in the log, and would answer a guess.
+        // Values that the node could not read are masked at display: the digest of the stored text is in the audit log, so
+        // masking them here would confirm a guess.
         let around = self.surroundings_of_run(&keys, &thread).await?;
         let author = Author::as_node(Party::from(&token.record), Some(&new.node));
         let redaction = around.redaction(author.party().clone(), [&author]);
@@ -150,7 +151,7 @@ impl Service {
         Ok(posted)
     }
 
-    /// A cause is an event of the same run: an agent's, or one of the thread's own.
+    /// Checks that a cause is an event of the same episode, from an agent or from the thread.
     async fn check_cause(&self, keys: &Keys, thread: &Thread, cause: Option<&EventId>) -> Result<()> {
         let Some(cause) = cause else { return Ok(()) };
         let reader = self.reader(keys);
@@ -166,11 +167,11 @@ impl Service {
         };
         match of.as_ref() == Some(&thread.id) {
             true => Ok(()),
-            false => Err(Error::invalid("/caused_by", "this run has no event of that id")),
+            false => Err(Error::invalid("/caused_by", "this episode has no event with that id")),
         }
     }
 
-    /// The head, or what people are asked about, and the policies that redact it.
+    /// Returns the head, or the states of the open review, with the policies that redact them.
     async fn surroundings_of_run(&self, keys: &Keys, thread: &Thread) -> Result<EpisodeRedactionContext> {
         let head = self.version(keys, &thread.id, thread.head.version).await?;
         let mut states = [head.state.clone(), head.state];
@@ -185,8 +186,8 @@ impl Service {
         Ok(EpisodeRedactionContext { policies, states, tool })
     }
 
-    /// What `tell` makes of a thread as a run: checked against what its events say, and as the reader is shown it. A run is
-    /// as long as its agents like, so whoever asks for it waits for their turn.
+    /// Returns the result of `tell` for the episode of a thread. The events are checked against their links and
+    /// redacted for the reader. Episodes can be long, so requests of one caller wait for each other.
     pub async fn of_run<T: Send + 'static>(
         &self,
         (by, reader): (&str, &Party),
@@ -219,7 +220,7 @@ impl Service {
         turn.work("a run", told).await?
     }
 
-    /// Who is behind these, each looked up once.
+    /// Returns the party behind each principal. Each principal is looked up once.
     async fn parties_of(&self, keys: &Keys, happened: &[AttributedEvent]) -> Result<BTreeMap<PrincipalId, Party>> {
         let mut parties = BTreeMap::new();
         for by in happened.iter().filter_map(|it| it.by.clone()).collect::<BTreeSet<_>>() {
@@ -229,12 +230,13 @@ impl Service {
         Ok(parties)
     }
 
-    /// The thread's events from its creation to the run's end, linked to one another.
+    /// Returns the events of the thread from its creation to the end of the episode. Fails unless they are hash-linked.
     async fn events_of_run(&self, keys: &Keys, thread: &Thread, episode: &Episode) -> Result<Vec<Event>> {
         let last = thread.last_event.ok_or(Error::Broken("a thread's events"))?;
         let until = episode.ended.as_ref().map_or(last.seq, |it| it.seq);
+        // The limit bounds the memory that one request can use.
         if until > from_thread::TOLD_MAX {
-            return Err(Error::WrongState("this thread has more events than are told as one run"));
+            return Err(Error::WrongState("this thread has too many events to be exported as one episode"));
         }
         let mut events: Vec<Event> = Vec::new();
         for hundred in 0..=until / HUNDRED {
@@ -244,6 +246,7 @@ impl Service {
         }
         let mut before: Option<Digest> = None;
         for event in &events {
+            // A broken hash chain means that the database was changed.
             if event.previous != before {
                 return Err(Error::Broken("a thread's events"));
             }
@@ -263,7 +266,8 @@ impl Service {
         Ok(said)
     }
 
-    /// Every file that a run has by now, with their manifest if it is finished; of an imported one those that it came with.
+    /// Returns all files that an episode has now. A finished episode also has a signed manifest, and an imported one
+    /// has its original files.
     pub async fn files_of_run(&self, by: (&str, &Party), thread: &ThreadId) -> Result<Vec<(String, Vec<u8>)>> {
         let keys = self.keys()?;
         let all = move |run: &EpisodeRecord| {
@@ -276,7 +280,7 @@ impl Service {
         }
     }
 
-    /// One file of a run of the gateway's own, if the run has it by now.
+    /// Returns one file of an episode of this gateway if it exists yet.
     pub async fn file_of_run(
         &self,
         by: (&str, &Party),
@@ -289,7 +293,7 @@ impl Service {
 }
 
 impl EpisodeRecord {
-    /// A file, if the run has it by now. The manifest is signed.
+    /// Returns a file if it exists yet. The manifest is signed.
     fn file(&self, wanted: Artefact, keys: &Keys) -> Option<Vec<u8>> {
         if wanted != Artefact::Manifest {
             return self.timeline.bytes(wanted);
@@ -300,7 +304,7 @@ impl EpisodeRecord {
     }
 }
 
-/// A run does not end while people are asked or a writer writes.
+/// Fails if a review is pending or a write is in progress: an episode cannot end then.
 fn check_nothing_is_open(thread: &Thread, now: Timestamp) -> Result<()> {
     if let Some(review) = thread.hold.clone() {
         return Err(Error::ThreadHeld(review));
@@ -308,21 +312,19 @@ fn check_nothing_is_open(thread: &Thread, now: Timestamp) -> Result<()> {
     if thread.live_write(now).is_some() { Err(Error::WriteInProgress) } else { Ok(()) }
 }
 
-/// The episode of a thread, if it takes that. A run that is full takes its end.
+/// Returns the episode of a thread if it accepts an event of this phase. A full episode accepts only its end.
 fn open_episode(thread: &Thread, phase: Phase) -> Result<Episode> {
-    let episode = thread.episode.clone().ok_or(Error::WrongState("this thread was not begun as an episode"))?;
+    let episode = thread.episode.clone().ok_or(Error::WrongState("this thread was not created as an episode"))?;
     if episode.ended.is_some() {
-        return Err(Error::WrongState("this run has ended: no event comes after its end"));
+        return Err(Error::WrongState("this episode has ended and accepts no more events"));
     }
     if episode.events >= POSTED_MAX && phase != Phase::Terminate {
-        return Err(Error::WrongState(
-            "agents have added as many events as one run takes, 1,000: it can only be ended",
-        ));
+        return Err(Error::WrongState("this episode has the maximum of 1,000 agent events: it can only be ended"));
     }
     Ok(episode)
 }
 
-/// What happened in a run: each event that concerns it, with what agents said where the log says that they did.
+/// Returns the events of an episode. Agent texts are at the position of their event in the audit log.
 fn happened(
     thread: &Thread,
     episode: &Episode,
@@ -350,7 +352,7 @@ fn happened(
                 if event.kind == EventType::ThreadForked {
                     forker.clone_from(&by);
                 }
-                // The only words in it are the names of branches, which whoever forked chose.
+                // The only free texts in it are branch names, which the caller of the fork chose.
                 let done = from_thread::done(&event, thread.id.as_str());
                 happened.extend(done.map(|record| AttributedEvent {
                     record,
@@ -363,7 +365,7 @@ fn happened(
     if said.next().is_some() { Err(Error::Broken("an episode's events")) } else { Ok(happened) }
 }
 
-/// What the event of an agent's event tells: that there is one, and what it hashes to; never what it says.
+/// Returns the event data of an agent event: its number and its digest, but not its content.
 pub(super) fn posted_data(posted: &AgentEvent) -> Value {
     json!({
         "event": posted.id, "number": posted.number, "node": posted.node, "by": posted.by, "phase": posted.phase,

@@ -1,4 +1,4 @@
-//! Who may come in: accounts, tokens, sessions and one-time links.
+//! Accounts, tokens, sessions and one-time links.
 
 use super::sign_in_method::SignInMethod;
 
@@ -30,14 +30,13 @@ use crate::store::record::Stored;
 pub const LINK_TTL: Duration = Duration::from_secs(3600);
 /// Names are shown in lists.
 const NAME_CHARS_MAX: usize = 64;
-/// What every token begins with, so that scanners of leaked secrets can know one.
+/// Prefix of every token, so that secret scanners can find leaked ones.
 pub const TOKEN_PREFIX: &str = "cs_";
 
 #[derive(Clone, Debug)]
 pub struct NewAccount {
     pub name: String,
     pub role: PersonRole,
-    /// Which groups they stand for.
     pub groups: BTreeSet<GroupName>,
 }
 
@@ -56,7 +55,7 @@ pub(in crate::service) fn check_name(pointer: &str, name: &str) -> Result<()> {
     if fits {
         return Ok(());
     }
-    Err(Error::invalid(pointer, format!("1 to {NAME_CHARS_MAX} letters, digits and . _ - @")))
+    Err(Error::invalid(pointer, format!("use 1 to {NAME_CHARS_MAX} letters, digits or . _ - @")))
 }
 
 impl Service {
@@ -89,9 +88,11 @@ impl Service {
         event_recorder::outside(&mut draft, None, now, EventType::AccountAdded, data)?;
         if let Some(link) = &link {
             self.require_link_issuer(&mut draft, &keys, &link.record).await?;
+            // Only a set-up link promises that its account is the first one.
             if matches!(link.record.purpose, LinkPurpose::SetUp {}) {
                 self.claim_first_account(&mut draft, &keys, (&link.record.id, &account)).await?;
             }
+            // The database's clock decides whether the link has expired.
             draft.before(link.record.expires_at);
             draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
             let mut data = json!({"account": account.id, "link": link.record.id});
@@ -104,19 +105,19 @@ impl Service {
         }
         match self.commit(draft.finish()).await {
             Err(error) if error.is_conflict() => Err(Error::Exists(match link {
-                None => "there is an account of that name already; nothing of it was changed",
-                Some(_) => "there is an account of that name, or the link was used",
+                None => "an account with this name exists already, and it was not changed: choose another name",
+                Some(_) => "an account with this name exists already, or the link was used: ask for a new invitation",
             })),
             other => other.map(|()| account),
         }
     }
 
-    /// Adds a token; the secret is in the answer and nowhere else.
+    /// Adds a token. The secret appears only in this response.
     pub async fn add_token(&self, new: &NewToken) -> Result<(Token, String)> {
         self.put_token(new, None).await
     }
 
-    /// The same, by an administrator.
+    /// Adds a token on behalf of an administrator.
     pub async fn add_token_by(&self, by: &Stored<Account>, new: &NewToken) -> Result<(Token, String)> {
         self.put_token(new, Some(by)).await
     }
@@ -156,7 +157,7 @@ impl Service {
         Ok((token, text))
     }
 
-    /// The token that a text is, if it is one and may be used.
+    /// Returns the token for a secret if it exists and is not revoked.
     pub async fn token_of(&self, text: &str) -> Result<Stored<Token>> {
         let (id, secret) = parts_of(text)?;
         let keys = self.keys()?;
@@ -164,17 +165,18 @@ impl Service {
         if is_usable(&token.record, secret) { Ok(token) } else { Err(Error::Unauthenticated) }
     }
 
-    /// The token that a text is, as this gateway remembers it: good enough for what the store looks at again when
-    /// it commits, and decided afresh otherwise.
+    /// Returns the token for a secret from memory if possible. The store checks a remembered token again when it
+    /// commits, so this is only for decisions that the store checks. Other decisions need [`Self::token_of`].
     pub async fn presumed_token_of(&self, text: &str) -> Result<Arc<Stored<Token>>> {
         let (id, secret) = parts_of(text)?;
         match self.memory.recall::<Token>(id.as_str()) {
+            // A cached token with another secret or a revoked one is read again, because the cache may be old.
             Some(token) if is_usable(&token.record, secret) => Ok(token),
             _ => self.token_of(text).await.map(Arc::new),
         }
     }
 
-    /// A token that was presumed, as it stands now: it must be the same one and not revoked.
+    /// Reads a remembered token again. It must be the same token and not revoked.
     pub(in crate::service) async fn token_still(&self, keys: &Keys, presumed: &Stored<Token>) -> Result<Stored<Token>> {
         let token = self.fetch::<Token>(keys, presumed.record.id.as_str()).await?.ok_or(Error::Unauthenticated)?;
         if token.record == presumed.record { Ok(token) } else { Err(Error::Unauthenticated) }
@@ -187,10 +189,11 @@ impl Service {
         way: SignInMethod,
         origin: Option<SessionOrigin>,
     ) -> Result<(SignedIn, String)> {
-        // A disabled person's way in may be a link that was made before.
+        // A disabled account may have a sign-in link from before.
         if !self.can_sign_in(&account.record) {
             return Err(Error::Unauthenticated);
         }
+        // A separate change before the sign-in, so that a full list of sessions never prevents it.
         self.evict_oldest_sessions(keys, &account.record.id).await?;
         let now = self.now();
         let secret = new_secret();
@@ -205,6 +208,7 @@ impl Service {
             passkey: way.passkey(),
         };
         let mut draft = Draft::new(keys.row(), now);
+        // An account that is disabled at the same time must not get a session.
         draft.require_unchanged(&account);
         let seal = draft.insert(&session)?;
         let mut data = json!({"account": account.record.id, "session": session.id, "link": null});
@@ -230,7 +234,7 @@ impl Service {
         self.need(&keys, id.as_str(), "account").await
     }
 
-    /// The person whose session a cookie's secret is, if it still is one.
+    /// Returns the person for the secret of a session cookie if the session is still valid.
     pub async fn session_of(&self, secret: &str) -> Result<SignedIn> {
         self.session_by(&fingerprint(secret)).await
     }
@@ -241,6 +245,7 @@ impl Service {
         let session = session.filter(|it| it.record.is_open(self.now()));
         let session = session.ok_or(Error::Unauthenticated)?;
         let account = self.fetch::<Account>(&keys, session.record.account.as_str()).await?;
+        // Checked for each request, so that disabling an account has an effect at once.
         let account = account.filter(|it| self.can_sign_in(&it.record)).ok_or(Error::Unauthenticated)?;
         Ok(SignedIn { account, session })
     }
@@ -254,7 +259,7 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// A link that signs one person in, once.
+    /// Creates a link that signs one person in once.
     pub async fn sign_in_link(&self, account: &AccountId) -> Result<String> {
         self.make_link(LinkPurpose::SignIn { account: account.clone() }).await
     }
@@ -276,15 +281,16 @@ impl Service {
         Ok(secret)
     }
 
-    /// The link that a secret is, if it can still be used.
+    /// Returns the link for a secret if it can still be used.
     pub async fn link_of(&self, secret: &str) -> Result<Stored<OneTimeLink>> {
         let keys = self.keys()?;
         self.require_local_accounts()?;
         let link = self.fetch::<OneTimeLink>(&keys, fingerprint(secret).as_str()).await?;
         let link = link.filter(|it| !it.record.used && it.record.expires_at > self.now());
         let link = link.ok_or(Error::NotFound("link"))?;
+        // A link is only as valid as the administrator who made it.
         self.link_issuer(&keys, &link.record).await?;
-        // It makes the first account, whoever made one meanwhile.
+        // A set-up link creates the first account only. Another link may have created one since then.
         if matches!(link.record.purpose, LinkPurpose::SetUp {}) && self.has_accounts(&keys).await? {
             return Err(Error::NotFound("link"));
         }
@@ -300,7 +306,7 @@ impl Service {
     }
 }
 
-/// Refuses a token that is not bound as its role asks.
+/// Rejects a token whose flow or nodes do not match its role.
 fn check_binding(new: &NewToken) -> Result<()> {
     let nodes = new.nodes.len();
     let (flow, fits) = match new.role {
@@ -312,16 +318,19 @@ fn check_binding(new: &NewToken) -> Result<()> {
     if new.flow.is_some() != flow {
         return Err(Error::invalid(
             "/flow",
-            "hosts, agents and writers are bound to one flow; auditors, admins and monitors to none",
+            "a token with the role host, agent or writer needs one flow, and all other roles take none",
         ));
     }
     if !fits {
-        return Err(Error::invalid("/nodes", "an agent has one node or more, a writer exactly one, all others none"));
+        return Err(Error::invalid(
+            "/nodes",
+            "an agent needs at least one node and a writer exactly one, and all other roles take none",
+        ));
     }
     Ok(())
 }
 
-/// A token's text taken apart: which it is, and its secret.
+/// Splits a token into its id and its secret.
 fn parts_of(text: &str) -> Result<(TokenId, &str)> {
     let parts = text.strip_prefix(TOKEN_PREFIX).and_then(|it| it.split_once('_'));
     let (id, secret) = parts.ok_or(Error::Unauthenticated)?;
@@ -329,6 +338,7 @@ fn parts_of(text: &str) -> Result<(TokenId, &str)> {
 }
 
 fn is_usable(token: &Token, secret: &str) -> bool {
+    // Constant time, so that the duration does not reveal how many characters of the secret match.
     let same = bool::from(fingerprint(secret).as_str().as_bytes().ct_eq(token.secret_hash.as_bytes()));
     same && !token.revoked
 }

@@ -1,5 +1,5 @@
-//! People, as administrators look after them: invited, changed, disabled, given a link to choose another password.
-//! Each such hand is an event, and stands on the account that it was laid on.
+//! Administration of accounts: inviting, changing, disabling, and password reset links. Every change is an event, and
+//! the account names the administrator who made the last one.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,28 +28,29 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::OPEN;
 
-/// A weekend lies between sending and opening.
+/// Long enough for a weekend between sending and opening.
 pub const INVITATION_TTL: Duration = Duration::from_secs(3 * 24 * 3600);
 
-/// Whoever waits for it knows that it comes.
+/// Shorter than an invitation, because the person waits for the link.
 pub const RESET_TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// More are not told from one another in a list.
+/// With more groups, a list is no longer readable.
 const GROUPS_MAX: usize = 32;
 
-/// Links that one person made and nobody used yet.
+/// Maximum number of unused links of one person.
 pub const LINKS_MAX: usize = 100;
 
 const TOO_MANY_LINKS: &str =
-    "100 invitations and reset links of yours are open: withdraw some, or wait until they were used";
-const LAST: &str = "this is the last administrator who can sign in: make another one first";
-const ONESELF: &str = "nobody changes what they may do themselves: another administrator does it";
-const ELSEWHERE: &str = "this person signs in elsewhere, and has no password here";
+    "you have 100 open invitations and reset links, which is the maximum: withdraw some, or wait until they are used";
+const LAST: &str = "this is the last administrator who can sign in: add another administrator first";
+const ONESELF: &str = "you cannot change your own access: ask another administrator";
+const ELSEWHERE: &str =
+    "this person signs in with the OpenID provider and has no password here: reset it at the provider";
 
 /// An open link, without its secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenLink {
-    /// Its id; no link is made of it.
+    /// Id of the link. The link cannot be derived from it.
     pub id: SessionId,
     pub purpose: LinkPurpose,
     pub expires_at: Timestamp,
@@ -63,42 +64,46 @@ impl Service {
         Ok(people)
     }
 
-    /// Invitations and reset links that can still be used, the nearest end first.
+    /// Returns the invitations and reset links that can still be used, the next to expire first.
     pub async fn open_links(&self) -> Result<Vec<OpenLink>> {
         let keys = self.keys()?;
-        let (mut open, people) = (self.links_that_stand(&keys).await?, self.accounts_all(&keys).await?);
+        let (mut open, people) = (self.valid_links(&keys).await?, self.accounts_all(&keys).await?);
         let makers: BTreeSet<&str> = people.iter().filter(|it| self.may_invite(it)).map(|it| it.id.as_str()).collect();
         open.retain(|it| it.record.purpose.made_by().is_none_or(|by| makers.contains(by.by.as_str())));
         let told = |it: OneTimeLink| OpenLink { id: it.id, purpose: it.purpose, expires_at: it.expires_at };
         Ok(open.into_iter().map(|it| told(it.record)).collect())
     }
 
-    /// From now on: those that nobody used before they ended are never fewer.
-    async fn links_that_stand(&self, keys: &Keys) -> Result<Vec<Stored<OneTimeLink>>> {
+    /// Lists only links that expire later than now, so that expired links do not use up the limit.
+    async fn valid_links(&self, keys: &Keys) -> Result<Vec<Stored<OneTimeLink>>> {
         self.all_due_after(keys, RowFilter::State(OPEN), self.now()).await
     }
 
-    /// One change withdraws all that one person made.
-    async fn room_for_a_link(&self, keys: &Keys, by: &Account) -> Result<()> {
-        let open = self.links_that_stand(keys).await?;
+    /// Checks the limit of open links. The limit keeps all links of one person small enough to withdraw in one change.
+    async fn check_link_limit(&self, keys: &Keys, by: &Account) -> Result<()> {
+        let open = self.valid_links(keys).await?;
         let own =
             open.iter().filter_map(|it| it.record.purpose.made_by()).filter(|it| it.by.as_str() == by.id.as_str());
         if own.count() < LINKS_MAX { Ok(()) } else { Err(Error::WrongState(TOO_MANY_LINKS)) }
     }
 
-    /// A link by which somebody makes the account that it names; its secret is in the answer and nowhere else.
+    /// Creates a link that lets a new person create their account. The secret appears only in this response.
     pub async fn invite(&self, by: &Stored<Account>, new: &NewAccount) -> Result<String> {
         self.require_local_accounts()?;
         check_name("/name", &new.name)?;
         if new.groups.len() > GROUPS_MAX {
-            return Err(Error::invalid("/groups", format!("a person is in at most {GROUPS_MAX} groups")));
+            return Err(Error::invalid(
+                "/groups",
+                format!("a person can be in at most {GROUPS_MAX} groups: name fewer"),
+            ));
         }
         let (keys, now) = (self.keys()?, self.now());
         self.check_names(&keys, &new.name, &new.groups).await?;
+        // Two invitations with similar names could otherwise create accounts that reviewers confuse.
         let like = |it: &OpenLink| matches!(&it.purpose, LinkPurpose::Invite { name, .. } if alike(name, &new.name));
         if self.open_links().await?.iter().any(like) {
             return Err(Error::Exists(
-                "somebody is invited by that name, or by one like it: withdraw that invitation first",
+                "an open invitation has this name or a similar one: withdraw that invitation first",
             ));
         }
         let (name, role, groups) = (new.name.clone(), new.role, new.groups.clone());
@@ -106,11 +111,13 @@ impl Service {
         self.put_link(&keys, by, (EventType::Invited, purpose, INVITATION_TTL)).await
     }
 
-    /// A link by which a person chooses another password. Their sessions end now, and again when they have.
+    /// Creates a link that lets a person choose another password. Their sessions end now, and again when they use the
+    /// link.
     pub async fn reset_link(&self, by: &Stored<Account>, of: &AccountId) -> Result<String> {
         self.require_local_accounts()?;
         let keys = self.keys()?;
         let account: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;
+        // A stolen administrator session must not be able to change that administrator's own password.
         if by.record.id == account.record.id {
             return Err(Error::WrongState(ONESELF));
         }
@@ -121,8 +128,8 @@ impl Service {
         self.put_link(&keys, by, (EventType::ResetLinkMade, purpose, RESET_TTL)).await
     }
 
-    /// The administrator who made a link. It is by their hand that it lets somebody in: once they are none any more, or
-    /// are let in no more themselves, it lets in nobody.
+    /// Returns the administrator who made a link. A link acts in the name of this administrator, so it is invalid once
+    /// the person is no administrator any more or cannot sign in.
     pub(in crate::service) async fn link_issuer(
         &self,
         keys: &Keys,
@@ -133,7 +140,7 @@ impl Service {
         maker.filter(|it| self.may_invite(&it.record)).map(Some).ok_or(Error::NotFound("link"))
     }
 
-    /// The same, and that it still is so when the change is committed.
+    /// Returns the administrator who made a link, and requires that this does not change before the commit.
     pub(in crate::service) async fn require_link_issuer(
         &self,
         draft: &mut Draft<'_>,
@@ -156,7 +163,7 @@ impl Service {
         by: &Stored<Account>,
         (kind, purpose, ttl): (EventType, LinkPurpose, Duration),
     ) -> Result<String> {
-        self.room_for_a_link(keys, &by.record).await?;
+        self.check_link_limit(keys, &by.record).await?;
         let (now, secret) = (self.now(), new_secret());
         let link = OneTimeLink { id: fingerprint(&secret), purpose, expires_at: now.plus(ttl), used: false };
         let mut draft = Draft::new(keys.row(), now);
@@ -165,6 +172,7 @@ impl Service {
         let data = json!({"link": link.id, "expires_at": link.expires_at, "for": link.purpose});
         event_recorder::outside(&mut draft, None, now, kind, data)?;
         if let LinkPurpose::Reset { account, .. } = &link.purpose {
+            // The reset may be a reaction to a stolen password, so nothing that depends on it stays valid.
             self.end_sessions(&mut draft, keys, account, None).await?;
             self.end_delegations_made_by_password(&mut draft, keys, account, (&changed_by(by, now), None)).await?;
         }
@@ -172,7 +180,7 @@ impl Service {
         Ok(secret)
     }
 
-    /// Makes an invitation or a reset link good for nothing.
+    /// Withdraws an invitation or a reset link.
     pub async fn withdraw_link(&self, by: &Stored<Account>, id: &SessionId) -> Result<()> {
         retrying!(self.withdraw_link_once(by, id))
     }
@@ -180,11 +188,12 @@ impl Service {
     async fn withdraw_link_once(&self, by: &Stored<Account>, id: &SessionId) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let link: Stored<OneTimeLink> = self.need(&keys, id.as_str(), "link").await?;
+        // Other kinds of links belong to a running sign-in, and no administrator made them.
         if !matches!(link.record.purpose, LinkPurpose::Invite { .. } | LinkPurpose::Reset { .. }) {
             return Err(Error::NotFound("link"));
         }
         if link.record.used {
-            return Err(Error::WrongState("it was used or withdrawn already"));
+            return Err(Error::WrongState("the link was already used or withdrawn"));
         }
         let mut draft = Draft::new(keys.row(), now);
         draft.require_unchanged(by);
@@ -194,7 +203,7 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Uses an invitation or a reset link: the person chooses the password, and is signed in.
+    /// Uses an invitation or a reset link: the person chooses a password and is signed in.
     pub async fn choose_password(
         &self,
         secret: &str,
@@ -236,6 +245,7 @@ impl Service {
         let sign_in = AccountCredential::Password { hash: hash.to_owned() };
         let next = Account { sign_in, changed: Some(by.clone()), ..stored.record.clone() };
         let mut draft = Draft::new(keys.row(), now);
+        // The database's clock decides whether the link has expired.
         draft.before(link.record.expires_at);
         self.require_link_issuer(&mut draft, &keys, &link.record).await?;
         draft.replace(&link, &OneTimeLink { used: true, ..link.record.clone() })?;
@@ -248,8 +258,8 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Whoever had the password may have named somebody to vote in its owner's place, invited somebody or made links in
-    /// their name, or made them ask for one: with another password all of that is over, but for the link that is being used.
+    /// Ends everything that the old password could have created, except the link in use: delegations, invitations,
+    /// reset links and requested links. An attacker with the old password may have made them.
     pub(in crate::service) async fn end_delegations_made_by_password(
         &self,
         draft: &mut Draft<'_>,
@@ -262,7 +272,7 @@ impl Service {
             let by_them = it.purpose.made_by().is_some_and(|it| it.by.as_str() == account.as_str());
             by_them || matches!(&it.purpose, LinkPurpose::Reset { account: of, .. } if of == account)
         };
-        let open = self.links_that_stand(keys).await?;
+        let open = self.valid_links(keys).await?;
         for link in open.iter().filter(|it| theirs(&it.record) && but != Some(&it.record.id)) {
             draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
             let data = json!({"link": link.record.id, "by": by.by, "by_name": by.name});
@@ -271,7 +281,8 @@ impl Service {
         Ok(())
     }
 
-    /// Sets what a person may do. Nobody does that to themselves, and the last administrator stays one.
+    /// Sets the role and the groups of an account. Administrators cannot change their own access, and the last
+    /// administrator keeps the role.
     pub async fn change_access(
         &self,
         by: &Stored<Account>,
@@ -279,7 +290,10 @@ impl Service {
         (role, groups): (PersonRole, &BTreeSet<GroupName>),
     ) -> Result<()> {
         if groups.len() > GROUPS_MAX {
-            return Err(Error::invalid("/groups", format!("a person is in at most {GROUPS_MAX} groups")));
+            return Err(Error::invalid(
+                "/groups",
+                format!("a person can be in at most {GROUPS_MAX} groups: name fewer"),
+            ));
         }
         retrying!(self.change_access_once(by, of, (role, groups)))
     }
@@ -311,13 +325,14 @@ impl Service {
         data["name"] = json!(next.name);
         data["role"] = json!(next.role);
         data["groups"] = json!(next.groups);
+        // Auditors see the old access without searching for the event before.
         data["was"] = json!({"role": stored.record.role, "groups": stored.record.groups});
         event_recorder::outside(&mut draft, None, now, EventType::AccountChanged, data)?;
         self.commit(draft.finish()).await
     }
 
-    /// Somebody who runs the gateway must be left when this one does no more. Of two who take each other away at
-    /// once, one is too late.
+    /// Requires that another administrator remains. If two administrators remove each other at once, the commit of the
+    /// second fails.
     pub(in crate::service) async fn require_another_admin(
         &self,
         draft: &mut Draft<'_>,
@@ -331,9 +346,11 @@ impl Service {
         let other = people.iter().find(|it| it.id != leaving.id && it.administers());
         let other = other.ok_or(Error::WrongState(LAST))?;
         let other: Stored<Account> = self.need(keys, other.id.as_str(), "account").await?;
+        // The list was read a moment before the row. The caller tries again with a new list.
         if !other.record.administers() {
             return Err(Error::Busy);
         }
+        // Makes the commit fail if the other administrator loses the role at the same time.
         draft.require_unchanged(&other);
         Ok(())
     }

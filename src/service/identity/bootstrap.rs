@@ -1,4 +1,4 @@
-//! The first account: made once, by a one-time link, before there is anybody to ask.
+//! The first account: created once, with a one-time link, before any account exists.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use crate::store::record::Stored;
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 impl Service {
-    /// A one-time link's secret; `None` for a set-up link when somebody has an account already.
+    /// Returns the secret of a one-time set-up link, or `None` if an account exists already.
     pub async fn set_up_link(&self) -> Result<Option<String>> {
         let keys = self.keys()?;
         if self.ways().local == LocalAccounts::Off || self.has_accounts(&keys).await? {
@@ -28,8 +28,7 @@ impl Service {
         }
     }
 
-    /// Whoever makes the first account ends every other set-up link. So nobody else makes one at the same moment: of two
-    /// who would end each other's, the store refuses one.
+    /// Ends all other set-up links. If two people use different links at once, the store rejects the second change.
     pub(in crate::service) async fn claim_first_account(
         &self,
         draft: &mut Draft<'_>,
@@ -50,6 +49,7 @@ impl Service {
                 event_recorder::outside(draft, None, now, EventType::LinkWithdrawn, data)?;
             }
         }
+        // Checked last. Two links that are used at once conflict on the links that each withdraws.
         if self.has_accounts(keys).await? { Err(Error::NotFound("link")) } else { Ok(()) }
     }
 
@@ -57,7 +57,7 @@ impl Service {
         Ok(!self.reader(keys).list::<Account>(RowFilter::All, None, 1).await?.is_empty())
     }
 
-    /// Uses a set-up link: makes the first account and signs it in.
+    /// Uses a set-up link: creates the first account and signs it in.
     pub async fn use_set_up_link(
         &self,
         secret: &str,

@@ -1,4 +1,4 @@
-//! Delegations: naming somebody who votes in one's place for a time, and ending that early.
+//! Delegations: a reviewer names another person to vote on their behalf for a time, and can end that early.
 
 use std::time::Duration;
 
@@ -27,24 +27,23 @@ pub struct NewDelegation {
     pub length: Duration,
 }
 
-/// What somebody is about to hand on.
+/// A delegation that a person is about to confirm.
 #[derive(Clone, Debug)]
 pub struct DelegationPreview {
     pub to: Account,
-    /// What confirming it is bound to: exactly this, once.
+    /// Text that the confirmation is bound to, so that it is valid for this delegation only, and once.
     pub terms: String,
 }
 
-/// One's own delegations, or everybody's.
+/// The delegations of one person, or of all.
 #[derive(Clone, Debug, Default)]
 pub struct DelegationLists {
     pub given: Vec<Delegation>,
     pub received: Vec<Delegation>,
-    /// Everybody's that stand, for who may see them.
+    /// Active delegations of all people, if the person may see them.
     pub all: Vec<Delegation>,
 }
 
-/// Whose delegations are asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DelegationOwnerFilter {
     Own,
@@ -52,7 +51,7 @@ pub enum DelegationOwnerFilter {
 }
 
 impl Service {
-    /// What naming somebody would come to, if it can be done.
+    /// Returns a preview of a delegation if it is allowed.
     pub async fn offer(&self, from: &Account, naming: &NewDelegation) -> Result<DelegationPreview> {
         let keys = self.keys()?;
         let to = self.delegate(&keys, &naming.to).await?.record;
@@ -63,8 +62,8 @@ impl Service {
         Ok(DelegationPreview { to, terms })
     }
 
-    /// Names somebody to vote in one's place. It takes a passkey of whoever has one, and else the password: with a
-    /// session alone nobody hands on what a session alone does not decide.
+    /// Creates a delegation. A person with a passkey confirms it with the passkey, and any other person with the
+    /// password. A stolen session alone must not be enough to pass on a vote.
     pub async fn delegate_to(
         &self,
         person: &SignedIn,
@@ -73,8 +72,9 @@ impl Service {
     ) -> Result<Delegation> {
         let (keys, now) = (self.keys()?, self.now());
         let to = self.delegate(&keys, &naming.to).await?;
-        // The one that the password is checked against: another one since, and nothing of this is committed.
+        // The password is checked against this row. If the password changes before the commit, the commit fails.
         let from = &person.account;
+        // A person whose sign-in method is disabled must not delegate.
         let standing = self.with_effective_status(from.record.clone());
         let (given, received) = self.existing_delegations(&keys, (&standing.id, &to.record.id)).await?;
         let giving = DelegationRequest {
@@ -92,6 +92,7 @@ impl Service {
         let id = DelegationId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
         let delegation = giving.given(id, confirmed.as_ref().map(|it| it.id().clone()), now)?;
         let mut draft = Draft::new(keys.row(), now);
+        // Fails if the session ends or an account changes before the commit.
         draft.require_unchanged(&person.session).require_unchanged(from).require_unchanged(&to);
         draft.insert(&delegation)?;
         if let Some(used) = &confirmed {
@@ -104,7 +105,7 @@ impl Service {
         }
     }
 
-    /// Ends a delegation before its time; one that is over stays so.
+    /// Ends a delegation early. A delegation that is over stays unchanged.
     pub async fn end_delegation(&self, by: &AccountId, id: &DelegationId) -> Result<()> {
         retrying!(self.end_delegation_once(by, id))
     }
@@ -114,6 +115,7 @@ impl Service {
         let person: Stored<Account> = self.fetch(&keys, by.as_str()).await?.ok_or(Error::Unauthenticated)?;
         let stored: Stored<Delegation> = self.need(&keys, id.as_str(), "delegation").await?;
         if person.record.disabled || !stored.record.may_be_ended_by(&person.record) {
+            // The same error as for an unknown id, so that ids of other delegations cannot be probed.
             return Err(Error::NotFound("delegation"));
         }
         if !stored.record.lasts_at(now) {
@@ -127,8 +129,7 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Ends what a person has handed on and what is no longer sure to have been theirs to hand on, in the change by which
-    /// that came.
+    /// Ends the delegations of a person that can no longer be trusted, in the same change that caused this.
     pub(in crate::service) async fn end_unproven_delegations(
         &self,
         draft: &mut Draft<'_>,
@@ -152,7 +153,7 @@ impl Service {
         Ok(())
     }
 
-    /// What a person has given and received; and everybody's, if asked for.
+    /// Returns the delegations that a person gave and received, and those of all people if requested.
     pub async fn delegations(&self, person: &AccountId, whose: DelegationOwnerFilter) -> Result<DelegationLists> {
         let (keys, now) = (self.keys()?, self.now());
         let mut given = self.given_by(&keys, person).await?;
@@ -170,7 +171,7 @@ impl Service {
         Ok(Stored { record: self.with_effective_status(found.record.clone()), ..found })
     }
 
-    /// What the one has given, and what the other has.
+    /// Returns the delegations that the first person gave and that the second received.
     async fn existing_delegations(
         &self,
         keys: &Keys,
@@ -179,20 +180,21 @@ impl Service {
         Ok((self.given_by(keys, from).await?, self.received_delegations(keys, to, self.now()).await?))
     }
 
-    /// Everything that a person has given, the oldest first. At the pace that is allowed, a list is full after years;
-    /// then no number is new, and an administrator makes another account.
+    /// Returns all delegations that a person gave, the oldest first. The allowed rate fills a list only after years.
+    /// The person then needs a new account, because no number is free.
     async fn given_by(&self, keys: &Keys, person: &AccountId) -> Result<Vec<Delegation>> {
         let rows = self.reader(keys).by_alias_prefix::<Delegation>(&delegations_from(person), LIST_ROWS_MAX).await?;
         Ok(rows.into_iter().map(|it| it.record).collect())
     }
 }
 
-/// What a passkey signs to confirm it: whom, for how long, and which of one's own it is, so that it is good for once.
+/// Returns the text that a passkey signs to confirm a delegation: the person, the length, and the number of the
+/// delegation. The number makes the signature valid only once.
 fn terms(giving: &DelegationRequest<'_>) -> String {
     format!("{} {} {}", giving.number(), giving.to.id, giving.length.as_secs())
 }
 
-/// What is told of a new delegation: all of it.
+/// Returns the event data of a new delegation.
 pub(in crate::service) fn delegated_data(delegation: &Delegation) -> Value {
     let Delegation { id, from, from_name, to, to_name, number, begins_at, ends_at, confirmed_by, ended: _ } =
         delegation;
@@ -202,7 +204,7 @@ pub(in crate::service) fn delegated_data(delegation: &Delegation) -> Value {
     })
 }
 
-/// What is told of one's end before its time.
+/// Returns the event data of a delegation that ended early.
 pub(in crate::service) fn ended_data(id: &DelegationId, ended: &DelegationEnd) -> Value {
     json!({"delegation": id, "by": ended.by, "by_name": ended.name})
 }

@@ -1,7 +1,7 @@
-//! When tokens, people and sessions were last seen: remembered here, and written down once in some minutes.
+//! Tracks when tokens, people and sessions were last seen. The times are in memory and are written every few minutes.
 //!
-//! A row of its own each, that no decision relies on: what a token does is neither slower nor refused because it is
-//! seen. After a crash some minutes are missing; nothing is decided by them.
+//! Each has its own row, and no decision depends on it. Recording a time therefore neither delays nor rejects a
+//! request. A crash loses some minutes of it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,19 +17,19 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::LastSeenRow;
 
-/// Sightings are to this much.
+/// Precision of the times.
 pub const GRAIN: Duration = Duration::from_secs(300);
 
-/// More than come in an hour; beyond it, whoever comes anew is not remembered.
+/// More than come in an hour. Above this limit, new ones are not recorded.
 const SEEN_MAX: usize = 20_000;
 
-/// Whoever was seen so long ago is not remembered here any more, but where it is written.
+/// Entries older than this are dropped from memory. Their row stays.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 
-/// So many are written in one change.
+/// Number of rows in one change.
 const BATCH: usize = 200;
 
-/// When each was last seen by this process, and which of that is written.
+/// Last-seen times in this process, and the times that are already written.
 #[derive(Debug, Default)]
 pub(in crate::service) struct LastSeenTimes {
     seen: RwLock<HashMap<String, LastSeenEntry>>,
@@ -42,7 +42,7 @@ struct LastSeenEntry {
 }
 
 impl LastSeenEntry {
-    /// As far as it is written at all.
+    /// Returns true if the latest time is written to the required precision.
     fn is_written(&self) -> bool {
         let (at, written) = (self.at.load(Ordering::Relaxed), self.written.load(Ordering::Relaxed));
         at.saturating_sub(written) < millis(GRAIN)
@@ -72,7 +72,7 @@ impl LastSeenTimes {
         seen.retain(|_, it| !it.is_written() || *it.at.get_mut() > recently);
     }
 
-    /// What is further on than what is written, by the grain.
+    /// Returns the times that are later than the written ones by at least the precision.
     fn due(&self) -> Vec<LastSeenRow> {
         let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
         let due = seen.iter().filter(|(_, seen)| !seen.is_written()).map(|(of, seen)| {
@@ -98,12 +98,12 @@ impl LastSeenTimes {
 }
 
 impl Service {
-    /// Remembers that something was seen: `token/…`, `account/…` or `session/…`.
+    /// Records that something was seen: `token/…`, `account/…` or `session/…`.
     pub fn mark_seen(&self, of: &str) {
         self.sightings.note(of, self.now());
     }
 
-    /// Writes down what was seen since; says how much.
+    /// Writes the new times. Returns how many.
     pub async fn flush_last_seen(&self) -> Result<usize> {
         self.sightings.forget(self.now());
         let due = self.sightings.due();
@@ -112,7 +112,7 @@ impl Service {
         }
         let keys = self.keys()?;
         match self.put_sightings(&keys, &due).await {
-            // Another gateway was faster: the next run looks again.
+            // Another gateway wrote first. The next run tries again.
             Err(error) if error.is_conflict() => Ok(0),
             other => other.map(|()| due.len()),
         }
@@ -134,7 +134,7 @@ impl Service {
         Ok(())
     }
 
-    /// When each of these was last seen, by this gateway or another; to some minutes.
+    /// Returns when each of these was last seen by any gateway, with a precision of some minutes.
     pub async fn last_seen(&self, of: &[String]) -> Result<HashMap<String, Timestamp>> {
         let keys = self.keys()?;
         let mut seen = HashMap::new();
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_was_seen_long_ago_and_is_written_makes_room_for_who_comes_anew() {
+    fn old_written_entry_is_evicted_for_a_new_one() {
         let (sightings, first) = (LastSeenTimes::default(), Timestamp::from_millis(0));
         for number in 0..SEEN_MAX {
             sightings.note(&format!("session/{number}"), first);
@@ -165,9 +165,9 @@ mod tests {
         let later = first.plus(FORGOTTEN_AFTER * 2);
         sightings.note("session/0", later);
         sightings.note("session/anew", later);
-        assert_eq!(sightings.at("session/anew"), None, "there is no room");
+        assert_eq!(sightings.at("session/anew"), None, "the limit is reached");
         sightings.forget(later);
-        assert_eq!(sightings.at("session/1"), Some(first), "what is not written is not forgotten");
+        assert_eq!(sightings.at("session/1"), Some(first), "an entry that is not written stays in memory");
         sightings.wrote(&[first, later].map(|at| LastSeenRow { of: "session/0".to_owned(), at }));
         sightings.wrote(&[LastSeenRow { of: "session/1".to_owned(), at: first }]);
         sightings.forget(later);

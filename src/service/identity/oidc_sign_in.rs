@@ -1,4 +1,4 @@
-//! Signing in elsewhere: people whom an OpenID provider vouches for, and which ways lead in at all.
+//! OpenID Connect sign-in, and which sign-in methods are enabled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,26 +31,25 @@ use crate::store::RowFilter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// Signing in at the provider takes a person a minute or two; with a lost second factor some more.
+/// A person needs a minute or two to sign in at the provider, and longer with a lost second factor.
 pub const ERRAND_TTL: Duration = Duration::from_secs(600);
-/// Longer ones stay with the person: the provider then asks whom to sign out.
+/// A longer id token is not sent back at sign-out. The provider then asks the person which account to sign out.
 const HINT_BYTES_MAX: usize = 8 * 1024;
 
-/// As whom a provider has a hand in its people's accounts.
+/// Principal of account changes that the provider causes.
 const PROVIDER: &str = "provider";
 
 #[derive(Clone)]
 pub struct SignInMethods {
-    /// Whether accounts of this gateway's own do.
     pub local: LocalAccounts,
     pub provider: Option<Arc<Provider>>,
 }
 
-/// Whether accounts of this gateway's own let anybody in.
+/// Whether local accounts can sign in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LocalAccounts {
     On,
-    /// They do not: neither passwords, nor links, nor sessions from before.
+    /// Neither passwords, nor links, nor earlier sessions of local accounts work.
     Off,
 }
 
@@ -60,7 +59,7 @@ impl Default for SignInMethods {
     }
 }
 
-/// What a browser brought back from a provider.
+/// Parameters that the provider sent back with the browser.
 #[derive(Clone, Debug)]
 pub struct OidcCallback {
     pub state: Secret<String>,
@@ -69,16 +68,16 @@ pub struct OidcCallback {
 }
 
 pub struct SignInSuccess {
-    /// What their browser shows from now on.
+    /// New secret of the session cookie.
     pub secret: String,
     pub next: String,
 }
 
-const LOCAL_OFF: &str = "accounts with passwords and links of this gateway are switched off (`local_accounts`); people sign in with their \
+const LOCAL_OFF: &str = "local accounts with passwords and links are disabled (`local_accounts`): sign in with your \
      organisation";
 
 impl Service {
-    /// The same gateway, with these ways in.
+    /// Sets the enabled sign-in methods.
     #[must_use]
     pub fn with_sign_in_methods(mut self, ways: SignInMethods) -> Self {
         self.ways = ways;
@@ -89,7 +88,8 @@ impl Service {
         &self.ways
     }
 
-    /// An account lets in while it is not disabled and its way in is open: nobody stays in by a way that was closed.
+    /// Returns true if the account is not disabled and its sign-in method is enabled. Disabling a method therefore also
+    /// ends its sessions.
     pub(in crate::service) fn can_sign_in(&self, account: &Account) -> bool {
         let open = match &account.sign_in {
             AccountCredential::Password { .. } => self.ways.local == LocalAccounts::On,
@@ -100,18 +100,19 @@ impl Service {
         open && !account.disabled
     }
 
-    /// The account as eligibility sees it: one whose way in is closed here is as good as disabled.
+    /// Returns the account with its effective status: an account whose sign-in method is disabled is treated as
+    /// disabled.
     pub(in crate::service) fn with_effective_status(&self, account: Account) -> Account {
         Account { disabled: !self.can_sign_in(&account), ..account }
     }
 
-    /// Refuses what only accounts of this gateway's own have, where they are switched off.
+    /// Fails if local accounts are disabled.
     pub fn require_local_accounts(&self) -> Result<()> {
         if self.ways.local == LocalAccounts::On { Ok(()) } else { Err(Error::Forbidden(LOCAL_OFF)) }
     }
 
-    /// Where to send this browser so that its person signs in at the provider. What the answer must repeat is bound
-    /// to the browser, and is kept for some minutes.
+    /// Returns the URL of the provider where the person signs in. The expected response is bound to the browser and
+    /// stored for some minutes.
     pub async fn oidc_authorize(&self, browser: &str, next: &str) -> Result<String> {
         let provider = self.provider()?;
         let (keys, state) = (self.keys()?, new_secret());
@@ -121,7 +122,7 @@ impl Service {
         }
     }
 
-    /// Remembers that a browser was sent to the provider, and with which state.
+    /// Stores that a browser was sent to the provider with this state.
     pub async fn store_oidc_state(&self, state: &str, browser: &str, next: &str) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let purpose = LinkPurpose::Oidc { browser: fingerprint(browser), next: next.to_owned() };
@@ -133,7 +134,7 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Lets in whom the provider vouches for.
+    /// Signs in a person after the response of the provider.
     pub async fn oidc_callback(&self, browser: Option<&str>, back: &OidcCallback) -> Result<SignInSuccess> {
         let (provider, keys) = (self.provider()?, self.keys()?);
         let Some((link, next)) = self.asked(&keys, browser, &back.state).await? else {
@@ -152,12 +153,12 @@ impl Service {
         Ok(SignInSuccess { secret, next })
     }
 
-    /// Lets in whom a provider with these settings vouches for, in answer to that state; the secret of the session.
+    /// Signs in a person with an identity from a provider with these settings. Returns the secret of the session.
     pub async fn let_in(&self, settings: &OidcConfig, identity: &OidcIdentity, state: &str) -> Result<String> {
         retrying!(self.complete_oidc_sign_in_once(settings, identity, &fingerprint(state), None))
     }
 
-    /// Where to send a browser so that its person is signed out at the provider, too.
+    /// Returns the URL that also signs the person out at the provider.
     pub async fn oidc_logout_url(&self, person: &SignedIn) -> Option<String> {
         let hint = person.session.record.provider_hint.as_ref()?;
         self.ways.provider.as_ref()?.leave(hint).await
@@ -167,7 +168,7 @@ impl Service {
         self.ways.provider.clone().ok_or(Error::NotFound("page"))
     }
 
-    /// What was asked by this browser, if it still waits for an answer.
+    /// Returns the stored authorization of this browser if it still waits for a response.
     async fn asked(
         &self,
         keys: &Keys,
@@ -179,6 +180,8 @@ impl Service {
         let link = link.filter(|it| !it.record.used && it.record.expires_at > self.now());
         Ok(link.and_then(|link| match &link.record.purpose {
             LinkPurpose::Oidc { browser: whose, next } => {
+                // The response must come from the browser that started the sign-in. Otherwise an attacker could sign a
+                // victim in to the attacker's account (login CSRF).
                 let same = whose.as_str().as_bytes().ct_eq(fingerprint(browser).as_str().as_bytes());
                 let next = next.clone();
                 bool::from(same).then_some((link, next))
@@ -187,7 +190,8 @@ impl Service {
         }))
     }
 
-    /// One try. The asking is used up, the account is what the provider says now, and a session begins, all at once.
+    /// Completes one attempt. In one change, the stored authorization is used up, the account is updated from the
+    /// provider, and a session starts.
     async fn complete_oidc_sign_in_once(
         &self,
         settings: &OidcConfig,
@@ -202,13 +206,16 @@ impl Service {
         }
         let id = account_id(keys, identity);
         let known = self.fetch::<Account>(keys, id.as_str()).await?;
+        // A disabled account stays disabled, whatever the provider reports.
         if let Some(account) = known.as_ref().filter(|it| it.record.disabled) {
             return self.not_let_in(SignInRejected::Disabled, Some(link), Some(&account.record.id)).await;
         }
         let standing = settings.mapping.standing(&identity.values);
         let mut draft = Draft::new(keys.row(), self.now());
         let Some(standing) = standing else {
+            // Only an existing account has access that must be removed.
             if let Some(account) = &known {
+                // The person no longer has a mapped group: all access is removed and all sessions end.
                 let nothing = OidcMembership { role: PersonRole::Reviewer, groups: Default::default() };
                 self.refresh(&mut draft, account, &nothing)?;
                 self.end_sessions(&mut draft, keys, &id, None).await?;
@@ -236,7 +243,7 @@ impl Service {
         }
     }
 
-    /// The account as the provider describes it now. One that stays as it was is relied on.
+    /// Updates the account from the provider. An unchanged account becomes a precondition of the change.
     fn refresh(&self, draft: &mut Draft<'_>, stored: &Stored<Account>, standing: &OidcMembership) -> Result<()> {
         let OidcMembership { role, groups } = standing.clone();
         if (stored.record.role, &stored.record.groups) == (role, &groups) {
@@ -244,7 +251,7 @@ impl Service {
             return Ok(());
         }
         let now = self.now();
-        let by = hand_of_provider(&stored.record, now);
+        let by = change_by_provider(&stored.record, now);
         let account = Account { role, groups, changed: Some(by.clone()), ..stored.record.clone() };
         draft.replace(stored, &account)?;
         let data = json!({
@@ -270,8 +277,8 @@ impl Service {
         event_recorder::outside(draft, None, self.now(), EventType::AccountAdded, added_data(&account))
     }
 
-    /// A name that nobody has, nor one that looks like it. It stays the account's own, whatever the provider calls
-    /// its person later: tokens name their owners by it.
+    /// Returns an unused name that is not similar to an existing one. The account keeps this name even if the provider
+    /// renames the person, because tokens refer to their owner by name.
     async fn name_for(
         &self,
         keys: &Keys,
@@ -281,11 +288,12 @@ impl Service {
             return Ok(Err(SignInRejected::UnusableName));
         };
         let others = self.all_of::<Account>(keys, RowFilter::All).await?;
+        // A similar name could be confused with that of another reviewer.
         let taken = others.iter().any(|it| alike(&it.record.name, &name));
         Ok(if taken { Err(SignInRejected::NameTaken) } else { Ok(name) })
     }
 
-    /// A new session, whatever the browser showed before.
+    /// Starts a new session and replaces any earlier session of the browser.
     fn begin_session(
         &self,
         draft: &mut Draft<'_>,
@@ -298,6 +306,7 @@ impl Service {
             id: fingerprint(secret),
             account: account.clone(),
             created_at: now,
+            // The shorter limit applies, so that a removal at the provider has an effect soon.
             expires_at: now.plus(self.settings.session_lifetime.min(settings.session)),
             ended: false,
             origin: origin.cloned(),
@@ -311,7 +320,7 @@ impl Service {
         event_recorder::outside(draft, None, now, EventType::SignedIn, data)
     }
 
-    /// Says no, and writes it down. An asking that got its answer is used up by it.
+    /// Rejects the sign-in and records it. An authorization that got its response is used up.
     async fn not_let_in<T>(
         &self,
         reason: SignInRejected,
@@ -322,7 +331,7 @@ impl Service {
         let mut draft = Draft::new(keys.row(), self.now());
         self.refuse(&mut draft, reason, link.as_ref(), account)?;
         match self.commit(draft.finish()).await {
-            // Somebody used the same asking meanwhile, and that was written down.
+            // Another request used the same authorization and recorded it.
             Err(error) if error.is_conflict() => {}
             other => other?,
         }
@@ -345,7 +354,7 @@ impl Service {
     }
 }
 
-/// What the event of a new account says; an audit compares it with the row.
+/// Returns the event data of a new account. An audit compares it with the row.
 pub(in crate::service) fn added_data(account: &Account) -> Value {
     let mut data = json!({"account": account.id, "name": account.name, "role": account.role, "groups": account.groups});
     if let AccountCredential::Oidc { issuer, subject } = &account.sign_in {
@@ -354,14 +363,14 @@ pub(in crate::service) fn added_data(account: &Account) -> Value {
     data
 }
 
-/// Who a person is here follows from who they are there, and from nothing else: two accounts for one person, or one
-/// for two, have no names to be kept under. Without the keyring nobody can work it out.
+/// Derives the account id from the identity at the provider alone, so that one person cannot have two accounts and two
+/// people cannot share one. The keyring is needed to compute the id.
 pub(in crate::service) fn account_id(keys: &Keys, identity: &OidcIdentity) -> AccountId {
     let who = canonical(&json!([identity.issuer, identity.subject]));
     AccountId::try_from(format!("oidc-{}", derived(keys, "account", &who))).expect("base64url is part of a name")
 }
 
-/// The secrets that belong to a state. They are worked out again when it comes back, so that no row has them.
+/// Derives the secrets of a state. They are derived again when the state comes back, so that no row contains them.
 fn errand(keys: &Keys, state: &str) -> AuthorizationSecrets {
     AuthorizationSecrets {
         nonce: Secret::new(derived(keys, "nonce", state)),
@@ -373,8 +382,8 @@ fn derived(keys: &Keys, what: &str, of: &str) -> String {
     URL_SAFE_NO_PAD.encode(keys.row().hmac(format!("countersign.oidc-{what}.v1\0{of}").as_bytes()))
 }
 
-/// The provider had a hand in it, whoever decided so there.
-fn hand_of_provider(account: &Account, at: Timestamp) -> AccessChange {
+/// Returns the provider as the author of an account change.
+fn change_by_provider(account: &Account, at: Timestamp) -> AccessChange {
     let name = match &account.sign_in {
         AccountCredential::Oidc { issuer, .. } => issuer.clone(),
         AccountCredential::Password { .. } => String::new(),

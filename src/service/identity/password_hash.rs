@@ -1,4 +1,4 @@
-//! Passwords: argon2id, off the workers, a few at a time.
+//! Password hashing with argon2id, outside the async workers and with limited concurrency.
 
 use std::sync::LazyLock;
 
@@ -9,24 +9,24 @@ use tokio::sync::Semaphore;
 
 use crate::service::error::{Error, Result};
 
-/// Each costs some 20 MB and 20 ms: two at a time leave the machine to its work.
+/// Each hash takes about 20 MB and 20 ms. Two at a time leave resources for other work.
 static TURNSTILE: Semaphore = Semaphore::const_new(2);
 
-/// Shorter ones are guessed.
+/// Shorter passwords can be guessed.
 pub const PASSWORD_CHARS_MIN: usize = 12;
-/// Longer ones only cost time.
+/// Longer passwords only cost time.
 pub const PASSWORD_CHARS_MAX: usize = 256;
 
-/// What an unknown name's password is checked against, so that it takes as long.
+/// Hash for unknown names, so that they take as long as known ones.
 static NOBODY: LazyLock<Option<String>> = LazyLock::new(|| make("nobody's password, checked against for time").ok());
 
-/// Whether a password may be taken.
+/// Checks that a password has an allowed length.
 pub fn check_strength(password: &str) -> Result<()> {
     let length = password.chars().count();
     if (PASSWORD_CHARS_MIN..=PASSWORD_CHARS_MAX).contains(&length) {
         return Ok(());
     }
-    Err(Error::invalid("/password", format!("a password has {PASSWORD_CHARS_MIN} to {PASSWORD_CHARS_MAX} characters")))
+    Err(Error::invalid("/password", format!("use {PASSWORD_CHARS_MIN} to {PASSWORD_CHARS_MAX} characters")))
 }
 
 fn make(password: &str) -> Result<String> {
@@ -35,6 +35,7 @@ fn make(password: &str) -> Result<String> {
 }
 
 fn matches(password: &str, hash: Option<&str>) -> bool {
+    // Hashing for unknown names as well prevents user enumeration by timing.
     let against = hash.or(NOBODY.as_deref());
     let right = against
         .and_then(|it| PasswordHash::new(it).ok())
@@ -46,7 +47,7 @@ async fn in_turn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
     let turn = TURNSTILE.acquire().await.map_err(|_| Error::Busy)?;
     let working = move || {
         let done = work();
-        // Not before: a browser that hangs up has not made room for the next.
+        // The permit is released only after the work. A browser that disconnects must not free it early.
         drop(turn);
         done
     };
@@ -57,9 +58,10 @@ pub(in crate::service) async fn hash(password: String) -> Result<String> {
     in_turn(move || make(&password)).await?
 }
 
-/// Whether it is the password of that hash. Without a hash it never is, and takes as long.
+/// Returns true if the password matches the hash. Without a hash the result is false after the same time.
 pub(in crate::service) async fn verify(password: String, hash: Option<String>) -> Result<bool> {
     if password.chars().count() > PASSWORD_CHARS_MAX {
+        // A very long password would only occupy one of the two permits.
         return Ok(false);
     }
     in_turn(move || matches(&password, hash.as_deref())).await
@@ -72,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// Work that tells that it has begun, and goes on until it is told to end.
+    /// Starts work that signals its start and runs until it is stopped.
     fn at_work() -> (tokio::task::JoinHandle<Result<()>>, mpsc::Receiver<()>, mpsc::Sender<()>) {
         let ((begins, begun), (end, ends)) = (mpsc::channel(), mpsc::channel());
         let work = move || {
@@ -83,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_browser_that_hangs_up_has_not_made_room_for_the_next() {
+    async fn disconnected_browser_does_not_free_its_permit_early() {
         let (first, second) = (at_work(), at_work());
         for (asked, begun, _) in [&first, &second] {
             tokio::task::block_in_place(|| begun.recv().unwrap());

@@ -1,8 +1,8 @@
-//! Signing in by a password: bounded for each account and each address, on all gateways, over restarts; and such
-//! that strangers who try do not keep out who is known.
+//! Password sign-in with a throttle against brute force. The limits apply to each account and each address, on all
+//! gateways and across restarts.
 //!
-//! A browser that somebody signed in with before shows a cookie that says so. What it tries is counted by itself.
-//! Everything else counts as a stranger's, at the account and at the address.
+//! Failed attempts by unknown browsers must not lock out the owner of the account. A browser from an earlier sign-in
+//! therefore has a cookie and its own counter. All other attempts count against the account and the address.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -28,39 +28,39 @@ use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// People behind one address have so many times the tries of one account: an office is one address.
+/// An address has this many times the attempts of one account, because a whole office may share it.
 const ADDRESS_SHARE: u32 = 5;
 
-/// So long a browser is known: half a year without signing in is a stranger's.
+/// A browser that has not signed in for half a year is unknown again.
 pub const DEVICE_TTL: Duration = Duration::from_secs(180 * 24 * 3600);
 
-/// What the cookie's seal is over. Seals of rows and nonces begin with other tags.
+/// Prefix of the cookie's seal. Seals of rows and nonces use other prefixes.
 const DEVICE_TAG: &[u8] = b"countersign.device.v1";
 
-/// 128 bits never come twice.
+/// 128 random bits do not repeat.
 const DEVICE_BYTES: usize = 16;
 
-/// Names, addresses and browsers share this many counters each, so that a flood fills no table.
+/// Names, addresses and browsers each share this many counters, so that a flood cannot fill a table.
 const COUNTERS: u32 = 65_536;
 
-/// What the choice of a counter is keyed with. Seals of rows, devices and nonces begin with other tags.
+/// Prefix of the key that selects a counter. Seals of rows, devices and nonces use other prefixes.
 const COUNTER_TAG: &str = "countersign.counter.v1";
 
-/// Failed tries that are told at once, and how often one more is: a flood is told as a number.
+/// Number of failed attempts that are recorded one by one before the rest is recorded as a number.
 const TOLD_BURST: f64 = 60.0;
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, Default)]
 pub struct SignInOrigin {
-    /// As much of the address as an asker does not choose at will.
+    /// The part of the address that a client cannot choose freely.
     pub address: Option<String>,
-    /// What a session remembers of it.
+    /// Origin that the session stores.
     pub origin: Option<SessionOrigin>,
-    /// What the browser shows, if it was here before.
+    /// Cookie of a known browser.
     pub device: Option<String>,
 }
 
-/// How many failed tries were told of late, and how many were not.
+/// Limits the events about failed attempts and counts those that were not recorded.
 #[derive(Debug)]
 pub(in crate::service) struct FailureEventLimiter {
     level: Mutex<(f64, Timestamp, u64)>,
@@ -73,7 +73,7 @@ impl Default for FailureEventLimiter {
 }
 
 impl FailureEventLimiter {
-    /// Whether this one may be told, and how many were not told before it.
+    /// Returns `None` if the failure must not be recorded now. Otherwise returns how many before it were not recorded.
     pub(in crate::service) fn may(&self, now: Timestamp) -> Option<u64> {
         let mut state = self.level.lock().unwrap_or_else(PoisonError::into_inner);
         let (level, at, untold) = *state;
@@ -87,47 +87,48 @@ impl FailureEventLimiter {
     }
 }
 
-/// The counters that an attempt is on.
+/// The counters of an attempt.
 struct ThrottleCounters {
-    /// That of the name, of a browser that the account knows, or of a person who is signed in.
+    /// Counter of the name, of a known browser, or of a signed-in person.
     own: (String, LoginThrottleLimits),
-    /// What a right password does to `own`.
+    /// Effect of a correct password on `own`.
     right: CounterOnSuccess,
-    /// The address, which everybody there shares.
+    /// Counter of the address, which all clients there share.
     address: Option<(String, LoginThrottleLimits)>,
 }
 
-/// What a right password does to a counter.
+/// Effect of a correct password on a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CounterOnSuccess {
-    /// It clears the counter, which is one person's alone.
+    /// Clears the counter, which belongs to one person alone.
     Clears,
-    /// It takes back its own attempt only. A counter of a name that went to zero would show an attacker that somebody
-    /// signs in by that name.
+    /// Reverts only this attempt. If the counter of a name went to zero, an attacker would see that a person signed in
+    /// with that name.
     TakesBack,
 }
 
-/// Which of the shared counters a text is on. The choice is keyed, so that only the gateway knows which texts share one.
+/// Selects one of the shared counters for a text. The selection is keyed, so that only the gateway knows which texts
+/// share a counter.
 fn counter(keys: &Keys, kind: &str, text: &str) -> String {
     let hash = keys.row().hmac(format!("{COUNTER_TAG}\0{kind}\0{text}").as_bytes());
     let number = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]) % COUNTERS;
     format!("{kind}/~{number}")
 }
 
-/// The counter of a user name. It does not depend on whether an account has that name: if it did, the pace of refusals
-/// would tell which names exist.
+/// Returns the counter of a user name. It does not depend on whether the account exists. Otherwise the rate of refusals
+/// would show which names exist.
 fn name_counter(keys: &Keys, name: &str) -> String {
     counter(keys, "name", name)
 }
 
 impl Service {
-    /// Signs a person in by name and password; the cookie's secret is in the answer and nowhere else.
-    /// An unknown name costs as much time as a wrong password.
+    /// Signs a person in with a name and a password. The secret of the cookie appears only in this response. An unknown
+    /// name takes as long as a wrong password.
     pub async fn sign_in(&self, name: &str, password: String) -> Result<(SignedIn, String)> {
         self.sign_in_throttled(name, password, &SignInOrigin::default()).await
     }
 
-    /// The same, from somewhere. Who tried too often is told so before the password is looked at.
+    /// Signs a person in from an origin. If there were too many attempts, it refuses before it checks the password.
     pub async fn sign_in_throttled(
         &self,
         name: &str,
@@ -138,8 +139,10 @@ impl Service {
         let keys = self.keys()?;
         let account = self.reader(&keys).get_by_alias::<Account>(name).await?;
         let askers = self.counters_of(&keys, name, account.as_ref().map(|it| &it.record), from);
+        // Counted before the check. Parallel attempts could otherwise all start below the limit (brute force).
         let tries = retrying!(self.count_attempt(&keys, &askers))?;
         let hash = account.as_ref().and_then(|it| it.record.password_hash()).map(str::to_owned);
+        // An unknown name goes through the same hashing, which prevents user enumeration by timing.
         let right = password_hash::verify(password, hash).await?;
         match account {
             Some(account) if right && self.can_sign_in(&account.record) => {
@@ -147,6 +150,7 @@ impl Service {
                 self.give_back(&keys, &askers).await;
                 Ok(signed_in)
             }
+            // A disabled account gets the same error as a wrong password.
             other => {
                 self.log_sign_in_failure(&keys, other.map(|it| it.record.id), (&askers, tries)).await?;
                 Err(Error::Unauthenticated)
@@ -154,7 +158,7 @@ impl Service {
         }
     }
 
-    /// Whether a password is this account's, asked by somebody who is signed in to it. Counted by itself.
+    /// Checks the password of a signed-in person, with its own counter.
     pub(in crate::service) async fn is_own_password(&self, account: &Account, password: String) -> Result<bool> {
         let keys = self.keys()?;
         let own = (format!("own/{}", account.id), self.settings.people.sign_ins);
@@ -172,6 +176,7 @@ impl Service {
     fn counters_of(&self, keys: &Keys, name: &str, account: Option<&Account>, from: &SignInOrigin) -> ThrottleCounters {
         let bounds = self.settings.people.sign_ins;
         let known = account.zip(from.device.as_deref()).filter(|(it, device)| self.is_known_device(keys, it, device));
+        // A known browser has its own counter, so that an attacker cannot lock out the owner of the account.
         if let Some((_, device)) = known {
             return ThrottleCounters {
                 own: (counter(keys, "device", device), bounds),
@@ -179,18 +184,20 @@ impl Service {
                 address: None,
             };
         }
+        // Many people may share an address, so its limit is higher.
         let shared = LoginThrottleLimits { free: bounds.free.saturating_mul(ADDRESS_SHARE), ..bounds };
         let address = from.address.as_deref().map(|it| (counter(keys, "address", it), shared));
         ThrottleCounters { own: (name_counter(keys, name), bounds), right: CounterOnSuccess::TakesBack, address }
     }
 
-    /// Counts a try before it is made, or refuses it. How many there were by then.
+    /// Counts an attempt before it is made, or refuses it. Returns the updated counter.
     async fn count_attempt(&self, keys: &Keys, askers: &ThrottleCounters) -> Result<FailedSignIns> {
         let now = self.now();
         let mut draft = Draft::new(keys.row(), now);
         let mut counted = Vec::new();
         for (asker, bounds) in std::iter::once(&askers.own).chain(&askers.address) {
             let before = self.fetch::<FailedSignIns>(keys, asker).await?;
+            // A refused attempt is not counted. Otherwise an attacker could extend the wait without end.
             if before.as_ref().is_some_and(|it| it.record.waits_until(bounds, now).is_some()) {
                 return Err(Error::TooMany);
             }
@@ -205,11 +212,14 @@ impl Service {
         counted.into_iter().next().ok_or(Error::Busy)
     }
 
-    /// The password was right: what was counted is taken back. If that fails, a try more is counted than was made.
+    /// Reverts the count after a correct password. If that fails, one attempt too many is counted.
     async fn give_back(&self, keys: &Keys, askers: &ThrottleCounters) {
         let done: Result<()> = retrying!(self.refund_attempt_once(keys, askers));
         if let Err(error) = done {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a try to sign in was counted that was none");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "a successful sign-in is still counted as a failed attempt"
+            );
         }
     }
 
@@ -230,7 +240,7 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Each failed try is an event, and a lock is; a flood of them is told as a number.
+    /// Records a failed attempt and a lock as events. Many failures are recorded as a number.
     async fn log_sign_in_failure(
         &self,
         keys: &Keys,
@@ -253,7 +263,7 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Makes strangers wait for an account no more.
+    /// Resets the throttle of an account for unknown browsers.
     pub async fn unlock(&self, by: &Stored<Account>, of: &AccountId) -> Result<()> {
         retrying!(self.reset_sign_in_throttle_once(by, of))
     }
@@ -261,6 +271,7 @@ impl Service {
     async fn reset_sign_in_throttle_once(&self, by: &Stored<Account>, of: &AccountId) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let account: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;
+        // Counters of addresses stay, because they protect other accounts.
         let counter = name_counter(&keys, &account.record.name);
         let Some(tries) = self.fetch::<FailedSignIns>(&keys, &counter).await? else { return Ok(()) };
         let mut draft = Draft::new(keys.row(), now);
@@ -271,14 +282,14 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Until when strangers wait for an account, if they do.
+    /// Returns the time until which unknown browsers are throttled for an account.
     pub async fn throttled_until(&self, of: &Account) -> Result<Option<Timestamp>> {
         let keys = self.keys()?;
         let tries = self.fetch::<FailedSignIns>(&keys, &name_counter(&keys, &of.name)).await?;
         Ok(tries.and_then(|it| it.record.waits_until(&self.settings.people.sign_ins, self.now())))
     }
 
-    /// What a browser shows from now on, so that this account knows it again.
+    /// Returns the cookie by which this account recognizes the browser later.
     pub fn device_of(&self, account: &Account) -> Result<String> {
         let keys = self.keys()?;
         let mut bytes = random::bytes::<DEVICE_BYTES>().to_vec();
@@ -288,17 +299,19 @@ impl Service {
         Ok(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// Whether a browser is one that this account signed in with.
+    /// Returns true if the account has signed in with this browser before.
     fn is_known_device(&self, keys: &Keys, account: &Account, device: &str) -> bool {
         let Ok(bytes) = URL_SAFE_NO_PAD.decode(device) else { return false };
+        // The last 8 bytes before the seal are the expiry.
         let Some((told, seal)) = bytes.split_at_checked(DEVICE_BYTES + 8) else { return false };
         let until = told[DEVICE_BYTES..].try_into().map(i64::from_be_bytes).unwrap_or_default();
         keys.row().checks(&device_message(account, told), seal) && self.now() < Timestamp::from_millis(until)
     }
 }
 
-/// Every part with its length before it, so that nothing can move from one part to the next. Another password forgets all
-/// browsers: whoever had the one before may have signed in with some.
+/// Returns the MAC input. The length of each part comes before it, so that no bytes can move from one part to the next.
+/// The password hash is one part: a new password makes all browsers unknown, because an attacker may have used the old
+/// one.
 fn device_message(account: &Account, told: &[u8]) -> Vec<u8> {
     let mut message = Vec::new();
     let password = account.password_hash().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Access taken back: tokens that are revoked, people who are let in no more.
+//! Revokes tokens and disables accounts.
 
 use serde_json::json;
 
@@ -16,39 +16,37 @@ use crate::store::change::Draft;
 use crate::store::record::{Record, Stored};
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
-/// Whether a person is let in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SignInAccess {
     Open,
     Barred,
 }
 
-/// Which sessions of a person; all of them where it is not said.
+/// Selects sessions of a person. Without a restriction, all of them.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::service) enum SessionFilter<'a> {
     Only(&'a SessionId),
     AllBut(&'a SessionId),
-    /// Those that this passkey opened.
+    /// Sessions that this passkey opened.
     OpenedBy(&'a PasskeyId),
 }
 
-/// More than one person has browsers open; whoever signs in once more ends the oldest.
+/// More than one person needs. Another sign-in ends the oldest session.
 pub const SESSIONS_MAX: usize = 100;
 
-/// As many as fit into one change, with what is told of each.
+/// Number of sessions that fit into one change with their events.
 const ENDED_AT_ONCE: usize = 1_000;
 
-/// Accounts and tokens of a gateway stay for ever: a hundred thousand are more than come together in its life, and
-/// fewer than fill the memory.
+/// Accounts and tokens are never deleted. A hundred thousand are more than a gateway ever has, and fit into memory.
 const PAGES_MAX: usize = 100;
 
 impl Service {
-    /// Revokes a token: nothing is accepted from it any more. One that is revoked already stays so.
+    /// Revokes a token. A token that is already revoked stays unchanged.
     pub async fn revoke_token(&self, id: &TokenId) -> Result<()> {
         retrying!(self.revoke_token_once(id, None))
     }
 
-    /// The same, by an administrator.
+    /// Revokes a token on behalf of an administrator.
     pub async fn revoke_token_by(&self, by: &Stored<Account>, id: &TokenId) -> Result<()> {
         retrying!(self.revoke_token_once(id, Some(by)))
     }
@@ -60,6 +58,7 @@ impl Service {
             return Ok(());
         }
         let mut draft = Draft::new(keys.row(), now);
+        // The row stays, because old entries and audits refer to it.
         draft.replace(&token, &Token { revoked: true, ..token.record.clone() })?;
         let mut data = json!({"token": id});
         if let Some(by) = by {
@@ -70,23 +69,23 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Every token, in the order in which they were made.
+    /// Returns all tokens in the order of creation.
     pub async fn tokens(&self) -> Result<Vec<Token>> {
         let keys = self.keys()?;
         let tokens = self.all_of::<Token>(&keys, RowFilter::All).await?;
         Ok(tokens.into_iter().map(|it| it.record).collect())
     }
 
-    /// Lets the person of that name in, or no more; either way every session of theirs ends. Tokens that they
-    /// answer for are not touched: a machine's work does not stop because somebody left.
+    /// Enables or disables the account with that name, and ends all its sessions. Tokens that the person owns stay
+    /// valid, so that automated work does not stop when a person leaves.
     pub async fn set_admission(&self, name: &str, admission: SignInAccess) -> Result<Account> {
         retrying!(self.set_admission_once(name, admission, None))
     }
 
-    /// The same, by an administrator, to somebody else.
+    /// Enables or disables another person's account on behalf of an administrator.
     pub async fn set_admission_by(&self, by: &Stored<Account>, name: &str, admission: SignInAccess) -> Result<Account> {
         if by.record.name == name {
-            return Err(Error::WrongState("nobody disables or enables themselves: another administrator does it"));
+            return Err(Error::WrongState("you cannot disable or enable your own account: ask another administrator"));
         }
         retrying!(self.set_admission_once(name, admission, Some(by)))
     }
@@ -105,6 +104,7 @@ impl Service {
         }
         let mut draft = Draft::new(keys.row(), now);
         if disabled {
+            // Without an administrator, accounts could only be managed on the command line.
             self.require_another_admin(&mut draft, &keys, &stored.record).await?;
         }
         let by = by.map(|by| {
@@ -114,7 +114,8 @@ impl Service {
         let changed = by.clone().or_else(|| stored.record.changed.clone());
         let account = Account { disabled, changed, ..stored.record.clone() };
         draft.replace(&stored, &account)?;
-        // Which revision of its row it made: an audit sees by it that a disabled account was not put back.
+        // The event has the revision of the row. An audit can thus detect a disabled account that was restored to an
+        // earlier state.
         let mut data = change_event(&stored, by.as_ref());
         data["name"] = json!(account.name);
         let kind = if disabled { EventType::AccountDisabled } else { EventType::AccountEnabled };
@@ -124,8 +125,8 @@ impl Service {
         Ok(account)
     }
 
-    /// A session that began while its account was being disabled is found when the account is enabled again:
-    /// until then it lets nobody in, and no other can begin.
+    /// Ends sessions. A session that started while its account was being disabled is ended when the account is enabled
+    /// again. Until then it is invalid, and no other session can start.
     pub(in crate::service) async fn end_sessions(
         &self,
         draft: &mut Draft<'_>,
@@ -146,14 +147,15 @@ impl Service {
         Ok(())
     }
 
-    /// Ends the oldest sessions of a person who begins another one and has as many as anybody may have. All of them can
-    /// be ended in one change then, whoever signed in how often.
+    /// Ends the oldest sessions of a person who signs in with the maximum number of sessions. All sessions of a person
+    /// therefore fit into one change.
     pub(in crate::service) async fn evict_oldest_sessions(&self, keys: &Keys, account: &AccountId) -> Result<()> {
         retrying!(self.evict_oldest_sessions_once(keys, account))
     }
 
     async fn evict_oldest_sessions_once(&self, keys: &Keys, account: &AccountId) -> Result<()> {
         let mut open = self.open_sessions(keys, account).await?;
+        // One more session is about to start.
         let over = (open.len() + 1).saturating_sub(SESSIONS_MAX).min(ENDED_AT_ONCE);
         if over == 0 {
             return Ok(());
@@ -166,7 +168,7 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Those that let their person in.
+    /// Returns the sessions that are still valid.
     pub(in crate::service) async fn open_sessions(
         &self,
         keys: &Keys,
@@ -186,7 +188,7 @@ impl Service {
         self.all_after(keys, filter, None).await
     }
 
-    /// Those that are due later than a moment.
+    /// Returns the rows that are due later than a time.
     pub(in crate::service) async fn all_due_after<R: Record>(
         &self,
         keys: &Keys,
@@ -207,13 +209,15 @@ impl Service {
         for _ in 0..PAGES_MAX {
             let page = self.reader(keys).list::<R>(filter, after.as_ref(), LIST_ROWS_MAX).await?;
             let full = page.len() == LIST_ROWS_MAX as usize;
+            // The position after the last row, so that rows added during the listing cause neither gaps nor
+            // repetitions.
             after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
             all.extend(page);
             if !full {
                 return Ok(all);
             }
         }
-        Err(Error::WrongState("there are more rows than are looked through"))
+        Err(Error::WrongState("there are more rows than the gateway can list"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a person does with their own account: another password, and the sessions that are open.
+//! Self-service for the own account: changing the password and ending sessions.
 
 use super::change_event::{change_event, changed_by};
 use super::password_hash;
@@ -14,23 +14,24 @@ use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// Whether the old password was the right one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PasswordChangeOutcome {
-    /// It was, and the new one counts from now on.
     Yes,
-    /// It was not; nothing was changed.
+    /// The old password was wrong, and nothing was changed.
     WrongPassword,
 }
 
 impl Service {
-    /// Another password, by whoever knows the old one. All other sessions of the person end.
+    /// Changes the password of a person who knows the old one. All other sessions of the person end.
     pub async fn change_password(&self, me: &SignedIn, old: String, new: String) -> Result<PasswordChangeOutcome> {
         let account = &me.account.record;
         if account.password_hash().is_none() {
-            return Err(Error::WrongState("you sign in elsewhere, and have no password here"));
+            return Err(Error::WrongState(
+                "you sign in with the OpenID provider and have no password here: change it at the provider",
+            ));
         }
         password_hash::check_strength(&new)?;
+        // Counted like a sign-in. A stolen session must not allow guessing of the password.
         if !self.is_own_password(account, old).await? {
             return Ok(PasswordChangeOutcome::WrongPassword);
         }
@@ -42,11 +43,12 @@ impl Service {
     async fn change_password_once(&self, me: &SignedIn, hash: &str) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let stored: Stored<Account> = self.need(&keys, me.account.record.id.as_str(), "account").await?;
-        // What was asked for the old password was the one that stood then.
+        // The password must not have changed since the old one was checked.
         if stored.record.disabled || stored.record.sign_in != me.account.record.sign_in {
             return Err(Error::Unauthenticated);
         }
         let mut draft = Draft::new(keys.row(), now);
+        // A session that was ended at the same time must not change the password.
         draft.require_unchanged(&me.session);
         let sign_in = AccountCredential::Password { hash: hash.to_owned() };
         draft.replace(&stored, &Account { sign_in, ..stored.record.clone() })?;
@@ -58,7 +60,7 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// The sessions of a person that are open, the latest first.
+    /// Returns the open sessions of a person, the latest first.
     pub async fn sessions_of(&self, account: &AccountId) -> Result<Vec<Session>> {
         let keys = self.keys()?;
         let open = self.open_sessions(&keys, account).await?;
@@ -67,12 +69,12 @@ impl Service {
         Ok(open)
     }
 
-    /// Ends one session of one's own; one that is over already stays so.
+    /// Ends one session of the person. A session that is over stays unchanged.
     pub async fn end_session(&self, me: &SignedIn, which: &SessionId) -> Result<()> {
         retrying!(self.end_own(me, SessionFilter::Only(which)))
     }
 
-    /// Ends all sessions of one's own but this one.
+    /// Ends all sessions of the person except the current one.
     pub async fn end_other_sessions(&self, me: &SignedIn) -> Result<()> {
         retrying!(self.end_own(me, SessionFilter::AllBut(&me.session.record.id)))
     }

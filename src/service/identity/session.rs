@@ -1,4 +1,4 @@
-//! Who is signed in, and the secrets that are shown for it.
+//! The signed-in person, and the secrets of sessions.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,7 +9,7 @@ use crate::domain::primitives::id::SessionId;
 use crate::random;
 use crate::store::record::Stored;
 
-/// A person who is signed in.
+/// A signed-in person.
 #[derive(Clone, Debug)]
 pub struct SignedIn {
     pub account: Stored<Account>,

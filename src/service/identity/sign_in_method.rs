@@ -1,11 +1,11 @@
-//! The ways in: what a session is opened by.
+//! The methods that open a session.
 
 use super::passkeys::vote_signature::PasskeyUse;
 use crate::domain::identity::account::{OneTimeLink, PasskeyUsed};
 use crate::store::record::Stored;
 
 pub(in crate::service) enum SignInMethod {
-    /// By name and password, or by a set-up link that gave them one.
+    /// By name and password, or by a set-up link that sets a password.
     Password,
     Link(Stored<OneTimeLink>),
     Passkey {
@@ -15,7 +15,7 @@ pub(in crate::service) enum SignInMethod {
 }
 
 impl SignInMethod {
-    /// What the session keeps of it.
+    /// Returns the part that the session stores.
     pub(super) fn passkey(&self) -> Option<PasskeyUsed> {
         match self {
             Self::Passkey { used, challenge } => {

@@ -1,7 +1,7 @@
-//! Several reviews decided at once: put together where they are alike, and then voted on one by one.
+//! Decides several reviews at once: groups similar reviews, and then counts each vote separately.
 //!
-//! Each is counted by the same function as a vote by itself, with its own digest and nonce, in a transaction of its own,
-//! and gives a receipt of its own. What becomes of one is nothing to the others.
+//! Each vote is counted by the same function as a single vote. It has its own digest, nonce, transaction and receipt. A
+//! failed vote does not affect the others.
 
 use super::InboxItem;
 use crate::domain::identity::account::Account;
@@ -15,33 +15,34 @@ use crate::service::reviews::details::ReviewFacts;
 use crate::service::reviews::vote::VoteOutcome;
 use crate::store::record::Stored;
 
-/// Reviews that somebody wants to decide at once.
+/// Reviews that a person wants to decide at once.
 pub struct BulkGroups {
-    /// Those that they can, put together as they are alike, each in the order in which they were asked for.
+    /// Reviews that the person can decide, grouped by similarity, each group in the requested order.
     pub alike: Vec<Vec<ReviewFacts>>,
     pub left_out: Vec<(ReviewFacts, BulkExclusion)>,
 }
 
-/// Why a review is not among those that are decided at once.
+/// Reason why a review cannot be decided in bulk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BulkExclusion {
     /// The person cannot decide it now.
     CannotDecide(CannotDecide),
     Alone(NotBulkDecidable),
-    /// The person has no place of their own there: whose they take is said on its own page.
+    /// The person can vote only on behalf of another reviewer. That choice is made on the page of the review.
     ForAnother,
-    /// An earlier write's outcome is unknown, which has to be said to know by itself.
+    /// The outcome of an earlier write is unknown. The person has to confirm that separately.
     OutcomeUnknown,
 }
 
 impl Service {
-    /// What somebody wants to decide at once, everything that each is about, as their pages would show it. The work for
-    /// one is that of its own page, and there are at most [`SEVERAL_MAX`].
+    /// Returns the selected reviews in groups, with all facts that their own pages show. Each costs as much as its
+    /// page, so at most [`SEVERAL_MAX`] are allowed.
     pub async fn sorted(&self, reviews: &[ReviewId], viewer: &Account) -> Result<BulkGroups> {
         check_number(reviews.len())?;
         let mut sorted = BulkGroups { alike: Vec::new(), left_out: Vec::new() };
         let mut shapes: Vec<BulkGroupKey> = Vec::new();
         for review in reviews {
+            // Loaded like the page of the review, so that a bulk decision shows no less.
             let facts = self.review(review, viewer).await?;
             if let Some(why) = left_out(&facts) {
                 sorted.left_out.push((facts, why));
@@ -59,7 +60,7 @@ impl Service {
         Ok(sorted)
     }
 
-    /// Counts one person's votes, one after the other. One that does not count stops none of the others.
+    /// Counts the votes of one person one after another. A rejected vote does not stop the others.
     pub async fn vote_on_reviews(
         &self,
         voter: &AccountId,
@@ -68,12 +69,13 @@ impl Service {
         check_number(ballots.len())?;
         let mut voted = Vec::with_capacity(ballots.len());
         for (review, ballot) in ballots {
+            // One after another, because votes on the same thread would conflict.
             voted.push(self.vote_in_bulk(voter, review, ballot).await);
         }
         Ok(voted)
     }
 
-    /// How these reviews stand, as lists tell it, in their order.
+    /// Returns these reviews as list items, in the same order.
     pub async fn several(&self, reviews: &[ReviewId], viewer: &Account) -> Result<Vec<InboxItem>> {
         check_number(reviews.len())?;
         let keys = self.keys()?;
@@ -88,15 +90,16 @@ impl Service {
 
 fn check_number(number: usize) -> Result<()> {
     match number {
-        0 => Err(Error::invalid("/review", "tick the reviews first that are to be decided")),
+        0 => Err(Error::invalid("/review", "select at least one review")),
         1..=SEVERAL_MAX => Ok(()),
-        _ => Err(Error::invalid("/review", "at most 50 reviews are decided at once")),
+        _ => Err(Error::invalid("/review", "at most 50 reviews can be decided at once: select fewer")),
     }
 }
 
 fn left_out(facts: &ReviewFacts) -> Option<BulkExclusion> {
     match &facts.can_decide {
         Err(why) => return Some(BulkExclusion::CannotDecide(*why)),
+        // A vote on behalf of another reviewer must be a separate decision.
         Ok(places) if places.iter().all(|it| it.absent.is_some()) => return Some(BulkExclusion::ForAnother),
         Ok(_) => {}
     }

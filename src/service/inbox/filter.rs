@@ -1,4 +1,4 @@
-//! What a page of the inbox lists, and which labels have that.
+//! Filters of the inbox and the search labels that find the matching reviews.
 
 use std::collections::BTreeSet;
 
@@ -8,37 +8,38 @@ use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::{Hold, HoldOutcome, HoldPhase, SearchKey, SearchWord, VoterRoll};
 use crate::store::Direction;
 
-/// The groups of one person, and of those whom they stand in for, that are asked about one by one; who is in more has the whole list looked through.
+/// Maximum number of groups that are searched by label. For a person with more groups, including delegated ones, the
+/// whole list is searched.
 const GROUPS_MAX: usize = 4;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum InboxOwnerFilter {
     #[default]
     Anybodys,
-    /// What the viewer can vote on now.
+    /// Reviews that the viewer can vote on now.
     Mine,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InboxStateFilter {
-    /// People can still decide it.
+    /// Reviews that can still be decided.
     Open,
-    /// The same, and its deadline is no further than this.
+    /// Open reviews whose deadline is not later than this.
     EndingBy(Timestamp),
-    /// It has ended, in whatever way.
+    /// Reviews that have ended, with any outcome.
     Past,
-    /// It has ended in this one.
+    /// Reviews that ended with this outcome.
     Ended(HoldOutcome),
     Any,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum InboxSearch {
-    /// A digest that begins so, as it is written.
+    /// Digest that starts with this text.
     Digest(String),
-    /// A thread of this name, or a protected key.
+    /// Thread id or protected key.
     Words {
-        /// If it can be a thread's name.
+        /// `None` if the text cannot be a thread id.
         thread: Option<ThreadId>,
         key: Option<SearchKey>,
     },
@@ -57,17 +58,17 @@ impl InboxFilter {
         Self { whose: InboxOwnerFilter::Anybodys, which: InboxStateFilter::Open, flow: None, search: None }
     }
 
-    /// Everything that has ended.
+    /// Returns the filter for all ended reviews.
     pub fn past() -> Self {
         Self { which: InboxStateFilter::Past, ..Self::open() }
     }
 
-    /// What somebody can vote on now.
+    /// Returns the filter for reviews that the viewer can vote on now.
     pub fn mine() -> Self {
         Self { whose: InboxOwnerFilter::Mine, ..Self::open() }
     }
 
-    /// The lists that together have every hold wanted, and as few others as labels can say.
+    /// Returns the labels whose lists together have every matching review and as few others as possible.
     pub(super) fn words(&self, viewer: &Account, roll: &VoterRoll) -> Vec<SearchWord> {
         let phases: &[HoldPhase] = match self.which {
             InboxStateFilter::Open | InboxStateFilter::EndingBy(_) => &[HoldPhase::Open],
@@ -91,7 +92,7 @@ impl InboxFilter {
         }
     }
 
-    /// Whether the lists have nothing but what is wanted.
+    /// Returns true if the lists have only matching reviews.
     pub(super) fn is_said_by_words(&self) -> bool {
         match (&self.search, self.whose, &self.flow, self.which) {
             (None, InboxOwnerFilter::Anybodys, None, _) => true,
@@ -114,7 +115,7 @@ impl InboxFilter {
             && (self.whose == InboxOwnerFilter::Anybodys || hold.is_open(now) && hold.places(viewer, roll).is_ok())
     }
 
-    /// Open ones by their deadlines; else what is latest comes first.
+    /// Returns the order: open reviews by deadline, all others by the latest time first.
     pub(super) const fn direction(&self) -> Direction {
         match (&self.search, self.which) {
             (None, InboxStateFilter::Open | InboxStateFilter::EndingBy(_)) => Direction::Forward,

@@ -1,4 +1,4 @@
-//! What hosts ask people about, a page at a time.
+//! Lists open interrupts from host applications, page by page.
 
 use super::{InboxCursor, Service};
 use crate::domain::interrupts::Interrupt;
@@ -7,16 +7,16 @@ use crate::service::interrupts::InterruptView;
 use crate::store::records::OPEN;
 use crate::store::{Cursor, RowFilter};
 
-/// A page of what hosts ask.
+/// A page of interrupts.
 pub struct InterruptListing {
     /// The nearest deadline first.
     pub interrupts: Vec<InterruptView>,
-    /// Where the page after this one begins.
+    /// Start of the next page.
     pub next: Option<InboxCursor>,
 }
 
 impl Service {
-    /// The interrupts that people are asked about, at most so many, after a place in their list.
+    /// Returns up to `limit` open interrupts after a position in their list.
     pub async fn interrupts_open(&self, after: Option<&InboxCursor>, limit: u32) -> Result<InterruptListing> {
         let (keys, now) = (self.keys()?, self.now());
         let begin = Cursor { due: now.millis(), id: char::MAX.to_string() };
@@ -30,7 +30,8 @@ impl Service {
         let active = self.active_policies(&keys, open.iter().map(|it| &it.record.flow)).await?;
         let mut interrupts = Vec::with_capacity(open.len());
         for interrupt in open.into_iter().map(|it| it.record) {
-            // One whose flow is gone is for an audit to find: nobody knows what of it is hidden by now.
+            // An interrupt without its flow is a finding of an audit. Without a policy, the gateway cannot tell which
+            // values are redacted.
             let Some(active) = active.get(&interrupt.flow) else { continue };
             let policies = self.policies_under(&keys, *active, [interrupt.policy]).await?;
             interrupts.push(InterruptView { interrupt, policies });

@@ -1,7 +1,7 @@
-//! The inbox: what waits, what has ended, and what is searched for, a page at a time.
+//! The inbox: lists pending reviews, ended reviews and search results, page by page.
 //!
-//! A page reads a bounded number of rows by a handful of questions, however many holds there are: a list by the label
-//! that says most, what else was asked for looked up in the rows it gives, and all that the rows need fetched at once.
+//! A page reads a bounded number of rows with a few queries, however many reviews there are. It reads the list with the
+//! most selective label, checks the other conditions on the rows, and loads all related rows at once.
 
 pub mod bulk_decisions;
 mod filter;
@@ -30,17 +30,17 @@ pub use interrupts::InterruptListing;
 pub struct InboxItem {
     pub hold: Hold,
     pub diff: Vec<RedactedChange>,
-    /// What is held, as far as it is at hand: not what has gone into an archive.
+    /// `None` if the transition is in an archive.
     pub transition: Option<Transition>,
-    /// In which places the viewer may decide, or why in none.
+    /// Seats in which the viewer may vote, or the reason why there are none.
     pub eligible: std::result::Result<Vec<VotingSeat>, Ineligible>,
 }
 
-/// How many reviews and policies wait for somebody.
+/// Number of reviews and policy change requests that wait for a person.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WaitingCount {
     Exactly(usize),
-    /// So many were counted, and not all were looked at.
+    /// At least this many. Not all rows were checked.
     AtLeast(usize),
 }
 
@@ -50,39 +50,39 @@ pub struct InboxCursor(Cursor);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum InboxPageSelection {
     First,
-    /// What comes after a place.
+    /// Items after this position.
     After(InboxCursor),
     Before(InboxCursor),
 }
 
 pub struct InboxListing {
-    /// The rows, in the list's order.
+    /// Items in the order of the list.
     pub items: Vec<InboxItem>,
-    /// Where the page before this one ends.
+    /// End of the previous page.
     pub previous: Option<InboxCursor>,
-    /// Where the page after this one begins.
+    /// Start of the next page.
     pub next: Option<InboxCursor>,
 }
 
-/// The fewest digits by which a digest is searched.
+/// Minimum number of digits to search for a digest.
 pub const DIGEST_DIGITS_MIN: usize = 6;
 
-/// Rows that are opened at once to find those among them that were asked for.
+/// Number of rows that are opened at once to find the matching ones.
 const ROWS_LOOKED_AT: u32 = 150;
 
-/// How often, for one page. What is found by then is the page, and the next one goes on from there.
+/// Maximum number of reads for one page. After that the page shows the matches so far, and the next page continues.
 const LOOKS_MAX: usize = 3;
 
-/// What opening a thread's page lists of its reviews is among its last so many.
+/// The page of a thread shows only reviews among this many of its latest ones.
 const OF_THREAD_MAX: u32 = 100;
 
 impl InboxCursor {
-    /// As an address carries it.
+    /// Returns the cursor as it appears in a URL.
     pub fn token(&self) -> String {
         format!("{}.{}", self.0.due, self.0.id)
     }
 
-    /// Reads what [`Self::token`] wrote.
+    /// Parses the text from [`Self::token`].
     pub fn read(token: &str) -> Option<Self> {
         let (due, id) = token.split_once('.')?;
         Some(Self(Cursor { due: due.parse().ok()?, id: id.to_owned() }))
@@ -97,7 +97,7 @@ impl WaitingCount {
     }
 }
 
-/// As a title says it: `3`, `100+`.
+/// Formats the count for a title: `3`, `100+`.
 impl std::fmt::Display for WaitingCount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -107,17 +107,17 @@ impl std::fmt::Display for WaitingCount {
     }
 }
 
-/// One list of those that are gone through together.
+/// One of the lists that are merged.
 struct InboxSource {
     word: String,
     after: Option<Cursor>,
     ended: bool,
 }
 
-/// What going through lists came to.
+/// Matching reviews from the merged lists.
 struct GatheredHolds {
     holds: Vec<Stored<Hold>>,
-    /// Where it goes on, if it does.
+    /// Position to continue from, if there is more.
     next: Option<Cursor>,
 }
 
@@ -125,7 +125,7 @@ fn place_of(hold: &Hold) -> Cursor {
     Cursor { due: hold.labels().due, id: hold.id() }
 }
 
-/// Whether one place comes before the other.
+/// Returns true if the first position comes before the second.
 fn is_before(direction: Direction, one: &Cursor, other: &Cursor) -> bool {
     let (one, other) = ((one.due, &one.id), (other.due, &other.id));
     match direction {
@@ -142,7 +142,7 @@ const fn reversed(direction: Direction) -> Direction {
 }
 
 impl Service {
-    /// A page of the holds that are wanted, as one viewer may see them.
+    /// Returns a page of the matching reviews for one viewer.
     pub async fn find(
         &self,
         viewer: &Account,
@@ -179,12 +179,13 @@ impl Service {
         Ok(InboxListing { items, previous: previous.map(InboxCursor), next: next.map(InboxCursor) })
     }
 
-    /// The holds that ended last, latest first.
+    /// Returns the reviews that ended last, the latest first.
     pub async fn recently_ended(&self, viewer: &Account, limit: usize) -> Result<Vec<InboxItem>> {
         Ok(self.find(viewer, &InboxFilter::past(), &InboxPageSelection::First, limit).await?.items)
     }
 
-    /// How many open holds, policies and interrupts wait for the viewer: exactly up to `limit`, or that there are more.
+    /// Returns the number of open reviews, policy change requests and interrupts that wait for the viewer. The number
+    /// is exact up to `limit`.
     pub async fn count_waiting(&self, viewer: &Account, limit: u32) -> Result<WaitingCount> {
         let keys = self.keys()?;
         let amendments = self.open_policy_changes().await?;
@@ -202,7 +203,7 @@ impl Service {
         })
     }
 
-    /// The last reviews of a thread that led to nothing, newest first.
+    /// Returns the last reviews of a thread that led to no commit, the newest first.
     pub async fn reviews_without_commit(
         &self,
         thread: &ThreadId,
@@ -218,7 +219,7 @@ impl Service {
         self.inbox_items(&keys, (viewer, &roll), vain).await
     }
 
-    /// Whom the viewer stands in for, where that decides what is listed or how.
+    /// Returns the delegations to the viewer if they affect which items are listed, or in which order.
     async fn roll_where_open(&self, keys: &Keys, viewer: &Account, wanted: &InboxFilter) -> Result<VoterRoll> {
         match wanted.which {
             InboxStateFilter::Past | InboxStateFilter::Ended(_) => Ok(VoterRoll::of(Vec::new(), self.now())),
@@ -228,7 +229,7 @@ impl Service {
         }
     }
 
-    /// Goes through all lists at once, in one order, for at most `limit` holds that are wanted.
+    /// Merges all lists in one order and returns at most `limit` matching reviews.
     async fn gather(
         &self,
         keys: &Keys,
@@ -240,7 +241,7 @@ impl Service {
         let now = roll.now;
         let at_once =
             if wanted.is_said_by_words() { u32::try_from(limit + 1).unwrap_or(u32::MAX) } else { ROWS_LOOKED_AT };
-        // What is past its deadline is no longer open, whether or not a worker has ended it.
+        // A review past its deadline is not open any more, even if no worker has ended it yet.
         let begins = Cursor { due: now.millis(), id: char::MAX.to_string() };
         let from = from.cloned().or_else(|| (direction == Direction::Forward).then_some(begins));
         let words = wanted.words(viewer, roll).into_iter();
@@ -251,6 +252,7 @@ impl Service {
             let (mut looked, frontier) = self.look_through(keys, &mut sources, direction, at_once).await?;
             looked.retain(|it| wanted.has(&it.record, (viewer, roll)));
             found.extend(looked);
+            // One more than the page holds shows that another page follows.
             if found.len() > limit {
                 found.truncate(limit);
                 let next = found.last().map(|it| place_of(&it.record));
@@ -270,8 +272,8 @@ impl Service {
         Ok(GatheredHolds { holds: found, next })
     }
 
-    /// The next rows of all lists, in order and each once, as far as every list was read; and how far that is, if any
-    /// goes on.
+    /// Returns the next rows of all lists in order, each once, up to the point that every list has reached. Also
+    /// returns that point if any list continues.
     async fn look_through(
         &self,
         keys: &Keys,
@@ -297,14 +299,14 @@ impl Service {
         }
         if let Some(frontier) = &frontier {
             rows.retain(|it| !is_before(direction, frontier, &place_of(&it.record)));
-            // What lies beyond is read again: a list that has ended may have had rows there.
+            // Rows beyond that point are read again, also those of lists that have ended.
             sources.iter_mut().for_each(|it| it.ended = false);
         }
         Ok((rows, frontier))
     }
 
-    /// The lines of these holds. What they say of states is what sealed rows say; whoever opens a review sees states that
-    /// were committed to their roots again.
+    /// Returns the list items of these reviews. Values come from sealed rows. Only the page of a review checks the
+    /// states against their roots again.
     pub(super) async fn inbox_items(
         &self,
         keys: &Keys,
@@ -318,14 +320,15 @@ impl Service {
         let mut items = Vec::with_capacity(holds.len());
         for hold in holds {
             let transition = transitions.remove(&hold.transition);
+            // Only reviews that ended can be archived.
             if transition.is_none() && matches!(hold.state, HoldState::Open {}) {
-                return Err(Error::Broken("a held transition is gone"));
+                return Err(Error::Broken("a held transition is missing"));
             }
             let whole = transition.as_ref().filter(|it| it.values == ValueLocation::Here);
             let known = whole.and_then(|it| Some((it, before.get(&it.digest)?, active.get(&hold.flow)?)));
             let diff = match known {
-                // It is in an archive or erased, or nobody knows what is hidden by now: that it was, and how it ended, stays to
-                // be told.
+                // The transition is archived or erased, or its flow is missing, so redaction is not possible. The list
+                // still shows that the review existed and how it ended.
                 None => Vec::new(),
                 Some((transition, before, active)) => {
                     let policies = self.policies_under(keys, *active, [hold.policy]).await?;
@@ -345,7 +348,7 @@ impl Service {
         Ok(items)
     }
 
-    /// The policies that judge these flows by now, at once.
+    /// Returns the active policies of these flows in one query.
     pub(super) async fn active_policies<'f>(
         &self,
         keys: &Keys,
@@ -359,7 +362,7 @@ impl Service {
         Ok(flows.into_iter().map(|it| (it.record.id, it.record.policy)).collect())
     }
 
-    /// The transitions of those digests, at once; with their values, unless they are erased.
+    /// Returns the transitions with these digests in one query, with their values unless they are erased.
     pub(super) async fn transitions_of(
         &self,
         (keys, files): (&Keys, &mut ArchiveFiles),
@@ -371,8 +374,8 @@ impl Service {
         Ok(found)
     }
 
-    /// Those of them that are in the database, and of these what is. A list reads no archive: one that is away would take the
-    /// list along.
+    /// Returns the transitions that are in the database. Lists read no archives: an unavailable archive directory would
+    /// make the whole list fail.
     async fn transitions_at_hand(&self, keys: &Keys, digests: &[Digest]) -> Result<HashMap<Digest, Transition>> {
         let mut found = HashMap::with_capacity(digests.len());
         for chunk in digests.chunks(LIST_ROWS_MAX as usize) {
@@ -380,6 +383,7 @@ impl Service {
             for stored in self.reader(keys).get_many::<Transition>(&ids).await? {
                 let transition = stored.record;
                 if transition.statement.digest() != transition.digest {
+                    // A row with a wrong digest must never be shown to a reviewer.
                     return Err(Error::Broken("a statement"));
                 }
                 found.insert(transition.digest, transition);

@@ -1,4 +1,4 @@
-//! What was asked before: by the same words, by a post of the same name, and by the attempt before.
+//! Finds earlier requests: with the same content, from the same signed post, and the attempt before.
 
 use super::posted_data;
 use crate::domain::identity::account::Token;
@@ -15,7 +15,7 @@ use crate::store::record::Stored;
 use crate::store::records::{interrupt_alias, post_id};
 
 impl Service {
-    /// What was asked before by these very words, or by a post of this name.
+    /// Returns the interrupt that the host application already requested with this content or this post.
     pub(super) async fn find_duplicate(
         &self,
         keys: &Keys,
@@ -27,6 +27,7 @@ impl Service {
         if let Some(post) = post
             && let Some(before) = self.fetch::<SignedPostRecord>(keys, &post_id(&principal, &post.webhook_id)).await?
         {
+            // Reusing a webhook id with another body is a replay attack or a defect of the host application.
             if before.record.body != post.body {
                 return Err(InterruptRejected::PostDiffers.into());
             }
@@ -35,6 +36,7 @@ impl Service {
         let Some(before) = self.asked_before(keys, source, (asserted, asserted.attempt)).await? else {
             return Ok(None);
         };
+        // The same digest with other content cannot be the same request.
         if before.record.asserted != *asserted {
             return Err(InterruptRejected::Differs.into());
         }
@@ -58,7 +60,7 @@ impl Service {
         Ok(self.reader(keys).get_by_alias::<Interrupt>(&alias).await?)
     }
 
-    /// A further try comes after the one before, and not more often than the policy lets anybody try.
+    /// Checks that the attempt before has ended, and that the policy allows this number of attempts.
     pub(super) async fn check_attempt(
         &self,
         keys: &Keys,
@@ -72,6 +74,7 @@ impl Service {
         if asserted.attempt > 1 {
             let before = self.asked_before(keys, source, (asserted, asserted.attempt - 1)).await?;
             let before = before.ok_or(InterruptRejected::EarlierAttempt)?;
+            // The attempt before may be past its deadline without having been ended.
             self.settle_once(&before.record.id).await?;
             let before = self.interrupt_row(keys, &before.record.id).await?;
             before.record.ending().ok_or(InterruptRejected::EarlierAttempt)?;

@@ -1,4 +1,4 @@
-//! Interrupts: taking what a host asks people about, counting their votes, and answering the host.
+//! Interrupts from host applications: receives the request, counts the votes, and answers the host application.
 
 mod duplicates;
 pub mod signed_posts;
@@ -38,7 +38,7 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::OPEN;
 
-/// What a decision about an interrupt relies on.
+/// The rows on which a decision about an interrupt depends.
 struct InterruptContext {
     gateway: Stored<Gateway>,
     flow: Stored<Flow>,
@@ -56,8 +56,8 @@ impl InterruptContext {
 }
 
 impl Service {
-    /// Takes what a host asks people about. The same asked again is the same interrupt.
-    /// A post that its sender signed has a name of its own, and is the same by that, too.
+    /// Receives an interrupt from a host application. A repeated request returns the same interrupt. A signed post is
+    /// also recognized by its webhook id.
     pub async fn receive_interrupt(
         &self,
         source: &Stored<Token>,
@@ -79,7 +79,11 @@ impl Service {
         if let Some(known) = self.find_duplicate(&keys, source, asserted, post).await? {
             return Ok(known);
         }
-        let flow = source.record.flow.as_ref().ok_or(Error::Forbidden("this token is bound to no flow"))?;
+        let flow = source
+            .record
+            .flow
+            .as_ref()
+            .ok_or(Error::Forbidden("this token is not bound to a flow: use a host token of one flow"))?;
         let flow = self.flow(&keys, flow).await?;
         let ground = self.ground(&keys, flow).await?;
         if ground.is_halted() {
@@ -107,6 +111,7 @@ impl Service {
         };
         let interrupt = Interrupt::new(id, asserted.clone(), terms);
         let mut draft = Draft::new(keys.row(), now);
+        // The commit fails if another policy is activated at the same time.
         ground.rely(&mut draft);
         draft.require_unchanged(source);
         draft.insert(&interrupt)?;
@@ -130,13 +135,14 @@ impl Service {
         if stored.record.is_whole() { Ok(stored) } else { Err(Error::Broken("an interrupt")) }
     }
 
-    /// An interrupt as it stands: ended, if its time is over or other people are to be asked by now.
+    /// Returns the current interrupt. It is ended first if its deadline has passed or the policy now requires other
+    /// approvals.
     pub async fn interrupt(&self, id: &InterruptId) -> Result<Interrupt> {
         self.end_interrupt_if_due(id).await?;
         Ok(self.interrupt_row(&*self.keys()?, id).await?.record)
     }
 
-    /// The same, and what of it people may see.
+    /// Returns the current interrupt with the policies that redact it.
     pub async fn interrupt_view(&self, id: &InterruptId) -> Result<InterruptView> {
         let interrupt = self.interrupt(id).await?;
         let keys = self.keys()?;
@@ -145,20 +151,20 @@ impl Service {
         Ok(InterruptView { interrupt, policies })
     }
 
-    /// Everybody whom an interrupt's votes are about, and a viewer, as they stand.
+    /// Returns the current accounts of the voters on an interrupt and of a viewer.
     pub async fn roll_of_interrupt(&self, interrupt: &Interrupt, viewer: &AccountId) -> Result<VoterRoll> {
         Ok(self.load_voter_roll(&*self.keys()?, &interrupt.votes, (viewer, None)).await?.roll)
     }
 
-    /// Whether nothing is asked or decided in a flow for now.
+    /// Returns true if the flow is halted.
     pub async fn is_halted(&self, flow: &FlowId) -> Result<bool> {
         let keys = self.keys()?;
         let flow = self.flow(&keys, flow).await?;
         Ok(self.ground(&keys, flow).await?.is_halted())
     }
 
-    /// Counts a person's vote on exactly the digest it carries; the last one answers the host.
-    /// A passkey's signature over it comes along if there is one.
+    /// Counts the vote of a person on exactly the digest in the ballot. The last required vote answers the host
+    /// application. The ballot may include a passkey signature.
     pub async fn vote_on_interrupt(
         &self,
         voter: &AccountId,
@@ -213,7 +219,7 @@ impl Service {
         Ok(voted)
     }
 
-    /// Adds an interrupt's end to a change: the signed answer, and the event that carries it.
+    /// Adds the end of an interrupt to a change: the signed answer and its event.
     async fn put_interrupt_end(
         &self,
         draft: &mut Draft<'_>,
@@ -238,12 +244,12 @@ impl Service {
         event_recorder::outside(draft, Some(&ended.flow), at, end_event(decision), end_data(&ended))
     }
 
-    /// Open interrupts whose deadline has passed.
+    /// Returns the open interrupts whose deadline has passed.
     pub async fn interrupts_due(&self) -> Result<Vec<InterruptId>> {
         self.due(OPEN, |it: Interrupt| Some(it.id)).await
     }
 
-    /// Open interrupts whose flow another policy judges by now.
+    /// Returns the open interrupts whose flow has another active policy now.
     pub async fn interrupts_to_rejudge(&self) -> Result<Vec<InterruptId>> {
         let keys = self.keys()?;
         let judging = self.active_policy_by_flow(&keys).await?;
@@ -261,10 +267,10 @@ impl Service {
         Ok(found)
     }
 
-    /// Ends an interrupt whose deadline has passed, or whose people are not those to ask any more, if it still is open.
+    /// Ends an open interrupt if its deadline has passed or the policy now requires other approvals.
     pub async fn end_interrupt_if_due(&self, id: &InterruptId) -> Result<()> {
         match retrying!(self.settle_once(id)) {
-            // By the database's clock its deadline has not passed.
+            // The clock of the database decides, and by that clock the deadline has not passed.
             Err(error) if error.is_too_soon() => Ok(()),
             done => done,
         }
@@ -280,6 +286,7 @@ impl Service {
         let decision = if stored.record.is_open(now) {
             let flow = self.flow(&keys, &stored.record.flow).await?;
             let ground = self.ground(&keys, flow).await?;
+            // The new policy requires the same approvals, so the interrupt stays open.
             if approval_requirements(&ground.policy) == stored.record.asking {
                 self.interrupts_looked.keep(id.as_str(), ReplacedPolicy::of(&ground.flow.record));
                 return Ok(());
@@ -287,6 +294,7 @@ impl Service {
             ground.rely(&mut draft);
             InterruptDecision::Superseded
         } else {
+            // The database's clock decides, so that a fast clock of one gateway cannot end an interrupt early.
             draft.not_before(stored.record.expires_at);
             InterruptDecision::Expired
         };
@@ -296,12 +304,12 @@ impl Service {
     }
 }
 
-/// Whose approval a policy asks for.
+/// Returns the approvals that a policy requires.
 pub(super) fn approval_requirements(policy: &Policy) -> ApprovalRequirements {
     ApprovalRequirements { stages: stages_of(policy), denials_needed: policy.approval().denials() }
 }
 
-/// What a counted vote led to, and the ending if it was the last one.
+/// Returns the result of a counted vote, and the ending if it was the last required vote.
 fn led_to(
     tally: InterruptTally,
     now: Timestamp,
@@ -310,7 +318,7 @@ fn led_to(
     match tally {
         InterruptTally::Waiting(counted) => (counted, VoteOutcome::Waiting, None),
         InterruptTally::Approved(counted, approvals) => {
-            // To the second, as the claim has it.
+            // The claim has the time in whole seconds.
             let expires_at = Some(Timestamp::from_millis(now.plus(good_for).seconds().saturating_mul(1000)));
             let ending =
                 InterruptDecisionInput { approvals, expires_at, ..without_people(InterruptDecision::Approved, now) };
@@ -323,7 +331,7 @@ fn led_to(
     }
 }
 
-/// An ending that nobody approved.
+/// Returns an ending without approvals.
 const fn without_people(decision: InterruptDecision, at: Timestamp) -> InterruptDecisionInput {
     InterruptDecisionInput { decision, at, expires_at: None, approvals: Vec::new(), refusals: Vec::new() }
 }

@@ -1,4 +1,4 @@
-//! Posts that hosts sign: the secret of each token, and whose post one is.
+//! Signed posts from host applications: creates the signing secrets and finds the sender of a post.
 
 use serde_json::{Value, json};
 
@@ -16,13 +16,12 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 
 impl Service {
-    /// Makes the secret that the holder of a host's token signs with; the next one, if there was one. It is in the answer
-    /// and nowhere else.
+    /// Creates the next signing secret for a token of a host application. The secret appears only in this response.
     pub async fn make_post_secret(&self, id: &TokenId) -> Result<(Token, Secret<String>)> {
         retrying!(self.make_post_secret_once(id, None))
     }
 
-    /// The same, by an administrator.
+    /// Creates the next signing secret on behalf of an administrator.
     pub async fn make_post_secret_by(&self, by: &Stored<Account>, id: &TokenId) -> Result<(Token, Secret<String>)> {
         retrying!(self.make_post_secret_once(id, Some(by)))
     }
@@ -35,10 +34,10 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let stored: Stored<Token> = self.need(&keys, id.as_str(), "token").await?;
         if stored.record.role != MachineRole::Host {
-            return Err(Error::WrongState("only hosts sign what they post"));
+            return Err(Error::WrongState("only tokens with the role host have a signing secret"));
         }
         if stored.record.revoked {
-            return Err(Error::WrongState("the token is revoked; nothing is accepted from it any more"));
+            return Err(Error::WrongState("the token is revoked: create a new token"));
         }
         let signing = SigningSecretRef::next(stored.record.signing, now);
         let token = Token { signing: Some(signing), ..stored.record.clone() };
@@ -55,7 +54,7 @@ impl Service {
         Ok((token, secret))
     }
 
-    /// The token whose holder signed a post. Whoever is not known is told no more than a wrong token is.
+    /// Returns the token whose holder signed a post. An unknown sender gets the same error as a wrong token.
     pub async fn sender_of(&self, source: &str, post: &SignedPost<'_>) -> Result<Stored<Token>> {
         let keys = self.keys()?;
         let id = TokenId::try_from(source).map_err(|_| Error::Unauthenticated)?;
@@ -70,7 +69,7 @@ impl Service {
     }
 }
 
-/// What is told of a token's new secret: which it is, and nothing of it.
+/// Returns the event data of a new signing secret: its number, but never the secret.
 pub(in crate::service) fn post_secret_data(token: &Token) -> Value {
     json!({"token": token.id, "generation": token.signing.map(|it| it.generation)})
 }

@@ -1,4 +1,4 @@
-//! What is told of an interrupt: to people on pages, and by events.
+//! Views of interrupts for reviewers and data of interrupt events.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,36 +14,37 @@ use crate::domain::reviews::Vote;
 use crate::service::reviews::vote::with_passkey;
 use crate::service::threads::redaction::each;
 
-/// What of an interrupt people may see.
+/// An interrupt with the policies that redact it for reviewers.
 #[derive(Clone, Debug)]
 pub struct InterruptView {
     pub interrupt: Interrupt,
-    /// The policy by which people are asked, and the one that judges the flow by now if it is another: what either hides
-    /// is hidden.
+    /// The policy of the interrupt, and the active policy of the flow if it is another one. A value is redacted if
+    /// either policy redacts it.
     pub(in crate::service) policies: Vec<Arc<Policy>>,
 }
 
 impl InterruptView {
-    /// Words as people may read them: without what the policy hides, in the host's words and in anybody's about them.
+    /// Redacts a text for reviewers, whether the host application or a person wrote it.
     pub fn masked<'t>(&self, words: &'t str) -> Cow<'t, str> {
         each(words, &self.policies, |policy, words| masked(policy, &self.interrupt, words))
     }
 
-    /// What a person said of it, as another person is shown it. Whoever wrote it is shown it as written: what the host said of
-    /// redacted places would otherwise answer guesses.
+    /// Redacts a comment of one person for another. Authors see their own comment as they wrote it. The host's values
+    /// are not masked in it, because the mask would confirm a guess about a redacted value.
     pub fn said<'t>(&self, (viewer, by): (&AccountId, &AccountId), words: &'t str) -> Cow<'t, str> {
+        // Authors know what they wrote.
         if viewer == by {
             return each(words, &self.policies, |policy, words| RedactedValues::default().masked(policy, words));
         }
         self.masked(words)
     }
 
-    /// For how long an approval is good.
+    /// Returns how long an approval is valid.
     pub fn good_for(&self) -> Duration {
         self.policies.last().map_or(Duration::ZERO, |it| it.approval().receipt_ttl())
     }
 
-    /// What the host says that it changes, value by value.
+    /// Returns the changes that the host application declares, value by value.
     pub fn leaves(&self) -> Vec<RedactedLeaf> {
         let diff = &self.interrupt.asserted.redacted_diff;
         let hidings: Vec<Redactor<'_>> = self.policies.iter().map(|it| Redactor::for_host_text(it, diff)).collect();
@@ -60,7 +61,7 @@ pub(in crate::service) const fn end_event(decision: InterruptDecision) -> EventT
     }
 }
 
-/// What every event about an interrupt begins with.
+/// Returns the members that the data of every interrupt event has.
 fn about(interrupt: &Interrupt) -> Value {
     json!({
         "interrupt": interrupt.id, "digest": interrupt.digest, "token": interrupt.source.token,
@@ -72,7 +73,7 @@ fn masked<'t>(policy: &Policy, interrupt: &Interrupt, words: &'t str) -> Cow<'t,
     Redactor::for_host_text(policy, &interrupt.asserted.redacted_diff).masked(words)
 }
 
-/// What is told of a new interrupt: not the change itself, which is for the people who decide.
+/// Returns the event data of a new interrupt, without the change itself, which only reviewers may read.
 pub(in crate::service) fn received_data(interrupt: &Interrupt, policy: &Policy) -> Value {
     let HostAssertion { kind, changed_keys, attempt, thread_ref, title, reason, .. } = &interrupt.asserted;
     let shown = |it: &str| masked(policy, interrupt, it).into_owned();
@@ -92,13 +93,13 @@ pub(in crate::service) fn received_data(interrupt: &Interrupt, policy: &Policy) 
     data
 }
 
-/// What is told of a post that was signed.
+/// Returns the event data of a signed post.
 pub(in crate::service) fn posted_data(posted: &SignedPostRecord) -> Value {
     let SignedPostRecord { source, webhook_id, body, interrupt, .. } = posted;
     json!({"interrupt": interrupt, "token": source, "webhook_id": webhook_id, "body": body})
 }
 
-/// What is told of a vote on it: all of it but what the voter said.
+/// Returns the event data of a vote, without the comment of the voter.
 pub(in crate::service) fn vote_data(interrupt: &Interrupt, vote: &Vote) -> Value {
     let mut data = json!({
         "interrupt": interrupt.id, "digest": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,
@@ -110,7 +111,7 @@ pub(in crate::service) fn vote_data(interrupt: &Interrupt, vote: &Vote) -> Value
     with_passkey(data, vote)
 }
 
-/// What is told of its end: the answer, as the host is given it.
+/// Returns the event data of the end: the answer for the host application.
 pub(in crate::service) fn end_data(interrupt: &Interrupt) -> Value {
     let mut data = about(interrupt);
     data["answer"] = json!(interrupt.answered());

@@ -74,7 +74,7 @@ async fn nothing_of_a_branch_is_written_or_decided(scene: ApiScenario) {
     let reaffirm = json!({"node": "planner", "parent": changed["transition"], "patch": {}, "reaffirm": true});
     let path = format!("/v1/threads/{}/transitions", thread.as_str().unwrap());
     let signed = g.post(&path, &g.planner, reaffirm).await.expect(201);
-    assert!(signed["would_hold"].is_array(), "nobody is asked");
+    assert!(signed["would_hold"].is_array(), "no approval is possible on a branch");
     let back = RollbackInput {
         thread: thread.as_str().unwrap().try_into().unwrap(),
         node: "planner".try_into().unwrap(),
@@ -116,7 +116,7 @@ async fn nothing_is_proposed_where_no_join_can_come_any_more(scene: ApiScenario)
     g.propose(&it.id, &it.head, (&g.planner, "planner"), json!({"question": "when"})).await.expect(201);
     let late = g.propose(thread, &one["transition"], (&g.planner, "planner"), json!({"notes": {"a": 2}})).await;
     assert_eq!((late.status, late.code()), (409, "wrong_state"));
-    assert!(late.body["detail"].as_str().unwrap().contains("fork its new head"), "{}", late.body);
+    assert!(late.body["detail"].as_str().unwrap().contains("the parent thread has a newer head"), "{}", late.body);
     assert_eq!(on_the_branch().await.expect(201), one, "what was answered before is answered so again");
     scene.passes_an_audit().await;
 }

@@ -208,7 +208,7 @@ async fn what_is_kept_of_a_join_is_what_its_branches_were() {
     let rejection = reader.list::<Rejection>(RowFilter::Latest, None, 1).await.unwrap().remove(0).record;
     let kept: Value = serde_json::from_str(rejection.request.as_deref().unwrap()).unwrap();
     assert_eq!(kept["join"]["joining"]["branches"][0]["transition"], change["transition"]);
-    let finding = "what it says that it was to join is not what its branches were";
+    let finding = "the join in the stored request differs from its branches";
     for (at, other) in [
         ("/join/joining/branches/0/transition", it.branches[0]["transition"].clone()),
         ("/join/joining/branches/0/name", json!("b")),

@@ -108,18 +108,18 @@ async fn handing_on_takes_the_password_or_a_passkey_where_there_is_one(scene: Ap
     let (to, longer) = (naming("dana", DAY), naming("dana", 2 * DAY));
     for wrong in ["", "a wrong password"] {
         let done = g.service.delegate_to(&alice, &to, PasskeyConfirmation::Password(wrong.to_owned())).await;
-        assert_eq!(code(done), "the password is not right");
+        assert_eq!(code(done), "the password is wrong");
     }
     let mut key = Authenticator::new(1);
     enrol(&g.service, &alice, (&mut key, PASSWORD)).await;
     // Who resets a password, or finds one, has no passkey by that.
     let by_password = g.service.delegate_to(&alice, &to, PasskeyConfirmation::Password(PASSWORD.to_owned())).await;
-    assert_eq!(code(by_password), "confirm it with a passkey that you have");
+    assert_eq!(code(by_password), "you have a passkey: confirm with it instead of the password");
     let mut of_dana = Authenticator::new(2);
     enrol(&g.service, &inside(g, &dana).await, (&mut of_dana, PASSWORD)).await;
     let others = allowed(g, &alice, &mut of_dana, &to).await;
     assert_eq!(code(g.service.delegate_to(&alice, &to, others).await), "passkey");
-    let used = "the form was used before, or it took longer than five minutes; open the page again";
+    let used = "the form was already used or is older than five minutes: open the page again";
     let for_a_day = allowed(g, &alice, &mut key, &to).await;
     assert_eq!(code(g.service.delegate_to(&alice, &longer, for_a_day).await), used, "it signs for how long");
     let other_session = inside(g, &g.alice).await;

@@ -72,25 +72,33 @@ async fn whatever_is_sealed_again_of_a_run_is_found() {
         assert!(found.iter().any(|it| it.contains(finding)), "{what}: {found:?}");
     };
     put(g, &AgentEvent { payload: serde_json::from_value(json!({"at": 7})).unwrap(), ..posted.clone() });
-    told("it says something else", "it is not what its event tells of").await;
+    told("it says something else", "the row differs from the event that records it").await;
     sealed(g, &posted, 2);
-    told("it was replaced", "it is not what its event tells of").await;
+    told("it was replaced", "the row differs from the event that records it").await;
     put(g, &posted);
     put(g, &AgentEvent { number: 9, id: "another".try_into().unwrap(), ..posted.clone() });
-    told("one more", "it belongs to no run that counts it").await;
+    told("one more", "the agent event belongs to no episode that counts it").await;
     removed(g, Table::EpisodeEvents, &posted_row_id(&thread, 9));
     removed(g, Table::EpisodeEvents, &posted_row_id(&thread, 2));
-    told("one less", "an event tells of it, and its row is gone").await;
+    told("one less", "the row is missing, but an event records it").await;
     put(g, &posted);
     let episode = row.episode.clone().unwrap();
     let ended = episode.ended.clone().unwrap();
     let mut terms = episode.terms.clone();
     terms.seed += 1;
-    let as_said = "how it says the run ended is not what its events say";
+    let as_said = "the end of the episode differs from its events";
     for (what, altered, finding) in [
-        ("other terms", Some(Episode { terms, ..episode.clone() }), "what it says the run was begun with is not"),
-        ("no run", None, "what it says the run was begun with is not"),
-        ("another count", Some(Episode { events: 2, ..episode.clone() }), "it does not count what agents added"),
+        (
+            "other terms",
+            Some(Episode { terms, ..episode.clone() }),
+            "the terms of the episode differ from the event that created the thread",
+        ),
+        ("no run", None, "the terms of the episode differ from the event that created the thread"),
+        (
+            "another count",
+            Some(Episode { events: 2, ..episode.clone() }),
+            "the thread does not count the agent events of its episode",
+        ),
         ("no end", Some(Episode { ended: None, ..episode.clone() }), as_said),
         (
             "ended well",

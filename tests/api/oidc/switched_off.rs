@@ -24,7 +24,7 @@ async fn with_local_accounts_off_only_the_provider_lets_anybody_in() {
     let strict = beside(&g, ways(settings(&peer.issuer), &g.url, &g.clock, LocalAccounts::Off)).await;
     strict.session_of(carol.cookie(&g.url, COOKIE).unwrap()).await.unwrap();
 
-    let off = |it: &Error| matches!(it, Error::Forbidden(why) if why.contains("switched off"));
+    let off = |it: &Error| matches!(it, Error::Forbidden(why) if why.contains("are disabled"));
     assert!(off(&strict.sign_in("alice", PASSWORD.to_owned()).await.unwrap_err()));
     assert!(off(&strict.sign_in("nobody", PASSWORD.to_owned()).await.unwrap_err()), "whoever it is");
     assert!(off(&strict.use_sign_in_link(&link).await.unwrap_err()));

@@ -109,8 +109,8 @@ async fn what_is_called_erased_and_was_not_is_found(scene: ApiScenario) {
     .await;
     assert_eq!(state(g, &thread, 3).await.code(), "archive_missing");
     let found = scene.findings().await.join("\n");
-    assert!(found.contains("the archives are not those that events tell of"), "{found}");
-    assert!(found.contains("how far its past has left the database is not what its events say"), "{found}");
+    assert!(found.contains("the archives of the thread differ from its events"), "{found}");
+    assert!(found.contains("the archived and erased versions of the thread differ from its events"), "{found}");
 }
 
 async fn what_was_stated_is_not_changed_in_what_stays_of_it(scene: ApiScenario) {
@@ -129,8 +129,8 @@ async fn what_was_stated_is_not_changed_in_what_stays_of_it(scene: ApiScenario) 
     seals_file(&scene, &first, &text.replacen("\"node\":\"input_parser\"", "\"node\":\"planner\"", 1)).await;
     assert_eq!(chain().await.code(), "chain_broken");
     let found = scene.findings().await.join("\n");
-    assert!(found.contains("the archives are not those that events tell of"), "{found}");
-    assert!(found.contains("entry, statement and state are not one signed link"), "{found}");
+    assert!(found.contains("the archives of the thread differ from its events"), "{found}");
+    assert!(found.contains("the entry, the statement and the state do not form one signed link"), "{found}");
 }
 
 /// Asks for something that people are asked about, and takes it back, so often; each by its transition.
@@ -212,7 +212,7 @@ async fn what_was_held_while_a_clock_was_ahead_goes_with_its_stretch(scene: ApiS
     })
     .await;
     let found = scene.findings().await.join("\n");
-    assert!(found.contains("its values are there, and were erased"), "{found}");
+    assert!(found.contains("the values of the transition are still stored, although its version is erased"), "{found}");
 }
 
 /// Enough for several stretches of short versions.

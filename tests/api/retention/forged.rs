@@ -26,7 +26,7 @@ async fn an_archive_that_is_gone_or_changed_is_said_and_found(scene: ApiScenario
     let missing = state(g, &thread, 3).await;
     assert_eq!((missing.status, missing.code()), (503, "archive_missing"), "{:#}", missing.body);
     let found = scene.findings().await.join("\n");
-    assert!(found.contains("its file is gone, or is not the one that was written"), "{found}");
+    assert!(found.contains("the archive file is missing or was changed: restore it from a backup"), "{found}");
     let mut changed = bytes.clone();
     changed[40] ^= 1;
     std::fs::write(&first, &changed).unwrap();
@@ -51,7 +51,7 @@ async fn two_threads_files_are_not_each_others(scene: ApiScenario) {
     std::fs::write(&here, theirs).unwrap();
     std::fs::write(&there, mine).unwrap();
     assert_eq!(state(g, &one, of_one.from).await.code(), "archive_damaged");
-    assert_eq!(scene.findings().await.iter().filter(|it| it.contains("its file is gone")).count(), 2);
+    assert_eq!(scene.findings().await.iter().filter(|it| it.contains("the archive file is missing")).count(), 2);
 }
 
 async fn an_altered_state_does_not_pass_whoever_sealed_it(scene: ApiScenario) {
@@ -67,9 +67,10 @@ async fn an_altered_state_does_not_pass_whoever_sealed_it(scene: ApiScenario) {
     let lied = state(g, &thread, 3).await;
     assert_eq!((lied.status, lied.code()), (500, "chain_broken"), "{:#}", lied.body);
     let found = scene.findings().await.join("\n");
-    assert!(found.contains("the archives are not those that events tell of"), "{found}");
+    assert!(found.contains("the archives of the thread differ from its events"), "{found}");
     assert!(
-        found.contains("the state is not what the transition made") || found.contains("not one signed link"),
+        found.contains("the state is not the result of its transition on the state before")
+            || found.contains("do not form one signed link"),
         "{found}"
     );
 }
@@ -84,9 +85,9 @@ async fn a_dropped_row_is_refused_and_found(scene: ApiScenario) {
     .await;
     assert_eq!(state(g, &thread, 3).await.code(), "chain_broken");
     let found = scene.findings().await.join("\n");
-    assert!(found.contains("the archives are not those that events tell of"), "{found}");
-    assert!(found.contains("a version of the chain is gone"), "{found}");
-    assert!(found.contains("no archive has it"), "{found}");
+    assert!(found.contains("the archives of the thread differ from its events"), "{found}");
+    assert!(found.contains("a version of the chain is missing"), "{found}");
+    assert!(found.contains("no archive contains the transition"), "{found}");
 }
 
 async fn another_stretchs_file_does_not_pass_whoever_sealed_it(scene: ApiScenario) {
@@ -106,7 +107,7 @@ async fn another_stretchs_file_does_not_pass_whoever_sealed_it(scene: ApiScenari
         let refused = state(g, &one, first.from).await;
         assert_eq!((refused.status, refused.code()), (503, "archive_damaged"), "{:#}", refused.body);
         let found = scene.findings().await.join("\n");
-        assert!(found.contains("its file is gone, or is not the one that was written"), "{found}");
+        assert!(found.contains("the archive file is missing or was changed: restore it from a backup"), "{found}");
     }
 }
 
@@ -116,7 +117,7 @@ async fn a_row_beside_the_file_that_has_it_is_found(scene: ApiScenario) {
     works(g).await;
     let all = archives(&scene).await;
     let archived = content(g, &all[0]).await.entries[3].clone();
-    let finding = "what it holds is not what was taken out of the database";
+    let finding = "the archive file does not match the rows that were taken out of the database";
     let found = async || scene.findings().await.join("\n");
     seals::<Transition>(&scene, |draft, _| drop(draft.insert(&archived.row()).unwrap())).await;
     assert!(found().await.contains(finding), "{}", found().await);
@@ -154,7 +155,7 @@ async fn a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(scene: A
     assert_eq!(told().await.code(), "chain_broken");
     let decided = g.service.decision(heads[3].as_str().unwrap().parse().unwrap(), &Party::Receiver).await;
     assert!(matches!(decided, Err(Error::Broken(_))), "{decided:?}");
-    let finding = "the database does not say of all its transitions that they are in it";
+    let finding = "a transition of the archive has no matching row in whereabouts";
     assert!(scene.findings().await.join("\n").contains(finding));
     seals::<ArchivedLocation>(&scene, |draft, rows| {
         draft.remove(rows.iter().find(|it| json!(it.record.transition) == heads[3]).unwrap());
@@ -176,7 +177,7 @@ async fn a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(scene: A
         draft.insert(&strange).unwrap();
     })
     .await;
-    assert!(scene.findings().await.join("\n").contains("no archive has it"));
+    assert!(scene.findings().await.join("\n").contains("no archive contains the transition"));
 }
 
 async fn a_list_of_reviews_reads_no_archive(scene: ApiScenario) {

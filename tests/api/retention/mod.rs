@@ -462,7 +462,7 @@ async fn when_a_version_was_left_is_told_by_the_next(scene: ApiScenario) {
     let earlier = Archive { left: first.left.minus(DAY * 30), ..first };
     seals::<Archive>(&scene, |draft, _| drop(draft.insert(&earlier).unwrap())).await;
     let found = scene.findings().await.join("\n");
-    assert!(found.contains("the archives are not those that events tell of"), "{found}");
+    assert!(found.contains("the archives of the thread differ from its events"), "{found}");
 }
 
 async fn what_a_node_was_given_goes_with_its_version(scene: ApiScenario) {

@@ -19,7 +19,8 @@ use crate::lived::{self, live_through};
 use crate::{postgres, up_to_date};
 
 /// What an audit says of a row that was edited, after the row's name.
-const UNSEALED: &str = ": it does not bear this gateway's seal";
+const UNSEALED: &str =
+    ": the row does not have the seal of this gateway: it was changed, or belongs to another keyring";
 
 const NO_SEAL: &str = "decode(repeat('00', 32), 'hex')";
 

@@ -212,7 +212,7 @@ fn alterations(bench: &ResealHarness) -> Vec<Alteration> {
 
 /// A thread that says an approval under its head was taken back, which no event tells of; and one that does not say it.
 fn taken_back_otherwise(bench: &mut ResealHarness) {
-    const FINDING: &str = "events and row disagree on whether what its head rests on was taken back";
+    const FINDING: &str = "the row and its events disagree on whether the approval of the head was revoked";
     let kept = bench.pick(Table::Threads, |it| it.body["head"]["usage"]["state"] == "unused");
     let mut body = kept.body.clone();
     body["taken_back"] = json!(true);
@@ -285,7 +285,7 @@ fn unlabelled(bench: &mut ResealHarness) {
     };
     moved(bench, -1);
     let found = bench.findings();
-    assert!(found.iter().any(|it| it.contains("not labelled yet")), "{found:#?}");
+    assert!(found.iter().any(|it| it.contains("the rows have no labels yet")), "{found:#?}");
     moved(bench, 1);
 }
 

@@ -1,5 +1,7 @@
-//! Telling people by mail what waits for them: who is to be told is written down with how far the log was read for it,
-//! and stands until the mail was taken. So nobody is forgotten by a crash, and nothing is sent inside a change.
+//! Queues email notifications about pending reviews.
+//!
+//! The recipients are stored together with the position that was read in the log. They stay until the mail was sent, so
+//! a crash loses no notification. No mail is sent within a change.
 
 mod send;
 mod text;
@@ -21,20 +23,21 @@ use crate::store::change::Draft;
 use crate::store::record::{Record as _, Stored};
 use crate::store::records::{LogCursor, LogFollower};
 
-/// Events that are looked at in one change, unless there are many people to tell before that.
+/// Maximum number of events in one change. A change with many recipients has fewer.
 const LOOKED_AT_ONCE: u32 = 250;
 
-/// Letters that are written at once, give or take those of one event.
+/// Number of notifications after which a change is written. The last event may exceed it.
 const WRITTEN_AT_ONCE: usize = 500;
 
-/// Letters that are written in one change, which has a bound: one event may ask everybody.
+/// Maximum number of notifications in one change: one event may notify every reviewer.
 const IN_ONE_CHANGE_MAX: usize = 1_000;
 
 impl Service {
-    /// Writes a letter to everybody who can decide what the next events of the log ask, where they want to be told, and
-    /// to administrators of endpoints that come to rest.
-    /// Returns how many events were looked at; nothing where another has the duty. It begins at the end of the log: what
-    /// was asked before anybody was told by mail stands in the inbox.
+    /// Queues email notifications for the next events. Recipients are the reviewers who can decide the review, and
+    /// administrators when an endpoint is disabled. Returns the number of events that were read, or `None` if another
+    /// gateway has the leader lock.
+    ///
+    /// The first run starts at the end of the log. Older reviews are in the inbox.
     pub async fn queue_mail(&self, digests: Duration) -> Result<Option<usize>> {
         self.run_as_leader(LeaderTask::Mailing, self.write_next(digests)).await
     }
@@ -43,6 +46,7 @@ impl Service {
         let keys = self.keys()?;
         let Some(mark) = self.fetch::<LogCursor>(&keys, LogFollower::Mail.name()).await? else {
             let mut draft = Draft::new(keys.row(), self.now());
+            // The first run must not send an email for every event in the past of the log.
             draft.insert(&LogCursor { of: LogFollower::Mail, reached: self.log_length().await? })?;
             return self.commit(draft.finish()).await.map(|()| 0);
         };
@@ -54,6 +58,7 @@ impl Service {
         for placed in &events {
             for letter in self.letters_of(&keys, placed, digests).await? {
                 let id = letter.id();
+                // A notification that an interrupted run wrote is not written again.
                 if !letters.contains_key(&id) && self.fetch::<MailNotification>(&keys, &id).await?.is_none() {
                     letters.insert(id, letter);
                 }
@@ -63,8 +68,8 @@ impl Service {
                 break;
             }
         }
-        // Only now, for to look for thousands takes longer than a change may. What is written before the mark moves is
-        // found again by whoever begins anew.
+        // The change starts only now, because reading thousands of recipients takes longer than a change may. If the
+        // process stops before the position moves, the next run finds the same notifications again.
         let letters: Vec<MailNotification> = letters.into_values().collect();
         let (full, rest) = letters.split_at(letters.len() / IN_ONE_CHANGE_MAX * IN_ONE_CHANGE_MAX);
         for some in full.chunks(IN_ONE_CHANGE_MAX) {
@@ -84,7 +89,7 @@ impl Service {
         Ok(draft)
     }
 
-    /// What one event gives people to be told.
+    /// Returns the notifications of one event.
     async fn letters_of(
         &self,
         keys: &Keys,
@@ -102,10 +107,10 @@ impl Service {
             }
         };
         let people: Vec<String> = match people {
-            // What is not as it was signed asks nobody, and does not keep the others.
+            // Data that does not match its signatures notifies no reviewer, but must not block other events.
             Err(error) if error.is_chain_failure() || matches!(error, Error::NotFound(_)) => {
                 let (event, error) = (&event.id, &error as &dyn std::error::Error);
-                tracing::error!(%event, error, "nobody is told by mail");
+                tracing::error!(%event, error, "no email is sent for an event whose data is missing or does not match its signatures");
                 return Ok(Vec::new());
             }
             people => people?,
@@ -124,7 +129,7 @@ impl Service {
         Ok(contacts.into_iter().map(letter).collect())
     }
 
-    /// The accounts that are to be told that a review waits for them.
+    /// Returns the accounts to notify about a review.
     pub(in crate::service) async fn accounts_notified_of_review(
         &self,
         keys: &Keys,
@@ -135,10 +140,11 @@ impl Service {
         let Some(hold) = hold.filter(|it| it.record.is_open(self.now())) else { return Ok(Vec::new()) };
         let people = self.electorate(review).await?;
         let can = people.into_iter().filter(|it| match &it.can_decide {
+            // These two conditions end by themselves, so these reviewers are notified as well.
             Ok(_) | Err(CannotDecide::Halted | CannotDecide::Writing) => true,
             Err(_) => false,
         });
-        // Who was asked before is not told once more because others are asked, too.
+        // An escalation notifies only the reviewers who were not asked before.
         let before: BTreeSet<&GroupName> = hold.record.stages.iter().flat_map(|it| &it.groups).collect();
         let newly = kind == EventType::ReviewEscalated;
         let can = can.filter(|it| !newly || !it.account.groups.iter().any(|group| before.contains(group)));
@@ -159,13 +165,13 @@ impl Service {
         Ok(people.filter(|it| jury.eligible(it).is_ok()).map(|it| it.id.to_string()).collect())
     }
 
-    /// Where a person is told, if they are.
+    /// Returns the email contact of a person, if there is one.
     pub async fn contact_of(&self, account: &AccountId) -> Result<Option<MailContact>> {
         let keys = self.keys()?;
         Ok(self.fetch::<MailContact>(&keys, account.as_str()).await?.map(|it| it.record))
     }
 
-    /// Where a person is told from now on; nothing: nowhere.
+    /// Sets the email contact of a person, or removes it.
     pub async fn set_contact(&self, account: &AccountId, next: Option<MailContact>) -> Result<()> {
         crate::service::platform::retry::retrying!(self.set_contact_once(account, next.as_ref()))
     }

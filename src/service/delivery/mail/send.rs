@@ -1,4 +1,4 @@
-//! Sending letters that are due, and what becomes of each.
+//! Sends queued email notifications and updates their state.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -18,24 +18,24 @@ use crate::store::record::Stored;
 use crate::store::records::OPEN;
 use crate::store::{LeaderLock, LeaderTask, RowFilter};
 
-/// Letters that one run looks at.
+/// Maximum number of notifications in one run.
 const SENT_AT_ONCE: u32 = 200;
 
-/// No mail is begun after so much of a run: a gateway that is to stop lets the run end.
+/// A run starts no mail after this time, so that a gateway that shuts down does not wait long for the run.
 const RUN_MAX: Duration = Duration::from_secs(5);
 
-/// What becomes of a letter that is due.
+/// Next action for a queued notification.
 enum MailDisposition {
     Tell(MailItemText),
-    /// It cannot be decided for a while.
+    /// The review cannot be decided at the moment.
     Later,
-    /// There is nothing to tell any more.
+    /// The notification is no longer needed.
     Drop,
 }
 
 impl Service {
-    /// Sends what is due, each person's together if they want it so. Returns how many letters were done with; nothing
-    /// where another has the duty. If the server cannot be used, the run ends and says so.
+    /// Sends the queued notifications, grouped for each person who wants a digest. Returns how many were completed, or
+    /// `None` if another gateway has the leader lock. If the mail server is unavailable, the run ends with that error.
     pub async fn send_due_mail<F: Future<Output = std::result::Result<(), MailError>>>(
         &self,
         send: impl Fn(MailMessage) -> F,
@@ -62,8 +62,10 @@ impl Service {
         for (account, letters) in people {
             let contact = self.fetch::<MailContact>(&keys, account.as_str()).await?.map(|it| it.record);
             let together = contact.as_ref().is_some_and(|it| it.pace == MailPace::Digest);
+            // A digest is one email. Otherwise each notification is an email of its own.
             let at_once = if together { letters.len() } else { 1 };
             for letters in letters.chunks(at_once) {
+                // Another gateway may send now. A second email about the same review must be avoided.
                 if !duty.stands() || self.instant() >= until {
                     return Ok(done);
                 }
@@ -74,7 +76,7 @@ impl Service {
         Ok(done)
     }
 
-    /// One mail for some letters to one person, as far as there is something to tell; then what becomes of them.
+    /// Sends one mail for several notifications to one person, if any is still needed. Then updates their state.
     async fn send_together<F: Future<Output = std::result::Result<(), MailError>>>(
         &self,
         keys: &Keys,
@@ -85,7 +87,8 @@ impl Service {
         let (mut told, mut kept, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         for letter in letters {
             let fate = match contact {
-                Some(_) => self.fate_of(keys, &letter.record).await?,
+                Some(_) => self.disposition_of(keys, &letter.record).await?,
+                // The person has removed the contact.
                 None => MailDisposition::Drop,
             };
             match fate {
@@ -111,10 +114,11 @@ impl Service {
         }
         for (letter, _) in &told {
             match (&sent, letter.record.again(now)) {
+                // Retried later with a backoff.
                 (Err(_), Some(again)) => draft.replace(letter, &again)?,
                 (Err(error), None) => {
                     let MailNotification { account, event, .. } = &letter.record;
-                    tracing::error!(%account, %event, %error, "a mail is given up");
+                    tracing::error!(%account, %event, %error, "an email was given up after too many failed attempts");
                     draft.remove(letter);
                 }
                 (Ok(()), _) => {
@@ -124,36 +128,42 @@ impl Service {
         }
         self.commit(draft.finish()).await?;
         match sent {
+            // Every other email would fail as well, so the run ends.
             Err(error @ (MailError::Unusable(_) | MailError::SetUp(_))) => Err(Error::Mail(error)),
             Err(error @ MailError::Refused(_)) => {
-                tracing::warn!(%error, "a mail was refused");
+                tracing::warn!(%error, "the mail server refused an email");
                 Ok(())
             }
             Ok(()) => Ok(()),
         }
     }
 
-    /// Whether a person is still to be told, and what.
-    async fn fate_of(&self, keys: &Keys, letter: &MailNotification) -> Result<MailDisposition> {
+    /// Decides whether a notification is still needed, and what it contains.
+    async fn disposition_of(&self, keys: &Keys, letter: &MailNotification) -> Result<MailDisposition> {
         let fate = match &letter.about {
-            MailTopic::Review(review) => self.fate_of_review(keys, review, &letter.account).await,
-            MailTopic::Interrupt(interrupt) => self.fate_of_interrupt(keys, interrupt, &letter.account).await,
+            MailTopic::Review(review) => self.disposition_of_review(keys, review, &letter.account).await,
+            MailTopic::Interrupt(interrupt) => self.disposition_of_interrupt(keys, interrupt, &letter.account).await,
             MailTopic::EndpointDisabled(endpoint) | MailTopic::EndpointRecovered(endpoint) => {
-                self.fate_of_endpoint(keys, endpoint, letter).await
+                self.disposition_of_endpoint(keys, endpoint, letter).await
             }
         };
         match fate {
-            // What is not as it was signed is told to nobody, and does not keep the others.
+            // Data that does not match its signatures is sent to no reviewer, but must not block other notifications.
             Err(error) if error.is_chain_failure() || matches!(error, Error::NotFound(_)) => {
                 let event = &letter.event;
-                tracing::error!(%event, error = &error as &dyn std::error::Error, "nobody is told by mail");
+                tracing::error!(%event, error = &error as &dyn std::error::Error, "no email is sent for an event whose data is missing or does not match its signatures");
                 Ok(MailDisposition::Drop)
             }
             fate => fate,
         }
     }
 
-    async fn fate_of_review(&self, keys: &Keys, review: &ReviewId, account: &AccountId) -> Result<MailDisposition> {
+    async fn disposition_of_review(
+        &self,
+        keys: &Keys,
+        review: &ReviewId,
+        account: &AccountId,
+    ) -> Result<MailDisposition> {
         let hold: Option<Stored<Hold>> = self.fetch(keys, review.as_str()).await?;
         let Some(hold) = hold.map(|it| it.record).filter(|it| it.is_open(self.now())) else {
             return Ok(MailDisposition::Drop);
@@ -167,7 +177,7 @@ impl Service {
         })
     }
 
-    async fn fate_of_interrupt(
+    async fn disposition_of_interrupt(
         &self,
         keys: &Keys,
         interrupt: &InterruptId,
@@ -185,7 +195,7 @@ impl Service {
         Ok(MailDisposition::Tell(MailItemText::waiting(&self.brief_of_interrupt(&interrupt))))
     }
 
-    async fn fate_of_endpoint(
+    async fn disposition_of_endpoint(
         &self,
         keys: &Keys,
         endpoint: &EndpointId,
@@ -204,7 +214,7 @@ impl Service {
             (MailTopic::EndpointRecovered(_), EndpointState::Enabled {}) => {
                 MailDisposition::Tell(MailItemText::recovered(&endpoint.name, &page))
             }
-            // It is otherwise by now.
+            // The endpoint has changed since then.
             _ => MailDisposition::Drop,
         })
     }

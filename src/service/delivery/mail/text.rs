@@ -1,4 +1,4 @@
-//! What a mail says.
+//! Texts of email notifications.
 
 use crate::domain::delivery::endpoint::DisabledReason;
 use crate::domain::delivery::mail_contact::MailContact;
@@ -8,12 +8,12 @@ use crate::mail::MailMessage;
 use crate::service::reviews::summary::ReviewSummary;
 
 const END: &str =
-    "Whoever opens a page has to sign in there. No mail decides anything, and none shows what is proposed.";
+    "Every page requires you to sign in. Emails show no proposed values, and no email can decide a review.";
 
-/// What is told of one thing.
+/// Text about one review or endpoint.
 pub(super) struct MailItemText {
     thing: MailSubject,
-    /// What a list of mails shows.
+    /// Subject line if it is the only one in the mail.
     subject: String,
     begin: String,
     facts: String,
@@ -40,15 +40,15 @@ impl MailItemText {
 
     pub(super) fn disabled(name: &str, why: DisabledReason, page: &str) -> Self {
         let why = match why {
-            DisabledReason::Gone => "it answered 410",
-            DisabledReason::Failing => "nothing has arrived for five days",
-            DisabledReason::ByHand => "somebody switched it off",
+            DisabledReason::Gone => "the endpoint responded with 410 Gone",
+            DisabledReason::Failing => "no delivery has arrived for five days",
+            DisabledReason::ByHand => "an administrator disabled it",
         };
         Self::of_endpoint("An endpoint is disabled", ("Disabled", why), name, page)
     }
 
     pub(super) fn recovered(name: &str, page: &str) -> Self {
-        Self::of_endpoint("An endpoint is back", ("Enabled", "something arrived"), name, page)
+        Self::of_endpoint("An endpoint is back", ("Enabled", "a delivery arrived"), name, page)
     }
 
     fn of_endpoint(subject: &str, (state, why): (&str, &str), name: &str, page: &str) -> Self {
@@ -62,14 +62,15 @@ impl MailItemText {
     }
 }
 
-/// One mail for all of it, named by the first event. Again it is the same, unless more came to it.
+/// Returns one mail for all items. Its id depends on the first event, the count and the account, so a repeated mail has
+/// the same id unless items were added.
 pub(super) fn mail(contact: &MailContact, event: &EventId, told: &[&MailItemText]) -> MailMessage {
     let facts: Vec<&str> = told.iter().map(|it| it.facts.as_str()).collect();
     let alike = told.iter().all(|it| it.thing == MailSubject::Review);
     let (subject, begin) = match told {
         [only] => (only.subject.clone(), only.begin.clone()),
         _ if alike => (format!("{} reviews wait", told.len()), format!("{} reviews wait for you.", told.len())),
-        _ => (format!("{} things wait", told.len()), format!("{} things wait for you.", told.len())),
+        _ => (format!("{} items need attention", told.len()), format!("{} items need your attention.", told.len())),
     };
     MailMessage {
         to: contact.mail.clone(),

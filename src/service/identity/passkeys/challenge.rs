@@ -1,7 +1,8 @@
-//! The challenge of a registration or a sign-in: made here, for one browser and one purpose, and good for minutes.
+//! Challenges for registering and signing in with passkeys. Each is made for one browser and one purpose, and is valid
+//! for some minutes.
 //!
-//! Nothing is kept of one that was never answered, so that nobody fills the database by opening pages. Whoever answers
-//! one leaves it in the row that comes of it, where no two rows can have the same: it counts once, on every gateway.
+//! Unanswered challenges are not stored, so opening pages cannot fill the database. An answered challenge is stored in
+//! the row that results from it. No two rows can have the same challenge, so it works only once across all gateways.
 
 use std::time::Duration;
 
@@ -12,44 +13,44 @@ use crate::domain::keys::RowKey;
 use crate::domain::primitives::time::Timestamp;
 use crate::random;
 
-/// What the MAC is of. Seals of rows and nonces of forms begin with other tags.
+/// Prefix of the MAC input. Seals of rows and nonces of forms use other prefixes.
 const TAG: &[u8] = b"countersign.challenge.v1";
 
-/// 128 bits never come twice.
+/// 128 random bits do not repeat.
 const RANDOM_BYTES: usize = 16;
 
-/// A moment in milliseconds.
+/// A time in milliseconds.
 const MOMENT_BYTES: usize = 8;
 
-/// An HMAC-SHA-256.
+/// Length of an HMAC-SHA-256.
 const MAC_BYTES: usize = 32;
 
-/// Long enough to find a key and type its PIN, and what a signature of a vote may be old.
+/// Long enough to find a key and type its PIN. Also the maximum age of the signature of a vote.
 pub const CHALLENGE_TTL: Duration = Duration::from_secs(300);
 
-/// What a challenge is for, and for whom.
+/// Purpose and recipient of a challenge.
 #[derive(Clone, Copy, Debug)]
 pub enum ChallengePurpose<'a> {
-    /// To sign in, by the browser that holds this.
+    /// Sign-in by the browser that has this secret.
     SignIn {
-        /// The secret of its cookie.
+        /// Secret of its cookie.
         door: &'a str,
     },
-    /// To register a passkey, in this session.
+    /// Registration of a passkey in this session.
     Add { session: &'a str },
-    /// To let another passkey be registered.
+    /// Confirmation that another passkey may be registered.
     AllowAdding {
         session: &'a str,
-        /// The challenge that the other one is registered with.
+        /// Challenge of that registration.
         registration: &'a str,
     },
-    /// To let somebody else vote in one's place.
+    /// Confirmation of a delegation.
     AllowDelegating {
         session: &'a str,
-        /// Whom, for how long, and which of the person's it is.
+        /// Person, length and number of the delegation.
         terms: &'a str,
     },
-    /// To let a passkey be removed.
+    /// Confirmation that a passkey may be removed.
     AllowRemoving { session: &'a str, passkey: &'a str },
 }
 
@@ -64,7 +65,8 @@ impl ChallengePurpose<'_> {
         }
     }
 
-    /// Every part with its length before it, so that nothing can move from one part to the next.
+    /// Returns the MAC input. The length of each part comes before it, so that no bytes can move from one part to the
+    /// next.
     fn message(&self, nonce: &[u8]) -> Vec<u8> {
         let mut message = Vec::new();
         let parts = self.parts();
@@ -76,7 +78,7 @@ impl ChallengePurpose<'_> {
     }
 }
 
-/// A new challenge, as pages carry it.
+/// Returns a new challenge in the form that pages contain.
 pub(super) fn new(key: &RowKey, purpose: &ChallengePurpose<'_>, now: Timestamp) -> String {
     let mut bytes = random::bytes::<RANDOM_BYTES>().to_vec();
     bytes.extend_from_slice(&now.plus(CHALLENGE_TTL).millis().to_be_bytes());
@@ -85,11 +87,12 @@ pub(super) fn new(key: &RowKey, purpose: &ChallengePurpose<'_>, now: Timestamp) 
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The bytes of a challenge, if it was made here for exactly this and can still be answered.
+/// Returns the bytes of a challenge if this gateway made it for exactly this purpose and it has not expired.
 pub(super) fn read(key: &RowKey, purpose: &ChallengePurpose<'_>, text: &str, now: Timestamp) -> Option<Vec<u8>> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
     let (nonce, mac) = bytes.split_at_checked(RANDOM_BYTES + MOMENT_BYTES)?;
     let until = i64::from_be_bytes(nonce[RANDOM_BYTES..].try_into().ok()?);
+    // The MAC is checked before the expiry is used, because only the MAC makes the expiry trustworthy.
     let ours = mac.len() == MAC_BYTES && key.checks(&purpose.message(nonce), mac);
     (ours && now < Timestamp::from_millis(until)).then_some(bytes)
 }
@@ -104,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_is_good_for_its_own_browser_and_purpose_only() {
+    fn challenge_is_valid_for_its_browser_and_purpose_only() {
         let (keys, others, now) = (keys(), keys(), Timestamp::from_millis(1000));
         let purpose = ChallengePurpose::AllowAdding { session: "s1", registration: "r1" };
         let challenge = new(keys.row(), &purpose, now);
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_ends_after_five_minutes_and_its_end_cannot_be_put_off() {
+    fn challenge_expires_after_five_minutes() {
         let (keys, now) = (keys(), Timestamp::from_millis(1000));
         let purpose = ChallengePurpose::SignIn { door: "d" };
         let challenge = new(keys.row(), &purpose, now);

@@ -1,4 +1,4 @@
-//! Passkeys: registering one, signing in with one, taking one away.
+//! Passkeys: registering, signing in and removing.
 
 mod challenge;
 pub(in crate::service) mod vote_signature;
@@ -30,20 +30,20 @@ use crate::store::RowFilter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// A key, a phone, a laptop, and the ones before them.
+/// Enough for several devices and their predecessors.
 pub const PASSKEYS_MAX: usize = 20;
 
 /// Names are shown in lists.
 pub const PASSKEY_NAME_CHARS_MAX: usize = 64;
 
-/// What somebody has to show, besides a session, to change which passkeys count.
+/// Proof that a person must give, in addition to a session, to change passkeys.
 #[derive(Debug)]
 pub enum PasskeyConfirmation {
-    /// Their password: good for the first passkey. Who signs in elsewhere has none, and did so a moment ago.
+    /// The password, for the first passkey. A person with an OpenID account has none and must have signed in recently.
     Password(String),
-    /// One of the passkeys that they have.
+    /// A signature by a passkey that the person already has.
     Passkey {
-        /// What it was asked to sign.
+        /// Challenge that the passkey signed.
         challenge: String,
         assertion: Assertion,
     },
@@ -52,31 +52,32 @@ pub enum PasskeyConfirmation {
 #[derive(Debug)]
 pub struct NewPasskey {
     pub name: String,
-    /// What it was registered with.
+    /// Challenge of the registration.
     pub challenge: String,
     pub registration: Registration,
-    /// What shows that it is not merely somebody with the session.
+    /// Proof that the request does not come from a stolen session.
     pub confirmation: PasskeyConfirmation,
 }
 
 #[derive(Debug)]
 pub struct PasskeySignIn<'a> {
-    /// The secret of the browser's cookie.
+    /// Secret of the browser's cookie.
     pub door: &'a str,
-    /// What the passkey was asked to sign.
+    /// Challenge that the passkey signed.
     pub challenge: &'a str,
     pub assertion: &'a Assertion,
-    /// Whose passkey its authenticator says it is.
+    /// Account that the authenticator names.
     pub account: &'a str,
-    /// What the session remembers of where it began.
+    /// Origin that the session stores.
     pub origin: Option<SessionOrigin>,
 }
 
-const ELSEWHERE: &str = "passkeys need a gateway whose public address is https:// and a host name, or http://localhost";
-const USED: &str = "the form was used before, or it took longer than five minutes; open the page again";
+const ELSEWHERE: &str =
+    "passkeys need a public URL with https:// and a host name, or http://localhost: set it in the configuration";
+const USED: &str = "the form was already used or is older than five minutes: open the page again";
 
 impl Service {
-    /// Where passkeys are registered and used; `None` where browsers allow none.
+    /// Returns the relying party for passkeys, or `None` if browsers do not allow passkeys for the public URL.
     pub fn relying_party(&self) -> Option<RelyingParty> {
         RelyingParty::at(self.public_url())
     }
@@ -85,13 +86,13 @@ impl Service {
         Ok(challenge::new(self.keys()?.row(), purpose, self.now()))
     }
 
-    /// Everyone's passkeys, those that count no more included: what an auditor pins.
+    /// Returns all passkeys of all people, including removed ones, for an auditor to pin.
     pub async fn passkeys(&self) -> Result<Vec<Passkey>> {
         let keys = self.keys()?;
         Ok(self.all_of::<Passkey>(&keys, RowFilter::All).await?.into_iter().map(|it| it.record).collect())
     }
 
-    /// A person's passkeys that count, in the order in which they were registered.
+    /// Returns the active passkeys of a person in the order of registration.
     pub async fn passkeys_of(&self, account: &AccountId) -> Result<Vec<Passkey>> {
         let own = self.active_passkeys(&*self.keys()?, account).await?;
         Ok(own.into_iter().map(|it| it.record).collect())
@@ -108,8 +109,8 @@ impl Service {
         Ok(own)
     }
 
-    /// Registers a passkey. The first asks for the password, every further one for one that is there: a stolen
-    /// session alone, or a password that somebody else set, brings none in.
+    /// Registers a passkey. The first one requires the password, and each further one requires an existing passkey. A
+    /// stolen session, or a password that another person set, is therefore not enough.
     pub async fn add_passkey(&self, person: &SignedIn, new: NewPasskey) -> Result<Passkey> {
         let (keys, now) = (self.keys()?, self.now());
         let party = self.relying_party().ok_or(Error::WrongState(ELSEWHERE))?;
@@ -118,8 +119,9 @@ impl Service {
         let asked = challenge::read(keys.row(), &ChallengePurpose::Add { session }, &new.challenge, now);
         let enrolled = new.registration.check(&party, &asked.ok_or(Error::WrongState(USED))?)?;
         let own = self.active_passkeys(&keys, &person.account.record.id).await?;
+        // The limit keeps the removal of all passkeys small enough for one change.
         if own.len() >= PASSKEYS_MAX {
-            return Err(Error::WrongState("there are twenty passkeys already; remove one first"));
+            return Err(Error::WrongState("you have the maximum of 20 passkeys: remove one first"));
         }
         let purpose = ChallengePurpose::AllowAdding { session, registration: &new.challenge };
         let confirmed = self.confirmed(&keys, person, (&own, &purpose), new.confirmation).await?;
@@ -137,6 +139,7 @@ impl Service {
             removed_at: None,
         };
         let mut draft = Draft::new(keys.row(), now);
+        // Fails if the account is disabled or the session ends before the commit.
         draft.require_unchanged(&person.account).require_unchanged(&person.session);
         draft.insert(&passkey)?;
         if let Some(used) = &confirmed {
@@ -145,12 +148,13 @@ impl Service {
         let by = confirmed.as_ref().map(PasskeyUse::id);
         event_recorder::outside(&mut draft, None, now, EventType::PasskeyAdded, added_data(&passkey, by))?;
         match self.commit(draft.finish()).await {
+            // A conflict usually means that the challenge is already stored in another row.
             Err(error) if error.is_conflict() => Err(Error::WrongState(USED)),
             other => other.map(|()| passkey),
         }
     }
 
-    /// Whoever has passkeys confirms by one of them; whoever has none, by the password.
+    /// Checks the confirmation: a passkey if the person has any, otherwise the password.
     pub(in crate::service) async fn confirmed(
         &self,
         keys: &Keys,
@@ -162,12 +166,17 @@ impl Service {
             PasskeyConfirmation::Password(password) if own.is_empty() => match person.account.record.password_hash() {
                 Some(_) => {
                     let right = self.is_own_password(&person.account.record, password).await?;
-                    if right { Ok(None) } else { Err(Error::Forbidden("the password is not right")) }
+                    if right { Ok(None) } else { Err(Error::Forbidden("the password is wrong")) }
                 }
+                // A recent sign-in at the provider replaces the password, which the gateway does not have.
                 None if self.now() < person.session.record.created_at.plus(CHALLENGE_TTL) => Ok(None),
-                None => Err(Error::Forbidden("sign in again, and do it within five minutes")),
+                None => {
+                    Err(Error::Forbidden("your sign-in is too old: sign in again and repeat this within five minutes"))
+                }
             },
-            PasskeyConfirmation::Password(_) => Err(Error::Forbidden("confirm it with a passkey that you have")),
+            PasskeyConfirmation::Password(_) => {
+                Err(Error::Forbidden("you have a passkey: confirm with it instead of the password"))
+            }
             PasskeyConfirmation::Passkey { challenge, assertion } => {
                 let asked = challenge::read(keys.row(), purpose, &challenge, self.now());
                 let asked = asked.ok_or(Error::WrongState(USED))?;
@@ -180,7 +189,7 @@ impl Service {
         }
     }
 
-    /// Takes one of one's own passkeys away, confirmed by one of them. Sessions that it opened end.
+    /// Removes a passkey of the person, confirmed by one of their passkeys. Sessions that it opened end.
     pub async fn remove_passkey(
         &self,
         person: &SignedIn,
@@ -195,6 +204,7 @@ impl Service {
         let confirmed = self.confirmed(&keys, person, (&own, &purpose), confirmation).await?;
         let mut draft = Draft::new(keys.row(), now);
         draft.require_unchanged(&person.account).require_unchanged(&person.session);
+        // A passkey may confirm its own removal. Its new counter and its removal are then one replacement.
         let itself = confirmed.as_ref().filter(|it| it.id() == id);
         let used = itself.map_or_else(|| stored.record.clone(), |it| it.next(now));
         draft.replace(stored, &Passkey { removed_at: Some(now), ..used })?;
@@ -206,6 +216,7 @@ impl Service {
         event_recorder::outside(&mut draft, None, now, EventType::PasskeyRemoved, data)?;
         self.end_sessions(&mut draft, &keys, &person.account.record.id, Some(SessionFilter::OpenedBy(id))).await?;
         let whose = changed_by(&person.account, now);
+        // A delegation that the removed passkey confirmed is no longer proven.
         let by_it = |it: &Delegation| it.confirmed_by.as_ref() == Some(id);
         self.end_unproven_delegations(&mut draft, &keys, &person.account.record.id, &whose, by_it).await?;
         match self.commit(draft.finish()).await {
@@ -214,7 +225,7 @@ impl Service {
         }
     }
 
-    /// Takes every passkey of a person away, for one who has lost them. How many there were.
+    /// Removes all passkeys of a person who has lost them. Returns how many.
     pub async fn remove_passkeys_of(&self, by: &PrincipalId, name: &str) -> Result<(Account, usize)> {
         retrying!(self.remove_passkeys_once(by, name))
     }
@@ -229,10 +240,13 @@ impl Service {
         Ok((account, own.len()))
     }
 
-    /// The same by an administrator, on a page. Nobody does it to themselves: they have theirs, or ask a colleague.
+    /// Removes all passkeys of a person on behalf of an administrator. Administrators cannot do this for their own
+    /// account.
     pub async fn remove_lost_passkeys(&self, by: &Stored<Account>, of: &AccountId) -> Result<usize> {
         if by.record.id == *of {
-            return Err(Error::WrongState("your own passkeys are removed one by one, under Your account"));
+            return Err(Error::WrongState(
+                "you cannot do this for your own account: remove passkeys one by one under Your account",
+            ));
         }
         retrying!(self.remove_lost_passkeys_once(by, of))
     }
@@ -272,16 +286,18 @@ impl Service {
         self.end_unproven_delegations(draft, keys, account, &by, |it| it.confirmed_by.is_some()).await
     }
 
-    /// Signs a person in by a passkey; the cookie's secret is in the answer and nowhere else.
+    /// Signs a person in with a passkey. The secret of the cookie appears only in this response.
     pub async fn sign_in_with_passkey(&self, attempt: &PasskeySignIn<'_>) -> Result<(SignedIn, String)> {
         let (keys, now) = (self.keys()?, self.now());
         let stored = self.fetch::<Passkey>(&keys, attempt.assertion.passkey.as_str()).await?;
         let stored = stored.filter(|it| it.record.counts_at(now) && self.is_of_here(&it.record));
+        // All failures give the same error, so that a client cannot find out which passkeys exist.
         let Some(stored) = stored else { return self.sign_in_failed(&keys, None).await };
         let asked =
             challenge::read(keys.row(), &ChallengePurpose::SignIn { door: attempt.door }, attempt.challenge, now);
         let account = self.fetch::<Account>(&keys, stored.record.account.as_str()).await?;
-        // Whoever comes by a provider comes by it each time: it says who has left.
+        // A person with an OpenID account must sign in at the provider each time, because the provider knows who has
+        // left.
         let comes =
             |it: &Account| self.can_sign_in(it) && it.password_hash().is_some() && it.id.as_str() == attempt.account;
         let account = account.filter(|it| comes(&it.record));
@@ -306,7 +322,8 @@ impl Service {
         self.relying_party().is_some_and(|it| it.origin() == passkey.origin)
     }
 
-    /// Nothing can be guessed here, so nobody waits; a flood is told as a number.
+    /// Records the failed sign-in. No delay is needed, because a passkey cannot be guessed. Many failures are recorded
+    /// as a number.
     async fn sign_in_failed<T>(&self, keys: &Keys, passkey: Option<&Passkey>) -> Result<T> {
         let now = self.now();
         if let Some(untold) = self.telling.may(now) {
@@ -321,7 +338,7 @@ impl Service {
         Err(Error::Unauthenticated)
     }
 
-    /// A counter that went back is written down: two authenticators may have the same key.
+    /// Records a counter that went back: the key of the authenticator may have been copied.
     async fn told_if_copied(
         &self,
         keys: &Keys,
@@ -338,7 +355,7 @@ impl Service {
     }
 }
 
-/// What is told of a new passkey, with all that an auditor pins.
+/// Returns the event data of a new passkey, with everything that an auditor pins.
 pub(in crate::service) fn added_data(passkey: &Passkey, confirmed_by: Option<&PasskeyId>) -> Value {
     json!({
         "passkey": passkey.id, "account": passkey.account, "name": passkey.name, "public_key": passkey.public_key,
@@ -353,5 +370,5 @@ fn removed_data(passkey: &Passkey, by: &PrincipalId, confirmed_by: Option<&Passk
 fn passkey_name(name: &str) -> Result<String> {
     let name = name.trim();
     let fits = (1..=PASSKEY_NAME_CHARS_MAX).contains(&name.chars().count()) && !name.chars().any(char::is_control);
-    if fits { Ok(name.to_owned()) } else { Err(Error::invalid("/name", "give it a name of 1 to 64 characters")) }
+    if fits { Ok(name.to_owned()) } else { Err(Error::invalid("/name", "use 1 to 64 characters")) }
 }

@@ -1,4 +1,4 @@
-//! What a voter shows for being there, made sure of before a vote is counted.
+//! Checks the proof of a voter, such as a passkey signature, before a vote is counted.
 
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::signed_vote::{
@@ -19,15 +19,15 @@ use crate::service::error::{Error, Result};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// A passkey's signature over a vote, as a form brings it.
+/// Signature of a passkey over a vote, as submitted with a form.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VoteSignature {
-    /// Until when it says it may be used.
+    /// Signed expiry.
     pub expires_at: Timestamp,
     pub assertion: Assertion,
 }
 
-/// A passkey that something relies on, and its counter after, if it signed.
+/// A passkey that a decision depends on, with its new counter if it signed.
 #[derive(Clone, Debug)]
 pub(in crate::service) struct PasskeyUse {
     stored: Stored<Passkey>,
@@ -43,13 +43,13 @@ impl PasskeyUse {
         &self.stored.record.id
     }
 
-    /// As it stands after, at the moment of the event that tells of it.
+    /// Returns the passkey after this use.
     pub(super) fn next(&self, now: Timestamp) -> Passkey {
         let stored = &self.stored.record;
         self.counter.map_or_else(|| stored.clone(), |counter| stored.used(counter, now))
     }
 
-    /// Adds it to a change: one that was removed meanwhile, or has signed something else, lets nothing pass.
+    /// Adds the use to a change. The commit fails if the passkey was removed or used again since then.
     pub(in crate::service) fn put(&self, draft: &mut Draft<'_>, now: Timestamp) -> Result<()> {
         match self.counter {
             None => {
@@ -62,7 +62,7 @@ impl PasskeyUse {
 }
 
 impl VoterProof {
-    /// What a session is proof of by itself.
+    /// Returns the proof that a session alone gives.
     pub fn of_session(session: &Session) -> Self {
         match &session.passkey {
             Some(used) => Self::PasskeySession { passkey: used.id.clone(), at: session.created_at },
@@ -74,13 +74,13 @@ impl VoterProof {
 #[derive(Clone, Copy)]
 pub(in crate::service) enum BallotSubject<'a> {
     Review(&'a ReviewId),
-    /// A policy that waits for people.
+    /// A policy change request.
     Amendment(&'a AmendmentId),
-    /// What a host asked people about.
+    /// An interrupt from a host application.
     Interrupt(&'a InterruptId),
 }
 
-/// What a passkey signs of a ballot.
+/// Builds the statement that a passkey signs for a vote.
 fn statement(
     keys: &Keys,
     (review, voter): (&ReviewId, &AccountId),
@@ -100,7 +100,7 @@ fn statement(
     }
 }
 
-/// What a passkey signs of a ballot on a policy.
+/// Builds the statement that a passkey signs for a vote on a policy change request.
 fn policy_statement(
     keys: &Keys,
     (amendment, voter): (&AmendmentId, &AccountId),
@@ -120,7 +120,7 @@ fn policy_statement(
     }
 }
 
-/// What a passkey signs of a ballot on an interrupt.
+/// Builds the statement that a passkey signs for a vote on an interrupt.
 fn interrupt_statement(
     keys: &Keys,
     (interrupt, voter): (&InterruptId, &AccountId),
@@ -140,7 +140,7 @@ fn interrupt_statement(
     }
 }
 
-/// The evidence of a vote on an interrupt that was signed, made again from what is kept.
+/// Rebuilds the signed evidence of a vote on an interrupt from the stored vote.
 pub fn interrupt_evidence_of(
     issuer: &str,
     interrupt: &InterruptId,
@@ -161,7 +161,7 @@ pub fn interrupt_evidence_of(
     Some(VoteEvidence { assertion: assertion.clone(), statement })
 }
 
-/// The evidence of a vote on a policy that was signed, made again from what is kept.
+/// Rebuilds the signed evidence of a vote on a policy change request from the stored vote.
 pub fn policy_evidence_of(
     issuer: &str,
     amendment: &AmendmentId,
@@ -182,7 +182,7 @@ pub fn policy_evidence_of(
     Some(VoteEvidence { assertion: assertion.clone(), statement })
 }
 
-/// The evidence of a vote that was signed, made again from what is kept.
+/// Rebuilds the signed evidence of a vote from the stored vote.
 pub fn evidence_of(issuer: &str, review: &ReviewId, vote: &Vote) -> Option<VoteEvidence> {
     let VoterProof::Signature { expires_at, assertion, .. } = &vote.proof else { return None };
     let statement = VoteStatement {
@@ -200,13 +200,13 @@ pub fn evidence_of(issuer: &str, review: &ReviewId, vote: &Vote) -> Option<VoteE
 }
 
 impl Service {
-    /// What the voter's passkey is asked to sign of a ballot, until when.
+    /// Returns the digest that the voter's passkey signs, and its expiry.
     pub fn vote_challenge(&self, hold: &Hold, voter: &AccountId, ballot: &Ballot) -> Result<(Digest, Timestamp)> {
         let expires_at = self.now().plus(SIGNATURE_TTL).min(hold.expires_at);
         Ok((statement(&*self.keys()?, (&hold.id, voter), ballot, expires_at).challenge(), expires_at))
     }
 
-    /// The same of a ballot on a policy.
+    /// Returns the digest and the expiry for a vote on a policy change request.
     pub fn policy_vote_challenge(
         &self,
         amendment: &PolicyChangeRequest,
@@ -218,7 +218,7 @@ impl Service {
         Ok((statement.challenge(), expires_at))
     }
 
-    /// The same of a ballot on an interrupt.
+    /// Returns the digest and the expiry for a vote on an interrupt.
     pub fn interrupt_vote_challenge(
         &self,
         interrupt: &Interrupt,
@@ -230,13 +230,13 @@ impl Service {
         Ok((statement.challenge(), expires_at))
     }
 
-    /// What passkeys signed of the votes on an interrupt.
+    /// Returns the signed evidence of the votes on an interrupt.
     pub fn evidence_of_interrupt(&self, interrupt: &Interrupt) -> Result<Vec<VoteEvidence<InterruptVoteStatement>>> {
         let keys = self.keys()?;
         Ok(interrupt.votes.iter().filter_map(|it| interrupt_evidence_of(keys.issuer(), &interrupt.id, it)).collect())
     }
 
-    /// What passkeys signed of the votes on a policy.
+    /// Returns the signed evidence of the votes on a policy change request.
     pub fn evidence_of_amendment(
         &self,
         amendment: &PolicyChangeRequest,
@@ -245,7 +245,7 @@ impl Service {
         Ok(amendment.votes.iter().filter_map(|it| policy_evidence_of(keys.issuer(), &amendment.id, it)).collect())
     }
 
-    /// What passkeys signed of the approvals that a receipt names.
+    /// Returns the signed evidence of the approvals in a receipt.
     pub async fn evidence_of_receipt(&self, jti: &Jti) -> Result<Vec<VoteEvidence>> {
         let keys = self.keys()?;
         let receipt = self.need::<ReceiptRow>(&keys, jti.as_str(), "receipt").await?.record;
@@ -254,7 +254,7 @@ impl Service {
         Ok(signed.filter(|it| receipt.reviewers.contains(&it.statement.reviewer)).collect())
     }
 
-    /// The ballot with what was made sure of, and the passkey that it relies on.
+    /// Returns the ballot with its verified proof, and the passkey that it depends on.
     pub(in crate::service) async fn verify_voter_proof(
         &self,
         keys: &Keys,
@@ -268,11 +268,13 @@ impl Service {
             ballot.proof = VoterProof::Signature { evidence, expires_at, assertion };
             return Ok((ballot, Some(used)));
         }
+        // Without a passkey, the proof is the session, whatever the ballot contains.
         let VoterProof::PasskeySession { passkey, .. } = &ballot.proof else {
             ballot.proof = VoterProof::Session {};
             return Ok((ballot, None));
         };
-        let stored = self.theirs(keys, passkey, voter).await?;
+        // The session may be older than the removal of its passkey, so the passkey is checked now.
+        let stored = self.passkey_of_voter(keys, passkey, voter).await?;
         Ok((ballot, Some(PasskeyUse { stored, counter: None })))
     }
 
@@ -284,10 +286,11 @@ impl Service {
         signature: &VoteSignature,
     ) -> Result<(Digest, PasskeyUse)> {
         let now = self.now();
+        // An expiry too far in the future would allow a replay attack with an old signature.
         if now >= signature.expires_at || signature.expires_at > now.plus(SIGNATURE_TTL) {
             return Err(VoteRejected::SignatureExpired.into());
         }
-        let stored = self.theirs(keys, &signature.assertion.passkey, voter).await?;
+        let stored = self.passkey_of_voter(keys, &signature.assertion.passkey, voter).await?;
         let (assertion, until) = (signature.assertion.clone(), signature.expires_at);
         let (evidence, counter) = match subject {
             BallotSubject::Review(review) => {
@@ -310,8 +313,8 @@ impl Service {
         Ok((evidence, PasskeyUse::signed(stored, counter)))
     }
 
-    /// A passkey that counts, of this person, registered where this gateway is.
-    async fn theirs(&self, keys: &Keys, id: &PasskeyId, voter: &AccountId) -> Result<Stored<Passkey>> {
+    /// Returns an active passkey of this person that was registered for this gateway.
+    async fn passkey_of_voter(&self, keys: &Keys, id: &PasskeyId, voter: &AccountId) -> Result<Stored<Passkey>> {
         let stored = self.fetch::<Passkey>(keys, id.as_str()).await?;
         let now = self.now();
         let stored =

@@ -61,7 +61,7 @@ pub fn delegate() -> DelegatePage {
         until: moment("2026-11-10T12:00:00.000Z", "10 Nov 2026, 12:00 UTC", "in 7 days"),
         groups: vec![line("finance"), line("security")],
         confirm: PasskeyConfirmationView::Password,
-        problem: Some("Not done: the password is not right.".to_owned()),
+        problem: Some("Not done: the password is wrong.".to_owned()),
     }
 }
 

@@ -33,13 +33,13 @@ pub fn asked_again(bench: &mut ResealHarness) {
     for row in others {
         assert!(bench.edit(Table::Holds, None, Some(row)));
     }
-    bench.beside(Table::Holds, last, "its node had no attempt left for this change");
+    bench.beside(Table::Holds, last, "the node had no attempt left for this change");
     for row in others {
         bench.undo(Table::Holds, None, Some(row));
     }
 
     let mut another = rewrite.body.clone();
     another["effect"] = json!(format!("sha256:{}", "0".repeat(64)));
-    let finding = "its effect is not that of the request that was rewritten";
+    let finding = "the effect of the review differs from the request that was rewritten";
     bench.instead(Table::Holds, &rewrite, &another, finding);
 }

@@ -6,10 +6,10 @@ use super::*;
 pub fn another_request(bench: &mut ResealHarness) {
     let rejected = bench.pick(Table::Rejections, |it| it.body["request"].is_string());
     for (member, other, finding) in [
-        ("usage", json!({"tokens": 1}), "it is not the rejection that an event tells"),
-        ("content", json!({}), "the request that it keeps is not the one it rejects"),
-        ("tool", json!(null), "the request that it keeps is not the one it rejects"),
-        ("kind", json!("join"), "what it says that it was to join is not what its branches were"),
+        ("usage", json!({"tokens": 1}), "the rejection differs from the event that records it"),
+        ("content", json!({}), "the stored request differs from the one that was rejected"),
+        ("tool", json!(null), "the stored request differs from the one that was rejected"),
+        ("kind", json!("join"), "the join in the stored request differs from its branches"),
     ] {
         let mut request: Value = serde_json::from_str(rejected.body["request"].as_str().unwrap()).unwrap();
         assert_ne!(request[member], other, "{request}");
@@ -27,20 +27,20 @@ pub fn put_together(bench: &mut ResealHarness) {
     let lane = bench.pick(Table::Lanes, |_| true);
     let mut beyond = lane.body.clone();
     beyond["reached"] = json!(1_000_000);
-    bench.instead(Table::Lanes, &lane, &beyond, "it has reached a place that the log does not have");
+    bench.instead(Table::Lanes, &lane, &beyond, "the delivery cursor is beyond the end of the audit log");
     let voted =
         bench.pick(Table::Holds, |it| it.body["votes"][0].is_object() && it.body["votes"][0]["withdrawn"].is_null());
     let mut twice = voted.body.clone();
     let vote = twice["votes"][0].clone();
     twice["votes"].as_array_mut().unwrap().push(vote.clone());
-    bench.instead(Table::Holds, &voted, &twice, "one person has two votes");
+    bench.instead(Table::Holds, &voted, &twice, "one person has two votes on the review");
     let mut author = voted.body.clone();
     author["excluded"] = json!([vote["name"]]);
-    bench.instead(Table::Holds, &voted, &author, "an author has a vote");
+    bench.instead(Table::Holds, &voted, &author, "an author of the change has a vote on the review");
     let signed = bench.pick(Table::Holds, |it| it.body["votes"][0]["proof"].is_object());
     let mut unsigned = signed.body.clone();
     unsigned["votes"][0].as_object_mut().unwrap().remove("proof");
-    bench.instead(Table::Holds, &signed, &unsigned, "a vote lacks the passkey that its stage asks for");
+    bench.instead(Table::Holds, &signed, &unsigned, "a vote lacks the passkey that its stage requires");
 
     for table in [Table::Entries, Table::States] {
         let kept = bench.pick(table, |_| true);
@@ -49,59 +49,72 @@ pub fn put_together(bench: &mut ResealHarness) {
         if beyond.get("transition").is_some() {
             beyond["transition"] = json!(format!("sha256:{}", "0".repeat(64)));
         }
-        bench.beside(table, &seal_of(table)(key, &beyond, 1).unwrap(), "it lies beyond the head of its thread");
+        bench.beside(table, &seal_of(table)(key, &beyond, 1).unwrap(), "the version is above the head of its thread");
     }
     let placed = bench.pick(Table::Log, |_| true);
     let pending = sealed::<UnsequencedEvent>(key, &json!({"event": placed.body["event"]}), 1).unwrap();
-    bench.beside(Table::Outbox, &pending, "it waits for a place that it has");
+    bench.beside(Table::Outbox, &pending, "the event is in the audit log, but is still in the outbox");
 
     let thread = bench.pick(Table::Threads, |it| it.body["unresolved"] != json!([]));
     let mut settled = thread.body.clone();
     settled["unresolved"] = json!([]);
-    bench.instead(Table::Threads, &thread, &settled, "a lapsed write is not among those to be resolved");
+    bench.instead(Table::Threads, &thread, &settled, "a write with an expired lease is not listed as unresolved");
     let other = bench.pick(Table::Threads, |it| it.body["unresolved"] == json!([]));
     let mut doubtful = other.body.clone();
     doubtful["unresolved"] = json!([{"principal": "p", "write_id": "w"}]);
-    bench.instead(Table::Threads, &other, &doubtful, "a write to be resolved is not one that lapsed");
+    bench.instead(Table::Threads, &other, &doubtful, "an unresolved write is not one whose lease expired");
 
     let branch = bench.pick(Table::Threads, |it| it.body["branch"].is_object());
     let forked = bench.pick(Table::Threads, |it| it.body["id"] == branch.body["branch"]["thread"]);
     let mut rebranched = forked.body.clone();
     rebranched["branch"] = branch.body["branch"].clone();
-    bench.instead(Table::Threads, &forked, &rebranched, "a branch does not begin with the head that it names");
+    bench.instead(Table::Threads, &forked, &rebranched, "the branch does not start with the head that it names");
 
     // One whose values are here: what an archive holds is looked at as a whole.
     let lacks = |it: &StoredRow, what: &[&str]| what.iter().all(|name| it.body[*name].is_null());
     let alone = bench.pick(Table::Transitions, |it| lacks(it, &["carried", "rationale", "values"]));
     let mut laden = alone.body.clone();
     laden["carried"] = json!({"authors": [], "committed_nodes": [], "spent": {}, "owes": false});
-    bench.instead(Table::Transitions, &alone, &laden, "it carries something, and is no join");
+    bench.instead(Table::Transitions, &alone, &laden, "the transition has a carryover, but is not a join");
     let mut emptied = alone.body.clone();
     emptied["values"] = json!("archived");
-    bench.instead(Table::Transitions, &alone, &emptied, "its values are gone, and nobody erased them");
+    bench.instead(
+        Table::Transitions,
+        &alone,
+        &emptied,
+        "the values of the transition are missing, although its version is not erased",
+    );
     let mut erased = bench.pick(Table::Archives, |_| true).body;
     erased["thread"] = alone.body["statement"]["thread"].clone();
     (erased["from"], erased["to"]) = (json!(0), json!(99));
     erased["kept"] = json!({"as": "erased", "at": erased["at"], "policy": erased["policy"]});
     let erased = sealed::<Archive>(key, &erased, 1).unwrap();
-    bench.beside(Table::Archives, &erased, "its values are there, and were erased");
+    bench.beside(
+        Table::Archives,
+        &erased,
+        "the values of the transition are still stored, although its version is erased",
+    );
     beside_its_archive(bench);
 
     let import = bench.pick(Table::Imports, |_| true);
     let mut namesake = other.body.clone();
     namesake["id"] = json!(import.id);
     let namesake = sealed::<Thread>(key, &namesake, 1).unwrap();
-    bench.beside(Table::Threads, &namesake, "a thread has its name");
+    bench.beside(Table::Threads, &namesake, "a thread has the same id as the imported episode");
     let archived = bench.pick(Table::Events, |it| it.body["type"] == "thread.archived");
     let mut unasked = archived.body.clone();
     unasked["data"]["policy"] = json!(format!("sha256:{}", "0".repeat(64)));
-    let finding = "its past left the database as no policy of its flow lets it";
+    let finding = "versions were archived or erased, although no policy of the flow allowed it";
     bench.instead(Table::Events, &archived, &unasked, finding);
 
     let outside = SealedRow { mac: vec![0; 32], ..pending.clone() };
-    bench.beside(Table::Outbox, &outside, "it does not bear this gateway's seal");
+    bench.beside(
+        Table::Outbox,
+        &outside,
+        "the row does not have the seal of this gateway: it was changed, or belongs to another keyring",
+    );
     let shapeless = SealedRow::seal(key, Table::Outbox, "x".to_owned(), pending.facets.clone(), 1, "{}".to_owned());
-    let said = "it is sealed, but not of the shape or not findable as what it says";
+    let said = "the row is sealed, but its content is malformed or does not match its id and search columns";
     bench.beside(Table::Outbox, &shapeless, said);
 }
 
@@ -110,7 +123,7 @@ pub fn other_grounds(bench: &mut ResealHarness) {
     let thread = bench.pick(Table::Threads, |it| it.body["lineage"].is_null());
     let mut resting = thread.body.clone();
     resting["lineage"] = json!([format!("sha256:{}", "0".repeat(64))]);
-    bench.instead(Table::Threads, &thread, &resting, "the policies that it rests on are not those of its chain");
+    bench.instead(Table::Threads, &thread, &resting, "the unapproved policies of the thread differ from its chain");
     let keys = std::sync::Arc::clone(&bench.keys);
     let mut turned = bench.pick(Table::Events, |it| it.body["thread"].is_null()).body;
     (turned["id"], turned["type"]) = (json!("turned"), json!("key.rotated"));
@@ -118,11 +131,11 @@ pub fn other_grounds(bench: &mut ResealHarness) {
     for (data, finding) in [
         (
             json!({"use": "chain", "signing": "another", "revoked": null, "by": "x"}),
-            "the keyring does not know that this key signs: is it an older one?",
+            "the keyring does not have this key as signing: use the current keyring file, not an older copy",
         ),
         (
             json!({"use": "chain", "signing": signing, "revoked": signing, "by": "x"}),
-            "the keyring does not know that this key was revoked: is it an older one?",
+            "the keyring does not have this key as revoked: use the current keyring file, not an older copy",
         ),
     ] {
         turned["data"] = data;
@@ -137,16 +150,20 @@ fn beside_its_archive(bench: &mut ResealHarness) {
     let archive: Archive = serde_json::from_value(bench.pick(Table::Archives, |_| true).body).unwrap();
     let content = ArchiveContent::read(&bench.archives.read(&archive).unwrap()).unwrap();
     let row = content.entries[1].row().seal(keys.row(), 1).unwrap();
-    bench.beside(Table::Transitions, &row, "what it holds is not what was taken out of the database");
+    bench.beside(
+        Table::Transitions,
+        &row,
+        "the archive file does not match the rows that were taken out of the database",
+    );
     let place = bench.pick(Table::Whereabouts, |it| it.body["version"] == 1);
     let mut moved = place.body.clone();
     moved["version"] = json!(2);
-    let finding = "the database does not say of all its transitions that they are in it";
+    let finding = "a transition of the archive has no matching row in whereabouts";
     bench.instead(Table::Whereabouts, &place, &moved, finding);
     let mut strange = place.body.clone();
     strange["transition"] = json!(format!("sha256:{}", "0".repeat(64)));
     let strange = sealed::<ArchivedLocation>(keys.row(), &strange, 1).unwrap();
-    bench.beside(Table::Whereabouts, &strange, "no archive has it");
+    bench.beside(Table::Whereabouts, &strange, "no archive contains the transition");
 }
 
 /// A policy that people approved, as if they had not.
@@ -154,18 +171,18 @@ pub fn amended(bench: &mut ResealHarness) {
     let activated = bench.pick(Table::Amendments, |it| it.body["state"]["state"] == "activated");
     let mut unvoted = activated.body.clone();
     unvoted["votes"] = json!([]);
-    bench.instead(Table::Amendments, &activated, &unvoted, "it is activated without its quorum");
+    bench.instead(Table::Amendments, &activated, &unvoted, "it was activated without the required quorum");
     let mut unsigned = activated.body.clone();
     unsigned["stages"][0]["passkey"] = json!({"asks": "signature"});
-    bench.instead(Table::Amendments, &activated, &unsigned, "a vote lacks the passkey that its stage asks for");
+    bench.instead(Table::Amendments, &activated, &unsigned, "a vote lacks the passkey that its stage requires");
     let mut unproven = activated.body.clone();
     unproven["votes"][0]["proof"] =
         json!({"by": "passkey_session", "passkey": "AAAAAAAAAAAAAAAAAAAAAA", "at": activated.body["opened_at"]});
-    let finding = "a vote's passkey did not sign it, or is not the voter's";
+    let finding = "a vote is not signed by a passkey of its voter";
     bench.instead(Table::Amendments, &activated, &unproven, finding);
     let mut open = activated.body.clone();
     open["state"] = json!({"state": "open"});
-    let finding = "a policy was activated without the people it needed";
+    let finding = "a policy was activated without the approval that it required";
     bench.instead(Table::Amendments, &activated, &open, finding);
     let by_itself = |it: &StoredRow| it.body["type"] == "policy.activated" && it.body["data"]["revision"] != 1;
     let named = bench.pick(Table::Events, |it| by_itself(it) && it.body["data"]["amendment"].is_string());
@@ -180,7 +197,7 @@ pub fn amended(bench: &mut ResealHarness) {
         bench.pick(Table::Events, |it| it.body["type"] == "policy.activated" && it.body["data"]["revision"] == 1);
     let mut named = first.body.clone();
     named["data"]["amendment"] = activated.body["id"].clone();
-    bench.instead(Table::Events, &first, &named, "its first policy names an amendment");
+    bench.instead(Table::Events, &first, &named, "the first policy of the flow names a policy change request");
 }
 
 /// A halt that two people lifted, as if one had.
@@ -216,9 +233,9 @@ pub fn signed_again(bench: &mut ResealHarness) {
     let other_root = json!(format!("sha256:{}", "0".repeat(64)));
     type RowTamper<'a> = (u64, &'a str, &'a dyn Fn(&mut Value, &mut Value));
     let spoils: [RowTamper<'_>; 3] = [
-        (1, "it does not begin at the state before", &|statement, _| statement["from"] = other_root.clone()),
-        (1, "what it owes does not follow from its chain", &|_, entry| entry["owes"] = json!(true)),
-        (0, "its policy lets no such node fork", &|statement, _| statement["node"] = json!("input_parser")),
+        (1, "it does not start from the state before", &|statement, _| statement["from"] = other_root.clone()),
+        (1, "`owes` of the entry does not follow from its chain", &|_, entry| entry["owes"] = json!(true)),
+        (0, "the policy does not allow the node to fork", &|statement, _| statement["node"] = json!("input_parser")),
     ];
     let branch = bench.pick(Table::Threads, |it| it.body["branch"].is_object()).body["id"].clone();
     for (version, finding, spoil) in spoils {

@@ -1,4 +1,4 @@
-//! Watches a store for outages, so that the server log has a line a second about one, and not a line for each call.
+//! Records outages of a store, so that the server log has one line per second about an outage and not one per call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,23 +14,23 @@ use super::{Cursor, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Stor
 use crate::clock::{Clock as _, SystemClock};
 use crate::domain::primitives::time::Timestamp;
 
-/// How far apart lines about refused calls are.
+/// The interval of lines about refused calls.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
-/// How long an outage that a call met counts as recent. A small write may succeed on a disk that larger ones no longer fit on.
+/// The time for which an outage counts as recent. A small write may succeed on a disk that is too full for larger ones.
 const RECENT: Duration = Duration::from_secs(1);
 
-/// A store whose outages are noted.
+/// A store that records outages.
 pub struct WatchedStore {
     store: Arc<dyn Store>,
     refusing: AtomicBool,
     refusals: Mutex<OutageCounters>,
 }
 
-/// The calls that the database refused.
+/// Counters of refused calls.
 #[derive(Default)]
 struct OutageCounters {
-    /// How many since the last line about them.
+    /// The number of calls since the last log line.
     unlogged: u64,
     logged_at: Option<Instant>,
     last_outage: Option<(Instant, Outage)>,
@@ -63,7 +63,7 @@ impl WatchedStore {
         }
     }
 
-    /// A commit shows that an outage is over: reads succeed on a read-only database, too.
+    /// Records a commit, which shows that an outage is over. A read would not: it succeeds on a read-only database too.
     fn committed(&self) {
         if !self.refusing.load(Ordering::Relaxed) {
             return;

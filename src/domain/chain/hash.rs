@@ -163,7 +163,7 @@ impl Serialize for Digest {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a digest is sha256: and 64 lowercase hex digits")]
+#[error("a digest must be `sha256:` and 64 lowercase hex digits")]
 pub struct DigestError;
 
 fn nibble(byte: u8) -> Option<u8> {

@@ -62,10 +62,10 @@ pub enum JwsError {
     #[error("the header is not exactly {{alg, kid, typ}} with EdDSA")]
     Header,
     /// The header's `typ` is that of another document.
-    #[error("the typ is not the one expected here")]
+    #[error("the `typ` is not the expected one")]
     Typ,
     /// The payload is not the strict JSON of this document type.
-    #[error("the claims are not those of this kind of document")]
+    #[error("the claims do not fit this type of document")]
     Claims,
 }
 

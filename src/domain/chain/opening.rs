@@ -20,7 +20,7 @@ use crate::domain::json::pointer::{Pointer, array_index};
 #[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum OpenedTree {
-    /// Hidden or unchanged: its commitment alone.
+    /// Redacted or unchanged: only its commitment.
     Bare(Digest),
     /// A leaf with its salt.
     Leaf(OpenedLeaf),
@@ -297,7 +297,7 @@ pub fn open_within(
     Some(Opening { from, to })
 }
 
-/// Approximate memory of an opened node besides keys and texts. A map with one member has room for eleven.
+/// Approximate memory of an opened node without keys and texts. A map with one member allocates space for eleven.
 const LEAF_BYTES: usize = 128;
 const CONTAINER_BYTES: usize = 1_024;
 

@@ -9,7 +9,7 @@ use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ProposalId, Thr
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::branch::{Branch, JoinStatement};
 
-/// What kind of step a transition is.
+/// The type of a transition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = TransitionType)]
@@ -54,7 +54,8 @@ impl TransitionType {
     }
 }
 
-/// Made once, stored, and never made again from the same facts. What does not apply is null.
+/// The signed description of a transition. It is made once and never derived again from the same facts. Members that do
+/// not apply are null.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Statement {
@@ -80,11 +81,11 @@ pub struct Statement {
     pub restores: Option<Digest>,
     pub write_id: Option<WriteId>,
     pub proposed_at: Timestamp,
-    /// Of a fork alone: every other statement keeps the bytes that it always had.
+    /// Set only for a fork. All other statements omit it, so their bytes do not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub fork: Option<Branch>,
-    /// Of a join alone.
+    /// Set only for a join.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub join: Option<JoinStatement>,

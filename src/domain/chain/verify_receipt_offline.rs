@@ -80,11 +80,11 @@ macro_rules! checks {
 
 checks! {
     /// Form, header, `typ` and claims.
-    Form = "form": "the text is a receipt in its one spelling",
+    Form = "form": "the text is a receipt in its canonical form",
     /// Key that the receipt names.
     Key = "key": "the key that it names is published and signs receipts",
     /// Signature by that key.
-    Signature = "signature": "the signature is that key's",
+    Signature = "signature": "the signature matches that key",
     /// Issuer of the keys.
     Issuer = "issuer": "it was issued by the gateway whose keys these are",
     /// Time of validity.
@@ -185,7 +185,7 @@ impl OfflineCheckState {
             CheckName::Signature => self.signature(evidence),
             CheckName::Entry => self.check_entry(evidence),
             _ => match &self.receipt {
-                None => CheckOutcome::NotChecked { detail: "the receipt is not believed" },
+                None => CheckOutcome::NotChecked { detail: "the receipt is not valid" },
                 Some(receipt) => self.of_receipt(name, receipt, evidence, now),
             },
         }
@@ -193,7 +193,7 @@ impl OfflineCheckState {
 
     /// Reads the receipt as verify does. Only the meaning of a retired key differs.
     fn signature(&mut self, evidence: &ReceiptEvidence<'_>) -> CheckOutcome {
-        let broken = fail(DenialCode::SignatureInvalid, "the signature is not that key's");
+        let broken = fail(DenialCode::SignatureInvalid, "the signature does not match that key");
         match read_receipt(evidence.receipt, evidence.keys, None) {
             Ok(receipt) => {
                 self.receipt = Some(receipt);
@@ -214,7 +214,7 @@ impl OfflineCheckState {
         let Some(token) = evidence.entry else { return NO_ENTRY };
         let broken = DenialCode::ChainBroken;
         let Ok(unverified) = jws::read::<Entry>(token, TokenType::Entry) else {
-            return fail(broken, "the text is not an entry in its one spelling");
+            return fail(broken, "the text is not an entry in its canonical form");
         };
         let Some(key) = evidence.keys.public(KeyUse::Chain, unverified.kid()) else {
             return fail(broken, "the entry's key is not published");
@@ -226,7 +226,7 @@ impl OfflineCheckState {
         }
         self.entry = unverified.verify(key);
         match (&self.entry, &self.receipt) {
-            (None, _) => fail(broken, "the entry's signature is not that key's"),
+            (None, _) => fail(broken, "the entry's signature does not match that key"),
             (Some(entry), Some(receipt)) if entry.iss != receipt.iss => {
                 fail(DenialCode::IssuerMismatch, "the entry was issued by another gateway")
             }
@@ -246,7 +246,7 @@ impl OfflineCheckState {
                 Some(issuer) => {
                     passed_if(issuer == receipt.iss, DenialCode::IssuerMismatch, "another gateway issued it")
                 }
-                None => CheckOutcome::NotChecked { detail: "the keys do not say whose they are" },
+                None => CheckOutcome::NotChecked { detail: "the published keys name no issuer" },
             },
             CheckName::Time => match check_times(receipt, now) {
                 Ok(()) => CheckOutcome::Passed,
@@ -310,7 +310,7 @@ fn read(receipt: &str) -> Option<Unverified<Receipt>> {
 }
 
 fn form(receipt: &str) -> CheckOutcome {
-    passed_if(read(receipt).is_some(), DenialCode::ReceiptMalformed, "the text is not a receipt in its one spelling")
+    passed_if(read(receipt).is_some(), DenialCode::ReceiptMalformed, "the text is not a receipt in its canonical form")
 }
 
 fn key(receipt: &str, keys: &PublicKeys) -> CheckOutcome {

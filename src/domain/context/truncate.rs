@@ -15,7 +15,7 @@ const CUT_CHARS_MIN: usize = 16;
 /// Mark at the end of a cut text.
 const CUT_MARK: &str = "…";
 
-/// What became of a part that did not fit.
+/// How a part that did not fit was shortened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TruncationKind {
@@ -29,9 +29,9 @@ pub enum TruncationKind {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Truncated {
-    /// Where.
+    /// The path of the part.
     pub pointer: Pointer,
-    /// What became of it.
+    /// How it was shortened.
     pub how: TruncationKind,
 }
 
@@ -83,7 +83,7 @@ struct RemovablePart {
 /// Fits a view into its budget, and checks the result against the schema of what its node receives.
 pub fn fit(view: &Value, wish: &ViewRequirements<'_>) -> Result<FittedView, ViewRejected> {
     let fitted = fit_into(view, wish)?;
-    // The schema checks what the model will see, so a part that was dropped for lack of room is noticed.
+    // The schema checks the text that the model gets, so a dropped part that the schema requires is an error.
     let misfits = wish.receives.map_or_else(Vec::new, |it| it.misfits(&fitted.payload));
     if misfits.is_empty() { Ok(fitted) } else { Err(ViewRejected::Unfit(misfits)) }
 }

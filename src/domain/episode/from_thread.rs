@@ -38,7 +38,10 @@ const JOIN: &str = "join";
 /// Maximum number of a thread's events in one episode. Each is one line at most. With the projections between them they
 /// stay within the reader's limit.
 pub const TOLD_MAX: u64 = 49_000;
-const _: () = assert!(TOLD_MAX as usize + PAUSES_TOLD_MAX + 2 <= EVENTS_MAX, "a run that is told can be read");
+const _: () = assert!(
+    TOLD_MAX as usize + PAUSES_TOLD_MAX + 2 <= EVENTS_MAX,
+    "the limits of the writer must fit into the limits of the reader"
+);
 
 /// Effect of a pending review on an episode, and of its end.
 const PAUSED: &str = "paused";

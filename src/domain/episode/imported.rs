@@ -101,10 +101,10 @@ pub struct CheckedImport {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ImportRejected {
     /// It has more than [`FOLDER_BYTES_MAX`].
-    #[error("a folder of more than 16 MiB is not imported")]
+    #[error("the folder is larger than 16 MiB and cannot be imported")]
     TooLarge,
     /// It contains something that is no file.
-    #[error("a folder with what is no plain file is not imported")]
+    #[error("the folder contains a link, a folder or a device; only plain files can be imported")]
     NoFiles,
 }
 
@@ -185,7 +185,7 @@ impl RunImport {
         Ok((imported, pieces))
     }
 
-    /// Returns the number of pieces that hold its files.
+    /// Returns the number of pieces of its files.
     pub fn pieces(&self) -> u64 {
         self.size_bytes().div_ceil(PIECE_BYTES_MAX as u64)
     }

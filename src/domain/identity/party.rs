@@ -1,4 +1,4 @@
-//! Who wrote a text and who reads it, and whether the reader could have chosen the text.
+//! Authors and readers of texts, and whether a reader could have written a text.
 
 use std::collections::BTreeSet;
 
@@ -6,27 +6,28 @@ use super::account::{Account, MachineRole, Token};
 use crate::domain::primitives::confusable::alike;
 use crate::domain::primitives::id::{AccountId, GroupName, NodeId, PrincipalId};
 
-/// A person, a machine, or a reader that the gateway cannot tell.
+/// A person, a machine, or an unknown reader.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Party {
     /// A person with an account.
     Person {
         id: AccountId,
-        /// The name that owners are given by.
+        /// The name by which tokens name their owner.
         name: String,
-        /// The groups that may own tokens.
+        /// The groups of the person. A group may own a token too.
         groups: BTreeSet<GroupName>,
     },
     Token {
         id: PrincipalId,
-        /// The person or group that answers for it.
+        /// The owner of the token.
         owner: String,
-        /// The nodes that it may act as, and so read as.
+        /// The nodes that it may act as. It can read what they read.
         nodes: BTreeSet<NodeId>,
     },
-    /// The receiver of a webhook or of an exported log, which writes nothing here; or an auditor, who may read every state.
+    /// The receiver of a webhook or of a log export, which writes nothing here. Also an auditor, who may read every
+    /// state.
     Receiver,
-    /// An author whose account or token is gone.
+    /// An author whose account or token is deleted.
     Gone,
 }
 
@@ -52,7 +53,7 @@ impl From<&Token> for Party {
 }
 
 impl Party {
-    /// The id of the account or token, if it has one.
+    /// Returns the id of the account or token, if it has one.
     pub fn id(&self) -> Option<&str> {
         match self {
             Self::Person { id, .. } => Some(id.as_str()),
@@ -61,8 +62,8 @@ impl Party {
         }
     }
 
-    /// Whether this reader could have chosen what `author` wrote: it is the author, owns it, is owned by it, or has the
-    /// same owner. An author who is gone may be anybody but a receiver.
+    /// Checks that this reader could have written the author's text: they are the same, one owns the other, or they
+    /// have the same owner. A deleted author could be anyone except a receiver.
     pub fn could_have_written_as(&self, author: &Self) -> bool {
         match (self, author) {
             (Self::Receiver, _) | (_, Self::Receiver) => false,
@@ -76,7 +77,7 @@ impl Party {
         }
     }
 
-    /// Whether an owner's name means this person, alone or as one of a group.
+    /// Checks that an owner's name means this person or one of their groups.
     fn is_owner(&self, owner: &str) -> bool {
         match self {
             Self::Person { id, name, groups } => {
@@ -88,13 +89,13 @@ impl Party {
 }
 
 impl Author {
-    /// An author who writes as no node.
+    /// Returns an author without a node.
     pub const fn of(party: Party) -> Self {
         Self { party, nodes: BTreeSet::new() }
     }
 
-    /// An author who names a node. A machine reads what all of its nodes read; a person who asks for something in the name
-    /// of a node reads nothing by it.
+    /// Returns an author who names a node. A machine can read what all its nodes read. A person who names a node gains
+    /// no read access by it.
     pub fn as_node(party: Party, node: Option<&NodeId>) -> Self {
         let nodes = match &party {
             Party::Token { nodes, .. } => nodes.iter().chain(node).cloned().collect(),
@@ -107,7 +108,7 @@ impl Author {
         &self.party
     }
 
-    /// The nodes as which a machine that wrote it can read.
+    /// Returns the nodes that the machine can read as.
     pub const fn nodes(&self) -> &BTreeSet<NodeId> {
         &self.nodes
     }

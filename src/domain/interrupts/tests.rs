@@ -169,7 +169,7 @@ fn an_answer_is_no_other_document_and_no_other_document_is_an_answer() {
                 jws::read::<InterruptAnswer>(&disguised, TokenType::InterruptAnswer).unwrap_err(),
                 JwsError::Typ
             );
-            // Nor are its claims those of any other document.
+            // The claims do not fit any other document either.
             let fits = match typ {
                 TokenType::Receipt => jws::read::<Receipt>(&disguised, typ).is_ok(),
                 TokenType::Denial => jws::read::<Denial>(&disguised, typ).is_ok(),

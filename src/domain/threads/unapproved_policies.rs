@@ -1,4 +1,4 @@
-//! Lineage: by which policies, asking nobody, what is not written yet was admitted.
+//! Lineage: the policies that committed versions after the last approval or confirmed write.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 use crate::domain::chain::entry::{CommitGate, Entry};
 use crate::domain::chain::hash::Digest;
 
-/// Whoever changes a policy more often than that below one head asks people about what comes then.
+/// The limit of policies below one head. Beyond it, the next transition requires approval.
 const POLICIES_MAX: usize = 64;
 
-/// The policies of the versions below a head, since people approved one or a writer confirmed one. The head's own is not
-/// among them. Of a head that owes an approval there are none: people are asked about all of it.
+/// The policies of the versions below a head since the last approval or confirmed write, without the head's own policy.
+/// The set is empty if the head requires its own approval, because that approval covers all versions.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UnapprovedPolicies(BTreeSet<Digest>);
 
 impl UnapprovedPolicies {
-    /// That of the entry that comes on top of `before`, whose own this is.
+    /// Returns the lineage of `entry`, which follows `before`.
     #[must_use]
     pub fn followed(mut self, before: &Entry, entry: &Entry) -> Self {
         if is_settled(entry) {
@@ -30,12 +30,12 @@ impl UnapprovedPolicies {
         self
     }
 
-    /// Whether the head's own policy alone admitted what is not written yet.
+    /// Checks that no policy other than the head's committed unwritten versions.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether all that stands below the head may still be written.
+    /// Checks that all versions below the head may still be written.
     pub fn is_accepted(&self, accepted: &BTreeSet<Digest>) -> bool {
         self.0.is_subset(accepted) && self.0.len() < POLICIES_MAX
     }

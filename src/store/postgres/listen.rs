@@ -1,4 +1,4 @@
-//! One connection that hears when anybody commits.
+//! A connection that listens for commits of all gateways.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use tokio_postgres::{AsyncMessage, Error};
 use super::connect::PostgresAddress;
 use crate::store::commit_notify::CommitNotifier;
 
-/// The channel's name; each database has its own of that name.
+/// The name of the channel. Channels are separate per database.
 pub(super) const CHANNEL: &str = "countersign_changes";
 
-/// Between attempts to hear again. Until then readers look when their patience ends.
+/// The delay between attempts to reconnect. Until then readers poll when their wait ends.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Rings for every commit anybody tells of, for as long as the store lives. An outage is logged once.
+/// Forwards every notification of a commit while the store exists. An outage is logged once.
 pub(super) async fn forever(address: PostgresAddress, bell: Arc<CommitNotifier>) {
     let mut connected = true;
     loop {
@@ -24,7 +24,7 @@ pub(super) async fn forever(address: PostgresAddress, bell: Arc<CommitNotifier>)
         if let Err(error) = listen(&address, &bell, &mut connected).await
             && (connected || was_connected)
         {
-            tracing::warn!(%error, "changes of other gateways are not heard of");
+            tracing::warn!(%error, "notifications of other gateways' commits are not received; readers poll until the connection works again");
         }
         tokio::time::sleep(AGAIN_AFTER).await;
     }
@@ -37,7 +37,7 @@ async fn listen(address: &PostgresAddress, bell: &CommitNotifier, connected: &mu
         let begun = client.batch_execute(&format!("LISTEN {CHANNEL}")).await;
         begun.map(|()| client)
     });
-    // Whatever was missed before is looked for now.
+    // Readers check once for commits that were missed before.
     bell.ring();
     while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
         if let AsyncMessage::Notification(_) = message? {

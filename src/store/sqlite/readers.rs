@@ -1,4 +1,5 @@
-//! Read-only connections, used inline: a read is a few microseconds, less than handing it to a thread.
+//! Read-only connections. Reads run on the caller's thread: a read takes a few microseconds, less than handing it to
+//! another thread.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -16,10 +17,10 @@ use crate::store::preconditions::{
     before, beginning, beyond, can_be_asked, can_be_labelled, can_be_listed, can_have_last, few_enough,
 };
 
-/// More would only share the same cores.
+/// The number of connections. More would only compete for the same cores.
 const READERS_MAX: usize = 8;
 
-/// Connections that read beside the writer. None is ever held across an await.
+/// Connections for concurrent reads. None is held across an await.
 #[derive(Debug)]
 pub(super) struct Readers {
     connections: Vec<Mutex<Connection>>,
@@ -125,7 +126,7 @@ impl Readers {
         self.many(table, text, &[&prefix, &beyond(prefix), &limit.min(LIST_ROWS_MAX)])
     }
 
-    /// What SQLite's own check of the whole file says, unless it says that all is well.
+    /// Returns the damage that SQLite's check of the whole file reports.
     pub(super) fn damages(&self, most: u32) -> Result<Vec<String>, StoreError> {
         let connection = self.connection()?;
         let mut statement = connection.prepare(&format!("PRAGMA integrity_check({most})")).map_err(database)?;
@@ -150,8 +151,8 @@ impl Readers {
         rows.collect::<rusqlite::Result<_>>().map_err(database)
     }
 
-    /// A connection that is free, or else the next in turn as soon as it is. A reader that panicked left
-    /// nothing half done that the next could see.
+    /// Returns a free connection, or waits for the next one in turn. A poisoned lock is safe here: a reader that
+    /// panicked left no state that the next one could see.
     fn connection(&self) -> Result<MutexGuard<'_, Connection>, StoreError> {
         self.files.must_stand()?;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -181,7 +182,7 @@ mod tests {
     use super::super::super::migrate;
     use super::*;
 
-    /// How SQLite means to run a statement.
+    /// Returns SQLite's plan for a statement.
     fn plan(connection: &Connection, text: &str) -> String {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
         let parameters = vec![rusqlite::types::Null; statement.parameter_count()];

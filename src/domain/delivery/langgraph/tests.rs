@@ -24,7 +24,7 @@ fn decided() -> DecisionPayload {
     }
 }
 
-/// As the server tells it, with the values of its state left out.
+/// A thread as the server returns it, without the values of its state.
 fn thread(status: &str, waiting: &[(&str, Value)]) -> Value {
     let interrupts: Vec<Value> = waiting.iter().map(|(id, value)| json!({"id": id, "value": value})).collect();
     let tasks =
@@ -71,7 +71,7 @@ fn an_interrupt_is_resumed_only_while_it_waits_for_this_very_digest() {
         assert_eq!(seen(&thread, &by_name), name, "{what}");
         assert_eq!(seen(&thread, &by_digest), digest, "{what}");
     }
-    // The same digest under another name was not what this host posted.
+    // The host application did not post this digest under the other name.
     assert_eq!(seen(&thread("interrupted", &[(SECOND, asks("d"))]), &by_name), Err(PreflightResult::NotWaiting));
     assert_eq!(seen(&thread("interrupted", &[(SECOND, asks("d"))]), &by_digest), Ok(vec![SECOND.to_owned()]));
 }
@@ -123,7 +123,7 @@ fn an_odd_answer_resumes_nothing() {
     }
 }
 
-/// A key that is no name is taken for the answer to whatever waits.
+/// The server takes a key that is no id as the answer to every waiting interrupt.
 #[test]
 fn what_is_not_called_as_interrupts_are_is_never_a_key() {
     for name in ["approved", "", "ec770f986c3d3a5d53118813570a243", "ec770f986c3d3a5d53118813570a243x"] {

@@ -21,7 +21,7 @@ fn template(body: Value) -> Template {
 }
 
 fn look() -> PreflightTemplate {
-    // What is hidden is of no matter here.
+    // The encrypted URL does not matter in these tests.
     let url = serde_json::from_value(json!("AAAA")).unwrap();
     PreflightTemplate {
         url,

@@ -1,4 +1,4 @@
-//! What an authenticator of the tests registers and signs, and what is refused of it.
+//! Registrations and assertions by a test authenticator, and their rejections.
 
 #[path = "../../../../tests/support/authenticator.rs"]
 mod authenticator;

@@ -99,7 +99,7 @@ fn what_is_signed_is_taken_apart_in_one_way_only() {
     let post = ("a", now.as_str(), body.as_str());
     let signature = signed(&ours, &of, 1, post);
     assert_eq!(checked(first(), (&ours, &of), post, &signature), Ok(()));
-    // The very same bytes, with the first dot taken for a part of the id.
+    // The same bytes, with the first dot as part of the id.
     let shifted = (format!("a.{now}"), now.as_str(), "{}");
     let outcome = checked(first(), (&ours, &of), (&shifted.0, shifted.1, shifted.2), &signature);
     assert_eq!(outcome, Err(PostRejected::Unsigned));

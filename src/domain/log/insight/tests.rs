@@ -55,7 +55,7 @@ fn review() -> Value {
     json!({"review": "r"})
 }
 
-/// Counts events one after another, each with its hold.
+/// Counts events in order, each with its review.
 fn counted(events: &[(Event, Option<Hold>)]) -> (CountProgress, InsightRows) {
     let (mut counted, mut sheet) = (CountProgress::default(), InsightRows::new());
     for (index, (event, hold)) in (1..).zip(events) {

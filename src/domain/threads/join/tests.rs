@@ -21,7 +21,7 @@ fn name(text: &str) -> BranchName {
     BranchName::try_from(text).unwrap()
 }
 
-/// What comes of branches, each a name, a state and a confidence in millionths.
+/// Joins branches, each given as a name, a state and a confidence in millionths.
 fn joined(
     base: &Value,
     sides: &[(&str, Value, u32)],
@@ -85,7 +85,7 @@ fn a_union_names_every_place_where_branches_do_not_agree() {
         (json!({}), json!({"x": {"y": 1}}), json!({"x": {"z": 2}}), Ok(json!({"x": {"y": 1, "z": 2}}))),
         (json!({}), json!({"x": {"y": 1}}), json!({"x": [1]}), conflicts(&["/x"])),
         (json!({"x": 1, "y": 1}), json!({"x": 2, "y": 2}), json!({"x": 3, "y": 3}), conflicts(&["/x", "/y"])),
-        // A list whose length somebody changed is one value.
+        // A list whose length changed is merged as one value.
         (json!({"l": [1, 2]}), json!({"l": [1, 2, 3]}), json!({"l": [0, 2]}), conflicts(&["/l"])),
         (json!({"l": [1, 2]}), json!({"l": [1]}), json!({"l": [1, 2]}), Ok(json!({"l": [1]}))),
         (json!({"l": [1, 2]}), json!({"l": [3, 2]}), json!({"l": [4, 2]}), conflicts(&["/l/0"])),
@@ -105,7 +105,7 @@ fn keyed_lists_merge_by_key() {
         json!({"found": [{"id": "one", "ok": false}, {"id": "two", "ok": true}, {"id": "four"}, {"id": "five"}]});
     let both = json!({"found": [{"id": "one", "ok": true}, {"id": "two", "ok": true}, {"id": "three"}, {"id": "four"}, {"id": "five"}]});
     assert_eq!(union(&base, &[left.clone(), right.clone()]), Ok(both.clone()));
-    // By the names of the branches, whatever order they are asked for in.
+    // The order follows the names of the branches, not their order in the request.
     let swapped = joined(&base, &[("b", right, 0), ("a", left, 0)], Strategy::Union, &json!([]));
     assert_eq!(swapped, Ok(both));
     let same = |value: i32| json!({"found": [{"id": "one", "ok": false}, {"id": "two", "ok": false}, {"id": "new", "v": value}]});
@@ -195,7 +195,7 @@ fn what_a_branch_changed_is_named_without_what_only_made_room_for_it() {
 
 const KEYS: &[&str] = &["a", "b", "c"];
 
-/// Objects in objects, so that leaves can be set one after another.
+/// Generates nested objects, so that leaves can be set one after another.
 fn tree() -> impl proptest::strategy::Strategy<Value = Value> {
     let scalar = prop_oneof![Just(json!(null)), Just(json!(1)), Just(json!(2)), Just(json!("x"))];
     let inner = scalar.prop_recursive(3, 12, 3, |inner| {
@@ -205,7 +205,7 @@ fn tree() -> impl proptest::strategy::Strategy<Value = Value> {
     btree_map(select(KEYS).prop_map(str::to_owned), inner, 0..4).prop_map(|it| Value::Object(it.into_iter().collect()))
 }
 
-/// Anything, lists with keys among it.
+/// Generates any JSON value, including lists with keys.
 fn anything() -> impl proptest::strategy::Strategy<Value = Value> {
     let item = (0_i32..4, 0_i32..3).prop_map(|(id, v)| json!({"id": id, "v": v}));
     let list = proptest::collection::vec(item, 0..4).prop_map(Value::Array);
@@ -217,7 +217,7 @@ fn anything() -> impl proptest::strategy::Strategy<Value = Value> {
     })
 }
 
-/// With their last leaf go the objects that the branch does not have either.
+/// Removes objects that lost their last leaf and that the branch does not have either.
 fn emptied(state: &mut Value, mut path: &str, after: &Value) {
     while let Some((above, key)) = path.rsplit_once('/') {
         let at = |it: &str| Pointer::try_from(it).unwrap();
@@ -230,7 +230,7 @@ fn emptied(state: &mut Value, mut path: &str, after: &Value) {
     }
 }
 
-/// Of two states, at each place one or the other, as the mask has it for that place.
+/// Mixes two states: at each path one or the other, as the mask selects.
 fn mixed(base: &Value, other: &Value, (mask, path): (u64, &mut String)) -> Value {
     let (Value::Object(ours), Value::Object(theirs)) = (base, other) else { return other.clone() };
     let keys: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
@@ -255,7 +255,7 @@ fn mixed(base: &Value, other: &Value, (mask, path): (u64, &mut String)) -> Value
     Value::Object(made)
 }
 
-/// One leaf after another, as a reader of the differences would apply them.
+/// Applies the differences leaf by leaf, as a reader of the diff would.
 fn applied(state: &Value, before: &Value, after: &Value) -> Value {
     let mut state = state.clone();
     let said = |it: &LeafChange| !it.is_filling(before, after);
@@ -281,7 +281,8 @@ fn applied(state: &Value, before: &Value, after: &Value) -> Value {
     state
 }
 
-/// Every place that a branch changed; of an object that went as a whole the object, since then nobody else has changed it.
+/// Returns the paths that a branch changed. A removed object is listed as a whole, because no other branch changed it
+/// then.
 fn places(before: &Value, after: &Value) -> Vec<Pointer> {
     let whole = |it: Pointer| {
         let mut path = it.as_str();
@@ -312,7 +313,7 @@ proptest! {
         let first = of(&orders[0], Strategy::Union);
         for order in &orders {
             prop_assert_eq!(&of(order, Strategy::Union), &first);
-            // Where nothing is in conflict, every strategy comes to the same.
+            // Without conflicts, every strategy gives the same result.
             if let Ok(first) = &first {
                 for strategy in [Strategy::LastWrite, Strategy::Vote, Strategy::Confidence, Strategy::Explicit] {
                     let joined = of(order, strategy).unwrap();

@@ -120,6 +120,7 @@ impl<'k> Draft<'k> {
     /// Adds the precondition that a record is unchanged since it was read.
     pub fn require_unchanged<R: Record>(&mut self, stored: &Stored<R>) -> &mut Self {
         let guard = Precondition::Unchanged { table: R::TABLE, id: stored.record.id(), seal: stored.seal.clone() };
+        // Several parts of a decision may rely on the same record.
         if !self.drafted.change.guards.contains(&guard) {
             self.drafted.change.guards.push(guard);
         }

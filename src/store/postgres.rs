@@ -63,7 +63,7 @@ pub enum MigrationMode {
     Check,
 }
 
-/// Options of the store. Except for `authority`, only tests change them.
+/// Options of the store. Apart from `authority` and `migrations`, only tests change them.
 #[derive(Clone, Debug)]
 pub struct PostgresOptions {
     /// An additional trusted CA for the server's certificate, as PEM.
@@ -120,6 +120,7 @@ impl PostgresStore {
             MigrationMode::Apply => engine.run(connect::migrate(address.clone())).await??,
             MigrationMode::Check => engine.run(connect::check_migrations(address.clone())).await??,
         }
+        // Without this, a wrong password would only be noticed by the first request.
         engine.run(connect::warm(pool.clone())).await??;
         let writer = PostgresWriter { pool: pool.clone(), options: options.clone(), bell: Arc::clone(&bell) };
         writer.start(engine.runtime(), jobs);
@@ -136,6 +137,7 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn commit(&self, change: ChangeSet) -> Result<(), StoreError> {
+        // Checked before queuing, so an invalid change cannot fail the group that it would share.
         preconditions::well_formed(&change)?;
         self.queue.commit(change).await
     }
@@ -150,6 +152,7 @@ impl Store for PostgresStore {
 
     async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<SealedRow>, StoreError> {
         preconditions::few_enough(ids)?;
+        // Ids that no row can have would make PostgreSQL refuse the statement.
         let ids = ids.iter().filter(|id| preconditions::can_be_asked(id)).cloned().collect();
         self.rows(ReadQuery::by_ids(table, ids)).await
     }
@@ -195,6 +198,7 @@ impl Store for PostgresStore {
                 meet(page);
             }
         };
+        // Reading and processing run concurrently, so the snapshot is held for less time.
         tokio::join!(walk, meeting).0?
     }
 

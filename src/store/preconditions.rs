@@ -76,20 +76,22 @@ pub(super) fn well_formed(change: &ChangeSet) -> Result<(), StoreError> {
     let mut names = HashSet::with_capacity(change.writes.len());
     for write in &change.writes {
         let (table, id) = write.name();
+        // The result would depend on the order of the writes.
         if !names.insert((table, id)) {
             return Err(StoreError::Database(format!("a change writes one row of {} twice", table.name())));
         }
         if !write.row().is_none_or(can_be_kept) {
-            return Err(StoreError::Database(format!("a row of {} is of a form that cannot be kept", table.name())));
+            return Err(StoreError::Database(format!("a row of {} has a form that cannot be stored", table.name())));
         }
     }
     for label in change.labels.iter().map(LabelChange::label) {
         if ![&label.kept_in, &label.word, &label.id].iter().all(|it| can_be_asked(it)) {
-            return Err(StoreError::Database("a label is of a form that cannot be kept".to_owned()));
+            return Err(StoreError::Database("a label has a form that cannot be stored".to_owned()));
         }
     }
     let mut aliases = HashSet::new();
     for (table, alias, _) in change.aliases() {
+        // Two new rows of one change must not share an alias either.
         if !aliases.insert((table, alias)) {
             return Err(StoreError::Conflict(table.name()));
         }
@@ -101,6 +103,7 @@ pub(super) fn well_formed(change: &ChangeSet) -> Result<(), StoreError> {
 /// name.
 fn can_be_kept(row: &SealedRow) -> bool {
     let alias = row.facets.alias.as_deref().unwrap_or_default();
+    // These columns are indexed or compared.
     let names = [&row.id, alias, &row.facets.owner, &row.facets.state, &row.key_id];
     !row.id.is_empty() && row.revision >= 1 && names.iter().all(|it| can_be_asked(it)) && !row.body.contains('\0')
 }
@@ -116,11 +119,14 @@ pub(super) fn can_be_listed(table: Table, filter: RowFilter<'_>, after: Option<&
         RowFilter::All => "",
         RowFilter::Latest if table.is_listed_by_moment() => "",
         RowFilter::Latest => {
-            return Err(StoreError::Database(format!("rows of {} are not listed by moment", table.name())));
+            return Err(StoreError::Database(format!("rows of {} cannot be listed by due time", table.name())));
         }
         RowFilter::OwnerByDue(word) if table.is_owned_for_a_time() => word,
         RowFilter::OwnerByDue(_) => {
-            return Err(StoreError::Database(format!("rows of {} are not listed by owner and moment", table.name())));
+            return Err(StoreError::Database(format!(
+                "rows of {} cannot be listed by owner and due time",
+                table.name()
+            )));
         }
         RowFilter::Owner(word) | RowFilter::State(word) | RowFilter::DueBy(word, _) => {
             listed_by_facets(table)?;
@@ -148,7 +154,7 @@ pub(super) fn can_be_labelled(table: Table, word: &str, after: Option<&Cursor>) 
     if table.is_labelled() {
         return Ok(can_be_asked(word) && after.is_none_or(|cursor| can_be_asked(&cursor.id)));
     }
-    Err(StoreError::Database(format!("rows of {} bear no labels", table.name())))
+    Err(StoreError::Database(format!("rows of {} have no labels", table.name())))
 }
 
 /// Returns a text that sorts after all texts with a prefix.
@@ -166,7 +172,7 @@ fn listed_by_facets(table: Table) -> Result<(), StoreError> {
     if table.is_listed_by_facets() {
         return Ok(());
     }
-    Err(StoreError::Database(format!("rows of {} are not listed by owner or state", table.name())))
+    Err(StoreError::Database(format!("rows of {} cannot be listed by owner or state", table.name())))
 }
 
 /// Refuses requests for too many rows, which would make one read arbitrarily long.
@@ -174,7 +180,7 @@ pub(super) fn few_enough(ids: &[String]) -> Result<(), StoreError> {
     if ids.len() <= LIST_ROWS_MAX as usize {
         return Ok(());
     }
-    Err(StoreError::Database(format!("more than {LIST_ROWS_MAX} rows were asked for at once")))
+    Err(StoreError::Database(format!("more than {LIST_ROWS_MAX} rows were requested at once")))
 }
 
 /// Checks all preconditions of a change: clocks, unchanged rows, and the previous revision of each written row.
@@ -216,6 +222,7 @@ fn check_written(change: &ChangeSet, standing: &mut impl LockedRows) -> Result<(
         }
     }
     for (table, alias, id) in change.aliases() {
+        // A row may keep its own alias.
         if standing.holder(table, alias)?.is_some_and(|holder| holder != id) {
             return Err(StoreError::Conflict(table.name()));
         }
@@ -225,6 +232,8 @@ fn check_written(change: &ChangeSet, standing: &mut impl LockedRows) -> Result<(
 
 fn check_in_time(change: &ChangeSet, moment: CheckTime) -> Result<(), StoreError> {
     let kept = |guard: &Precondition| match guard {
+        // The end itself is excluded here and included in `NotBefore`, so exactly one of two competing changes
+        // succeeds.
         Precondition::Before(end) if moment.now >= *end => Err(StoreError::TooLate),
         Precondition::NotBefore(end) if moment.now < *end => Err(StoreError::TooSoon),
         Precondition::Unchanged { .. } | Precondition::Before(_) | Precondition::NotBefore(_) => Ok(()),
@@ -236,6 +245,7 @@ fn check_in_time(change: &ChangeSet, moment: CheckTime) -> Result<(), StoreError
 /// waited in the store for that long, the clocks may be right and the caller should try again.
 fn check_clocks(decided_at: Timestamp, moment: CheckTime) -> Result<(), StoreError> {
     let within = |apart: i64| apart.saturating_abs() <= CLOCK_SKEW_MILLIS_MAX;
+    // Saturation treats extreme times as far apart instead of overflowing.
     let apart = moment.now.millis().saturating_sub(decided_at.millis());
     let waited = i64::try_from(moment.waited.as_millis()).unwrap_or(i64::MAX);
     match (within(apart), within(apart.saturating_sub(waited))) {

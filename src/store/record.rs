@@ -75,6 +75,7 @@ impl CachedRecord {
 /// Opens a row. It checks the seal, the form, and that id and lookup columns match the content.
 pub fn open<R: Record>(key: &RowKey, row: &SealedRow) -> Result<Stored<R>, StoreError> {
     let record: R = serde_json::from_str(row.open(key)?).map_err(|_| StoreError::Unreadable(R::TABLE.name()))?;
+    // The seal covers the row as it was written. This check detects a writer that set other lookup columns.
     if record.id() != row.id || record.facets() != row.facets {
         return Err(StoreError::Unreadable(R::TABLE.name()));
     }
@@ -134,11 +135,13 @@ impl RecordReader<'_> {
         limit: u32,
     ) -> Result<(Vec<Stored<R>>, Option<Cursor>), StoreError> {
         let found = self.store.labelled(R::TABLE, word, direction, after, limit).await?;
+        // The cursor follows the rows that were read, including skipped ones, so a page never repeats.
         let last = found.last().filter(|_| found.len() >= limit as usize);
         let next = last.map(|it| Cursor { due: it.due, id: it.row.id.clone() });
         let mut records = Vec::with_capacity(found.len());
         for it in &found {
             let stored = open::<R>(self.key, &it.row)?;
+            // Labels have no seal, so the sealed record decides.
             if stored.record.labels().bear(word, it.due) {
                 records.push(stored);
             } else {
@@ -167,6 +170,7 @@ impl RecordReader<'_> {
     }
 
     fn named<R: Record>(&self, row: &SealedRow, asked: impl Fn(&SealedRow) -> bool) -> Result<Stored<R>, StoreError> {
+        // The database could return another sealed row than the requested one.
         if asked(row) { open(self.key, row) } else { Err(StoreError::Unreadable(R::TABLE.name())) }
     }
 }

@@ -193,6 +193,7 @@ impl SealedRow {
     /// Returns the body if the seal matches the key and all other columns.
     pub fn open(&self, key: &RowKey) -> Result<&str, StoreError> {
         let expected = key.hmac(&self.sealed_bytes());
+        // The comparison takes constant time, against timing attacks.
         let genuine = self.key_id == key.id() && bool::from(expected.as_slice().ct_eq(&self.mac));
         if genuine { Ok(&self.body) } else { Err(StoreError::Unsealed(self.table.name())) }
     }

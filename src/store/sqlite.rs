@@ -121,6 +121,7 @@ impl SqliteStore {
         let mut connection = place.write()?;
         prepare_file(&connection, synchronous).map_err(database)?;
         migrate_file(&mut connection)?;
+        // All files are recorded after they exist, so any later replacement is detected.
         let names = ["", "-wal", "-shm"].map(|suffix| beside(place.path(), suffix));
         let names = names.into_iter().chain([path]).chain(lock.iter().map(|it| it.path().to_owned()));
         let files = Arc::new(DatabaseFiles::at(names).map_err(OpenError::File)?);
@@ -145,6 +146,7 @@ impl SqliteStore {
         let place = SqliteLocation::to_read(&real(path))?;
         let applied = applied(&place.read()?).map_err(database)?;
         migrate::must_be_current(migrate::SQLITE, &applied)?;
+        // A read-only store creates no other files.
         let files = Arc::new(DatabaseFiles::at([path.to_owned()]).map_err(OpenError::File)?);
         let readers = Readers::open(&place, &files)?;
         let (bell, clock_offset) = (Arc::new(CommitNotifier::new()), ClockOffset::default());
@@ -227,6 +229,7 @@ impl Store for SqliteStore {
         let file = OpenOptions::new().write(true).open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Box::new(FileLock(file)))),
+            // Another process is the leader.
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
@@ -281,6 +284,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 /// Sets the mode of the database before SQLite opens it, because SQLite copies the mode to its write-ahead log.
 fn make_private(path: &Path) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
+    // An existing database must not be truncated.
     options.write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -301,7 +305,7 @@ fn close_to_others(file: &Path) {
     if mode & 0o077 != 0
         && let Err(error) = std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode & 0o700))
     {
-        tracing::warn!(file = %file.display(), %error, "other users can read the database, and its mode cannot be changed: run chmod 600 on the file");
+        tracing::warn!(file = %file.display(), %error, "other users can read the database: run chmod 600 on the file");
     }
 }
 
@@ -310,7 +314,9 @@ fn close_to_others(file: &Path) {
 fn prepare_file(connection: &Connection, synchronous: Synchronous) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", synchronous.as_str())?;
+    // Otherwise a commit would sometimes do the work of the maintenance thread.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    // A manipulated schema must not call functions with side effects.
     connection.pragma_update(None, "trusted_schema", "OFF")?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)
 }
@@ -320,6 +326,7 @@ fn prepare_file(connection: &Connection, synchronous: Synchronous) -> rusqlite::
 const WRITER_CACHE_KIB: i64 = 16 * 1024;
 
 fn migrate_file(connection: &mut Connection) -> Result<(), OpenError> {
+    // The write lock is taken first, so two processes cannot apply the same migration.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(database)?;
     transaction.execute_batch(migrate::CREATE_TABLE).map_err(database)?;
     let applied = applied(&transaction).map_err(database)?;

@@ -42,6 +42,7 @@ impl WatchedStore {
     }
 
     fn noted<T>(&self, done: Result<T, StoreError>) -> Result<T, StoreError> {
+        // Other errors concern one change and not the database.
         if let Err(error @ (StoreError::Unavailable { .. } | StoreError::Busy)) = &done {
             self.refused(error);
         }

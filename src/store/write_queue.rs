@@ -95,6 +95,7 @@ pub(super) fn alike(error: &StoreError) -> StoreError {
         StoreError::Busy => StoreError::Busy,
         StoreError::Unavailable { outage, detail } => StoreError::unavailable(*outage, detail.clone()),
         StoreError::Database(text) => StoreError::Database(text.clone()),
+        // The other kinds concern one change and never reach this function.
         other => StoreError::Database(other.to_string()),
     }
 }

@@ -182,10 +182,12 @@ impl VerifiedChain {
         say(statement.from == before.to, "root_mismatch", "it does not start from the state before")?;
         say(statement.thread == self.thread, "thread_mismatch", "it is of another thread")?;
         say(statement.flow == self.flow, "flow_mismatch", "it is of another flow")?;
+        // All versions of a chain must come from one gateway, even if the key set names none.
         say(entry.iss == self.issuer, "issuer_mismatch", "another gateway signed it")?;
         // Only an approval under a policy with `covers = "commit"` settles the requirement.
         let settled = !before.owes || matches!(entry.gate, CommitGate::Approved { .. });
         say(entry.owes || settled, "owes", "it drops an approval that is still required")?;
+        // An archive may start after the restored version, so the check needs version 0.
         let restored = statement.restores.is_none_or(|it| self.first > 0 || self.places.contains_key(&it));
         say(restored, "unknown_transition", "it restores a transition that is not in this chain")?;
         let written_by = match (&entry.gate, &before.gate) {
@@ -207,6 +209,7 @@ impl VerifiedChain {
             *self.places.get(&it.transition).filter(|place| self.first + **place as u64 == it.version).ok_or(other)?;
         say(self.links[place].entry == entry_hash(it), other.code, other.what)?;
         let seen = seen(it)?;
+        // Two files may open different parts. The better one counts.
         self.links[place].seen = self.links[place].seen.max(seen);
         Ok(())
     }
@@ -273,6 +276,7 @@ impl VerifiedChain {
         say(receipt.sub == self.thread, "thread_mismatch", "it is for another thread")?;
         let unknown = broken("unknown_transition", "it approves a transition that is not in this chain");
         let Some((version, link)) = self.at(receipt.transition) else {
+            // The export does not contain the version, so nothing contradicts the receipt.
             return if self.reaches(receipt.version) { Err(unknown) } else { Ok(CrossChainCheck::NotSeen) };
         };
         say(receipt.flow == self.flow, "flow_mismatch", "it is for another flow")?;
@@ -315,6 +319,7 @@ fn signed(it: &ExportedVersion<'_>, keys: &PublicKeys) -> Result<Entry, ExportEr
     say(entry.parent == statement.parent, "parent_mismatch", "entry and statement have different parents")?;
     say(entry.policy == statement.policy, "policy_mismatch", "entry and statement have different policies")?;
     say(gate_fits(&entry.gate, statement.kind), "gate", "this gate is not possible for a transition of this type")?;
+    // The id of the write connects the statement with the gateway's record of the write.
     let own_write = match &entry.gate {
         CommitGate::Written { write_id, .. } => statement.write_id.as_ref() == Some(write_id),
         _ => true,
@@ -332,7 +337,7 @@ fn seen(it: &ExportedVersion<'_>) -> Result<ChangeVisibility, ExportError> {
     let roots = opening.from.root() == Some(statement.from) && opening.to.root() == Some(statement.to);
     say(roots, "root_mismatch", "the roots of the opening differ from the signed roots")?;
     let salting = opening.salting();
-    say(salting.kept.is_empty(), "resalted", "a value changed, but its salt did not")?;
+    say(salting.kept.is_empty(), "resalted", "a leaf was set, but its salt did not change")?;
     // Only a request that names a leaf can set it to the same value.
     let names = matches!(statement.kind, TransitionType::Propose | TransitionType::Edit | TransitionType::Confirm);
     let may = names || salting.set_again.is_empty();

@@ -88,7 +88,7 @@ checks! {
     /// Issuer of the keys.
     Issuer = "issuer": "it was issued by the gateway whose keys these are",
     /// Time of validity.
-    Time = "time": "it is valid at this moment",
+    Time = "time": "it is valid now",
     /// Entry by itself.
     Entry = "entry": "the entry is signed by the same gateway's published key",
     /// Statement by itself.
@@ -98,15 +98,15 @@ checks! {
     /// Thread and flow.
     Thread = "thread": "it is for this thread and flow",
     /// Policy.
-    Policy = "policy": "it was judged by this policy",
+    Policy = "policy": "it was evaluated by this policy",
     /// Version.
     Version = "version": "it is for this version",
     /// Digest, parent, root and gate.
     Binding = "binding": "it approves exactly this transition, on this parent, to this state",
     /// Opening.
-    Opening = "opening": "the opening gives the statement's two roots, each leaf salted as it should be",
+    Opening = "opening": "the opening has the statement's two roots, and each leaf has a valid salt",
     /// Passkey signatures of the reviewers.
-    Approvals = "approvals": "each approval by passkey is signed by a pinned one of its reviewer's",
+    Approvals = "approvals": "each passkey approval is signed by a pinned passkey of its reviewer",
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -134,6 +134,7 @@ impl fmt::Display for CheckName {
 /// Combines the results. One failure refuses, and one undecided check leaves the result undecided.
 pub fn conclusion(checks: &[ReceiptCheck]) -> Conclusion {
     let any = |wanted: fn(&CheckOutcome) -> bool| checks.iter().any(|it| wanted(&it.outcome));
+    // A failure outweighs an undecided check.
     if any(|it| matches!(it, CheckOutcome::Failed { .. })) {
         Conclusion::Refused
     } else if any(|it| matches!(it, CheckOutcome::CouldNotTell { .. })) {
@@ -270,6 +271,7 @@ impl OfflineCheckState {
     /// Compares a receipt with entry and statement.
     fn belongs(&self, name: CheckName, receipt: &Receipt, statement: Option<&Statement>) -> CheckOutcome {
         let entry = self.entry.as_ref();
+        // Without both there is nothing to compare, and a pass would claim too much.
         if entry.is_none() && statement.is_none() {
             return NEITHER;
         }
@@ -329,13 +331,13 @@ fn key(receipt: &str, keys: &PublicKeys) -> CheckOutcome {
 
 fn link(evidence: &ReceiptEvidence<'_>, issuer: &str) -> CheckOutcome {
     let (Some(entry), Some(statement)) = (evidence.entry, evidence.statement) else {
-        return CheckOutcome::NotChecked { detail: "it takes both entry and statement" };
+        return CheckOutcome::NotChecked { detail: "this check needs both entry and statement" };
     };
     // The state is not part of the input. The opening has its own check against the statement's roots.
     let link = ChainLink { entry, statement, root: statement.to };
     match check_link(&link, evidence.keys, issuer) {
         Ok(_) => CheckOutcome::Passed,
-        Err(code) => fail(code, "entry and statement do not say the same"),
+        Err(code) => fail(code, "entry and statement differ"),
     }
 }
 
@@ -343,11 +345,11 @@ fn opening(evidence: &ReceiptEvidence<'_>, to: Digest) -> CheckOutcome {
     let Some(opening) = evidence.opening else { return CheckOutcome::NotChecked { detail: "no opening was given" } };
     let before = evidence.statement.is_none_or(|it| opening.from.root() == Some(it.from));
     if !before || opening.to.root() != Some(to) {
-        return fail(DenialCode::DigestMismatch, "the opening gives other roots than were signed");
+        return fail(DenialCode::DigestMismatch, "the roots of the opening differ from the signed roots");
     }
     let salting = opening.salting();
     if !salting.kept.is_empty() {
-        return fail(DenialCode::ChainBroken, "something differs under the salt that it had");
+        return fail(DenialCode::ChainBroken, "a leaf was set, but its salt did not change");
     }
     // Only a request that names a leaf can set it to the same value.
     let names =
@@ -356,7 +358,7 @@ fn opening(evidence: &ReceiptEvidence<'_>, to: Digest) -> CheckOutcome {
     passed_if(
         may_set_again,
         DenialCode::ChainBroken,
-        "something was set to the value that it had, which this cannot do",
+        "it sets a value to its previous value, which this type of transition cannot do",
     )
 }
 

@@ -1,7 +1,7 @@
 //! HMAC beside an envelope's signature, for readers that cannot check a signature. Each node has a secret per period,
 //! which is derived from the keyring's row key and stored in no row.
 //!
-//! It is symmetric: every holder of the secret can make one. So it is an addition to the signature and never replaces it.
+//! It is symmetric: every holder of the secret can make one. So it never replaces the signature.
 
 use std::time::Duration;
 

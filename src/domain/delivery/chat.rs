@@ -60,9 +60,11 @@ fn slack(note: &ChatMessage) -> Value {
     let (title, page) = (escaped(&note.title), escaped(&note.page));
     json!({
         "text": format!("{title}\n{page}"),
+        // Slack would fetch the page to show a preview of it.
         "unfurl_links": false,
         "unfurl_media": false,
         "blocks": [
+            // Plain text cannot contain a mention or a link, so the agent's text cannot notify a channel.
             {"type": "section", "text": {"type": "plain_text", "text": note.title, "emoji": false}},
             {"type": "section", "text": {"type": "plain_text", "text": facts, "emoji": false}},
             {"type": "section", "text": {"type": "mrkdwn", "text": format!("<{page}|Open it>. {END}"), "verbatim": true}},

@@ -179,12 +179,14 @@ impl Delivery {
         };
         let mut attempts = self.attempts.clone();
         attempts.push(attempt);
+        // The row is read in lists, so its length is limited.
         let from = attempts.len().saturating_sub(ATTEMPTS_KEPT);
         Self { state, tries, attempts: attempts.split_off(from), ..self.clone() }
     }
 
     /// Returns the delivery, due now, with the schedule restarted.
     pub fn again(&self, now: Timestamp) -> Self {
+        // The counter starts at zero, so a manual delivery gets the whole schedule again.
         Self { state: DeliveryState::Waiting { due: now, by_hand: true }, tries: 0, ..self.clone() }
     }
 }

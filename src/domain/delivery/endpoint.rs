@@ -114,8 +114,10 @@ impl EventPattern {
 impl TryFrom<String> for EventPattern {
     type Error = UnknownEventName;
     fn try_from(text: String) -> Result<Self, UnknownEventName> {
+        // A family ends at a dot, so `rev*` cannot match events that are added later by chance.
         let family = text.strip_suffix('*').is_none_or(|it| it.is_empty() || it.ends_with('.'));
         let pattern = Self(text);
+        // A misspelled pattern would never match, so it is refused.
         let known = EventType::ALL.iter().any(|it| pattern.fits(it.name()));
         if family && known { Ok(pattern) } else { Err(UnknownEventName) }
     }
@@ -130,6 +132,7 @@ impl From<EventPattern> for String {
 impl Endpoint {
     /// Checks that it receives this event.
     pub fn is_subscribed_to(&self, event: &Event) -> bool {
+        // An endpoint for named flows gets no events without a flow.
         let flow = self.flows.is_empty() || event.flow.as_ref().is_some_and(|it| self.flows.contains(it));
         flow && self.kind.concerns(event.kind) && self.events.iter().any(|it| it.fits(event.kind.name()))
     }
@@ -179,6 +182,7 @@ impl DeliveryPosition {
             self.failing_since = None;
             self.arrived_at = Some(at);
         } else {
+            // The start of the series stays, because the endpoint is disabled by its length.
             self.failing_since = self.failing_since.or(Some(at));
             self.failed_at = Some(at);
         }

@@ -148,6 +148,7 @@ impl EndpointKind {
     pub fn at(self, url: &Url) -> Result<Self, EndpointAddressError> {
         match self {
             Self::Webhook { .. } | Self::Chat { .. } => Ok(self),
+            // The query would end up in the middle of the appended paths.
             Self::LangGraph { .. } if url.query().is_some() => Err(EndpointAddressError::Query),
             Self::LangGraph { .. } => Ok(self),
             Self::Resume { template } => Ok(Self::Resume { template: template.at(url)? }),

@@ -51,6 +51,7 @@ pub fn is_uuid(text: &str) -> bool {
 /// Returns a URL below the server's base.
 pub fn below(base: &Url, path: &[&str]) -> Option<Url> {
     let mut url = base.clone();
+    // The segments are percent-encoded here, so an id cannot change the path.
     url.path_segments_mut().ok()?.pop_if_empty().extend(path);
     Some(url)
 }
@@ -58,11 +59,13 @@ pub fn below(base: &Url, path: &[&str]) -> Option<Url> {
 /// Returns the ids of the interrupts that wait for this decision, or the reason why nothing is sent.
 pub fn waiting(answer: &[u8], decided: &DecisionPayload) -> Result<Vec<String>, PreflightResult> {
     let thread: LangGraphThread = serde_json::from_slice(answer).map_err(|_| PreflightResult::Unclear)?;
+    // A proxy or a wrong address could answer for another thread.
     if !thread_of(decided).is_some_and(|it| it.eq_ignore_ascii_case(&thread.thread_id)) {
         return Err(PreflightResult::Unclear);
     }
     match thread.status.as_str() {
         "interrupted" => (),
+        // Resuming now could reach the next interrupt of the active run.
         "busy" => return Err(PreflightResult::Busy),
         "idle" | "error" => return Err(PreflightResult::NotWaiting),
         _ => return Err(PreflightResult::Unclear),
@@ -71,6 +74,7 @@ pub fn waiting(answer: &[u8], decided: &DecisionPayload) -> Result<Vec<String>, 
     let waiting: Vec<LangGraphInterrupt> = thread.interrupts.into_values().flatten().filter(named).collect();
     let by_name = decided.interrupt.is_some() && !waiting.is_empty();
     let says = |it: &LangGraphInterrupt| it.value.get("transition_digest").and_then(Value::as_str).map(str::to_owned);
+    // Without a digest it is unknown whether the interrupt waits for this decision.
     if by_name && waiting.iter().any(|it| says(it).is_none()) {
         return Err(PreflightResult::NoDigest);
     }
@@ -79,6 +83,7 @@ pub fn waiting(answer: &[u8], decided: &DecisionPayload) -> Result<Vec<String>, 
     match ours.len() {
         0 if by_name => Err(PreflightResult::Another),
         0 => Err(PreflightResult::NotWaiting),
+        // A key of another form would resume every waiting interrupt.
         1..=WAITING_MAX if ours.iter().all(|it| is_name(it)) => Ok(ours),
         _ => Err(PreflightResult::Unclear),
     }

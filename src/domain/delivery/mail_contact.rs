@@ -130,6 +130,7 @@ impl From<MailAddress> for String {
 impl TryFrom<String> for MailAddress {
     type Error = InvalidMailAddress;
     fn try_from(text: String) -> Result<Self, InvalidMailAddress> {
+        // The last `@` separates the host. An earlier one fails the check of the local part.
         let (local, host) = text.rsplit_once('@').ok_or(InvalidMailAddress)?;
         let atom = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+/=?^_`{|}~-".contains(&it);
         let atoms = local.len() <= LOCAL_CHARS_MAX && local.split('.').all(|it| !it.is_empty() && it.bytes().all(atom));
@@ -145,6 +146,7 @@ impl TryFrom<String> for MailAddress {
 impl MailContact {
     /// Returns the time at which an email for something at `at` is due. `digests` is the interval of digests.
     pub fn told_at(&self, at: Timestamp, digests: Duration) -> Timestamp {
+        // A digest includes events until its own time, so the delay counts first.
         let patient = at.plus(PATIENCE);
         match self.pace {
             MailPace::Each => patient,

@@ -28,5 +28,6 @@ pub fn delay(attempts: u32, chance: u32, retry_after: Option<Duration>) -> Optio
     let planned = *DELAYS.get(attempts as usize)?;
     let jitter = planned / JITTER_PARTS * (chance % 1024) / 1024;
     let asked = retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
+    // The receiver can lengthen the delay but not shorten it.
     Some((planned + jitter).max(asked))
 }

@@ -52,6 +52,7 @@ impl SecretGeneration {
     }
 
     fn secret(&self, key: &RowKey, endpoint: &EndpointId) -> Secret<Vec<u8>> {
+        // The prefix separates this use of the row key from all others.
         let message = format!("countersign.webhook-secret.v1\0{endpoint}\0{}", self.salt);
         Secret::new(key.hmac(message.as_bytes()).to_vec())
     }
@@ -65,6 +66,7 @@ impl SecretGeneration {
 impl EndpointSecrets {
     /// Returns the secrets that sign at a time.
     fn signing(&self, now: Timestamp) -> impl Iterator<Item = &SecretGeneration> {
+        // The previous secret ends by itself, even if no worker removes it.
         let before = self.before.as_ref().filter(|it| now < it.until).map(|it| &it.generation);
         [Some(&self.now), before].into_iter().flatten()
     }
@@ -119,6 +121,7 @@ impl SignedBody {
             let secret = it.secret(key, endpoint).expose().clone();
             Webhook::from_bytes(secret).ok()?.sign(self.id.as_str(), self.seconds, self.body.as_bytes()).ok()
         });
+        // Receivers accept any valid signature, so all are sent during a rotation.
         let signatures: Vec<String> = symmetric.chain([self.signature.clone()]).collect();
         [
             (standardwebhooks::HEADER_WEBHOOK_ID, self.id.to_string()),

@@ -170,6 +170,7 @@ fn first_braced(text: &str) -> Option<(usize, &str)> {
 impl Template {
     /// Returns the template for a URL.
     pub fn at(self, url: &Url) -> Result<Self, TemplateError> {
+        // The preflight request carries the endpoint's headers, which may contain secrets.
         if self.look.as_ref().is_some_and(|it| it.origin != url.origin().ascii_serialization()) {
             return Err(TemplateError::Elsewhere);
         }
@@ -233,6 +234,7 @@ fn filled(value: &Value, decided: &DecisionPayload) -> Option<Value> {
 
 /// Returns the placeholders that the names of a body need.
 pub fn needs_of_body(body: &Value) -> Result<BTreeSet<Placeholder>, TemplateError> {
+    // The canonical length does not depend on white space.
     if canonical(body).len() > TEMPLATE_BYTES_MAX {
         return Err(TemplateError::TooLarge);
     }
@@ -283,6 +285,7 @@ pub fn braced(text: &str) -> String {
 
 /// Encodes a text as one path segment. Segments of dots are refused, because they would change the path.
 fn encoded(text: &str) -> Option<String> {
+    // The URL parser would resolve these segments and remove others.
     if matches!(text, "" | "." | "..") {
         return None;
     }

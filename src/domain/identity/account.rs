@@ -62,6 +62,7 @@ pub struct AccessChange {
 impl Account {
     /// Returns the time of the last change by another account.
     pub fn settled_at(&self) -> Timestamp {
+        // The later time counts, in case a clock was set back.
         self.changed.as_ref().map_or(self.created_at, |it| it.at.max(self.created_at))
     }
 
@@ -113,6 +114,7 @@ fn sign_in_of_any_age<'de, D: Deserializer<'de>>(from: D) -> Result<AccountCrede
         SignIn(AccountCredential),
     }
     Ok(match StoredCredential::deserialize(from)? {
+        // Older rows contain only the hash of a password.
         StoredCredential::Hash(hash) => AccountCredential::Password { hash },
         StoredCredential::SignIn(sign_in) => sign_in,
     })
@@ -215,6 +217,7 @@ impl Session {
 
     /// Returns the session ended early.
     pub fn over(&self, now: Timestamp) -> Self {
+        // A session that has expired already keeps its earlier time.
         Self { ended: true, expires_at: self.expires_at.min(now), ..self.clone() }
     }
 }

@@ -99,6 +99,7 @@ impl DelegationRequest<'_> {
     pub fn check(&self, now: Timestamp) -> Result<(), DelegationRejected> {
         let votes = |it: &Account| it.role == PersonRole::Reviewer && !it.disabled;
         let standing = || self.given.iter().filter(|it| it.is_active_at(now));
+        // Ended delegations count too. Otherwise ending them at once would bypass the limit.
         let lately = self.given.iter().filter(|it| now < it.begins_at.plus(LENGTH_MAX)).count();
         let checks = [
             (votes(self.from) && !self.from.groups.is_empty(), DelegationRejected::NoVote),
@@ -113,6 +114,7 @@ impl DelegationRequest<'_> {
                 DelegationRejected::TooManyReceived,
             ),
         ];
+        // The first failed check is reported, so mistakes in the request come before limits.
         checks.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, why)| Err(why))
     }
 
@@ -128,6 +130,7 @@ impl DelegationRequest<'_> {
         confirmed_by: Option<PasskeyId>,
         now: Timestamp,
     ) -> Result<Delegation, DelegationRejected> {
+        // The page may be old, so all conditions are checked again.
         self.check(now)?;
         Ok(Delegation {
             id,

@@ -27,8 +27,10 @@ impl Default for LoginThrottleLimits {
 impl LoginThrottleLimits {
     /// Returns the wait after a number of failures in a row. It doubles each time, starting with `window / free`.
     pub fn wait(&self, failed: u32) -> Duration {
+        // The first attempts are free, because people mistype passwords.
         let Some(beyond) = failed.checked_sub(self.free) else { return Duration::ZERO };
         let first = self.window / self.free.max(1);
+        // An overflow means that the wait is longer than the window, which limits it.
         let doubled = 1_u32.checked_shl(beyond).and_then(|times| first.checked_mul(times));
         doubled.map_or(self.window, |it| it.min(self.window))
     }
@@ -61,6 +63,7 @@ impl FailedSignIns {
     /// Counts one more attempt. An old counter starts again at zero.
     pub fn again(before: Option<&Self>, asker: &str, now: Timestamp, bounds: &LoginThrottleLimits) -> Self {
         let lately = |it: &&Self| {
+            // The count outlives the wait by one window. Otherwise an attacker could wait and start again at zero.
             let kept = bounds.wait(it.failed).saturating_add(bounds.window);
             now < it.last.plus(kept) && it.is_of_this_clock(bounds, now)
         };

@@ -50,8 +50,10 @@ impl ClaimMapping {
     pub fn standing(&self, values: &BTreeSet<String>) -> Option<OidcMembership> {
         let groups: BTreeSet<GroupName> =
             self.groups.iter().filter(|it| values.contains(&it.0)).map(|it| it.1.clone()).collect();
+        // The administrator orders the roles, so the first match wins.
         let role = self.roles.iter().find(|it| values.contains(&it.0)).map(|it| it.1);
         let known = role.is_some() || !groups.is_empty() || self.admit == AdmissionRule::Anybody;
+        // Without a mapped role the person is a reviewer, the role with the least administrative rights.
         known.then(|| OidcMembership { role: role.unwrap_or(PersonRole::Reviewer), groups })
     }
 }
@@ -64,6 +66,7 @@ const NAME_CHARS_MAX: usize = 64;
 pub fn account_name(claimed: &str) -> Option<String> {
     let plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '_' | '-' | '@');
     let fits = (1..=NAME_CHARS_MAX).contains(&claimed.len()) && claimed.chars().all(plain);
+    // Lower case makes names that differ only in case the same account name.
     fits.then(|| claimed.to_ascii_lowercase())
 }
 

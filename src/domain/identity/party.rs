@@ -46,6 +46,7 @@ impl From<&Account> for Party {
 impl From<&Token> for Party {
     fn from(token: &Token) -> Self {
         match token.role {
+            // An auditor may read every state, so its reads need no comparison with an author.
             MachineRole::Auditor => Self::Receiver,
             _ => Self::Token { id: token.principal(), owner: token.owner.clone(), nodes: token.nodes.clone() },
         }
@@ -66,7 +67,9 @@ impl Party {
     /// have the same owner. A deleted author could be anyone except a receiver.
     pub fn could_have_written_as(&self, author: &Self) -> bool {
         match (self, author) {
+            // A receiver never writes, so it has no text of its own.
             (Self::Receiver, _) | (_, Self::Receiver) => false,
+            // The owner of a deleted account is unknown, so the cautious answer is yes.
             (Self::Gone, _) | (_, Self::Gone) => true,
             (Self::Person { id, .. }, Self::Person { id: other, .. }) => id == other,
             (Self::Token { id, owner, .. }, Self::Token { id: other, owner: others, .. }) => {
@@ -99,6 +102,7 @@ impl Author {
     pub fn as_node(party: Party, node: Option<&NodeId>) -> Self {
         let nodes = match &party {
             Party::Token { nodes, .. } => nodes.iter().chain(node).cloned().collect(),
+            // A person could otherwise gain the reads of a node by naming it.
             Party::Person { .. } | Party::Receiver | Party::Gone => BTreeSet::new(),
         };
         Self { party, nodes }

@@ -107,6 +107,7 @@ impl Interrupt {
     /// Returns the response for the host application, or `None` while the interrupt is open.
     pub fn answered(&self) -> Option<InterruptDecisionResponse> {
         let (decision, _, answer) = self.ending()?;
+        // An expired interrupt has no deciders, so a time-out never names a person.
         let reviewers: Vec<AccountId> = self.deciders(decision).map(|it| it.reviewer.clone()).collect();
         Some(InterruptDecisionResponse {
             interrupt_id: self.asserted.interrupt_id.clone(),

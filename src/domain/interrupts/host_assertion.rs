@@ -79,6 +79,7 @@ impl HostAssertion {
         if !(1..=NAME_CHARS_MAX).contains(&self.interrupt_id.len()) || !is_plain(&self.interrupt_id) {
             return wrong("interrupt_id", "`interrupt_id` must have 1 to 200 characters from A-Z a-z 0-9 : _ - + / =");
         }
+        // Both the number and the total size are limited, because reviewers read every key.
         let keys = &self.changed_keys;
         let short = keys.len() <= KEYS_MAX && keys.iter().all(|it| fits(it, KEY_CHARS_MAX));
         if !short || canonical(&json!(keys)).len() > KEYS_BYTES_MAX {

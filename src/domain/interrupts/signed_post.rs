@@ -74,6 +74,7 @@ struct HostSigningSecret(Zeroizing<[u8; 32]>);
 impl HostSigningSecret {
     /// Derives the secret. Ids and numbers contain no zero byte, so no two tokens or generations have the same secret.
     fn of(key: &RowKey, token: &TokenId, generation: u32) -> Self {
+        // The prefix separates this use of the row key from all others.
         let message = format!("countersign.post-secret.v1\0{token}\0{generation}");
         Self(Zeroizing::new(key.hmac(message.as_bytes())))
     }
@@ -82,6 +83,7 @@ impl HostSigningSecret {
         let Ok(mac) = Hmac::<Sha256>::new_from_slice(self.0.as_slice()) else { return false };
         let mac = mac.chain_update(post.id).chain_update(".").chain_update(post.timestamp).chain_update(".");
         let mac = mac.chain_update(post.body);
+        // The standard separates several signatures by spaces. Other versions than `v1` are ignored.
         let given = post.signatures.split(' ').take(SIGNATURES_MAX).filter_map(|it| it.strip_prefix("v1,"));
         // The comparison takes constant time, against timing attacks.
         given.filter_map(|it| STANDARD.decode(it).ok()).any(|it| mac.clone().verify_slice(&it).is_ok())
@@ -107,9 +109,11 @@ impl SigningSecretRef {
         post: &SignedPost<'_>,
         now: Timestamp,
     ) -> Result<(), PostRejected> {
+        // The previous secret stays valid during the overlap, so a host can rotate without an outage.
         let before = self.generation.checked_sub(1).filter(|it| *it > 0 && now < self.since.plus(OVERLAP));
         let mut good =
             [Some(self.generation), before].into_iter().flatten().map(|it| HostSigningSecret::of(key, token, it));
+        // The signature is checked before the timestamp, so `Stale` reveals nothing to an unsigned post.
         if !post.is_named() || !good.any(|it| it.has_signed(post)) {
             return Err(PostRejected::Unsigned);
         }

@@ -230,11 +230,13 @@ impl FlowCounts {
         self.all.add(fact, took);
         let mut said: Vec<&str> = hold.iter().flat_map(|it| &it.0.reasons).map(|it| it.text.as_str()).collect();
         said.sort_unstable();
+        // A reason that occurs twice counts once per review.
         said.dedup();
         for reason in said {
             let room = self.reasons.len() < REASONS_MAX;
             match self.reasons.get_mut(reason) {
                 Some(counts) => counts.add(fact, took),
+                // The first reasons are counted by name. The number of names in a row is limited.
                 None if room => self.reasons.entry(reason.to_owned()).or_default().add(fact, took),
                 None => self.other_reasons.get_or_insert_default().add(fact, took),
             }
@@ -287,12 +289,14 @@ impl CountProgress {
 
     /// Counts the event at the next log position. `hold` is the review that the event names.
     pub fn count(&mut self, sheet: &mut InsightRows, index: u64, event: &Event, hold: Option<&Hold>) {
+        // Events that are not counted advance the cursor too, so they are not read again.
         (self.index, self.at) = (index, event.at);
         let (Some(fact), Some(flow)) = (CountedEvent::of(event), &event.flow) else { return };
         match &fact {
             CountedEvent::Opened(_) => *self.open_of(flow) += 1,
             CountedEvent::Ended(..) => {
                 let open = self.open_of(flow);
+                // Saturation keeps the counter valid if the start of a review was not counted.
                 *open = open.saturating_sub(1);
             }
             CountedEvent::Committed | CountedEvent::Observed | CountedEvent::Rejected => {}

@@ -49,6 +49,7 @@ impl IdempotentRequest {
         named: &IdempotencyKey,
         body: &[u8],
     ) -> Self {
+        // The scope contains the token, so two tokens may use the same key.
         let scope = canonical(&json!([token, method, path, named.0]));
         let id = hmac(key, b"countersign.repeat-key.v1\0", scope.as_bytes());
         Self { id, token, request: hmac(key, b"countersign.repeat-body.v1\0", body) }
@@ -113,6 +114,7 @@ impl IdempotencyRecord {
     ) -> Self {
         let IdempotentRequest { id, token, request } = asked.clone();
         let mut kept = Self { id, token, request, status: told.status, until, body: None };
+        // The row is stored in any case, so a repeated request is never executed twice.
         if told.body.expose().len() <= ANSWER_BYTES_MAX {
             kept.body = Some(key.hide(&kept.place(), told.body.expose(), random));
         }
@@ -131,6 +133,7 @@ impl IdempotencyRecord {
     /// Returns the stored response for the same request. Returns `None` if the encrypted response belongs to another
     /// row.
     pub fn answer(&self, key: &RowKey, asked: &IdempotentRequest) -> Option<Result<StoredResponse, IdempotencyError>> {
+        // A changed body under the same key is a mistake of the client and must not get the old response.
         if self.request != asked.request {
             return Some(Err(IdempotencyError::Differs));
         }

@@ -31,9 +31,11 @@ impl TraceParent {
         let hex = |it: &str, digits: usize| {
             it.len() == digits && it.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
         };
+        // The standard forbids ids of zeros.
         let named = |it: &str| it.bytes().any(|byte| byte != b'0');
         let shaped = hex(version, 2) && hex(trace, 32) && hex(parent, 16) && hex(flags, 2) && parts.next().is_none();
         let more = text.get(CHARS..).unwrap_or_default();
+        // Version `00` has a fixed length. Only later versions may append parts.
         let ends = more.is_empty() || (version != "00" && more.starts_with('-'));
         let good = shaped && ends && version != "ff" && named(trace) && named(parent);
         good.then(|| Self(format!("00-{trace}-{parent}-{flags}")))

@@ -75,9 +75,11 @@ impl Hold {
     /// Returns the reason why the review cannot be part of a bulk decision, or `None` if it can. The requirement of one
     /// stage applies to all stages, because such a flow requires more attention.
     pub fn alone(&self) -> Option<NotBulkDecidable> {
+        // One signature for several changes would not show which of them the reviewer has read.
         if self.stages.iter().any(|it| !it.passkey.is_nothing()) {
             return Some(NotBulkDecidable::Passkey);
         }
+        // The typed digits belong to one digest.
         if self.stages.iter().any(|it| !it.confirm.is_pressing()) {
             return Some(NotBulkDecidable::Typing);
         }

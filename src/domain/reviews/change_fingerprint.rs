@@ -41,6 +41,7 @@ impl RequestedEffect<'_> {
     /// Returns the digest of the effect in one thread. It is keyed, so a guess of a value cannot be confirmed without
     /// the thread's secret.
     pub fn digest(&self, secret: &ThreadSecret) -> Digest {
+        // The node is included, so nodes do not share a limit of attempts.
         let identity = json!([self.node, self.identity()]);
         Digest::keyed(secret, Tag::Effect, canonical(&identity).as_bytes())
     }
@@ -101,6 +102,7 @@ impl RequestedEffect<'_> {
     /// container are listed separately.
     fn became_container(&self, change: &LeafChange) -> bool {
         let is_replaced = change.after.is_none() && change.pointer.resolve(self.after).is_some();
+        // The contents are leaves of their own and are counted there.
         is_replaced || change.is_filling(self.before, self.after)
     }
 

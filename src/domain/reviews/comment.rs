@@ -42,12 +42,14 @@ pub enum CommentRejected {
 impl Hold {
     /// Returns the review with one more comment. A decided review accepts comments too.
     pub fn commented(mut self, comment: ReviewComment) -> Result<Self, CommentRejected> {
+        // White space alone would be shown as an empty comment.
         if comment.words.trim().is_empty() {
             return Err(CommentRejected::Empty);
         }
         if comment.words.chars().count() > COMMENT_CHARS_MAX {
             return Err(CommentRejected::TooLong);
         }
+        // A form that is sent twice must not add a second comment.
         if self.comments.iter().any(|it| it.nonce == comment.nonce) {
             return Err(CommentRejected::NonceUsed);
         }

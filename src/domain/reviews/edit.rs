@@ -44,11 +44,13 @@ pub fn edited(format: PatchFormat, patch: &Value, edit: &ReviewEdit) -> Result<V
         PatchFormat::Merge | PatchFormat::MergePatch => rewritten(patch.clone(), edit)?,
         PatchFormat::JsonPatch => continued(patch.clone(), edit)?,
     };
+    // An edit without a change would open a new review with the same content.
     if rewritten == *patch { Err(EditRejected::Same) } else { Ok(rewritten) }
 }
 
 fn rewritten(mut patch: Value, edit: &ReviewEdit) -> Result<Value, EditRejected> {
     for (at, value) in &edit.values {
+        // Only values that the agent sets can be edited. Other paths need an addition, which is checked on its own.
         *patch.pointer_mut(at.as_str()).ok_or(EditRejected::NotSet)? = value.clone();
     }
     let Some(more) = &edit.more else { return Ok(patch) };
@@ -96,6 +98,7 @@ fn step_places(step: &Value) -> Vec<Pointer> {
         let text = step.get(name)?;
         Some(text.as_str().and_then(|it| Pointer::try_from(it).ok()).unwrap_or_else(Pointer::root))
     };
+    // `from` is included because copy and move read a value there.
     [place("path"), place("from")].into_iter().flatten().collect()
 }
 
@@ -103,6 +106,7 @@ fn named(members: &Map<String, Value>, above: &Pointer, places: &mut Vec<Pointer
     for (key, value) in members {
         let at = above.child(key);
         match value {
+            // An empty object is a value of its own in a merge patch.
             Value::Object(below) if !below.is_empty() => named(below, &at, places),
             _ => places.push(at),
         }

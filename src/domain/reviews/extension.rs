@@ -56,6 +56,7 @@ pub enum ExtensionRejected {
 impl Hold {
     /// Returns the original deadline of the policy.
     pub fn first_deadline(&self) -> Timestamp {
+        // The limit counts from the policy's deadline. Otherwise each extension would raise it.
         self.extensions.first().map_or(self.expires_at, |it| it.was)
     }
 
@@ -80,6 +81,7 @@ impl Hold {
         if !matches!(self.state, HoldState::Open {}) {
             return Err(VoteRejected::Ended.into());
         }
+        // A review that has expired stays expired, even before a worker has recorded it.
         if now >= self.expires_at {
             return Err(VoteRejected::Expired.into());
         }
@@ -87,6 +89,7 @@ impl Hold {
             return Err(VoteRejected::Digest.into());
         }
         self.may_extend(person, now).map_err(VoteRejected::from)?;
+        // The reviewer decided about another deadline.
         if ask.deadline != self.expires_at {
             return Err(ExtensionRejected::Moved);
         }

@@ -284,6 +284,7 @@ impl Hold {
         let jury = self.jury(now);
         match jury.free(person) {
             Err(Ineligible::Author) if editor == Some(&person.id) => {}
+            // Other reasons, such as a disabled account, exclude editors too.
             free => free?,
         }
         jury.eligible_stages(person).map(drop)
@@ -320,5 +321,6 @@ impl Hold {
 
 /// Checks that a person, alone or as a team, owns an agent that is an author of it.
 fn is_author(excluded: &BTreeSet<String>, person: &Account) -> bool {
+    // An owner may be a group, so each owner is compared with the person's groups too.
     excluded.iter().any(|owner| person.answers_for(owner))
 }

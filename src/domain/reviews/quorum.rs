@@ -57,6 +57,7 @@ impl Quorum<'_> {
             return Err(Ineligible::Voted);
         }
         self.free(person)?;
+        // A reviewer without an own stage may still vote for an absent one.
         let own = self.stages_of(person).unwrap_or_default();
         let own = own.into_iter().map(|stage| VotingSeat { stage, absent: None });
         let others = roll.away_for(&person.id).filter(|(_, away)| !self.has_spoken(&away.id)).flat_map(|(by, away)| {
@@ -111,6 +112,7 @@ impl Quorum<'_> {
         let mut stages = self.stages_of(away).unwrap_or_default();
         stages.retain(|stage| {
             let asked = usize::try_from(*stage).ok().and_then(|it| self.stages.get(it));
+            // An unknown stage requires a confirmed delegation, which is the strict choice.
             by.confirmed_by.is_some() || asked.is_some_and(|it| it.passkey.is_nothing())
         });
         stages
@@ -136,6 +138,7 @@ impl Quorum<'_> {
             Some(absent) => {
                 let handed =
                     roll.away_for(&voter.id).find(|(by, away)| by.id == absent.delegation && away.id == absent.person);
+                // The delegate must be eligible too. Otherwise an author could approve through a delegation.
                 self.free(voter).is_ok()
                     && handed.is_some_and(|(by, away)| self.stages_handed_on(by, away).contains(&vote.stage))
             }
@@ -150,12 +153,14 @@ impl Quorum<'_> {
         if ballot.transition != self.digest {
             return Err(VoteRejected::Digest);
         }
+        // Withdrawn votes are included: a replayed form must not vote again.
         if self.votes.iter().any(|vote| vote.nonce == ballot.nonce) {
             return Err(VoteRejected::NonceUsed);
         }
         let place = self.place_of(&ballot, voter, roll)?;
         self.check_words(&ballot)?;
         let typed = self.stage(ballot.stage)?.typed(&ballot, &self.digest)?;
+        // A denial stays possible: it is safe even if the page was manipulated.
         if ballot.verdict == VoteVerdict::Approve && ballot.browser_check == BrowserCheck::Mismatch {
             return Err(VoteRejected::Mismatch);
         }
@@ -184,6 +189,7 @@ impl Quorum<'_> {
     fn place_of(&self, ballot: &Ballot, voter: &Account, roll: &VoterRoll) -> Result<VotingSeat, VoteRejected> {
         let places = self.places(voter, roll)?;
         let mut meant = places.into_iter().filter(|it| it.delegation() == ballot.delegation.as_ref()).peekable();
+        // The error names the delegation, because it may have ended after the page was opened.
         if ballot.delegation.is_some() && meant.peek().is_none() {
             return Err(VoteRejected::Delegation);
         }
@@ -214,6 +220,7 @@ impl Quorum<'_> {
 
     fn count_approvals(&self, roll: &VoterRoll) -> QuorumResult {
         let full = (0u32..).zip(self.stages).all(|(index, stage)| self.approvals(index, roll) >= stage.need);
+        // A review without stages must never count as approved.
         if !full || self.stages.is_empty() {
             return QuorumResult::Waiting;
         }
@@ -229,6 +236,7 @@ impl Quorum<'_> {
     }
 
     fn count_denials(&self) -> QuorumResult {
+        // Denials are counted without a check of the current accounts, so disabling an account cannot undo a denial.
         let denied = self.standing().filter(|vote| vote.verdict == VoteVerdict::Deny);
         let refusal = |vote: &Vote| DenialClaim {
             reviewer: vote.reviewer.clone(),

@@ -28,12 +28,14 @@ fn seat_someone(
     tried: &mut [bool],
 ) -> bool {
     for person in 0..free.len() {
+        // Each person is tried once per seat, which bounds the search.
         if tried[person] || seats[seat].groups.is_disjoint(&free[person].groups) {
             continue;
         }
         tried[person] = true;
         let movable = match taken[person] {
             None => true,
+            // The person's current seat may be filled by another person.
             Some(other) => seat_someone(other, seats, free, taken, tried),
         };
         if movable {

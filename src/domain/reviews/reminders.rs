@@ -69,6 +69,7 @@ impl HoldReminders {
 impl Hold {
     /// Returns the groups that may vote in every stage at a time, in addition to the stage's own groups.
     pub fn escalation_groups(&self, now: Timestamp) -> Option<&BTreeSet<GroupName>> {
+        // The right to vote depends on the time alone and not on the worker that writes the event.
         self.notices.escalation.as_ref().filter(|it| it.from <= now).map(|it| &it.to)
     }
 
@@ -86,6 +87,7 @@ impl Hold {
     /// Returns the next time at which the gateway must act without a request.
     pub fn next_due(&self) -> Timestamp {
         match self.state {
+            // The expiry is always due at the end.
             HoldState::Open {} => self.notices.pending().chain([self.expires_at]).min().unwrap_or(self.expires_at),
             _ => self.expires_at,
         }
@@ -93,6 +95,7 @@ impl Hold {
 
     /// Returns the review with all due events marked as written, and these events. Returns `None` if none is due.
     pub fn noticed(mut self, now: Timestamp) -> Option<(Self, Vec<DueReminder>)> {
+        // A decided or expired review sends no more notifications.
         if !self.is_open(now) {
             return None;
         }

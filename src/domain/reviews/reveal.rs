@@ -47,6 +47,7 @@ pub fn groups_to_reveal_to(
     reveal_to: &BTreeSet<GroupName>,
     person: &Account,
 ) -> Result<BTreeSet<GroupName>, RevealRejected> {
+    // The account may have been disabled after its session began.
     if person.disabled {
         return Err(RevealRejected::Disabled);
     }
@@ -57,6 +58,7 @@ pub fn groups_to_reveal_to(
 impl Hold {
     /// Returns the review with one more reveal. A decided review allows reveals too.
     pub fn revealed(mut self, reveal: Reveal) -> Result<Self, RevealRejected> {
+        // Each reveal must be recorded, so a full record refuses further ones.
         if self.reveals.len() >= REVEALS_MAX {
             return Err(RevealRejected::TooMany);
         }

@@ -87,6 +87,7 @@ impl SearchKey {
             Some(pointer) => pointer.replace('/', "."),
             None => text.strip_prefix("$.").unwrap_or(text).to_owned(),
         };
+        // PostgreSQL cannot store NUL in text.
         let sound = !dotted.is_empty() && dotted.len() <= KEY_BYTES_MAX && !dotted.contains('\0');
         sound.then_some(Self(dotted))
     }
@@ -141,6 +142,7 @@ impl Hold {
         match ending {
             Some(ending) => words.push(SearchWord::Ended(ending)),
             None => {
+                // Labels change only when the row is written, so the escalation counts from its event.
                 let escalated = self.notices.escalation.as_ref().filter(|it| it.told_at.is_some());
                 let asked = self.stages.iter().map(|it| &it.groups).chain(escalated.map(|it| &it.to)).flatten();
                 words.extend(asked.cloned().map(SearchWord::Asked));
@@ -154,6 +156,7 @@ impl Hold {
         let named = self.reasons.iter().filter_map(|it| SearchKey::read(it.pointer.as_deref()?));
         let mut keys: Vec<SearchKey> = Vec::new();
         for key in named.flat_map(|it| it.and_above().collect::<Vec<_>>()) {
+            // Each label is a row in the database, so their number is limited.
             if keys.len() < KEYS_MAX && !keys.contains(&key) {
                 keys.push(key);
             }

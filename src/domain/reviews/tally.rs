@@ -39,6 +39,7 @@ impl Hold {
     pub fn vote(mut self, ballot: Ballot, voter: &Account, bench: &VoteContext<'_>) -> Result<HoldTally, VoteRejected> {
         let told = ballot.told;
         let vote = self.check(ballot, voter, bench)?;
+        // The quorum counts the stored votes, so the new one is added first.
         self.votes.push(vote);
         Ok(match self.jury(bench.roll.now).count(bench.roll).matches_preview(told)? {
             QuorumResult::Waiting => HoldTally::Waiting(self),
@@ -53,6 +54,7 @@ impl Hold {
         }
         let unknown = bench.outcome_unknown && ballot.outcome_unknown_accepted == CheckboxState::No;
         let vote = self.jury(bench.roll.now).hear(ballot, voter, bench.roll)?;
+        // Only an approval can cause a second write, so a denial needs no confirmation.
         if unknown && vote.verdict == VoteVerdict::Approve {
             return Err(VoteRejected::OutcomeUnknown);
         }

@@ -40,6 +40,7 @@ impl ApprovalStage {
     pub(super) fn typed(&self, ballot: &Ballot, digest: &Digest) -> Result<Option<String>, VoteRejected> {
         let Some(asked) = self.asks_to_type(ballot.verdict, digest) else { return Ok(None) };
         let typed = ballot.typed.as_deref().unwrap_or_default().trim();
+        // A phone may capitalize the first letter.
         if typed.eq_ignore_ascii_case(&asked) { Ok(Some(asked)) } else { Err(VoteRejected::NotTyped) }
     }
 

@@ -32,6 +32,7 @@ impl QuorumResult {
     /// Returns the count if it matches the preview, or if there was no preview. If two reviewers vote at the same
     /// moment, a reviewer whose page said that more votes are needed does not decide the review.
     pub(in crate::domain) fn matches_preview(self, told: Option<VotePreview>) -> Result<Self, VoteRejected> {
+        // Without a preview no expectation was shown that the result could contradict.
         if told.is_none_or(|it| it == self.prospect()) { Ok(self) } else { Err(VoteRejected::MovedOn) }
     }
 

@@ -55,12 +55,16 @@ impl Hold {
             .votes
             .iter()
             .filter_map(|it| it.withdrawn.as_ref().map(|back| (back.by.as_ref().unwrap_or(&it.reviewer), back)));
+        // A form that is sent twice must not withdraw a second vote.
         if taken_back.clone().any(|(_, it)| it.nonce == ask.nonce) {
             return Err(VoteRejected::NonceUsed);
         }
+        // Each withdrawal counts for the person who made it, so a delegate cannot use up the limit of the absent
+        // reviewer.
         if taken_back.filter(|(who, _)| *who == person).count() >= WITHDRAWALS_MAX {
             return Err(VoteRejected::WithdrawnTooOften);
         }
+        // A missing vote and the vote of another reviewer give the same error.
         let vote = self.votes.get_mut(ask.vote).filter(|it| it.takes_up(person) && it.stands());
         let vote = vote.ok_or(VoteRejected::NothingToWithdraw)?;
         let by = (vote.reviewer != *person).then(|| person.clone());

@@ -74,6 +74,7 @@ impl Branch {
     /// Returns the thread id of a branch. The id is derived from the forked head, so a client that knows the head finds
     /// the branch without a list.
     pub fn thread_of(thread: &ThreadId, transition: Digest, name: &BranchName) -> ThreadId {
+        // The name is part of the digest, so the branches of one head have different ids.
         let digest = Digest::of(Tag::Branch, &[canonical(&json!([thread, transition, name])).as_bytes()]);
         let hex: String = digest.bytes().iter().map(|it| format!("{it:02x}")).collect();
         ThreadId::try_from(format!("{NAME_BEGINS}{}", &hex[..NAMED_BY]))
@@ -99,6 +100,7 @@ impl JoinStatement {
     pub fn is_whole(&self, own: &ThreadId) -> bool {
         let count = u32::try_from(self.branches.len()).unwrap_or(u32::MAX);
         (1..=BRANCHES_MAX).contains(&count)
+            // A strict order excludes duplicates and gives equal joins equal bytes.
             && self.branches.is_sorted_by(|a, b| a.name < b.name)
             && self.branches.iter().all(|it| it.thread != *own)
     }

@@ -35,7 +35,9 @@ impl JoinCarryover {
     pub fn add(&mut self, fork: &Totals, branch: ThreadContributions, owes: bool) {
         self.authors.extend(branch.authors);
         self.committed_nodes.extend(branch.committed_nodes);
+        // The usage before the fork is in the thread already and must not be counted again.
         self.spent = std::mem::take(&mut self.spent).plus(&branch.spent.since(fork));
+        // One branch without approval is enough to require one for the join.
         self.owes |= owes;
     }
 }

@@ -54,6 +54,7 @@ impl RejectedRequest {
     /// Returns the JSON text, or `None` if it is too long. It is stored as text because the parser of rows has a lower
     /// depth limit than the parser of requests.
     pub fn text(&self) -> Option<String> {
+        // The canonical form makes equal requests equal texts.
         let text = canonical(&serde_json::to_value(self).ok()?);
         (text.len() <= KEPT_BYTES_MAX).then_some(text)
     }

@@ -56,6 +56,7 @@ impl StepRow {
     /// Returns the last transition of the step. A new attempt is accepted only while no earlier one is in force, so the
     /// last one is the current one.
     pub fn last_stated(&self) -> Option<Digest> {
+        // Attempts are in order, so the search starts at the end.
         self.tries.iter().rev().find_map(StepAttemptResult::transition)
     }
 }
@@ -64,6 +65,7 @@ impl StepRow {
 /// content are the same.
 pub fn content_of(secret: &ThreadSecret, request: &RejectedRequest) -> Digest {
     let mut parts = json!([request.kind, request.format, patch_digest(secret, &request.content), request.attempt]);
+    // The member is appended only with a tool, so digests of requests without one do not change.
     if let (Some(tool), Value::Array(parts)) = (&request.tool, &mut parts) {
         parts.push(tool.identity());
     }

@@ -186,6 +186,7 @@ impl Thread {
     /// Returns the write with a live lease. Until it ends, commits and votes are refused.
     pub fn live_write(&self, now: Timestamp) -> Option<&WriteKey> {
         match &self.head.usage {
+            // At the exact time of its end the lease is expired, as in `expired_write`.
             HeadUse::Reserved { write, lease_expires_at } if *lease_expires_at > now => Some(write),
             _ => None,
         }
@@ -212,12 +213,15 @@ impl Thread {
     /// Returns the thread with a new head. If the old head's lease expired, the write stays in `unresolved`.
     #[must_use]
     pub fn advanced(mut self, head: Head, now: Timestamp) -> Self {
+        // Replacing the head must not hide a write that may have happened.
         if let Some(lapsed) = self.expired_write(now).cloned() {
             self.unresolved.insert(lapsed);
         }
         self.head = head;
+        // The new head has an approval of its own or requires one.
         self.taken_back = false;
         self.hold = None;
+        // These counters limit attempts per head, so a new head starts again.
         self.holds_opened.clear();
         self.violations.clear();
         self.branches = 0;

@@ -30,6 +30,7 @@ impl Tool {
         let Value::Object(members) = value else {
             return Err(wrong(root, "`tool` must be an object with `name` and `arguments`"));
         };
+        // Reviewers see only these members, so an additional one is refused.
         if let Some(key) = members.keys().find(|it| !matches!(it.as_str(), "name" | "arguments")) {
             return Err(wrong(root.child(key), "unknown member: a tool has only `name` and `arguments`"));
         }
@@ -38,6 +39,7 @@ impl Tool {
         let Some(Value::Object(arguments)) = members.get("arguments") else {
             return Err(wrong(root.child("arguments"), "`arguments` must be an object; send `{}` without arguments"));
         };
+        // The canonical length does not depend on the client's whitespace.
         if canonical(&members["arguments"]).len() > ARGUMENTS_BYTES_MAX {
             return Err(wrong(
                 root.child("arguments"),

@@ -285,6 +285,7 @@ impl Transition {
     /// Returns the warnings for reviewers, host applications and events. The proposer sees only paths that it named.
     /// Otherwise a proposer could probe the rest of the state.
     pub fn warnings_shown(&self) -> &[JudgedWarning] {
+        // The cut list is stored only if it differs.
         self.warnings_cut.as_deref().unwrap_or(&self.warnings)
     }
 }
@@ -306,6 +307,7 @@ impl Rejection {
             let pointer = self.cut.get(&index).unwrap_or(&error.pointer).clone();
             ResultError { pointer, ..error.clone() }
         });
+        // Errors with a shortened path may become equal. Their number would reveal how many values are below the path.
         let mut seen = HashSet::with_capacity(self.errors.len());
         shown.filter(|it| seen.insert(it.clone())).collect()
     }

@@ -20,12 +20,15 @@ impl UnapprovedPolicies {
     /// Returns the lineage of `entry`, which follows `before`.
     #[must_use]
     pub fn followed(mut self, before: &Entry, entry: &Entry) -> Self {
+        // An approval covers everything below the new head.
         if is_settled(entry) {
             return Self::default();
         }
+        // A settled head needs no policy for the versions up to it.
         if !is_settled(before) {
             self.0.insert(before.policy);
         }
+        // The set never contains the policy of the head, which is checked on its own.
         self.0.remove(&entry.policy);
         self
     }
@@ -37,6 +40,7 @@ impl UnapprovedPolicies {
 
     /// Checks that all versions below the head may still be written.
     pub fn is_accepted(&self, accepted: &BTreeSet<Digest>) -> bool {
+        // The limit applies here, because the set itself may grow beyond it.
         self.0.is_subset(accepted) && self.0.len() < POLICIES_MAX
     }
 }

@@ -183,6 +183,7 @@ impl UsageAmount {
                 detail: "the usage of a node must be an object with `calls`, `tokens`, `cost` and `context_tokens`",
             });
         };
+        // The remaining members are those of `usage`, which refuses unknown ones.
         let mut rest = members.clone();
         let mut whole = |name: &str, detail| match rest.remove(name) {
             Some(count) => {
@@ -198,6 +199,7 @@ impl UsageAmount {
 
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
+        // The totals are added through `with`, so they saturate in the same way.
         let usage = Usage { tokens: Some(other.tokens), cost: Some(other.cost_millionths) };
         self.with(other.calls, usage).given(other.context_tokens)
     }
@@ -269,9 +271,11 @@ impl Totals {
     #[must_use]
     pub fn counting(mut self, statement: &Statement, context_tokens: Option<u64>) -> Option<Self> {
         let usage = statement.usage.as_ref().map_or(Some(Usage::default()), |it| Usage::read(it).ok())?;
+        // Each tool call counts as one call.
         let spent = UsageAmount::default().with(u64::from(statement.tool.is_some()), usage);
         let spent = spent.given(context_tokens.unwrap_or(0));
         match &statement.node {
+            // A node without usage gets no entry, so older rows keep their bytes.
             Some(node) if !spent.is_nothing() => {
                 let sum = self.of_node(node).plus(spent);
                 self.0.insert(node.clone(), sum);

@@ -192,6 +192,7 @@ impl Thread {
     #[must_use]
     pub fn reserved(mut self, ask: ReservationInput, now: Timestamp) -> (Self, Write) {
         let lease_expires_at = now.plus(ask.lease);
+        // A later reservation always has a greater token, so a resource can refuse an older writer.
         self.fence += 1;
         self.head.usage = HeadUse::Reserved { write: ask.key.clone(), lease_expires_at };
         let write = Write {

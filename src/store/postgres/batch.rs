@@ -32,8 +32,8 @@ pub(super) struct RowLock<'c> {
 }
 
 impl RowLock<'_> {
-    /// Returns the statement. Rows with an advisory lock need no row lock, because every transaction that relies on or
-    /// replaces such a row holds the advisory lock. A row lock would write to the row each time.
+    /// Returns the statement. A row that is only relied on needs no row lock if it has an advisory lock, because every
+    /// transaction that relies on or replaces it holds that lock. A row lock would write to the row each time.
     pub(super) fn text(&self) -> &'static str {
         let statements = PostgresStatements::of(self.table);
         match self.strength {
@@ -60,12 +60,15 @@ pub(super) fn locks<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> Vec<Row
         });
         for (name, strength) in relied.chain(written) {
             let wish = wishes.entry(name).or_insert(strength);
+            // A row that one change relies on and another writes needs the stronger lock from the start, because
+            // upgrading can deadlock.
             *wish = strength.max(*wish);
         }
     }
     let mut locks: Vec<RowLock<'_>> = Vec::new();
     for ((table, id), strength) in wishes {
         match locks.last_mut().filter(|it| it.table == table) {
+            // A new row locks nothing, so it can be part of any statement.
             Some(last) if strength == LockStrength::Absent || strength == last.strength => last.ids.push(id),
             Some(last) if last.strength == LockStrength::Absent => {
                 last.strength = strength;
@@ -100,6 +103,7 @@ pub(super) fn turns(locks: &[RowLock<'_>]) -> AdvisoryLocks {
         .flat_map(|it| it.ids.iter().map(|id| (advisory_lock_key(it.table, id), it.strength == LockStrength::Write)));
     let mut wishes: BTreeMap<i64, bool> = BTreeMap::new();
     for (key, alone) in each {
+        // Two ids may have the same key. The exclusive lock covers both.
         *wishes.entry(key).or_default() |= alone;
     }
     AdvisoryLocks { keys: wishes.keys().copied().collect(), alone: wishes.into_values().collect() }
@@ -144,6 +148,7 @@ impl LockedBatchRows {
     pub(super) fn write(&mut self, change: &ChangeSet) {
         for write in &change.writes {
             let (table, id) = write.name();
+            // A later change of the group that relies on this row now fails its check.
             self.stands_with(table, id.to_owned(), WRITTEN);
         }
         for (table, alias, id) in change.aliases() {
@@ -260,6 +265,7 @@ pub(super) fn writings<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> Vec<
             RowWrite::Remove { .. } => WriteVerb::Delete,
         };
         let (table, id) = write.name();
+        // The order by id makes concurrent transactions write in the same order.
         ordered.insert((table, verb, id), write);
     }
     let mut writings: Vec<WriteStatement<'_>> = Vec::new();

@@ -80,24 +80,26 @@ impl PostgresAddress {
     /// Parses the URL. Errors never repeat it, because it may contain a password.
     ///
     /// A remote server must have a certificate for its name that is signed by a trusted CA of this host or by
-    /// `authority`.
-    /// The URL can disable this for a trusted network (`sslmode=disable`).
+    /// `authority`. The URL can disable this for a trusted network (`sslmode=disable`).
     pub(super) fn read(url: &str, authority: Option<&[u8]>) -> Result<Self, OpenError> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err(OpenError::Url("it must start with postgres://".to_owned()));
         }
         let mut config: Config = url.parse().map_err(|error: Error| OpenError::Url(unread(url, &error)))?;
         config.ssl_mode(mode_of(&config));
+        // A setting in the URL takes precedence.
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
         if config.get_application_name().is_none() {
             config.application_name("countersign");
         }
+        // Both settings detect a server that disappears without closing the connection.
         config.tcp_user_timeout(SILENCE_MAX);
         config.keepalives_idle(SILENCE_MAX);
+        // The administrator expects TLS, so an unused CA is an error.
         if authority.is_some() && config.get_ssl_mode() == SslMode::Disable {
-            let unused = "`database_ca_file` vouches for a certificate that is not asked for: say sslmode=require, or take it out";
+            let unused = "`database_ca_file` has no effect without TLS: use sslmode=require, or remove the setting";
             return Err(OpenError::Url(unused.to_owned()));
         }
         let tls = match config.get_ssl_mode() {
@@ -122,11 +124,10 @@ fn mode_of(config: &Config) -> SslMode {
     match (config.get_ssl_mode(), stays_here(config)) {
         (SslMode::Disable | SslMode::Prefer, true) => SslMode::Disable,
         (SslMode::Disable, false) => {
-            tracing::warn!(
-                "the connection to the remote database is not encrypted, because its URL disables TLS: use sslmode=require"
-            );
+            tracing::warn!("the connection to the remote database is not encrypted: use sslmode=require in its URL");
             SslMode::Disable
         }
+        // `prefer` would fall back to clear text, so an attacker on the network could disable TLS.
         _ => SslMode::Require,
     }
 }
@@ -152,12 +153,14 @@ fn stays_here(config: &Config) -> bool {
         Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|it| it.is_loopback()),
     };
     match config.get_hostaddrs() {
+        // Explicit addresses take precedence over names, as in the client library.
         [] => config.get_hosts().iter().all(here),
         addresses => addresses.iter().all(IpAddr::is_loopback),
     }
 }
 
 pub(super) fn pool(address: &PostgresAddress, lock_wait: Duration) -> Result<Pool, StoreError> {
+    // Fast recycling sends no query. A lost connection is found by the next statement, which is tried again.
     let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let session: Arc<str> = format!("{SESSION} SET lock_timeout = {};", lock_wait.as_millis()).into();
     let set_up = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
@@ -182,10 +185,11 @@ impl PooledConnection {
     pub(super) async fn take(pool: &Pool) -> Result<Self, StoreError> {
         let taken = pool.get().await.map_err(|error| match error {
             PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => database(&error),
+            // All connections are in use, which is overload and no outage.
             PoolError::Timeout(TimeoutType::Wait) => StoreError::Busy,
             PoolError::Timeout(_) => silent(),
             PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(HookError::Message(_)) => {
-                StoreError::unavailable(Outage::Down, "PostgreSQL: no connections are given out")
+                StoreError::unavailable(Outage::Down, "PostgreSQL: the connection pool is closed")
             }
         });
         taken.map(|it| Self(Some(it)))
@@ -207,6 +211,7 @@ impl Deref for PooledConnection {
 impl Drop for PooledConnection {
     fn drop(&mut self) {
         if let Some(object) = self.0.take() {
+            // Detaching closes the connection instead of returning it to the pool.
             drop(Object::take(object));
         }
     }
@@ -241,6 +246,7 @@ pub(super) async fn migrate(address: PostgresAddress) -> Result<(), OpenError> {
     tokio::spawn(connection);
     check_encoding(&client).await?;
     let failed = |error: Error| OpenError::Store(database(&error));
+    // One transaction for all migrations: a failed one leaves the database as it was.
     let transaction = client.transaction().await.map_err(failed)?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await.map_err(failed)?;
     transaction.batch_execute(migrate::CREATE_TABLE).await.map_err(failed)?;

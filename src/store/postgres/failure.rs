@@ -77,8 +77,8 @@ fn told(error: &Error) -> String {
     match text.starts_with("error performing TLS handshake") {
         false => text,
         true => format!(
-            "{text}. The server's certificate must be for the name in its address, and vouched for by an authority of this machine \
-             or the one in `database_ca_file`. Where nobody else is on the way, say sslmode=disable"
+            "{text}. The server's certificate must be for the name in its address, and signed by a trusted CA of this host \
+             or by the one in `database_ca_file`. On a trusted network you can use sslmode=disable"
         ),
     }
 }
@@ -86,6 +86,7 @@ fn told(error: &Error) -> String {
 fn said(error: &Error) -> String {
     match error.as_db_error() {
         Some(refusal) if names_only(refusal) => format!("{} ({})", refusal.message(), refusal.code().code()),
+        // Messages of other classes may quote values of rows.
         Some(refusal) => format!("error {}", refusal.code().code()),
         None => {
             let causes = std::iter::successors(error.source(), |cause| (*cause).source());

@@ -59,6 +59,7 @@ impl PostgresReader {
         let (answer, answered) = oneshot::channel();
         let ask = RowLookup { table, by, name: name.to_owned(), answer };
         self.0.try_send(ask).map_err(|error| match error {
+            // Waiting for a free slot would hide the overload from the caller.
             mpsc::error::TrySendError::Full(_) => StoreError::Busy,
             mpsc::error::TrySendError::Closed(_) => write_queue::ended(),
         })?;
@@ -83,6 +84,7 @@ async fn fetch_all(pool: Pool, asks: Arc<Mutex<mpsc::Receiver<RowLookup>>>) {
         let queries = kinds.iter().map(|((table, by), asks)| {
             let mut names: Vec<String> = asks.iter().map(|ask| ask.name.clone()).collect();
             names.sort_unstable();
+            // Several callers may have requested the same row.
             names.dedup();
             ReadQuery::by_names(*table, *by, names)
         });
@@ -256,6 +258,7 @@ async fn run_once<T>(
 ) -> Result<Result<Vec<Vec<T>>, Error>, StoreError> {
     let client = PooledConnection::take(pool).await?;
     let done = run_on(&client, queries, decode).await;
+    // After an error the state of the connection is unknown, so it is closed.
     if done.is_ok() {
         client.give_back();
     }

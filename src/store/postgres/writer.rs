@@ -110,6 +110,7 @@ impl PostgresWriter {
         let mut group = Vec::with_capacity(GROUP_CHANGES_MAX);
         while jobs.lock().await.recv_many(&mut group, GROUP_CHANGES_MAX).await > 0 {
             let outcomes = self.commit(&group).await;
+            // Readers of this process are notified directly, without the round trip of NOTIFY.
             if outcomes.iter().any(Result::is_ok) {
                 self.bell.ring();
             }
@@ -123,6 +124,7 @@ impl PostgresWriter {
             Err(PostgresBatchError::Undone(trouble)) if group.len() == 1 => {
                 vec![Err(trouble.of_change(&group[0].change))]
             }
+            // An outage affects every change, so trying each of them would only take longer.
             Err(PostgresBatchError::Undone(trouble)) if trouble.outage().is_some() => {
                 write_queue::all_fail(group, &trouble.of_change(&group[0].change))
             }
@@ -148,6 +150,7 @@ impl PostgresWriter {
     async fn commit_together(&self, group: &[QueuedChange]) -> Result<BatchOutcomes, PostgresBatchError> {
         let work = async {
             match self.commit_once(group).await {
+                // Before the commit nothing was applied, so a repetition is safe.
                 Err(PostgresBatchError::Lost(_)) => self.commit_once(group).await,
                 done => done,
             }
@@ -162,6 +165,7 @@ impl PostgresWriter {
                 // NOTIFY is part of the transaction: it is sent if and only if the transaction commits.
                 let end = format!("NOTIFY {CHANNEL}; COMMIT");
                 (self.options.probe.0)(CommitPoint::Written);
+                // An error here does not reveal whether the commit was applied, so it is not repeated.
                 client.batch_execute(&end).await.map_err(|error| PostgresBatchError::Final(database(&error)))?;
                 (self.options.probe.0)(CommitPoint::Committed);
                 client.give_back();
@@ -169,6 +173,7 @@ impl PostgresWriter {
             }
             Err(TransactionError::Refused(error)) if is_lost(&error) => Err(PostgresBatchError::Lost(database(&error))),
             Err(trouble) => {
+                // Only a connection without an open transaction may go back to the pool.
                 let rolled_back = client.batch_execute("ROLLBACK").await.is_ok();
                 match trouble.outage() {
                     // A session stays read-only, or connected to a server that is no longer the primary. So all pooled
@@ -191,6 +196,7 @@ impl PostgresWriter {
         for job in group {
             let verdict = preconditions::check(&job.change, CheckTime { now, waited: job.waited() }, &mut rows);
             if verdict.is_ok() {
+                // Later changes of the group are checked against the rows as this change leaves them.
                 rows.write(&job.change);
             }
             outcomes.push(verdict);
@@ -204,6 +210,7 @@ impl PostgresWriter {
         let counts = try_join_all(prepared.iter().map(|(text, values)| client.execute(text, values))).await?;
         let accepted = group.iter().zip(&outcomes).filter(|(_, verdict)| verdict.is_ok());
         write_labels(client, accepted.map(|(job, _)| &job.change)).await?;
+        // A different count means that the locks did not protect the rows, so nothing is committed.
         match writings.iter().zip(counts).find(|(writing, count)| writing.count() != *count) {
             Some((writing, _)) => Err(TransactionError::Miscounted(writing.table)),
             None => Ok(outcomes),
@@ -238,10 +245,9 @@ async fn begin_and_lock(client: &Object, group: &[QueuedChange]) -> Result<(Lock
     for (table, names) in &aliases {
         lookups.push((client.prepare_cached(&PostgresStatements::of(*table).holders).await?, names));
     }
-    // The statements run in the order in which they are sent: the clock is read after all locks are taken.
-    // READ COMMITTED makes each read after a wait for a lock see the newest rows. The level is set here and not for the
-    // session,
-    // because a connection pooler may change session settings.
+    // The statements run in the order in which they are sent: the clock is read after all locks are taken. READ
+    // COMMITTED makes each read after a wait for a lock see the newest rows. The level is set here and not for the
+    // session, because a connection pooler may change session settings.
     let begin = client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED");
     let turn = async {
         match turns.keys.is_empty() {

@@ -55,6 +55,7 @@ impl DatabaseFiles {
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                     return Err(self.condemn(&file.path, "was removed"));
                 }
+                // Another error says nothing about the file, so the database is not condemned.
                 Err(error) => return Err(StoreError::of_file(&file.path.display().to_string(), &error)),
             }
         }
@@ -95,6 +96,7 @@ impl DatabaseFiles {
 
     fn condemn(&self, path: &Path, how: &str) -> StoreError {
         let how = format!("{} {how}", path.display());
+        // Only the first detection is logged, because every call checks the files.
         if self.replaced.send_replace(Some(how.clone())).is_none() {
             tracing::error!(
                 file = %path.display(),

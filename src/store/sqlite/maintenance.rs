@@ -66,9 +66,11 @@ impl CheckpointSignal {
         if self.too_long.swap(false, Ordering::Relaxed) || neglected {
             self.unmoved.store(0, Ordering::Relaxed);
             let size = std::fs::metadata(&self.log).map_or(0, |it| it.len());
+            // Truncating costs more than reusing the file, so it is only done for a very large log.
             let mode = if size > LOG_FILE_BYTES_MAX { "TRUNCATE" } else { "RESTART" };
             // If a reader blocks it, the maintenance thread finds the log too long again later.
             let renewed = connection.busy_timeout(RENEWAL_PATIENCE).and_then(|()| checkpoint(connection, mode));
+            // The normal timeout must be restored even if the checkpoint failed.
             let restored = connection.busy_timeout(BUSY_TIMEOUT);
             if let Err(error) = renewed.and(restored) {
                 tracing::warn!(%error, "the write-ahead log could not be restarted; it is tried again later");
@@ -90,6 +92,7 @@ impl MaintenanceThread {
         bell: Arc<CommitNotifier>,
         files: &Arc<DatabaseFiles>,
     ) -> Result<Self, StoreError> {
+        // One slot is enough: a second signal would cause the same round.
         let (wake, messages) = sync_channel(1);
         let log = beside(place.path(), "-wal").into();
         let signal = CheckpointSignal { unmoved: Arc::default(), too_long: Arc::default(), log, wake };
@@ -159,6 +162,7 @@ impl MaintenanceLoop {
 
     fn once(&mut self) -> rusqlite::Result<()> {
         let version = version(&self.connection)?;
+        // An unchanged number means that no other connection has committed since the last round.
         let quiet = version == self.version;
         self.version = version;
         if !quiet {
@@ -166,6 +170,8 @@ impl MaintenanceLoop {
             self.bell.ring();
         }
         let much = self.signal.unmoved.load(Ordering::Relaxed) >= MOVE_AFTER_BYTES;
+        // While commits follow each other, moving waits for a larger amount, because hot pages are then moved only
+        // once.
         if self.unmoved && (quiet || much) {
             self.signal.unmoved.store(0, Ordering::Relaxed);
             let moved = checkpoint(&self.connection, "PASSIVE")?;

@@ -55,6 +55,7 @@ impl SqliteWriter {
 
 impl Drop for SqliteWriter {
     fn drop(&mut self) {
+        // Closing the queue ends the thread's loop after the last change.
         self.queue = None;
         if let Some(thread) = self.thread.take() {
             // The error is ignored: if the thread panicked, every caller has already got an error.
@@ -108,6 +109,7 @@ impl WriterState {
 
     /// Commits. Only changes in the files at the database's path are reported as committed.
     fn commit_to_own_files(&mut self, group: &[QueuedChange]) -> BatchOutcomes {
+        // Checked before and after the commit: a commit to a removed file would be lost.
         if let Err(replaced) = self.files.check() {
             return write_queue::all_fail(group, &replaced);
         }
@@ -131,18 +133,21 @@ impl WriterState {
         match self.commit_together(group, CommitMode::Careful) {
             Ok(outcomes) => outcomes,
             Err(SqliteBatchError::InOne(error)) if group.len() == 1 => vec![Err(error)],
+            // Each change is committed on its own, so only the faulty one fails.
             Err(SqliteBatchError::InOne(_)) => group.iter().flat_map(|job| self.commit(slice::from_ref(job))).collect(),
             Err(SqliteBatchError::InAll(error)) => write_queue::all_fail(group, &error),
         }
     }
 
     fn commit_together(&mut self, group: &[QueuedChange], mood: CommitMode) -> Result<BatchOutcomes, SqliteBatchError> {
+        // The write lock is taken at the start, because upgrading a read lock can fail.
         let begin = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = begin.map_err(|error| SqliteBatchError::InAll(database(error)))?;
         (self.probe.0)(CommitPoint::Locked);
         let mut outcomes = Vec::with_capacity(group.len());
         let mut standing = LockedTransaction { transaction: &transaction, seen: HashMap::new() };
         for job in group {
+            // The clock is read per change, because the writes before it take time.
             let now = self.clock_offset.applied_to(SystemClock.now());
             let moment = CheckTime { now, waited: job.waited() };
             let verdict = match mood {
@@ -150,6 +155,7 @@ impl WriterState {
                 CommitMode::Careful => preconditions::check(&job.change, moment, &mut standing),
             };
             match verdict {
+                // Changes of the group may be written already, so the group is repeated from the start.
                 Err(error) if mood == CommitMode::Hopeful => return Err(failure(error)),
                 Err(error @ (StoreError::Database(_) | StoreError::Unavailable { .. })) => return Err(failure(error)),
                 _ => {}

@@ -72,6 +72,7 @@ impl Assertion {
         if self.passkey != passkey.id {
             return Err(AssertionRejected::NotTheirs);
         }
+        // The origin is that of the registration and not of the request, which an attacker may control.
         let party = RelyingParty::at(&passkey.origin).ok_or(AssertionRejected::Origin)?;
         let credential = credential(passkey).ok_or(AssertionRejected::Signature)?;
         let response = self.response().ok_or(AssertionRejected::Unreadable)?;
@@ -86,6 +87,7 @@ impl Assertion {
     fn check_frame(&self) -> Result<(), AssertionRejected> {
         let bytes = URL_SAFE_NO_PAD.decode(&self.client_data).map_err(|_| AssertionRejected::Unreadable)?;
         let data: CollectedClientData = serde_json::from_slice(&bytes).map_err(|_| AssertionRejected::Unreadable)?;
+        // Browsers report a frame in one of these two members.
         let framed = data.cross_origin == Some(true) || data.unknown_keys.contains_key("topOrigin");
         if framed { Err(AssertionRejected::Origin) } else { Ok(()) }
     }
@@ -124,11 +126,13 @@ fn credential(passkey: &Passkey) -> Option<Credential> {
         cred: passkey.public_key.cose()?,
         counter: passkey.counter,
         transports: None,
+        // The library then refuses an assertion without user verification.
         user_verified: true,
         backup_eligible: passkey.backup_eligible,
         backup_state: false,
         registration_policy: UserVerificationPolicy::Required,
         extensions: RegisteredExtensions::none(),
+        // The attestation was not checked at the registration, so none is stored.
         attestation: ParsedAttestation::default(),
         attestation_format: AttestationFormat::None,
     })
@@ -147,6 +151,7 @@ pub(super) fn refused(error: &WebauthnError) -> AssertionRejected {
         | WebauthnError::SignatureInvalid
         | WebauthnError::CredentialBackupEligibilityInconsistent
         | WebauthnError::CredentialMayNotBeHardwareBound => AssertionRejected::Signature,
+        // The other errors mean that the data has no valid form.
         _ => AssertionRejected::Unreadable,
     }
 }

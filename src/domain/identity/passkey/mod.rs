@@ -48,6 +48,7 @@ pub struct Passkey {
 impl Passkey {
     /// Checks that it is valid now. A removed passkey stays removed, even if a clock was set back.
     pub fn counts_at(&self, now: Timestamp) -> bool {
+        // The start is checked too, for a replica whose clock is behind.
         self.added_at <= now && self.removed_at.is_none()
     }
 
@@ -76,6 +77,7 @@ impl RelyingParty {
     pub fn at(public_url: &str) -> Option<Self> {
         let origin = Url::parse(public_url).ok()?;
         let Some(url::Host::Domain(name)) = origin.host() else { return None };
+        // Browsers treat localhost as a secure context without TLS.
         let safe = origin.scheme() == "https" || (origin.scheme() == "http" && name == "localhost");
         let id = name.to_owned();
         safe.then_some(Self { id, origin })

@@ -47,6 +47,7 @@ impl PasskeyPublicKey {
                 Some(Self::P256 { crv: Curve::P256, x: text(&key.x), y: text(&key.y) })
             }
             (COSEAlgorithm::RS256, COSEKeyType::RSA(key)) => Some(Self::Rsa { n: text(&key.n), e: text(&key.e) }),
+            // The library supports more algorithms, but auditors must be able to check the stored keys.
             _ => None,
         }
     }

@@ -63,6 +63,7 @@ impl Histogram {
     /// Returns the approximate duration below which `percent` of the cases lie: the middle of a bucket, which is off by
     /// at most a sixteenth. Returns `None` without any case.
     pub fn quantile(&self, percent: u64) -> Option<Duration> {
+        // The rank of the nearest case, at least the first one.
         let rank = (self.count() * percent).div_ceil(100).max(1);
         let mut seen = 0;
         let (bucket, _) = self.0.iter().find(|(_, count)| {

@@ -122,6 +122,7 @@ impl ArchivedOutcome {
             TransitionOutcome::Approved { review, receipt, .. } => {
                 Some(Self::Approved { review: review.clone(), receipt: receipt.clone() })
             }
+            // These transitions have no version, so no archive contains them as one.
             TransitionOutcome::Held { .. } | TransitionOutcome::Ended { .. } => None,
         }
     }
@@ -173,6 +174,7 @@ impl ArchivedVersion {
             row,
             values: Some(values),
         };
+        // The rows are rebuilt and compared before they are deleted, so an archive never loses a column.
         let same =
             archived.link() == *link && archived.row() == *transition && archived.state().as_ref() == Some(state);
         same.then_some(archived)
@@ -181,6 +183,7 @@ impl ArchivedVersion {
     /// Restores the transition row. Values are absent if they are erased.
     pub fn row(&self) -> Transition {
         let Self { transition, statement, entry, row, values, .. } = self.clone();
+        // Without values the row looks like the row that the database stores after archiving.
         let kept = if values.is_some() { ValueLocation::Here } else { ValueLocation::Archived };
         let (patch, delta, named, rationale, tool) = match values {
             Some(it) => (it.patch, it.delta, it.named, it.rationale, it.tool),
@@ -239,6 +242,7 @@ impl ArchivedVersion {
     }
 
     fn without_values(&self) -> Self {
+        // The opening contains values too.
         Self { opening: None, values: None, ..self.clone() }
     }
 }
@@ -258,14 +262,17 @@ impl ArchiveContent {
 
     /// Parses the text of a file. Returns `None` if the content is inconsistent.
     pub fn read(text: &str) -> Option<Self> {
+        // The caller has limited the text already, so its own length is the limit here.
         let limits = ParseLimits { bytes_max: text.len(), depth_max: DEPTH_CEILING };
         let content: Self = serde_json::from_value(parse(text.as_bytes(), &limits).ok()?).ok()?;
+        // A file comes from outside the database, so its parts are compared before they are used.
         content.is_whole().then_some(content)
     }
 
     fn is_whole(&self) -> bool {
         (self.countersign.as_str(), self.edition) == (WORD, EDITION)
             && !self.entries.is_empty()
+            // A gap or a repetition would let a file replace another range.
             && self.entries.iter().map(|it| it.version).eq(self.versions())
             && self.entries.iter().all(|it| it.statement.version == it.version && it.statement.thread == self.thread)
             && self.ended.iter().all(|it| it.statement.thread == self.thread)

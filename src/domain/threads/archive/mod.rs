@@ -49,6 +49,7 @@ impl RetentionPolicy {
 }
 
 fn are_over(days: u64, since: Timestamp, now: Timestamp) -> bool {
+    // Saturation makes an absurdly large number of days mean "never" and not "at once".
     let millis = i64::try_from(days).unwrap_or(i64::MAX).saturating_mul(DAY_MILLIS);
     now.millis().saturating_sub(since.millis()) >= millis
 }
@@ -127,6 +128,7 @@ pub struct ArchivalProgress {
 impl ArchivalProgress {
     /// Returns the first version whose change can still be shown. The change of a version needs the state before it.
     pub const fn first_explained_version(&self) -> u64 {
+        // The first version after an erased range has no previous state, so its change is unknown.
         if self.erased == 0 { 0 } else { self.erased + 1 }
     }
 
@@ -152,6 +154,7 @@ pub fn check(content: &ArchiveContent, keys: &PublicKeys) -> Result<(), ArchiveC
         let exhibit = it.exhibit();
         let spoiled = |ExportError { what, .. }: ExportError| ArchiveCheckError { version: it.version, what };
         match &mut chain {
+            // Without an issuer a file that another gateway signed could not be detected.
             None if keys.issuer().is_none() => {
                 return Err(ArchiveCheckError { version: it.version, what: "the published keys name no issuer" });
             }

@@ -25,6 +25,7 @@ impl ListKeys {
         let sides: Vec<KeyPositions> = sides.iter().map(|it| KeyPositions::of(key, *it)).collect::<Option<_>>()?;
         let in_order = |side: &KeyPositions| {
             let kept: Vec<usize> = side.order.iter().filter_map(|it| before.by_key.get(it).copied()).collect();
+            // New items may come between existing ones, but existing ones must keep their order.
             kept.is_sorted()
         };
         sides.iter().all(in_order).then_some(Self { before, sides })
@@ -52,9 +53,11 @@ impl ListKeys {
 impl KeyPositions {
     fn of(key: &str, list: Option<&Value>) -> Option<Self> {
         let mut places = Self { order: Vec::new(), by_key: HashMap::new() };
+        // A missing list counts as an empty one.
         let Some(list) = list else { return Some(places) };
         for (index, item) in list.as_array()?.iter().enumerate() {
             let key = key_identity(item.as_object()?.get(key)?)?;
+            // A repeated key is ambiguous, so the list is merged as one value.
             if places.by_key.insert(key.clone(), index).is_some() {
                 return None;
             }

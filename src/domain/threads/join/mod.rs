@@ -62,6 +62,7 @@ pub fn changed<'v>(base: &Value, states: impl Iterator<Item = &'v Value>) -> Vec
 /// Merges the branches, given in the order of the request.
 pub fn join(base: &Value, sides: &[BranchState<'_>], how: JoinOptions<'_>) -> Result<Value, JoinRejected> {
     let mut by_name: Vec<usize> = (0..sides.len()).collect();
+    // Sorting by name makes the result independent of the order in the request.
     by_name.sort_by_key(|it| sides[*it].name);
     let mut merge = BranchMerge {
         how,
@@ -78,6 +79,7 @@ pub fn join(base: &Value, sides: &[BranchState<'_>], how: JoinOptions<'_>) -> Re
         unsettled.sort();
         return Err(JoinRejected::Conflicts(unsettled));
     }
+    // A resolution without a conflict is an error: the client expects a conflict that does not exist.
     match how.resolutions.places().find(|it| !settled.contains(it)) {
         Some(idle) => Err(JoinRejected::NoConflict(idle.clone())),
         None => Ok(joined),
@@ -127,6 +129,7 @@ impl BranchMerge<'_> {
         }
         let length = base?.as_array()?.len();
         let same = all().all(|it| it.and_then(Value::as_array).map(Vec::len) == Some(length));
+        // A list with keys is merged by key, so its items must not be merged by index.
         let keyed = self.how.policy.key_of_list(&self.trail.pointer()).is_some();
         (same && !keyed).then(|| Value::Array(self.items(base, sides, length)))
     }
@@ -140,6 +143,7 @@ impl BranchMerge<'_> {
         }
         let list = |it: Option<&'_ Value>| it.and_then(Value::as_array).map(Vec::len);
         let length = list(base);
+        // A branch that replaced the list by another kind of value makes the whole value the conflict.
         if !changed().all(|it| list(it).is_some()) || (base.is_some() && length.is_none()) {
             return None;
         }
@@ -157,6 +161,7 @@ impl BranchMerge<'_> {
         let all = [base].into_iter().chain(sides.iter().copied()).flatten().filter_map(Value::as_object);
         let mut keys: Vec<&String> = all.flat_map(Map::keys).collect();
         keys.sort();
+        // Several branches may have the same member.
         keys.dedup();
         let mut members = Map::new();
         for key in keys {
@@ -204,6 +209,7 @@ impl BranchMerge<'_> {
             Strategy::Explicit => {
                 let place = self.trail.pointer();
                 let said = self.how.resolutions.at(&place).cloned();
+                // Used resolutions are recorded, so unused ones can be reported.
                 self.settled.extend(said.is_some().then_some(place));
                 said
             }
@@ -211,6 +217,7 @@ impl BranchMerge<'_> {
             Strategy::Vote => conflicts::heaviest(claims, |_| 1),
             Strategy::Confidence => conflicts::heaviest(claims, |side| u64::from(self.sides[side].confidence)),
         };
+        // All conflicts are collected, so the client sees all of them in one answer.
         if chosen.is_none() {
             self.unsettled.push(self.trail.pointer());
         }

@@ -33,12 +33,14 @@ impl Resolutions {
         for (index, item) in items.iter().enumerate() {
             let at = root.index(index);
             let known =
+                // Unknown members are refused, so a misspelled `value` does not remove the path.
                 |members: &serde_json::Map<String, Value>| members.keys().all(|it| it == "path" || it == "value");
             let members = item.as_object().filter(|it| known(it));
             let members =
                 members.ok_or_else(|| wrong(&at, "an item has `path` and, unless the path is removed, `value`"))?;
             let path = members.get("path").and_then(Value::as_str).and_then(|it| Pointer::try_from(it).ok());
             let path = path.ok_or_else(|| wrong(&at.child("path"), "`path` must be a JSON Pointer"))?;
+            // A missing `value` removes the path, while null is a value.
             if read.insert(path, members.get("value").cloned()).is_some() {
                 return Err(wrong(&at.child("path"), "this path is settled twice; settle each path once"));
             }

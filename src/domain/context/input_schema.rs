@@ -37,6 +37,7 @@ impl InputSchema {
         let faults = self.0.faults(payload).into_iter();
         let mut misfits: Vec<InputMismatch> = faults.map(|it| told(it.pointer, it.kind.detail())).collect();
         misfits.sort();
+        // Several rules of a schema may report the same path.
         misfits.dedup();
         misfits.truncate(MISFITS_MAX);
         misfits

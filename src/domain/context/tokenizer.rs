@@ -37,6 +37,7 @@ impl Encoding {
         while !rest.is_empty() {
             let end = rest.char_indices().nth(PIECE_CHARS).map_or(rest.len(), |(at, _)| at);
             let (piece, after) = rest.split_at(end);
+            // The cut may split a token, so the count can be slightly higher.
             sum = sum.saturating_add(self.tokenizer().count_ordinary(piece));
             rest = after;
         }

@@ -111,8 +111,10 @@ fn fit_into(view: &Value, wish: &ViewRequirements<'_>) -> Result<FittedView, Vie
     };
     let mut parts = Vec::new();
     wish.parts(&Pointer::root(), view, usize::MAX, &mut parts);
+    // The path decides between equal ranks, so the result is the same on every gateway.
     parts.sort_by(|a, b| b.rank.cmp(&a.rank).then_with(|| b.pointer.cmp(&a.pointer)));
     let without = |gone: usize| parts.iter().take(gone).fold(view.clone(), |kept, it| removed(kept, &it.pointer));
+    // Only required parts are left, so nothing more can be dropped.
     let least = count(&without(parts.len()));
     if least > max {
         return Err(ViewRejected::OverBudget { tokens: least });
@@ -141,6 +143,7 @@ impl ViewRequirements<'_> {
     /// Collects the parts below a path that can be dropped, none inside another. Only members of objects are dropped,
     /// because dropping an item would shift the list.
     fn parts(&self, at: &Pointer, value: &Value, above: usize, found: &mut Vec<RemovablePart>) {
+        // A required path and everything below it stay.
         if self.requires.iter().any(|it| it.covers(at)) {
             return;
         }
@@ -182,6 +185,7 @@ fn cut(view: &Value, payload: &Value, part: &RemovablePart, fits: &impl Fn(&Valu
             .insert(key.clone().into_owned(), Value::String(text + CUT_MARK));
         Some(payload)
     };
+    // The shortest useful part does not fit, so the text is dropped.
     if text.len() <= CUT_CHARS_MIN || !fits(&with(CUT_CHARS_MIN)?) {
         return None;
     }

@@ -31,6 +31,7 @@ impl CommitNotifier {
     pub(super) async fn wait(&self, patience: Duration) {
         let mut rings = self.0.subscribe();
         let last = *rings.borrow_and_update();
+        // The caller may have missed this commit, so it must not wait for the next one.
         if last.is_some_and(|it| SystemClock.instant().saturating_duration_since(it) < RECENT) {
             tokio::time::sleep(patience.min(LOOK_AGAIN)).await;
         } else {

@@ -96,10 +96,12 @@ pub(super) fn pending(
     applied: &[(i64, String)],
 ) -> Result<&'static [Migration], OpenError> {
     let newest = known.last().map_or(0, |it| it.version);
+    // A newer version may have stored data that this version would misread or overwrite.
     if let Some((found, _)) = applied.last().filter(|(version, _)| *version > newest) {
         return Err(OpenError::Newer { found: *found, known: newest });
     }
     for (migration, (version, checksum)) in known.iter().zip(applied) {
+        // A changed migration means another schema than this version expects.
         if migration.version != *version || migration.checksum() != *checksum {
             return Err(OpenError::Altered { version: *version });
         }

@@ -23,8 +23,10 @@ impl Outage {
     /// Returns the outage that an error of a database file means.
     pub(super) fn of_file(error: &io::Error) -> Self {
         match error.kind() {
+            // Missing permissions look the same to a caller: reads may work and writes do not.
             ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => Self::ReadOnly,
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => Self::Full,
+            // Other errors of an open file come from the disk or its driver.
             _ => Self::Disk,
         }
     }

@@ -21,6 +21,7 @@ impl SqlDialect {
     fn spelled(self, text: impl Into<String>) -> String {
         match self {
             Self::Sqlite => text.into(),
+            // The statements contain no other question mark.
             Self::Postgres => text.into().replace('?', "$"),
         }
     }
@@ -71,7 +72,9 @@ fn labelled(dialect: SqlDialect, table: Table, direction: Direction) -> String {
     };
     let name = table.name();
     let join = match dialect {
+        // SQLite does not reorder a CROSS JOIN.
         SqlDialect::Sqlite => format!("CROSS JOIN {name} AS kept ON kept.id = labels.id"),
+        // PostgreSQL does not move conditions into a subquery with OFFSET 0.
         SqlDialect::Postgres => {
             format!("CROSS JOIN LATERAL (SELECT {COLUMNS} FROM {name} WHERE {name}.id = labels.id OFFSET 0) AS kept")
         }
@@ -126,6 +129,7 @@ impl ReadStatements {
             labelled: labelled(dialect, table, Direction::Forward),
             labelled_backward: labelled(dialect, table, Direction::Backward),
             alias_prefix: select("alias >= ?1 AND alias < ?2 ORDER BY alias LIMIT ?3"),
+            // A range has the same effect as in `list_owner`.
             last_of: select("owner >= ?1 AND owner <= ?1 AND owner <> '' ORDER BY owner DESC, id DESC LIMIT 1"),
         }
     }
@@ -179,7 +183,9 @@ impl SqliteStatements {
             insert: format!("INSERT INTO {table} ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"),
             update: update("alias = ?2, owner = ?3, state = ?4, due = ?5, "),
             update_state: update("state = ?4, due = ?5, "),
+            // Most changes only replace the body, so no index is written.
             update_content: update(""),
+            // The seal in the condition makes the statement fail if the row changed since it was read.
             delete: format!("DELETE FROM {table} WHERE id = ?1 AND mac = ?2"),
         }
     }

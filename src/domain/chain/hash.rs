@@ -105,6 +105,7 @@ impl Digest {
     pub fn of(tag: Tag, parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         hasher.update(tag.text());
+        // The zero byte ends the tag, so no tag is a prefix of another one's input.
         hasher.update([0]);
         for part in parts {
             hasher.update(part);
@@ -169,6 +170,7 @@ pub struct DigestError;
 fn nibble(byte: u8) -> Option<u8> {
     match byte {
         b'0'..=b'9' => Some(byte - b'0'),
+        // Upper case is refused, so a digest has only one spelling.
         b'a'..=b'f' => Some(byte - b'a' + 10),
         _ => None,
     }

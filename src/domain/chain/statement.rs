@@ -102,6 +102,7 @@ impl Statement {
     pub fn is_whole(&self) -> bool {
         let first = matches!(self.kind, TransitionType::Create | TransitionType::Fork);
         let asked = !first && self.kind != TransitionType::Confirm;
+        // Only the first version of a thread has no parent.
         let placed = (self.version == 0) == first && self.parent.is_none() == first;
         let by_host = self.kind == TransitionType::Create;
         let tried = if asked { self.attempt.is_some_and(|it| it > 0) } else { self.attempt.is_none() };
@@ -110,6 +111,7 @@ impl Statement {
             && self.node.is_none() == by_host
             && self.write_id.is_some() == (self.kind == TransitionType::Confirm)
             && self.restores.is_some() == (self.kind == TransitionType::Rollback)
+            // A reaffirmation approves the current state, so it cannot change it.
             && (self.kind != TransitionType::Reaffirm || self.from == self.to)
             && self.supersedes.is_some() == (self.kind == TransitionType::Edit)
             && self.is_of_branches()
@@ -118,6 +120,7 @@ impl Statement {
     /// Returns whether `fork` and `join` are consistent. A fork names its origin, and its thread name follows from
     /// that. A join names its branches.
     fn is_of_branches(&self) -> bool {
+        // The thread id is derived from the fork, so a statement cannot claim another origin.
         let forked = self.fork.as_ref().is_some_and(|it| it.own_thread() == self.thread && it.thread != self.thread);
         let joined = self.join.as_ref().is_some_and(|it| it.is_whole(&self.thread));
         match self.kind {

@@ -92,6 +92,7 @@ impl EpisodeTerms {
             let pointer = at.iter().fold(Pointer::root(), |above, it| above.child(it));
             Err(InvalidUsage { pointer, detail })
         };
+        // White space alone would be shown as an empty text.
         let fits = |text: &str, most: usize| !text.trim().is_empty() && text.chars().count() <= most;
         if !fits(&self.goal.task, TASK_CHARS_MAX) {
             return wrong(&["goal", "task"], "a task must have 1 to 2,000 characters");

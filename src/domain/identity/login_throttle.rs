@@ -68,6 +68,7 @@ impl FailedSignIns {
             now < it.last.plus(kept) && it.is_of_this_clock(bounds, now)
         };
         let counted = before.filter(lately).map_or(0, |it| it.failed);
+        // The attempt counts before its result is known, so concurrent attempts cannot bypass the limit.
         Self { asker: asker.to_owned(), failed: counted.saturating_add(1), last: now }
     }
 

@@ -22,6 +22,7 @@ pub(super) async fn forever(address: PostgresAddress, bell: Arc<CommitNotifier>)
         let was_connected = connected;
         connected = false;
         if let Err(error) = listen(&address, &bell, &mut connected).await
+            // Only the first failed attempt of an outage is logged.
             && (connected || was_connected)
         {
             tracing::warn!(%error, "notifications of other gateways' commits are not received; readers poll until the connection works again");
@@ -33,6 +34,7 @@ pub(super) async fn forever(address: PostgresAddress, bell: Arc<CommitNotifier>)
 async fn listen(address: &PostgresAddress, bell: &CommitNotifier, connected: &mut bool) -> Result<(), Error> {
     let (client, mut connection) = address.connect().await?;
     *connected = true;
+    // LISTEN needs the connection to be driven, which the loop below does.
     let listen = tokio::spawn(async move {
         let begun = client.batch_execute(&format!("LISTEN {CHANNEL}")).await;
         begun.map(|()| client)

@@ -27,6 +27,7 @@ pub(super) async fn walk(pool: Pool, pages: Sender<ScanPage>) -> Result<(), Stor
             let rows = reader::page(&client, query, reader::decode).await?;
             let Some(last) = rows.last() else { break };
             after = Some(Cursor { due: last.facets.due, id: last.id.clone() });
+            // Sending waits for the consumer, which limits the memory for pages.
             pages.send(ScanPage::Rows(rows)).await.map_err(|_| write_queue::ended())?;
         }
     }
@@ -37,6 +38,7 @@ pub(super) async fn walk(pool: Pool, pages: Sender<ScanPage>) -> Result<(), Stor
         after = Some(last.clone());
         pages.send(ScanPage::Labels(labels)).await.map_err(|_| write_queue::ended())?;
     }
+    // The transaction is read-only. The commit only ends it, so the connection can be used again.
     client.batch_execute("COMMIT").await.map_err(|error| database(&error))?;
     client.give_back();
     Ok(())

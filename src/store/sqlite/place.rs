@@ -35,6 +35,7 @@ impl SqliteLocation {
         let shared = Self::shared(path);
         match shared.read_connection().and_then(|it| look(&it)) {
             Ok(()) => Ok(shared),
+            // With a log, an immutable read would miss its commits.
             Err(error) if takes_no_files(&error) && !has_log(path) => {
                 Ok(Self { reads: SqliteReadMode::Immutable, ..shared })
             }
@@ -67,6 +68,7 @@ impl SqliteLocation {
 }
 
 fn open(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+    // Each connection is used by one thread at a time, so SQLite needs no mutex of its own.
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
@@ -98,6 +100,7 @@ fn immutable(path: &Path) -> String {
         match byte {
             b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
             it if it.is_ascii_alphanumeric() => uri.push(char::from(*it)),
+            // `?` and `#` would end the path.
             it => write!(uri, "%{it:02X}").expect("text grows"),
         }
     }

@@ -30,6 +30,7 @@ pub(super) struct Readers {
 
 impl Readers {
     pub(super) fn open(place: &SqliteLocation, files: &Arc<DatabaseFiles>) -> Result<Self, StoreError> {
+        // At least two, so a long list does not block all other reads.
         let count = std::thread::available_parallelism().map_or(1, usize::from).clamp(2, READERS_MAX);
         let connections = (0..count).map(|_| place.read().map(Mutex::new)).collect::<Result<_, _>>()?;
         Ok(Self { connections, turn: AtomicUsize::new(0), files: Arc::clone(files) })
@@ -129,9 +130,11 @@ impl Readers {
     /// Returns the damage that SQLite's check of the whole file reports.
     pub(super) fn damages(&self, most: u32) -> Result<Vec<String>, StoreError> {
         let connection = self.connection()?;
+        // Not cached, because the check is rare and the limit is part of its text.
         let mut statement = connection.prepare(&format!("PRAGMA integrity_check({most})")).map_err(database)?;
         let said = statement.query_map([], |row| row.get::<_, String>(0)).map_err(database)?;
         let said = said.collect::<rusqlite::Result<Vec<_>>>().map_err(database)?;
+        // SQLite reports an intact file with this single row.
         Ok(if said == ["ok"] { Vec::new() } else { said })
     }
 
@@ -154,12 +157,14 @@ impl Readers {
     /// Returns a free connection, or waits for the next one in turn. A poisoned lock is safe here: a reader that
     /// panicked left no state that the next one could see.
     fn connection(&self) -> Result<MutexGuard<'_, Connection>, StoreError> {
+        // A replaced file could return rows of another database.
         self.files.must_stand()?;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         for at in 0..self.connections.len() {
             match self.connections[(turn + at) % self.connections.len()].try_lock() {
                 Ok(connection) => return Ok(connection),
                 Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                // Another read uses this connection, so the next one is tried.
                 Err(TryLockError::WouldBlock) => {}
             }
         }

@@ -25,6 +25,7 @@ impl ServeLock {
         must_have_one_name(database)?;
         let path = beside(database, "-serve");
         let unlockable = |source| OpenError::Unlockable { file: path.clone(), source };
+        // Other users must not be able to hold the lock.
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
         let file = file.map_err(unlockable)?;
         match file.try_lock() {

@@ -13,6 +13,7 @@ impl VerifiedChain {
         say(branch.issuer == self.issuer, "issuer_mismatch", "another gateway signed it")?;
         say(branch.flow == self.flow, "flow_mismatch", "it is of another flow")?;
         say(fork.thread == self.thread, elsewhere.code, elsewhere.what)?;
+        // The export of the parent may end before the fork.
         if !self.reaches(fork.version) {
             return Ok(CrossChainCheck::NotSeen);
         }
@@ -49,6 +50,7 @@ impl JoinLink<'_> {
     pub fn of(&self, branch: &VerifiedChain, is_whole: bool) -> Result<CrossChainCheck, ExportError> {
         say(branch.issuer == self.into.issuer, "issuer_mismatch", "another gateway signed it")?;
         say(branch.flow == self.into.flow, "flow_mismatch", "it is of another flow")?;
+        // An archive without version 0 does not contain the fork.
         if branch.first > 0 {
             return Ok(CrossChainCheck::NotSeen);
         }
@@ -62,6 +64,7 @@ impl JoinLink<'_> {
             say(!is_whole, "join", "the joined transition is not in its branch")?;
             return Ok(CrossChainCheck::NotSeen);
         };
+        // An approval of the join covers the branch too.
         let settled = !joined.owes || link.owes || matches!(link.gate, CommitGate::Approved { .. });
         say(settled, "owes", "it drops an approval that a joined branch still requires")?;
         Ok(CrossChainCheck::Agreed)

@@ -67,6 +67,7 @@ impl<'v> PayloadObject<'v> {
     fn parts(&self, name: &str) -> Result<Vec<PayloadObject<'v>>, InvalidUsage> {
         let at = self.at.child(name);
         let Some(value) = self.members.get(name) else { return Ok(Vec::new()) };
+        // A page shows every item.
         let items = value.as_array().filter(|it| it.len() <= ITEMS_MAX);
         let items = items.ok_or_else(|| wrong(at.clone(), "a list of at most 100 items"))?;
         let part = |(index, item): (usize, &'v Value)| match item {

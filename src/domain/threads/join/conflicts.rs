@@ -12,7 +12,7 @@ pub(super) struct BranchValue<'v> {
 /// Returns the values that differ from the base, ordered by the first branch in the request that has them.
 pub(super) fn claims<'v>(base: Option<&Value>, sides: &[Option<&'v Value>]) -> Vec<BranchValue<'v>> {
     let mut claims: Vec<BranchValue<'v>> = Vec::new();
-    // Branches that kept the base value make no claim.
+    // Branches with the base value make no claim.
     for (side, value) in sides.iter().enumerate().filter(|(_, it)| **it != base) {
         match claims.iter_mut().find(|it| it.value == *value) {
             Some(claim) => claim.sides.push(side),

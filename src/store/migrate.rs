@@ -131,20 +131,20 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_applied_is_pending() {
+    fn unapplied_migrations_are_pending() {
         for count in 0..=2 {
             assert_eq!(pending(KNOWN, &applied(count)).unwrap().len(), 2 - count);
         }
     }
 
     #[test]
-    fn a_database_that_lacks_migrations_is_not_read_as_it_is() {
+    fn database_without_all_migrations_is_not_read() {
         assert!(must_be_current(KNOWN, &applied(2)).is_ok());
         assert!(matches!(must_be_current(KNOWN, &applied(1)), Err(OpenError::Older { found: 1, known: 2 })));
     }
 
     #[test]
-    fn a_database_that_is_ahead_or_went_another_way_is_refused() {
+    fn newer_or_altered_database_is_refused() {
         let mut ahead = applied(2);
         ahead.push((3, "c".to_owned()));
         assert!(matches!(pending(KNOWN, &ahead), Err(OpenError::Newer { found: 3, known: 2 })));

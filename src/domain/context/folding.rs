@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_told_once_an_hour_with_how_often_it_came() {
+    fn each_kind_is_logged_once_an_hour_with_its_count() {
         let mut folded = EnvelopeRefusalLog::default();
         let once = Some(RefusalCounts { times: 1, others: 0 });
         assert_eq!(folded.note(&by("a"), kind(1), at(0)), once);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_written_is_due_again() {
+    fn event_that_could_not_be_written_is_due_again() {
         let mut folded = EnvelopeRefusalLog::default();
         assert!(folded.note(&by("a"), kind(1), at(0)).is_some());
         folded.untold(&by("a"), &kind(1));

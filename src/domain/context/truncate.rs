@@ -232,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_given_whole() {
+    fn view_within_the_budget_is_returned_whole() {
         let view = json!({"a": "one", "b": "two"});
         let whole = fitted(&view, &[], &[], count(&view)).unwrap();
         assert_eq!((whole.payload, whole.tokens, whole.truncated), (view.clone(), count(&view), Vec::new()));
     }
 
     #[test]
-    fn what_matters_least_goes_first_and_what_is_required_stays() {
+    fn least_important_parts_are_dropped_first_and_required_ones_stay() {
         let view = json!({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9], "d": {"x": [1, 1, 1], "y": [2, 2, 2]}});
         let (requires, priority) = (["/a"], ["/c", "/d/y"]);
         let steps: [(Value, &[&str]); 4] = [
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_text_that_goes_is_cut_where_it_still_fits() {
+    fn last_dropped_text_is_cut_to_the_budget() {
         let view = json!({"kept": "short", "long": "word ".repeat(200)});
         let fitted = fitted(&view, &["/kept"], &["/long"], 60).unwrap();
         assert_eq!(gone(&fitted), [("/long", TruncationKind::Cut)]);
@@ -269,13 +269,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_required_and_not_there_is_named() {
+    fn missing_required_path_is_named() {
         let missing = fitted(&json!({"a": 1}), &["/a", "/b", "/c/d"], &[], 100);
         assert_eq!(missing, Err(ViewRejected::Missing(pointers(&["/b", "/c/d"]))));
     }
 
     #[test]
-    fn what_is_given_is_held_against_the_schema_as_it_is_given() {
+    fn fitted_payload_is_checked_against_the_schema() {
         let text = r#"{"properties": {"a": {"type": "string"}, "b": {}}, "required": ["a", "b"]}"#;
         let receives = InputSchema::read("given", text).unwrap();
         let fitted = |view: &Value, max_tokens| {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_is_counted_in_hundreds_and_where_nothing_fits_whole() {
+    fn context_tokens_are_rounded_to_hundreds_and_count_the_whole_view_without_an_envelope() {
         let view = json!({"kept": "short", "long": "word ".repeat(300)});
         let counted = |requires: &[&str], max_tokens| {
             let (requires, encoding) = (pointers(requires), Encoding::O200kBase);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_with_something_required_in_it_stays_whole() {
+    fn list_with_a_required_part_stays_whole() {
         let view = json!({"list": [{"id": 1}, {"id": 2}], "other": "x ".repeat(50)});
         let fitted = fitted(&view, &["/list/1/id"], &[], count(&json!({"list": [{"id": 1}, {"id": 2}]}))).unwrap();
         assert_eq!(fitted.payload, json!({"list": [{"id": 1}, {"id": 2}]}));

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_message_to_slack_is_a_mention_or_a_link_but_the_page() {
+    fn slack_message_has_no_mention_and_only_the_page_link() {
         let message = Chat::Slack.message(&note());
         assert_eq!(message["text"], "A review waits: pay&lt;!channel&gt;\nhttps://gate.example/reviews/1?a&amp;b");
         let blocks = message["blocks"].as_array().unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_card_is_a_link_but_the_page() {
+    fn teams_card_has_only_the_page_link() {
         let card = &Chat::Teams.message(&note())["attachments"][0]["content"];
         let fact = card["body"][1]["facts"][0]["value"].as_str().unwrap();
         assert_eq!(fact, r"protected: \[a\]\(https://evil.example\) & \*b\* \<https://evil.example|c\>");

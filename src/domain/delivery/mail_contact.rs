@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_nothing_in_it_that_ends_a_header_or_a_command() {
+    fn address_cannot_inject_a_header_or_a_command() {
         for good in ["a@b", "anna.berg+gate@mail.example.org", "o'neill@example.org", "x@127-0-0-1.example"] {
             assert!(MailAddress::try_from(good.to_owned()).is_ok(), "{good}");
         }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_come_together_at_the_same_moments() {
+    fn digests_of_all_people_are_due_at_the_same_times() {
         let mail = MailAddress::try_from("a@b".to_owned()).unwrap();
         let account = AccountId::try_from("anna".to_owned()).unwrap();
         let contact = MailContact { account, mail, pace: MailPace::Digest, at: Timestamp::from_millis(0) };
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_is_given_up_after_a_bounded_number_of_tries() {
+    fn notification_is_dropped_after_a_bounded_number_of_attempts() {
         let (account, due) = (AccountId::try_from("anna").unwrap(), Timestamp::from_millis(0));
         let (about, event) = (MailTopic::Review(ReviewId::try_from("r").unwrap()), EventId::try_from("e").unwrap());
         let mut letter = Some(MailNotification { account, about, event, due, tries: 0 });

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_from_before_there_was_a_choice_still_opens_as_a_password() {
+    fn older_row_opens_as_a_password_account() {
         let old = account(r#""password":"$argon2id$x""#).unwrap();
         assert_eq!(old.sign_in, AccountCredential::Password { hash: "$argon2id$x".to_owned() });
         assert_eq!(old.password_hash(), Some("$argon2id$x"));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn who_signs_in_elsewhere_has_no_password() {
+    fn oidc_account_has_no_password() {
         let new = account(r#""sign_in":{"by":"oidc","issuer":"https://id.example","subject":"7"}"#).unwrap();
         assert_eq!(new.password_hash(), None);
         for bad in [r#""x":1"#, r#""sign_in":{"by":"none"}"#, r#""sign_in":{"by":"oidc","issuer":"a"}"#] {

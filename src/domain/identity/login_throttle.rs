@@ -94,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_are_free_and_then_each_costs_twice_as_much_up_to_the_window() {
+    fn first_attempts_are_free_and_then_the_wait_doubles_up_to_the_window() {
         let waits: Vec<u64> = (0..8).map(|failed| BOUNDS.wait(failed).as_secs()).collect();
         assert_eq!(waits, [0, 0, 0, 30, 60, 90, 90, 90]);
         assert_eq!(BOUNDS.wait(u32::MAX), BOUNDS.window);
     }
 
     #[test]
-    fn tries_add_up_and_are_forgotten_a_window_after_the_wait() {
+    fn attempts_add_up_and_expire_one_window_after_the_wait() {
         let mut tries = None;
         for second in 0..4 {
             tries = Some(FailedSignIns::again(tries.as_ref(), "a", at(second), &BOUNDS));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_clock_that_was_ahead() {
+    fn clock_that_was_ahead_causes_no_wait() {
         let tried = |failed| FailedSignIns { asker: "a".to_owned(), failed, last: at(1000) };
         assert_eq!(tried(0).waits_until(&BOUNDS, at(999)), None, "nothing failed");
         assert_eq!(tried(2).waits_until(&BOUNDS, at(999)), None, "the first are free");

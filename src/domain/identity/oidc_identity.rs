@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_comes_in_or_is_an_admin_whom_the_mapping_does_not_name() {
+    fn only_mapped_people_are_admitted_or_become_admins() {
         let strict = mapping(AdmissionRule::Mapped);
         assert_eq!(strict.standing(&values(&["staff", "finance", "admin"])), None);
         assert_eq!(strict.standing(&values(&["fin"])).unwrap().role, PersonRole::Reviewer);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_gives_names_of_plain_ascii_only() {
+    fn account_names_from_a_provider_are_plain_ascii() {
         assert_eq!(account_name("Alice.Smith@example.org").as_deref(), Some("alice.smith@example.org"));
         let long = "x".repeat(NAME_CHARS_MAX + 1);
         for bad in ["", "\u{430}lice", "alice\u{200b}", "al ice", "a/b", "a\u{202e}b", "ａlice", "é", long.as_str()] {

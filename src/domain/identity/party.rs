@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_could_have_chosen_what_it_or_its_own_wrote() {
+    fn reader_could_have_written_own_and_owned_texts() {
         let (ada, ben) = (person("ada", &["ops"]), person("ben", &["ops"]));
         let (hers, teams, other) = (token("t1", "ada"), token("t2", "ops"), token("t3", "elsewhere"));
         for (reader, author) in [(&ada, &ada), (&hers, &hers), (&ada, &hers), (&hers, &ada), (&ben, &teams)] {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_author_who_is_gone_may_be_any_reader_and_a_receiver_is_no_author() {
+    fn deleted_author_could_be_any_reader_and_a_receiver_is_no_author() {
         let ada = person("ada", &[]);
         assert!(ada.could_have_written_as(&Party::Gone) && token("t", "x").could_have_written_as(&Party::Gone));
         assert!(!Party::Receiver.could_have_written_as(&Party::Gone) && !Party::Receiver.could_have_written_as(&ada));

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_one_word_that_can_be_seen() {
+    fn idempotency_key_has_only_visible_characters() {
         for good in ["k", "a b".replace(' ', "-").as_str(), "\"8e03978e\"", "~".repeat(KEY_BYTES_MAX).as_str()] {
             assert!(IdempotencyKey::read(good).is_some(), "{good}");
         }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_of_one_token_one_method_and_one_path() {
+    fn idempotency_key_belongs_to_one_token_method_and_path() {
         let one = asked("ada", ("POST", "/v1/threads"), "k", b"{}");
         let others = [
             asked("ben", ("POST", "/v1/threads"), "k", b"{}"),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_row_of_an_answer_has_nothing_of_it_in_clear_and_opens_only_as_it_is() {
+    fn stored_response_is_encrypted_and_bound_to_its_row() {
         let (asked, until) = (asked("ada", ("POST", "/v1/x"), "k", b"the body"), Timestamp::from_millis(5));
         let kept = IdempotencyRecord::new(keys().row(), &asked, &told("{\"secret\":\"whsec_x\"}"), until, [1; 24]);
         let text = serde_json::to_string(&kept).unwrap();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_not_kept_and_not_done_twice() {
+    fn long_response_is_not_stored_and_not_executed_twice() {
         let asked = asked("ada", ("POST", "/v1/x"), "k", b"");
         let at = |bytes: usize| {
             let told = told(&"x".repeat(bytes));

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_json_patch_goes_on() {
+    fn json_patch_is_extended() {
         let patch = json!([{"op": "add", "path": "/a", "value": 1}]);
         let more = json!([{"op": "remove", "path": "/b"}]);
         let asked = edit(&[("/a", json!(2)), ("/list/0", json!(3))], Some(more));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_set_of_another_form_or_the_same_is_refused() {
+    fn invalid_edit_is_refused() {
         let patch = json!({"a": 1});
         assert_eq!(edited(PatchFormat::Merge, &patch, &edit(&[("/b", json!(1))], None)), Err(EditRejected::NotSet));
         assert_eq!(edited(PatchFormat::Merge, &patch, &edit(&[], Some(json!([1])))), Err(EditRejected::Form));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_named_that_it_could_be_about() {
+    fn edit_names_every_path_that_it_could_affect() {
         let places = |format, of: &ReviewEdit| of.places(format).iter().map(ToString::to_string).collect::<Vec<_>>();
         let merged = edit(&[("/a", json!(1))], Some(json!({"b": {"c": null, "d": {}}, "e": [1]})));
         assert_eq!(places(PatchFormat::Merge, &merged), ["/a", "/b/c", "/b/d", "/e"]);

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_read_however_people_write_it() {
+    fn key_is_read_in_every_notation() {
         for text in ["payment.amount", "$.payment.amount", "/payment/amount", " payment.amount "] {
             assert_eq!(SearchKey::read(text).unwrap().0, "payment.amount");
         }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_found_by_everything_above_it() {
+    fn key_is_found_by_all_keys_above_it() {
         let key = SearchKey::read("payment.card.*").unwrap();
         let above: Vec<String> = key.and_above().map(|it| it.0).collect();
         assert_eq!(above, ["payment", "payment.card", "payment.card.*"]);

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_read_as_it_was_however_deep() {
+    fn stored_request_is_read_unchanged_at_any_depth() {
         let mut deep = json!(1);
         for _ in 0..200 {
             deep = json!([deep]);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_not_kept() {
+    fn long_request_is_not_stored() {
         let around = kept(json!({"a": ""})).text().unwrap().len();
         let long = |bytes: usize| kept(json!({"a": "x".repeat(bytes - around)})).text();
         assert_eq!(long(KEPT_BYTES_MAX).map(|it| it.len()), Some(KEPT_BYTES_MAX));

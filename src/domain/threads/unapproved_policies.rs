@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn every_policy_below_the_head_is_known_until_something_settles_it() {
+    fn lineage_has_every_policy_below_the_head_until_an_approval() {
         assert_eq!(along(&[auto("a"), auto("a")]), of(&[]));
         assert_eq!(along(&[auto("a"), auto("b")]), of(&["a"]));
         assert_eq!(along(&[auto("a"), auto("b"), auto("b"), auto("c")]), of(&["a", "b"]));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_accepted_as_long_as_each_policy_is_and_there_are_not_too_many() {
+    fn lineage_is_accepted_while_every_policy_is_and_the_limit_holds() {
         let accepted = |names: &[&str]| names.iter().map(|it| policy(it)).collect::<BTreeSet<_>>();
         assert!(of(&[]).is_accepted(&accepted(&[])));
         assert!(of(&["a", "b"]).is_accepted(&accepted(&["a", "b", "c"])));

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_locked_in_one_order_whoever_wants_them() {
+    fn rows_are_locked_in_one_order_for_all_groups() {
         let (one, other) = (change(&["c", "a"], &["d"], &[]), change(&["e"], &["b"], &[]));
         let expected = [
             (LockStrength::Rely, "a"),
@@ -328,19 +328,19 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_share_a_statement_and_new_rows_go_with_any() {
+    fn adjacent_rows_share_a_statement_and_new_rows_join_any() {
         let told_so = told(&[change(&["b", "c"], &["e", "f"], &["a", "d", "g"])]);
         assert_eq!(told_so, [(LockStrength::Rely, "abcd".to_owned()), (LockStrength::Write, "efg".to_owned())]);
     }
 
     #[test]
-    fn a_row_that_one_relies_on_and_another_writes_is_locked_for_writing() {
+    fn row_that_is_relied_on_and_written_is_locked_for_writing() {
         let both = [change(&["a"], &[], &[]), change(&[], &["a"], &[])];
         assert_eq!(told(&both), [(LockStrength::Write, "a".to_owned())]);
     }
 
     #[test]
-    fn a_row_written_by_a_change_stands_at_nothing_that_the_next_could_expect() {
+    fn row_written_in_a_group_fails_later_expectations() {
         let mut rows = LockedBatchRows::default();
         rows.stands_with(Table::Threads, "a".to_owned(), vec![1]);
         rows.write(&change(&[], &["a"], &["b"]));

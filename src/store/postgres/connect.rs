@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_crosses_a_network_is_encrypted_unless_the_address_says_otherwise() {
+    fn remote_connection_uses_tls_unless_the_url_disables_it() {
         let here = [
             "u@localhost/x",
             "u@127.0.0.1/x",

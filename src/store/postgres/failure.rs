@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outages_are_told_apart_from_mistakes_by_their_sqlstate() {
+    fn sqlstate_distinguishes_outages_from_mistakes() {
         let down = ["08006", "28P01", "3D000", "53200", "53300", "57P01", "57P02", "57P03", "25P03"];
         for code in down {
             assert_eq!(of_state(code), Some(Outage::Down), "{code}");

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_room_or_writes_is_no_disk_for_a_database() {
+    fn full_or_read_only_disk_is_refused() {
         let disk = StatVfs { f_frsize: 4_096, f_blocks: 1_000, f_bavail: 256, ..statvfs("/").unwrap() };
         let disk = StatVfs { f_flag: StatVfsMountFlags::empty(), ..disk };
         assert_eq!(outage(&disk), None);

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn every_statement_on_every_table_goes_through_an_index_and_sorts_nothing() {
+    fn every_statement_uses_an_index_and_sorts_nothing() {
         let connection = Connection::open_in_memory().unwrap();
         migrate::SQLITE.iter().for_each(|it| connection.execute_batch(it.sql).unwrap());
         let labels = LabelStatements::of(SqlDialect::Sqlite);

@@ -41,7 +41,7 @@ fn seen(thread: &Value, decided: &DecisionPayload) -> Result<Vec<String>, Prefli
 }
 
 #[test]
-fn an_interrupt_is_resumed_only_while_it_waits_for_this_very_digest() {
+fn interrupt_is_resumed_only_while_it_waits_for_this_digest() {
     let by_name = decided();
     let by_digest = DecisionPayload { interrupt: None, ..decided() };
     let ours = Ok(vec![FIRST.to_owned()]);
@@ -77,7 +77,7 @@ fn an_interrupt_is_resumed_only_while_it_waits_for_this_very_digest() {
 }
 
 #[test]
-fn every_branch_that_stopped_for_the_digest_is_resumed_at_once() {
+fn every_branch_that_waits_for_the_digest_is_resumed() {
     let both = thread("interrupted", &[(FIRST, asks("d")), (SECOND, asks("d"))]);
     let names = seen(&both, &DecisionPayload { interrupt: None, ..decided() }).unwrap();
     let run = run("agent", &names, &decided());
@@ -86,7 +86,7 @@ fn every_branch_that_stopped_for_the_digest_is_resumed_at_once() {
 }
 
 #[test]
-fn an_odd_answer_resumes_nothing() {
+fn unexpected_response_resumes_nothing() {
     let with = |name: &str, value: Value| {
         let mut odd = thread("interrupted", &[(FIRST, asks("d"))]);
         odd[name] = value;
@@ -125,7 +125,7 @@ fn an_odd_answer_resumes_nothing() {
 
 /// The server takes a key that is no id as the answer to every waiting interrupt.
 #[test]
-fn what_is_not_called_as_interrupts_are_is_never_a_key() {
+fn key_without_the_form_of_an_interrupt_id_is_never_sent() {
     for name in ["approved", "", "ec770f986c3d3a5d53118813570a243", "ec770f986c3d3a5d53118813570a243x"] {
         let odd = thread("interrupted", &[(name, asks("d"))]);
         for interrupt in [None, Some(name.to_owned())] {
@@ -139,7 +139,7 @@ fn what_is_not_called_as_interrupts_are_is_never_a_key() {
 }
 
 #[test]
-fn only_threads_that_such_a_server_can_have_are_asked_about() {
+fn only_uuid_threads_are_requested() {
     for (name, has) in [
         (Some(THREAD), true),
         (Some("order-17"), false),
@@ -162,7 +162,7 @@ fn only_threads_that_such_a_server_can_have_are_asked_about() {
 }
 
 #[test]
-fn trying_it_out_tells_a_server_that_has_no_such_graph() {
+fn endpoint_test_detects_a_missing_graph() {
     for (answer, saw) in [
         ("[{\"assistant_id\":\"fe09\",\"graph_id\":\"agent\"", PreflightResult::There),
         (" [ ] ", PreflightResult::NoAssistant),

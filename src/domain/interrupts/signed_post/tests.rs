@@ -44,7 +44,7 @@ fn first() -> SigningSecretRef {
 }
 
 #[test]
-fn a_signature_counts_for_its_token_id_time_and_body_only() {
+fn signature_is_valid_only_for_its_token_id_time_and_body() {
     let (ours, others, of) = (keys(1), keys(2), token("t-1"));
     let now = NOW.to_string();
     let post = ("msg_1", now.as_str(), "{}");
@@ -92,7 +92,7 @@ fn a_timestamp_is_five_minutes_off_at_most() {
 }
 
 #[test]
-fn what_is_signed_is_taken_apart_in_one_way_only() {
+fn signed_text_has_only_one_reading() {
     let (ours, of) = (keys(1), token("t-1"));
     let now = NOW.to_string();
     let body = format!("{now}.{{}}");
@@ -106,7 +106,7 @@ fn what_is_signed_is_taken_apart_in_one_way_only() {
 }
 
 #[test]
-fn a_new_secret_is_another_and_the_one_before_counts_for_a_day() {
+fn previous_secret_is_valid_for_a_day_after_a_rotation() {
     let (ours, of) = (keys(1), token("t-1"));
     let now = NOW.to_string();
     let post = ("msg_1", now.as_str(), "{}");

@@ -46,7 +46,7 @@ fn conflicts(places: &[&str]) -> Result<Value, JoinRejected> {
 }
 
 #[test]
-fn what_branches_changed_apart_is_all_there() {
+fn separate_changes_of_branches_are_all_joined() {
     let base = json!({"kept": 1, "gone": 2, "deep": {"x": 1, "y": 2}, "list": [1, 2]});
     let left = json!({"kept": 1, "deep": {"x": 5, "y": 2}, "list": [9, 2], "new": null});
     let right = json!({"kept": 1, "gone": 2, "deep": {"x": 1, "y": 6}, "list": [1, 8]});
@@ -55,7 +55,7 @@ fn what_branches_changed_apart_is_all_there() {
 }
 
 #[test]
-fn what_is_new_is_made_of_its_parts_however_many_put_it_there() {
+fn new_objects_are_merged_by_their_members() {
     let absent = json!({});
     let deep = |leaf: Value| json!({"new": {"a": {"same": [1, {}], "b": leaf}}});
     let table = [
@@ -75,7 +75,7 @@ fn what_is_new_is_made_of_its_parts_however_many_put_it_there() {
 }
 
 #[test]
-fn a_union_names_every_place_where_branches_do_not_agree() {
+fn union_names_every_conflicting_path() {
     let table = [
         (json!({"x": 1}), json!({"x": 2}), json!({"x": 3}), conflicts(&["/x"])),
         (json!({}), json!({"x": 2}), json!({"x": 2}), Ok(json!({"x": 2}))),
@@ -118,7 +118,7 @@ fn keyed_lists_merge_by_key() {
 }
 
 #[test]
-fn lists_whose_items_cannot_be_told_apart_are_one_value() {
+fn lists_without_unique_keys_are_one_value() {
     let base = json!({"found": [{"id": 1}, {"id": 2}]});
     let more = json!({"found": [{"id": 1}, {"id": 2}, {"id": 3}]});
     for odd in [
@@ -152,7 +152,7 @@ fn every_strategy_settles_a_conflict_its_own_way() {
 }
 
 #[test]
-fn of_equals_the_first_named_counts_and_who_did_not_look_has_no_say() {
+fn first_named_branch_wins_a_tie_and_unchanged_branches_have_no_effect() {
     let base = json!({});
     let (one, two) = (json!({"x": 1}), json!({"x": 2}));
     for strategy in [Strategy::Vote, Strategy::Confidence] {
@@ -165,7 +165,7 @@ fn of_equals_the_first_named_counts_and_who_did_not_look_has_no_say() {
 }
 
 #[test]
-fn what_is_settled_by_hand_is_every_conflict_and_nothing_else() {
+fn explicit_resolutions_must_match_the_conflicts() {
     let base = json!({"x": 0, "y": 0});
     let sides = [("a", json!({"x": 1, "y": 1}), 0), ("b", json!({"x": 2, "y": 0}), 0)];
     let of = |resolve| joined(&base, &sides, Strategy::Explicit, &resolve);
@@ -186,7 +186,7 @@ fn what_is_settled_by_hand_is_every_conflict_and_nothing_else() {
 }
 
 #[test]
-fn what_a_branch_changed_is_named_without_what_only_made_room_for_it() {
+fn changed_paths_exclude_containers_that_were_only_filled() {
     let base = json!({"o": {}, "x": 1, "l": [1]});
     let states = [json!({"o": {"a": 1}, "x": 1, "l": [1]}), json!({"o": {}, "l": [1, 2]})];
     let places: Vec<String> = changed(&base, states.iter()).iter().map(Pointer::to_string).collect();
@@ -331,7 +331,7 @@ proptest! {
     }
 
     #[test]
-    fn a_union_of_what_is_apart_is_one_change_after_the_other(
+    fn union_of_separate_changes_equals_applying_them_in_order(
         base in tree(), one in tree(), two in tree(), mask in any::<u64>(),
     ) {
         let one = mixed(&base, &one, (mask, &mut String::new()));
@@ -346,7 +346,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_comes_of_a_join_but_what_a_branch_has(base in tree(), one in tree(), two in tree()) {
+    fn join_adds_nothing_that_no_branch_has(base in tree(), one in tree(), two in tree()) {
         for strategy in [Strategy::LastWrite, Strategy::Vote, Strategy::Confidence] {
             let sides = [("a", one.clone(), 1), ("b", two.clone(), 2)];
             let joined = joined(&base, &sides, strategy, &json!([])).unwrap();

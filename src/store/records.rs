@@ -158,6 +158,7 @@ impl Record for Thread {
     }
     fn facets(&self) -> Facets {
         let (state, due) = match (&self.closed, &self.head.usage) {
+            // The worker for leases lists these rows by their expiry.
             (None, HeadUse::Reserved { lease_expires_at, .. }) => (RESERVED, lease_expires_at.millis()),
             (Some(_), _) | (None, HeadUse::Unused {} | HeadUse::Used {} | HeadUse::Revoked {}) => ("", 0),
         };
@@ -176,6 +177,7 @@ impl Record for Transition {
     }
     fn facets(&self) -> Facets {
         Facets {
+            // The unique alias makes a repeated request find its transition instead of adding one.
             alias: Some(self.identity.to_string()),
             owner: self.statement.thread.to_string(),
             state: self.outcome.word().to_owned(),
@@ -225,6 +227,7 @@ impl Record for Hold {
             alias: Some(self.transition.to_string()),
             owner: self.thread.to_string(),
             state: state.to_owned(),
+            // The worker for reviews lists open ones by their next event.
             due: self.next_due().millis(),
         }
     }
@@ -253,6 +256,7 @@ impl Record for Write {
     fn facets(&self) -> Facets {
         let state = if matches!(self.state, WriteState::Reserved {}) { RESERVED } else { "ended" };
         Facets {
+            // Unique, so two writes of a thread can never have the same fencing token.
             alias: Some(event_alias(&self.thread, self.fence)),
             owner: self.thread.to_string(),
             state: state.to_owned(),
@@ -267,6 +271,7 @@ impl Record for Account {
         self.id.to_string()
     }
     fn facets(&self) -> Facets {
+        // Unique, so no two accounts have the same name.
         Facets { alias: Some(self.name.clone()), ..Facets::default() }
     }
 }
@@ -288,6 +293,7 @@ impl Record for Session {
         self.id.to_string()
     }
     fn facets(&self) -> Facets {
+        // Unique, so a replayed assertion cannot open a second session.
         let alias = self.passkey.as_ref().map(|it| it.challenge.clone());
         Facets { alias, due: self.expires_at.millis(), ..owned(self.account.as_str()) }
     }
@@ -350,6 +356,7 @@ impl Record for Passkey {
         self.id.to_string()
     }
     fn facets(&self) -> Facets {
+        // Unique, so a registration cannot be replayed.
         Facets { alias: Some(self.challenge.clone()), ..owned(self.account.as_str()) }
     }
 }

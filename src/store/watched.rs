@@ -53,7 +53,9 @@ impl WatchedStore {
         let now = SystemClock.instant();
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         self.refusing.store(true, Ordering::Relaxed);
+        // Calls between two lines are counted, so the log shows the extent of an outage.
         refusals.unlogged += 1;
+        // Overload is no outage of the database.
         if let StoreError::Unavailable { outage, .. } = error {
             refusals.last_outage = Some((now, *outage));
         }

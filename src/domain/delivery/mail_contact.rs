@@ -134,6 +134,7 @@ impl TryFrom<String> for MailAddress {
         let (local, host) = text.rsplit_once('@').ok_or(InvalidMailAddress)?;
         let atom = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+/=?^_`{|}~-".contains(&it);
         let atoms = local.len() <= LOCAL_CHARS_MAX && local.split('.').all(|it| !it.is_empty() && it.bytes().all(atom));
+        // The rules of host names. They exclude every character with a meaning in SMTP.
         let label = |it: &str| {
             let plain = it.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
             plain && !it.is_empty() && it.len() <= 63 && !it.starts_with('-') && !it.ends_with('-')
@@ -152,6 +153,7 @@ impl MailContact {
             MailPace::Each => patient,
             MailPace::Digest => {
                 let apart = i64::try_from(digests.as_millis()).unwrap_or(i64::MAX).max(1);
+                // Digests are due at multiples of the interval, so all gateways agree without stored state.
                 Timestamp::from_millis((patient.millis().div_euclid(apart) + 1).saturating_mul(apart))
             }
         }
@@ -161,6 +163,7 @@ impl MailContact {
 impl MailNotification {
     /// Returns the notification after a failed attempt, or `None` after the last one.
     pub fn again(&self, now: Timestamp) -> Option<Self> {
+        // No further delay means that the notification is dropped.
         let delay = DELAYS.get(self.tries as usize)?;
         Some(Self { due: now.plus(*delay), tries: self.tries + 1, ..self.clone() })
     }

@@ -211,6 +211,7 @@ impl InterruptDecision {
 impl Interrupt {
     pub fn new(id: InterruptId, asserted: HostAssertion, terms: InterruptTerms) -> Self {
         let InterruptTerms { source, flow, policy, excluded, asking, received_at, expires_at } = terms;
+        // A placeholder. The digest is computed from the complete value below.
         let digest = Digest::of(Tag::Interrupt, &[]);
         let state = InterruptState::Open {};
         let votes = Vec::new();
@@ -263,6 +264,7 @@ impl Interrupt {
         Quorum {
             digest: self.digest,
             stages: &self.asking.stages,
+            // Escalations exist only for reviews.
             also_asked: None,
             excluded: &self.excluded,
             denials_needed: self.asking.denials_needed,
@@ -288,6 +290,7 @@ impl Interrupt {
         if !matches!(self.state, InterruptState::Open {}) {
             return Err(VoteRejected::Ended);
         }
+        // Delegations cover only reviews, so a ballot that names one is invalid.
         if ballot.delegation.is_some() {
             return Err(VoteRejected::Delegation);
         }

@@ -102,6 +102,7 @@ impl ActiveHalts {
         if !halt.proposing && !halt.verifying {
             return None;
         }
+        // A repeated halt must not change who set it and when, because that decides who may lift it.
         let kept = |of: fn(&Self) -> &Option<HaltRecord>| before.and_then(|it| of(it).clone());
         let standing = |stands: bool, of: fn(&Self) -> &Option<HaltRecord>| {
             stands.then(|| kept(of).unwrap_or_else(|| stop.clone()))
@@ -109,6 +110,7 @@ impl ActiveHalts {
         Some(Self {
             proposing: standing(halt.proposing, |it| &it.proposing),
             verifying: standing(halt.verifying, |it| &it.verifying),
+            // Otherwise one person could halt again with a lower quorum and then lift alone.
             lift_needs: needs.max(before.map_or(LiftQuorum::One, |it| it.lift_needs)),
             lifting: None,
         })
@@ -119,6 +121,7 @@ impl ActiveHalts {
         let unknown = |stands: bool| {
             stands.then(|| HaltRecord {
                 by: lifting.by.clone(),
+                // Older rows do not have the actor.
                 name: String::new(),
                 at: lifting.at,
                 reason: halt.reason.clone(),
@@ -202,6 +205,7 @@ pub fn counts(lifter: LiftRequester<'_>, stops: Option<&ActiveHalts>) -> Result<
         return Err(LiftRejected::Disabled);
     }
     let since = stops.and_then(ActiveHalts::since);
+    // Otherwise one administrator could create a second account and confirm alone.
     if since.is_some_and(|it| lifter.since >= it) { Err(LiftRejected::TooYoung) } else { Ok(()) }
 }
 
@@ -214,6 +218,7 @@ pub fn lift(
 ) -> Result<LiftOutcome, LiftRejected> {
     counts(lifter, stops)?;
     let asked = stops.and_then(|it| it.lifting.as_ref());
+    // A confirmation counts only for exactly the requested change.
     let same = asked.filter(|it| (it.proposing, it.verifying) == (wish.proposing, wish.verifying));
     Ok(match (same, first) {
         (Some(asked), _) if asked.person == wish.person => LiftOutcome::Waiting,

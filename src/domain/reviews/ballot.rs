@@ -106,7 +106,7 @@ pub enum VoteRejected {
     #[error("you cannot decide this stage")]
     Stage,
     /// The absent reviewer has no active delegation to the voter, or cannot decide the stage.
-    #[error("no reviewer of this stage has an active delegation to you")]
+    #[error("no active delegation allows you to vote here for another reviewer")]
     Delegation,
     /// The policy requires a comment.
     #[error("this stage requires a comment")]

@@ -253,6 +253,7 @@ impl Hold {
     /// Returns the effect for which this review counts as an attempt that was not approved.
     pub fn attempted(&self) -> Option<Digest> {
         let is_approved = matches!(self.state, HoldState::Approved { .. });
+        // An approved request is allowed to be repeated.
         self.effect.filter(|_| self.counts() && !is_approved)
     }
 

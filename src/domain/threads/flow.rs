@@ -53,6 +53,7 @@ impl Flow {
     /// Returns the policies whose heads may be written: the active policy and those that it accepts.
     pub fn accepted(&self) -> BTreeSet<Digest> {
         let mut accepted = self.accepts.clone();
+        // The active policy is always accepted, so the stored set has only the older ones.
         accepted.insert(self.policy);
         accepted
     }

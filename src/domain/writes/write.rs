@@ -122,6 +122,7 @@ impl Write {
 
     /// Checks the head without regard to closing. A closed thread commits nothing, but its writes still end.
     fn is_of_head(&self, thread: &Thread) -> bool {
+        // The head may have been reserved again by another write after this lease expired.
         let mine = matches!(&thread.head.usage, HeadUse::Reserved { write, .. } if *write == self.key);
         mine && thread.head.transition == self.transition
     }
@@ -136,6 +137,7 @@ impl Write {
     #[must_use]
     pub fn aborted(mut self, mut thread: Thread, reason: String, now: Timestamp) -> (Self, Thread) {
         if self.is_of_head(&thread) {
+            // A receipt is valid for one authorization. After an abort the writer needs a new approval.
             thread.head.usage = if self.receipt.is_some() { HeadUse::Used {} } else { HeadUse::Unused {} };
         }
         thread.unresolved.remove(&self.key);
@@ -206,6 +208,7 @@ impl Thread {
             enforced: ask.mode == Mode::Enforce,
             reserved_at: now,
             lease_expires_at,
+            // The signature needs the reservation, so it is added afterwards.
             verification: String::new(),
             state: WriteState::Reserved {},
         };

@@ -96,7 +96,7 @@ fn unknown_placeholder_is_refused_by_name() {
     assert!(
         TemplateError::Unknown("secret".to_owned())
             .to_string()
-            .starts_with("`{secret}` is no placeholder; there are answer, ")
+            .starts_with("unknown placeholder `{secret}`: use one of answer, ")
     );
     for (address, why) in [
         ("https://a.example/{secret}", TemplateError::Unknown("secret".to_owned())),

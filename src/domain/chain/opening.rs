@@ -24,9 +24,9 @@ pub enum OpenedTree {
     Bare(Digest),
     /// A leaf with its salt.
     Leaf(OpenedLeaf),
-    /// An object; every key is there.
+    /// An object with all of its keys.
     Object(OpenedObject),
-    /// An array; every item is there.
+    /// An array with all of its items.
     Array(OpenedArray),
 }
 
@@ -34,9 +34,9 @@ pub enum OpenedTree {
 #[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenedLeaf {
-    /// The value; a scalar, `{}` or `[]`.
+    /// The value: a scalar, `{}` or `[]`.
     pub value: Value,
-    /// Its salt.
+    /// The salt of the leaf.
     #[serde(serialize_with = "salt_to_text")]
     #[schema(value_type = String)]
     pub salt: Salt,

@@ -13,15 +13,15 @@ use crate::domain::keys::SigningKey;
 use crate::domain::primitives::id::{NodeId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 
-/// A node's view, sealed.
+/// The signed context envelope: a node's view with its signature.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
-    /// The version that it is a view of.
+    /// The version of the thread.
     pub version: u64,
-    /// When it was sealed.
+    /// The time of the signature.
     pub timestamp: Timestamp,
-    /// How many tokens its node may be given; null if the policy does not say.
+    /// The token budget of the node. Null if the policy sets none.
     #[serde(rename = "tokenBudget")]
     #[schema(required)]
     pub token_budget: Option<u64>,
@@ -32,7 +32,7 @@ pub struct Envelope {
     pub payload: Value,
     /// The parts that did not fit.
     pub truncated: Vec<Truncated>,
-    /// The transition that it is a view of.
+    /// The transition of that version.
     pub transition: Digest,
     /// The JWS over the whole envelope and its node.
     pub signature: String,
@@ -62,7 +62,7 @@ pub enum MacAlg {
     Hs256,
 }
 
-/// When a period began. It names the secret of that period.
+/// The start of a period. It identifies the secret of the period.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 pub struct Epoch(pub Timestamp);

@@ -6,14 +6,14 @@ use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 /// Number of characters that are counted at once.
 const PIECE_CHARS: usize = 16_384;
 
-/// How a text is cut into tokens. Which one a model uses, its maker says.
+/// The token encoding. The provider of a model documents which one the model uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {
-    /// Encoding of the newer models.
+    /// The encoding of newer models.
     #[default]
     O200kBase,
-    /// Encoding of the models before.
+    /// The encoding of older models.
     Cl100kBase,
 }
 

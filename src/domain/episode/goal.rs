@@ -38,7 +38,7 @@ fn task() -> String {
     "task".to_owned()
 }
 
-/// How much advice is listened to.
+/// The use of advice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IntuitionMode {
@@ -73,14 +73,14 @@ pub struct EpisodeTerms {
     #[serde(default)]
     #[schema(minimum = -9007199254740991i64, maximum = 9007199254740991i64)]
     pub seed: i64,
-    /// The host's own words about it, by name.
+    /// The host application's labels, by name.
     #[serde(default)]
     pub tags: BTreeMap<String, TagValue>,
-    /// Which adapter runs it.
+    /// The adapter that runs the episode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 200)]
     pub using: Option<String>,
-    /// How much advice is listened to.
+    /// The use of advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intuition_mode: Option<IntuitionMode>,
 }

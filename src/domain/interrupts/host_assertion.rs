@@ -13,7 +13,7 @@ use crate::domain::threads::usage::InvalidUsage;
 #[serde(rename_all = "snake_case")]
 #[schema(as = InterruptKind)]
 pub enum InterruptKind {
-    /// A step of a graph that its host wants people to look at first.
+    /// A step of a graph that needs a decision before it runs.
     StateTransitionReview,
 }
 

@@ -47,7 +47,7 @@ pub struct InterruptSource {
 pub enum InterruptDecision {
     /// Every stage has its quorum.
     Approved,
-    /// Enough people refused.
+    /// Enough reviewers denied it.
     Denied,
     /// The deadline passed without a decision.
     Expired,

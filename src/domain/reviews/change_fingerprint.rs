@@ -20,7 +20,7 @@ use crate::domain::primitives::id::NodeId;
 use crate::domain::threads::tool_call::Tool;
 
 pub struct RequestedEffect<'a> {
-    /// The policy that holds it.
+    /// The policy that evaluates the request.
     pub policy: &'a Policy,
     /// The node that asks for it.
     pub node: &'a NodeId,

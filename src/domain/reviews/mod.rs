@@ -66,9 +66,9 @@ pub struct ApprovalStage {
 #[serde(rename_all = "lowercase")]
 #[schema(as = VoteVerdict)]
 pub enum VoteVerdict {
-    /// It may happen.
+    /// The change may be committed.
     Approve,
-    /// It may not.
+    /// The change must not be committed.
     Deny,
 }
 
@@ -212,7 +212,7 @@ pub struct Hold {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HoldReason {
-    /// `protected`, `edit`, `reaffirm`, `rollback`.
+    /// The code, such as `protected`, `edit`, `reaffirm` or `rollback`.
     pub code: String,
     /// The protected pattern that is touched, as the policy writes it.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -18,7 +18,7 @@ const NAMED_BY: usize = 32;
 
 const NAME_BEGINS: &str = "branch-";
 
-/// The origin of a branch: its name, and the head that it begins with.
+/// The origin of a branch: its name, and the head that it starts from.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Branch {
@@ -48,15 +48,15 @@ pub struct JoinedBranch {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
-    /// It is refused.
+    /// A conflict is an error.
     Union,
-    /// The last branch of those named has it.
+    /// The branch that the request names last wins.
     LastWrite,
-    /// Most of them have it.
+    /// The value that most branches have wins.
     Vote,
-    /// Those with the most confidence have it.
+    /// The value with the highest total confidence wins.
     Confidence,
-    /// The request says.
+    /// The request chooses the value.
     Explicit,
 }
 

@@ -161,7 +161,7 @@ const fn is_none_yet(branches: &u32) -> bool {
 pub enum ThreadStatusCode {
     /// The thread accepts proposals.
     Open,
-    /// The request is held for approval.
+    /// A proposal is held for approval.
     Held,
     /// A writer is authorized and has not reported the outcome.
     Writing,

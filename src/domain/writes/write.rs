@@ -44,9 +44,9 @@ pub enum WriteState {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteResolution {
-    /// The row is there.
+    /// The writer wrote the row.
     Written,
-    /// The row is not there.
+    /// The writer did not write the row.
     NotWritten,
 }
 

@@ -11,7 +11,7 @@ use crate::domain::primitives::id::{AccountId, PasskeyId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::VoteVerdict;
 
-/// An enrolment that an auditor believes, as `GET /v1/passkeys` lists it.
+/// A passkey registration that an auditor trusts, in the form of `GET /v1/passkeys`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PinnedPasskey {
